@@ -1,0 +1,63 @@
+"""Attlas: open a transformer at its attention, explain it, and test the explanation.
+
+The names below are the whole public surface. They are imported when first used, so that
+`import attlas` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from attlas.version import __version__
+
+if TYPE_CHECKING:
+    from attlas.checking import check
+    from attlas.errors import AttlasError
+    from attlas.explaining import attribute, explain, list_methods
+    from attlas.models import edits
+    from attlas.models.load import load
+    from attlas.models.subject import Subject
+    from attlas.models.target import Target
+    from attlas.results import Explanation, Maps, Site
+
+_HOMES = {
+    "AttlasError": "errors",
+    "Explanation": "results",
+    "Maps": "results",
+    "Site": "results",
+    "Subject": "models.subject",
+    "Target": "models.target",
+    "attribute": "explaining",
+    "check": "checking",
+    "edits": "models",
+    "explain": "explaining",
+    "list_methods": "explaining",
+    "load": "models.load",
+}
+
+__all__ = [
+    "AttlasError",
+    "Explanation",
+    "Maps",
+    "Site",
+    "Subject",
+    "Target",
+    "__version__",
+    "attribute",
+    "check",
+    "edits",
+    "explain",
+    "list_methods",
+    "load",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'attlas' has no attribute {name!r}")
+    if name == "edits":
+        return import_module("attlas.models.edits")
+    return getattr(import_module(f"attlas.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,36 @@
+"""A model borrowed: held by a lock, in evaluation mode, with frozen parameters; all put back."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from weakref import WeakKeyDictionary
+
+from torch import nn
+
+_locks: WeakKeyDictionary[nn.Module, threading.RLock] = WeakKeyDictionary()
+_locks_guard = threading.Lock()
+
+
+def model_lock(model: nn.Module) -> threading.RLock:
+    """The one lock of a model; a thread may take it again."""
+    with _locks_guard:
+        return _locks.setdefault(model, threading.RLock())
+
+
+@contextmanager
+def borrowed(model: nn.Module) -> Iterator[None]:
+    """Within the block dropout is off, no parameter asks for a gradient, and no one else is in."""
+    with model_lock(model):
+        training = [module for module in model.modules() if module.training]
+        wanting = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        try:
+            for module in training:
+                module.training = False
+            for parameter in wanting:
+                parameter.requires_grad_(False)
+            yield
+        finally:
+            for module in training:
+                module.training = True
+            for parameter in wanting:
+                parameter.requires_grad_(True)

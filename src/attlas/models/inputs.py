@@ -1,0 +1,117 @@
+"""Inputs: what the model is handed, a batch of equal length, with the tokens of each row."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from attlas.tokens import Tokens
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Tokens that run through a stack together: the argument that brings them, and where they are."""
+
+    argument: str
+    start: int
+    stop: int
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """The positions of this stream's tokens among all tokens of the input."""
+        return tuple(range(self.start, self.stop))
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """A batch of inputs of equal length: the model's arguments, and the tokens of each row.
+
+    `source` is what the encoder, or the only stack, reads; `prefix` is what the decoder of an
+    encoder–decoder has written so far.
+    """
+
+    arguments: Mapping[str, Tensor]
+    tokens: tuple[Tokens, ...]
+    texts: tuple[Any, ...]
+    source: Stream
+    prefix: Stream | None = None
+    notes: tuple[tuple[str, ...], ...] = ()
+    chains: tuple[tuple[int, ...], ...] = ()  # the target's own token ids, where they are fed in
+
+    @classmethod
+    def of_image(cls, pixels: Tensor, tokens: Tokens, image: Any) -> Self:
+        """A picture as a batch of one."""
+        return cls(
+            {"pixel_values": pixels},
+            (tokens,),
+            (image,),
+            Stream("pixel_values", 0, len(tokens)),
+            notes=((),),
+        )
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Inputs of the same shape can share a batch."""
+        shapes = {name: tuple(value.shape[1:]) for name, value in self.arguments.items()}
+        chain = len(self.chains[0]) if self.chains else 0
+        return (tuple(sorted(shapes.items())), self.source, self.prefix, chain)
+
+    def rows(self, rows: Sequence[int]) -> "Inputs":
+        """Some rows of the batch; a row may be taken more than once."""
+        index = torch.as_tensor(list(rows), dtype=torch.long)
+        return replace(
+            self,
+            arguments={k: v.index_select(0, index.to(v.device)) for k, v in self.arguments.items()},
+            tokens=tuple(self.tokens[row] for row in rows),
+            texts=tuple(self.texts[row] for row in rows),
+            notes=tuple(self.notes[row] for row in rows),
+            chains=tuple(self.chains[row] for row in rows) if self.chains else (),
+        )
+
+    def streams(self) -> list[Stream]:
+        """The streams there are: source, and prefix where there is one."""
+        return [self.source] if self.prefix is None else [self.source, self.prefix]
+
+    def queries_and_keys(self, kind: str) -> tuple[Stream, Stream]:
+        """The streams that the rows and the columns of a site of this kind stand for."""
+        if kind == "all":
+            return self.prefix or self.source, Stream("", 0, len(self.tokens[0]))
+        if self.prefix is None or kind == "encoder":
+            return self.source, self.source
+        return self.prefix, self.source if kind == "cross" else self.prefix
+
+    def companions(self, stream: Stream) -> list[str]:
+        """The arguments with an entry for each token of a stream: ids, mask, segment ids."""
+        ids = self.arguments[stream.argument]
+        decoder = stream.argument.startswith("decoder_")
+        return [
+            name
+            for name, value in self.arguments.items()
+            if name.startswith("decoder_") == decoder and value.shape[1:2] == ids.shape[1:2]
+        ]
+
+
+def stack(inputs: Sequence[Inputs]) -> Inputs:
+    """One batch of several inputs of the same shape."""
+    first = inputs[0]
+    return replace(
+        first,
+        arguments={k: torch.cat([each.arguments[k] for each in inputs]) for k in first.arguments},
+        tokens=tuple(tokens for each in inputs for tokens in each.tokens),
+        texts=tuple(text for each in inputs for text in each.texts),
+        notes=tuple(notes for each in inputs for notes in each.notes),
+        chains=tuple(chain for each in inputs for chain in each.chains),
+    )
+
+
+def group_by_shape(inputs: Sequence[Inputs], most: int) -> list[list[int]]:
+    """Which inputs can share a batch of at most this many rows, in the order of their first."""
+    groups: dict[Any, list[int]] = {}
+    for index, each in enumerate(inputs):
+        groups.setdefault(each.shape, []).append(index)
+    return [group[i : i + most] for group in groups.values() for i in range(0, len(group), most)]

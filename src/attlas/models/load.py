@@ -1,0 +1,177 @@
+"""From a hub id, a folder, an embedded name or a pipeline to a Subject."""
+
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from attlas.errors import ModelError, UnknownNameError, UsageError
+from attlas.models.subject import Subject
+
+DEFAULT = "sentiment"
+
+
+def load(
+    model: Any = DEFAULT,
+    *,
+    task: str | None = None,
+    device: str | torch.device | None = None,
+    dtype: str | torch.dtype | None = None,
+    device_map: str | dict[str, Any] | None = None,
+    unsafe_weights: bool = False,
+    trust_remote_code: bool = False,
+) -> Subject:
+    """Load a model for examination: an embedded name, a folder, a hub id, or a `pipeline`.
+
+    Without a `device`, a GPU is taken where there is one; without a `dtype`, the checkpoint's own
+    on a GPU and float32 elsewhere. Weights are read from safetensors alone: `unsafe_weights` lets
+    pickled ones in, `trust_remote_code` runs code that comes with the model.
+    """
+    if hasattr(model, "model") and hasattr(model, "tokenizer"):  # a transformers pipeline
+        processor = model.tokenizer or getattr(model, "image_processor", None)
+        return Subject(model.model, processor, task=task)
+    if not isinstance(model, (str, Path)):
+        raise UsageError(
+            f"a model is a name, a folder, a hub id or a pipeline, not {type(model).__name__}; "
+            "for a model in memory use attlas.Subject(model, tokenizer)"
+        )
+    place = _find(str(model))
+    options = {
+        "dtype": _dtype(dtype, device),
+        "device_map": device_map,
+        "use_safetensors": None if unsafe_weights else True,
+        "trust_remote_code": trust_remote_code,
+    }
+    found = _load_model(place, str(model), task, options)
+    processor = _load_processor(place, str(model), found, trust_remote_code)
+    subject = Subject(found, processor, name=str(model), task=task)
+    if device_map is None:
+        subject.model.to(_device(device))
+    subject.model.eval()
+    return subject
+
+
+def embedded_names() -> list[str]:
+    """The models that come in the box."""
+    folder = files("attlas.models.embedded")
+    return sorted(item.name for item in folder.iterdir() if item.joinpath("config.json").is_file())
+
+
+def _find(name: str) -> str:
+    if name in embedded_names():
+        return str(files("attlas.models.embedded").joinpath(name))
+    path = Path(name).expanduser()
+    if path.is_dir():
+        if not (path / "config.json").is_file():
+            raise ModelError(f"the folder {name} holds no model: there is no config.json in it")
+        return str(path)
+    if path.exists():
+        raise ModelError(f"{name} is a file: give the folder that holds the model")
+    if name.startswith((".", "/", "~")) or name.count("/") > 1:
+        raise ModelError(f"the folder {name} is not there")
+    return name
+
+
+def _load_model(place: str, name: str, task: str | None, options: dict[str, Any]) -> Any:
+    model_class = _model_class(place, name, task, options["trust_remote_code"])
+    try:
+        model, report = model_class.from_pretrained(place, output_loading_info=True, **options)
+    except Exception as problem:
+        raise ModelError(_why(name, problem)) from problem
+    missing = sorted(report["missing_keys"])
+    if missing:
+        raise ModelError(
+            f"{name} has no weights for {missing[0]}"
+            + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
+            + f": it was not trained as {model_class.__name__}"
+        )
+    return model
+
+
+def _model_class(place: str, name: str, task: str | None, trust_remote_code: bool) -> Any:
+    import transformers
+
+    if task is not None:
+        return getattr(transformers, _auto_class(task))
+    try:
+        config = transformers.AutoConfig.from_pretrained(
+            place, trust_remote_code=trust_remote_code
+        )
+    except Exception as problem:
+        raise ModelError(_why(name, problem)) from problem
+    named = (getattr(config, "architectures", None) or [None])[0]
+    return getattr(transformers, str(named), None) or transformers.AutoModel
+
+
+def _auto_class(task: str) -> str:
+    classes = {
+        "sequence classification": "AutoModelForSequenceClassification",
+        "next sentence": "AutoModelForNextSentencePrediction",
+        "token classification": "AutoModelForTokenClassification",
+        "question answering": "AutoModelForQuestionAnswering",
+        "masked lm": "AutoModelForMaskedLM",
+        "causal lm": "AutoModelForCausalLM",
+        "sequence to sequence": "AutoModelForSeq2SeqLM",
+        "image classification": "AutoModelForImageClassification",
+    }
+    if task not in classes:
+        raise UnknownNameError("task", task, classes)
+    return classes[task]
+
+
+def _load_processor(place: str, name: str, model: Any, trust_remote_code: bool) -> Any:
+    import transformers
+
+    pictures = getattr(model, "main_input_name", None) == "pixel_values"
+    loader = transformers.AutoImageProcessor if pictures else transformers.AutoTokenizer
+    try:
+        return loader.from_pretrained(place, trust_remote_code=trust_remote_code)
+    except Exception as problem:
+        kind = "image processor" if pictures else "tokenizer"
+        raise ModelError(f"the {kind} of {name} cannot be loaded: {_first_line(problem)}") from problem
+
+
+def _why(name: str, problem: Exception) -> str:
+    text = str(problem)
+    if isinstance(problem, json.JSONDecodeError) or "JSON" in text:
+        return f"{name} is damaged: its config.json cannot be read"
+    if "safetensors" in text and "model.safetensors" in text:
+        return (
+            f"{name} has no safetensors weights; pickled ones can run code when they are read: "
+            "convert them, or allow them with unsafe_weights=True"
+        )
+    if isinstance(problem, OSError) and not Path(name).exists():
+        return (
+            f"unknown model {name!r}: it is no folder here, no embedded model "
+            f"({', '.join(embedded_names())}) and was not found on the hub"
+        )
+    return f"{name} cannot be loaded: {_first_line(problem)}"
+
+
+def _first_line(problem: Exception) -> str:
+    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    return lines[0] if lines else type(problem).__name__
+
+
+def _device(device: str | torch.device | None) -> torch.device:
+    if device is not None:
+        try:
+            return torch.device(device)
+        except RuntimeError as problem:
+            raise UsageError(f"unknown device {device!r}: allowed: cpu, cuda, cuda:0, mps") from problem
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def _dtype(dtype: str | torch.dtype | None, device: str | torch.device | None) -> Any:
+    if isinstance(dtype, torch.dtype):
+        return dtype
+    if dtype is not None:
+        found = getattr(torch, dtype, None)
+        if not isinstance(found, torch.dtype) or not found.is_floating_point:
+            raise UnknownNameError("dtype", dtype, ("float32", "float64", "float16", "bfloat16"))
+        return found
+    return "auto" if _device(device).type == "cuda" else torch.float32

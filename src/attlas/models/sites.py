@@ -1,0 +1,93 @@
+"""Which attention happens where: the modules that own one, and the sites they are met as."""
+
+import inspect
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from torch import nn
+
+from attlas.errors import UnsupportedModelError
+from attlas.models import transformers_internals as internals
+from attlas.results import Site
+
+KINDS = ("encoder", "decoder", "cross", "vision")
+_OTHER_STREAM = ("key_value_states", "encoder_hidden_states", "encoder_outputs")
+
+
+@dataclass(frozen=True, eq=False)
+class Owner:
+    """A module that owns an attention, its path in the model, and its kind when it reads itself."""
+
+    module: nn.Module
+    path: str
+    kind: str
+
+    def kind_of_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+        """`cross` where the call hands over another stream to read, else the kind of its place."""
+        if getattr(self.module, "is_cross_attention", False):
+            return "cross"
+        given = dict(zip(_parameters(type(self.module)), args, strict=False)) | dict(kwargs)
+        handed = any(given.get(name) is not None for name in _OTHER_STREAM)
+        return "cross" if handed else self.kind
+
+
+def find_owners(model: nn.Module) -> list[Owner]:
+    """The modules of the model that own an attention, or an error that says why it has none."""
+    modules = dict(model.named_modules())
+    others = sorted({type(m).__name__ for m in modules.values() if _is_other(m)})
+    if others:
+        raise UnsupportedModelError(
+            f"{type(model).__name__} cannot be opened: its attention ({', '.join(others)}) does not "
+            "go through transformers' AttentionInterface"
+        )
+    owners = [
+        Owner(module, path, _kind_of_place(path, modules))
+        for path, module in modules.items()
+        if internals.eager_attention(type(module)) is not None
+    ]
+    if not owners:
+        raise UnsupportedModelError(
+            f"{type(model).__name__} cannot be opened: none of its {len(modules)} modules owns an "
+            "attention; expected at least one that goes through transformers' AttentionInterface"
+        )
+    return owners
+
+
+def _is_other(module: nn.Module) -> bool:
+    return internals.is_other_attention(type(module))
+
+
+def _kind_of_place(path: str, modules: Mapping[str, nn.Module]) -> str:
+    module = modules[path]
+    parts = path.split(".")
+    above = [modules[".".join(parts[:depth])] for depth in range(len(parts))]
+    if internals.takes_pixels(internals.innermost_model(above)) or "vision" in path:
+        return "vision"
+    reads_backwards = getattr(module, "is_causal", False) or getattr(module, "is_decoder", False)
+    return "decoder" if reads_backwards or "decoder" in path else "encoder"
+
+
+@cache
+def _parameters(module_type: type[nn.Module]) -> tuple[str, ...]:
+    return tuple(inspect.signature(module_type.forward).parameters)[1:]
+
+
+def find_block(model: nn.Module, path: str) -> nn.Module:
+    """The block an attention module belongs to: the outermost list element above it, or itself."""
+    module = model
+    for part in path.split("."):
+        inside_list = isinstance(module, nn.ModuleList)
+        module = module.get_submodule(part)
+        if inside_list:
+            return module
+    return module
+
+
+def describe(sites: Iterable[Site]) -> str:
+    """The sites in a few words: `encoder 0–5, cross 0–5`."""
+    last: dict[str, int] = {}
+    for site in sites:
+        last[site.kind] = max(site.layer, last.get(site.kind, 0))
+    return ", ".join(f"{kind} 0–{layer}" for kind, layer in last.items())

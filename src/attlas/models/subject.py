@@ -1,0 +1,240 @@
+"""Subject: a model and its tokenizer under examination, the one door to the model."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from inspect import signature
+from typing import Any
+
+import pandas as pd
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+from attlas.errors import ModelError, UnknownNameError, UnsupportedModelError, UsageError
+from attlas.models import images
+from attlas.models import transformers_internals as internals
+from attlas.models.asking import ask, encode_text
+from attlas.models.borrow import borrowed
+from attlas.models.edits import Edit
+from attlas.models.inputs import Inputs
+from attlas.models.question import Question
+from attlas.models.resolve import Request
+from attlas.models.tap import Call, Seen, tap
+from attlas.models.tasks import TASKS, Task, find_task
+from attlas.models.unwrap import unwrap
+from attlas.results import Maps, Site
+from attlas.shapes import Logits
+
+MOST_ROWS = 64
+MAP_BYTES = 2**30  # how much attention a batch may hold
+
+
+class Subject:
+    """A model and its tokenizer (or image processor), left as they were found."""
+
+    def __init__(
+        self, model: Any, tokenizer: Any = None, *, name: str | None = None, task: str | None = None
+    ) -> None:
+        if task is not None and task not in TASKS:
+            raise UnknownNameError("task", task, TASKS)
+        self.model: nn.Module = unwrap(model)
+        self.tokenizer = tokenizer
+        self.task: Task | None = TASKS[task] if task else find_task(self.model)
+        self.name = name or getattr(self.model, "name_or_path", "") or type(self.model).__name__
+        if tokenizer is None:
+            raise UsageError("a subject needs a tokenizer, or an image processor, beside the model")
+
+    def __repr__(self) -> str:
+        return f"Subject({self.name}: {self.task.name if self.task else 'no head'})"
+
+    # What the model is
+
+    @property
+    def device(self) -> torch.device:
+        """Where the inputs go."""
+        return next(self.model.parameters()).device
+
+    @property
+    def reads_images(self) -> bool:
+        """Whether the inputs are pictures."""
+        return internals.takes_pixels(self.model)
+
+    @property
+    def has_decoder(self) -> bool:
+        """Whether this is an encoder–decoder."""
+        return bool(getattr(self._config, "is_encoder_decoder", False))
+
+    @property
+    def predicts_next(self) -> bool:
+        """Whether the output is about the next token."""
+        return self.task is not None and self.task.name in ("causal lm", "sequence to sequence")
+
+    @property
+    def _config(self) -> Any:
+        return getattr(self.model, "config", None)
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """The names of the classes."""
+        if self.task is not None and self.task.name == "next sentence":
+            return ["IS_NEXT", "NOT_NEXT"]
+        names: Mapping[int, str] = self._config.id2label
+        return [names[index] for index in sorted(names)]
+
+    @property
+    def link(self) -> str:
+        """How logits become probabilities: softmax, sigmoid, or identity for a regression."""
+        problem = getattr(self._config, "problem_type", None)
+        if self.task is None or self.task.name != "sequence classification":
+            return "softmax"
+        if problem == "regression" or (len(self.labels) == 1 and problem is None):
+            return "identity"
+        return "sigmoid" if problem == "multi_label_classification" else "softmax"
+
+    @cached_property
+    def max_tokens(self) -> int:
+        """How many tokens the model takes."""
+        limits = [getattr(self.tokenizer, "model_max_length", None)]
+        limits.append(getattr(self._config, "max_position_embeddings", None))
+        for path, module in self.model.named_modules():
+            if path.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+                offset = 0 if module.padding_idx is None else module.padding_idx + 1
+                limits.append(module.num_embeddings - offset)
+        return min((limit for limit in limits if isinstance(limit, int) and limit > 0), default=2**30)
+
+    @property
+    def sites(self) -> tuple[Site, ...]:
+        """The places where attention happens, in the order of call."""
+        return tuple(site for site, _ in self.places)
+
+    @cached_property
+    def places(self) -> tuple[tuple[Site, str], ...]:
+        """Each site with the path of the module that owns it; one short forward finds them."""
+        inputs = self.encode(self.sample(), Request(prefix=""))
+        return tuple((call.site, call.path) for call in self.read(inputs))
+
+    def sample(self) -> Any:
+        """A small input of the kind this model reads."""
+        if self.reads_images:
+            return Image.new("RGB", (32, 32), "grey")
+        text = f"a {self.tokenizer.mask_token}" if self._fills_masks else "a"
+        return (text, text) if self.task and self.task.name == "question answering" else text
+
+    @property
+    def _fills_masks(self) -> bool:
+        return self.task is not None and self.task.name == "masked lm"
+
+    # What it can be asked
+
+    def encode(self, text: Any, request: Request = Request()) -> Inputs:  # noqa: B008
+        """One text (or picture) as a batch of one, on the model's device."""
+        if self.reads_images:
+            return self._encode_image(text)
+        if images.is_image(text):
+            raise UsageError(f"{self.name} reads text, not pictures")
+        return encode_text(self, text, request)
+
+    def _encode_image(self, image: Any) -> Inputs:
+        pixels = images.prepare(self.tokenizer, image).to(self.device, self.model.dtype)
+        size = images.patch_size(self.model)
+        with self.tap() as seen, torch.no_grad():
+            self.model(pixel_values=pixels)
+        tokens = images.patch_tokens(pixels, size, seen.calls[0].weights.shape[-1])
+        return Inputs.of_image(pixels, tokens, image)
+
+    def run(self, arguments: Mapping[str, Tensor], first_place: int | None = None) -> Logits:
+        """The model's output as `[batch, place, choice]`, from `first_place` on where it can be cut.
+
+        Places are counted from the end, so whether the output was cut makes no difference.
+        """
+        if self.task is None:
+            raise UsageError(f"{self.name} has no head, so it predicts nothing")
+        extra: dict[str, Any] = {}
+        if "use_cache" in self.parameters:
+            extra["use_cache"] = False
+        if first_place is not None and "logits_to_keep" in self.parameters:
+            extra["logits_to_keep"] = -first_place
+        logits = self.task.logits(self.model(**arguments, **extra))
+        if not torch.isfinite(logits).all():
+            raise ModelError(self._why_not_finite())
+        return logits
+
+    @cached_property
+    def parameters(self) -> set[str]:
+        """The names of the arguments that the model's forward takes."""
+        return set(signature(self.model.forward).parameters)
+
+    def _why_not_finite(self) -> str:
+        for name, parameter in self.model.named_parameters():
+            if not torch.isfinite(parameter).all():
+                return f"the weights of {self.name} are damaged: {name} has values that are not finite"
+        return f"the output of {self.name} is not finite in {self.model.dtype}; try float32"
+
+    def read(self, inputs: Inputs) -> list[Call]:
+        """The attention of a batch at every site, without gradients."""
+        with self.tap() as seen, torch.no_grad():
+            extra = {"use_cache": False} if "use_cache" in self.parameters else {}
+            self.model(**inputs.arguments, **extra)
+        return seen.calls
+
+    @contextmanager
+    def tap(
+        self, edits: Edit | Sequence[Edit] = (), *, gradients: bool = False
+    ) -> Iterator[Seen]:
+        """Open the model at its attention: read it, rewrite it, and leave it as it was found.
+
+        Within the block dropout is off and no parameter asks for a gradient.
+        """
+        given = [edits] if isinstance(edits, Edit) else list(edits)
+        checked = [edit.check(self.sites) for edit in given]
+        with borrowed(self.model), tap(self.model, checked, gradients=gradients) as seen:
+            yield seen
+
+    def ask(self, texts: Sequence[Any], request: Request = Request()) -> list[Question]:  # noqa: B008
+        """Questions about texts, those of equal length together; each knows where its rows belong."""
+        return ask(self, texts, request)
+
+    def rows_at_once(self, inputs: Inputs) -> int:
+        """How many inputs of this length may share a batch."""
+        length = max(len(inputs.tokens[0]), 1)
+        bytes_a_row = sum(site.heads for site in self.sites) * length**2 * 4
+        return max(1, min(MOST_ROWS, MAP_BYTES // bytes_a_row))
+
+    def predict(self, texts: Any) -> pd.DataFrame:
+        """What the model says of each text: its label and probability."""
+        batch = texts if isinstance(texts, list) else [texts]
+        rows: list[Any] = [None] * len(batch)
+        for question in self.ask(batch):
+            for index, target, prediction in question.answers():
+                sure = prediction[0].get("probability")
+                rows[index] = (batch[index], target.name, sure if sure is not None else prediction[0]["value"])
+        return pd.DataFrame(rows, columns=["text", "label", "probability"])
+
+    def attention(self, text: Any) -> Maps:
+        """The attention of one text at every site."""
+        inputs = self.encode(text)
+        return maps_of(inputs, 0, [(call.site, call.weights) for call in self.read(inputs)])
+
+
+def maps_of(
+    inputs: Inputs, row: int, weights: Sequence[tuple[Site, Tensor]], signed: bool = False
+) -> Maps:
+    """The maps of one row of a batch, each axis tied to its tokens."""
+    streams = [inputs.queries_and_keys(site.kind) for site, _ in weights]
+    arrays = tuple(weight[row].detach().float().cpu().numpy() for _, weight in weights)
+    for (site, _), array, (queries, keys) in zip(weights, arrays, streams, strict=True):
+        expected = (len(queries.positions), len(keys.positions))
+        if array.shape[1:] != expected:
+            raise UnsupportedModelError(
+                f"the attention at {site.name} is over {array.shape[1]} × {array.shape[2]} places, "
+                f"not the {expected[0]} × {expected[1]} tokens of the input"
+            )
+    return Maps(
+        tuple(site for site, _ in weights),
+        arrays,
+        inputs.tokens[row],
+        tuple(queries.positions for queries, _ in streams),
+        tuple(keys.positions for _, keys in streams),
+        signed,
+    )

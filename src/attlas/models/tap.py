@@ -1,0 +1,244 @@
+"""The tap: a `with` block in which attention is read and rewritten at sites.
+
+One attention function is registered for the process. It calls the modelling file's own eager
+function, so whatever that file does to its attention stays done; the taps that are open in the
+current context then see the weights, rewrite them and mix the values again. A model is held by a
+lock while it is tapped, so two threads with different edits cannot mix.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
+
+from attlas.errors import UnsupportedModelError
+from attlas.models import transformers_internals as internals
+from attlas.models.borrow import model_lock
+from attlas.models.edits import Edit
+from attlas.models.sites import Owner, find_owners
+from attlas.results import Site
+
+_open_taps: ContextVar[tuple["Tap", ...]] = ContextVar("attlas_open_taps", default=())
+_mixing_checked: set[type[nn.Module]] = set()
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One attention as it was used: its weights after the edits, what each query may see, values."""
+
+    site: Site
+    path: str  # of the module that owns it
+    weights: Tensor
+    visible: Tensor
+    values: Tensor
+
+
+@dataclass(eq=False)
+class Seen:
+    """What a tap saw, a list of calls for each forward pass; the short names are of the last one."""
+
+    passes: list[list[Call]] = field(default_factory=list)
+
+    @property
+    def calls(self) -> list[Call]:
+        """The calls of the last forward pass."""
+        return self.passes[-1] if self.passes else []
+
+    @property
+    def sites(self) -> list[Site]:
+        """The sites of the last forward pass, in the order of call."""
+        return [call.site for call in self.calls]
+
+    @property
+    def weights(self) -> list[Tensor]:
+        """The attention at each of the sites, `[batch, head, query, key]`."""
+        return [call.weights for call in self.calls]
+
+
+class Tap:
+    """An open tap on one model: counts what owns an attention against what was met."""
+
+    def __init__(
+        self, model: nn.Module, owners: Sequence[Owner], edits: Sequence[Edit], gradients: bool
+    ) -> None:
+        self.model = model
+        self.edits = edits
+        self.gradients = gradients
+        self.seen = Seen()
+        self._owners = {id(owner.module): owner for owner in owners}
+        self._kinds: dict[int, str] = {}
+        self._numbers: Counter[str] = Counter()
+        self._unmet: Counter[str] = Counter()
+        self._depth = 0
+
+    def owns(self, module: nn.Module) -> bool:
+        """Whether this module belongs to the tapped model."""
+        return id(module) in self._owners
+
+    def begin(self) -> None:
+        """A whole model is called: a new pass, if no other is under way."""
+        if self._depth == 0:
+            self.seen.passes.append([])
+            self._numbers.clear()
+            self._unmet.clear()
+        self._depth += 1
+
+    def end(self) -> None:
+        """A whole model is done: by now every attention module that ran must have been met."""
+        self._depth -= 1
+        unmet = +self._unmet
+        if self._depth == 0 and unmet:
+            raise UnsupportedModelError(
+                f"{type(self.model).__name__} was not opened whole: {sum(unmet.values())} of the "
+                f"calls to its attention modules were not seen ({', '.join(list(unmet)[:3])}); "
+                f"{len(self.seen.calls)} were"
+            )
+
+    def abandon(self) -> None:
+        """A whole model failed."""
+        self._depth -= 1
+
+    def arrive(self, owner: Owner, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """An attention module is called: remember of which kind, and expect its attention."""
+        self._kinds[id(owner.module)] = owner.kind_of_call(args, kwargs)
+        self._unmet[owner.path] += 1
+
+    def meet(
+        self, module: nn.Module, weights: Tensor, values: Tensor, mask: Tensor | None, output: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Read the attention of one call, rewrite it, and mix the values again if it changed."""
+        owner = self._owners[id(module)]
+        self._unmet[owner.path] -= 1
+        site = self._number(owner, weights)
+        visible = find_visible(mask, weights)
+        used = weights
+        for edit in self.edits:
+            if edit.touches(site):
+                used = edit.rewrite(site, used, visible)
+        if self.gradients and not used.requires_grad:
+            used = used.detach().requires_grad_()
+        if used is not weights:
+            check_mixing(module, weights, values, output)
+            output = mix(used, values)
+        if not self.seen.passes:
+            self.seen.passes.append([])
+        self.seen.calls.append(Call(site, owner.path, used, visible, values))
+        return output, used
+
+    def _number(self, owner: Owner, weights: Tensor) -> Site:
+        kind = self._kinds.get(id(owner.module), owner.kind)
+        site = Site(kind, self._numbers[kind], weights.shape[1])
+        self._numbers[kind] += 1
+        return site
+
+
+@contextmanager
+def tap(
+    model: nn.Module, edits: Sequence[Edit] = (), *, gradients: bool = False
+) -> Iterator[Seen]:
+    """Open a model at its attention, and leave it as it was found.
+
+    With `gradients`, the attention of every site is part of the graph even where nothing below it
+    is, so that autograd can be asked for it. Taps nest: an inner one gets what the outer ones made.
+    """
+    _register()
+    owners = find_owners(model)
+    opened = Tap(model, owners, edits, gradients)
+    with ExitStack() as stack:
+        stack.enter_context(model_lock(model))
+        stack.enter_context(internals.implementation(model, internals.IMPLEMENTATION))
+        for handle in _watch(opened, owners):
+            stack.callback(handle.remove)
+        token = _open_taps.set((*_open_taps.get(), opened))
+        stack.callback(_open_taps.reset, token)
+        yield opened.seen
+
+
+def attend(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    *args: Any,
+    **kwargs: Any,
+) -> tuple[Tensor, Tensor]:
+    """The registered attention function: the module's own eager one, seen by the open taps."""
+    eager = internals.eager_attention(type(module))
+    if eager is None:
+        raise UnsupportedModelError(f"{type(module).__name__} names no eager attention of its own")
+    output, weights = eager(module, query, key, value, attention_mask, *args, **kwargs)
+    for opened in _open_taps.get():
+        if opened.owns(module):
+            output, weights = opened.meet(module, weights, value, attention_mask, output)
+    return output, weights
+
+
+def mix(weights: Tensor, values: Tensor) -> Tensor:
+    """Mix the values by the weights: `[batch, query, head, width]`; grouped heads share values."""
+    groups = weights.shape[1] // values.shape[1]
+    shared = values if groups == 1 else values.repeat_interleave(groups, dim=1)
+    return torch.matmul(weights, shared).transpose(1, 2).contiguous()
+
+
+def check_mixing(module: nn.Module, weights: Tensor, values: Tensor, output: Tensor) -> None:
+    """Once for each kind of module: its output must be its values mixed by its weights."""
+    if type(module) in _mixing_checked:
+        return
+    mixed = mix(weights, values)
+    tolerance = 1e-5 if output.dtype in (torch.float32, torch.float64) else 1e-2
+    if mixed.shape != output.shape or not torch.allclose(mixed, output, tolerance, tolerance):
+        raise UnsupportedModelError(
+            f"{type(module).__name__} can be read but not edited: its output is not its values "
+            "mixed by its attention weights"
+        )
+    _mixing_checked.add(type(module))
+
+
+def find_visible(mask: Tensor | None, weights: Tensor) -> Tensor:
+    """Which keys each query may see, `[batch, 1 or head, query, key]`."""
+    if mask is None:
+        return weights.new_ones((1, 1, 1, 1), dtype=torch.bool).expand(
+            weights.shape[0], 1, *weights.shape[2:]
+        )
+    seen = mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
+    seen = seen[..., : weights.shape[-1]]
+    return seen.expand(weights.shape[0], seen.shape[1], *weights.shape[2:])
+
+
+def _watch(opened: Tap, owners: Sequence[Owner]) -> Iterator[RemovableHandle]:
+    def is_open() -> bool:
+        return opened in _open_taps.get()
+
+    def arrive(owner: Owner) -> Any:
+        def hook(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            if is_open():
+                opened.arrive(owner, args, kwargs)
+
+        return hook
+
+    def begin(*_: Any) -> None:
+        if is_open():
+            opened.begin()
+
+    def end(_: nn.Module, __: Any, output: Any) -> None:
+        if is_open():
+            opened.end() if output is not None else opened.abandon()
+
+    for owner in owners:
+        yield owner.module.register_forward_pre_hook(arrive(owner), with_kwargs=True)
+    for model in internals.submodels(opened.model):
+        yield model.register_forward_pre_hook(begin)
+        yield model.register_forward_hook(end, always_call=True)
+
+
+@cache
+def _register() -> None:
+    internals.register(attend)

@@ -1,0 +1,71 @@
+"""What kinds of models there are, and how the output of each is read.
+
+Whatever a model is for, its output is seen as `[batch, place, choice]`: at each place, one of the
+choices. A classifier has one place; a tagger or a language model one for each token; an
+answer-finder two, the start and the end, with the tokens as choices.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+from torch import nn
+
+from attlas.shapes import Logits
+
+
+@dataclass(frozen=True)
+class Task:
+    """A kind of model: its name, transformers' tables of its classes, and how to read its output."""
+
+    name: str
+    tables: tuple[str, ...]
+    logits: Callable[[Any], Logits]
+    by_position: bool = False  # whether a target is tied to a position among the tokens
+
+
+def _one_place(output: Any) -> Logits:
+    return output.logits[:, None, :]
+
+
+def _places(output: Any) -> Logits:
+    return output.logits
+
+
+def _start_and_end(output: Any) -> Logits:
+    return torch.stack([output.start_logits, output.end_logits], dim=1)
+
+
+# The order matters: some classes stand in several tables (BART's generator is also a masked LM).
+TASKS = {
+    task.name: task
+    for task in (
+        Task("next sentence", ("NEXT_SENTENCE_PREDICTION",), _one_place),
+        Task("sequence classification", ("SEQUENCE_CLASSIFICATION",), _one_place),
+        Task("token classification", ("TOKEN_CLASSIFICATION",), _places, True),
+        Task("question answering", ("QUESTION_ANSWERING",), _start_and_end, True),
+        Task("image classification", ("IMAGE_CLASSIFICATION",), _one_place),
+        Task("sequence to sequence", ("SEQ_TO_SEQ_CAUSAL_LM",), _places),
+        Task("masked lm", ("MASKED_LM",), _places, True),
+        Task("causal lm", ("CAUSAL_LM",), _places),
+    )
+}
+
+
+def find_task(model: nn.Module) -> Task | None:
+    """The task a model's class is listed under; None for a model without a head."""
+    names = {parent.__name__ for parent in type(model).__mro__}
+    return next((task for task in TASKS.values() if names & _class_names(task)), None)
+
+
+@cache
+def _class_names(task: Task) -> frozenset[str]:
+    from transformers.models.auto import modeling_auto
+
+    found: set[str] = set()
+    for table in task.tables:
+        for entry in getattr(modeling_auto, f"MODEL_FOR_{table}_MAPPING_NAMES").values():
+            found.update(entry if isinstance(entry, (tuple, list)) else (entry,))
+    return frozenset(found)

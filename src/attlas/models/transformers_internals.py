@@ -1,0 +1,113 @@
+"""Every name of transformers that Attlas leans on beyond its documented surface, in this one file.
+
+`AttentionInterface.register`, `AttentionMaskInterface.register` and `eager_mask` are documented.
+What is not: that a configuration keeps its implementation in `_attn_implementation_internal`, and
+that an attention module names its own eager function beside `ALL_ATTENTION_FUNCTIONS`.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from types import FunctionType
+from typing import Any
+
+from torch import nn
+from transformers import AttentionInterface, PretrainedConfig, PreTrainedModel
+from transformers.masking_utils import AttentionMaskInterface, eager_mask
+
+IMPLEMENTATION = "attlas"
+_INTERFACE = "ALL_ATTENTION_FUNCTIONS"
+_OTHER_SIGNS = {"softmax", "scaled_dot_product_attention", "multi_head_attention_forward"}
+
+AttentionFunction = Callable[..., tuple[Any, Any]]
+
+
+def register(attend: AttentionFunction) -> None:
+    """Make `attend` an attention implementation, with the masks that the eager one gets."""
+    AttentionInterface.register(IMPLEMENTATION, attend)
+    AttentionMaskInterface.register(IMPLEMENTATION, eager_mask)
+
+
+@contextmanager
+def implementation(model: nn.Module, name: str) -> Iterator[None]:
+    """Set the attention implementation of every configuration in the model, and put each back."""
+    before = [(config, config._attn_implementation_internal) for config in _configurations(model)]
+    try:
+        for config, _ in before:
+            config._attn_implementation_internal = name
+        yield
+    finally:
+        for config, previous in before:
+            config._attn_implementation_internal = previous
+
+
+def implementations(model: nn.Module) -> list[str | None]:
+    """The attention implementation of every configuration in the model."""
+    return [config._attn_implementation_internal for config in _configurations(model)]
+
+
+def _configurations(model: nn.Module) -> list[Any]:
+    """Every configuration the model or a part of it holds, composite ones taken apart."""
+    found: dict[int, Any] = {}
+    waiting = [getattr(module, "config", None) for module in model.modules()]
+    while waiting:
+        config = waiting.pop()
+        if isinstance(config, PretrainedConfig) and id(config) not in found:
+            found[id(config)] = config
+            waiting.extend(getattr(config, key, None) for key in config.sub_configs)
+    return list(found.values())
+
+
+@cache
+def eager_attention(module_type: type[nn.Module]) -> AttentionFunction | None:
+    """The eager function that this kind of attention module names itself; None off the interface.
+
+    It is found where the module's own code mentions it, so a subclass in a user's file, and a
+    modelling file with several eager functions, come out right.
+    """
+    for function in _functions(module_type):
+        names = function.__code__.co_names
+        eager = [name for name in names if name.endswith("eager_attention_forward")]
+        if _INTERFACE in names and eager:
+            found: AttentionFunction = function.__globals__[eager[0]]
+            return found
+    return None
+
+
+@cache
+def is_other_attention(module_type: type[nn.Module]) -> bool:
+    """Whether this looks like attention that does not go through the interface."""
+    if module_type is nn.MultiheadAttention:
+        return True
+    named = "attention" in module_type.__name__.lower() or "attn" in module_type.__name__.lower()
+    if not named or eager_attention(module_type) is not None:
+        return False
+    return any(_OTHER_SIGNS & set(function.__code__.co_names) for function in _functions(module_type))
+
+
+def _functions(module_type: type[nn.Module]) -> Iterator[FunctionType]:
+    for parent in module_type.__mro__:
+        if parent is nn.Module:
+            return
+        for member in vars(parent).values():
+            function = inspect.unwrap(member) if callable(member) else None
+            if isinstance(function, FunctionType):
+                yield function
+
+
+def submodels(model: nn.Module) -> list[nn.Module]:
+    """The model itself and every whole model inside it."""
+    inner = [module for module in model.modules() if isinstance(module, PreTrainedModel)]
+    return inner if model in inner else [model, *inner]
+
+
+def innermost_model(modules: Sequence[nn.Module]) -> nn.Module:
+    """The last whole model among modules that contain one another, outermost first."""
+    models = [module for module in modules if isinstance(module, PreTrainedModel)]
+    return models[-1] if models else modules[0]
+
+
+def takes_pixels(model: nn.Module) -> bool:
+    """Whether a model's main input is a picture."""
+    return getattr(model, "main_input_name", None) == "pixel_values"

@@ -1,0 +1,38 @@
+"""Models that come wrapped: taken out, or refused by name."""
+
+from typing import Any
+
+from torch import nn
+
+from attlas.errors import UnsupportedModelError
+
+
+def unwrap(model: Any) -> nn.Module:
+    """The plain model inside a compiled or adapted one; an error for what is no model at all."""
+    if not isinstance(model, nn.Module):
+        raise UnsupportedModelError(
+            f"a model is a torch.nn.Module of transformers, not {type(model).__name__}"
+        )
+    if hasattr(model, "_orig_mod"):  # torch.compile(model)
+        return unwrap(model._orig_mod)
+    if getattr(model, "_compiled_call_impl", None) is not None:  # model.compile()
+        raise UnsupportedModelError(
+            f"{type(model).__name__} was compiled in place: hand over the model before compile()"
+        )
+    if hasattr(model, "peft_config") and hasattr(model, "get_base_model"):
+        return _without_adapter_shell(model)
+    if type(model).__name__ in ("DataParallel", "DistributedDataParallel"):
+        return unwrap(model.module)
+    return model
+
+
+def _without_adapter_shell(model: Any) -> nn.Module:
+    """Adapters that live inside the layers stay there; those that add a prompt cannot be left out."""
+    for adapter in model.peft_config.values():
+        if getattr(adapter, "is_prompt_learning", False):
+            raise UnsupportedModelError(
+                f"the adapter {adapter.peft_type} adds tokens of its own and cannot be opened; "
+                "adapters inside the layers (LoRA and its like) can"
+            )
+    base: nn.Module = model.get_base_model()
+    return base

@@ -1,0 +1,1 @@
+"""Mathematics that the workshops share."""

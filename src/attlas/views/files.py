@@ -1,0 +1,39 @@
+"""Writing a file whole or not at all."""
+
+import os
+import secrets
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+from attlas.errors import ResultFileError
+
+
+def write_whole(path: str | os.PathLike[str], data: str | bytes) -> Path:
+    """Write a file, text as UTF-8, so that no reader ever sees half of it.
+
+    A file that is there already is replaced at the end, or left as it was if anything fails.
+    """
+    content = data.encode() if isinstance(data, str) else data
+    try:
+        # Through a link, as open() would: the link stays and the file it names is replaced.
+        _replace(Path(os.path.realpath(path)), content)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ResultFileError(f"cannot write {os.fspath(path)!r}: {reason}") from error
+    return Path(path)
+
+
+def _replace(target: Path, content: bytes) -> None:
+    draft = target.parent / f".attlas-{secrets.token_hex(8)}"
+    try:
+        with draft.open("xb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if target.is_file():
+            shutil.copymode(target, draft)
+        os.replace(draft, target)
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)

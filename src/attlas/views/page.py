@@ -1,0 +1,67 @@
+"""A result as one file that opens in any browser, without a network."""
+
+import base64
+import hashlib
+import html
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from attlas.views.units import visible
+
+SCRIPT = Path(__file__).with_name("view.js")
+STYLE = Path(__file__).with_name("view.css")
+
+_START = """
+embed(document.getElementById("view"), JSON.parse(document.getElementById("payload").textContent));
+"""
+# A browser reads a script element up to the first "</script", whatever the JSON around it means.
+_ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+
+
+def page(payload: Mapping[str, Any], title: str) -> str:
+    """One HTML file with the payload, the module that draws it, and its style inside.
+
+    A payload with a number that JSON has no word for (NaN, infinity) is a ValueError.
+    """
+    script = SCRIPT.read_text("utf-8") + _START
+    style = STYLE.read_text("utf-8")
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{_policy(script, style)}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<link rel="icon" href="data:,">
+<title>{html.escape(visible(title))}</title>
+<style>{style}</style>
+</head>
+<body class="attlas-page">
+<main id="view"></main>
+<noscript>This page draws itself with the script it carries; please allow it to run.</noscript>
+<script type="application/json" id="payload">{_json(payload)}</script>
+<script type="module">{script}</script>
+</body>
+</html>
+"""
+
+
+def _json(payload: Mapping[str, Any]) -> str:
+    # ASCII throughout: U+2028, U+2029 and lone surrogates are written as escapes.
+    text = json.dumps(payload, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
+    return text.translate(_ESCAPES)
+
+
+def _policy(script: str, style: str) -> str:
+    """Nothing may run or be loaded but this very script and this very style."""
+    return (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

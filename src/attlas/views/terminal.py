@@ -1,0 +1,135 @@
+"""A result in a terminal, in colour or without."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Group
+from rich.style import Style
+from rich.text import Text
+
+from attlas.views.colours import DARK, background, css, ink, pole, strength
+from attlas.views.units import (
+    Unit,
+    figure,
+    gap,
+    in_segments,
+    limit,
+    patches,
+    strongest,
+    visible,
+    words_or_tokens,
+)
+
+_LABEL, _BAR, _TOP = 20, 20, 8  # columns for a label, columns for a bar, bars shown
+_FAINT = 0.06  # below this share of the limit a unit keeps the terminal's own colours
+_SHADES = "·░▒▓█"
+
+
+def render(payload: Mapping[str, Any]) -> Group:
+    """The prediction, the method, the coloured text, a bar for each of the top units, the notes."""
+    cells = patches(payload)
+    units = cells or words_or_tokens(payload)
+    top, signed = limit(units), payload["signed"]
+    body = _grid(cells, payload["grid"][1], top, signed) if cells else _flow(units, top, signed)
+    return Group(
+        *_prediction(payload),
+        _asked(payload),
+        Text(),
+        *body,
+        Text(),
+        *(_bar(unit, top, signed) for unit in strongest(units, _TOP)),
+        *_notes(payload),
+    )
+
+
+def _prediction(payload: Mapping[str, Any]) -> Iterator[Text]:
+    for row in payload["prediction"]:
+        share, is_target = row.get("probability"), row["label"] == payload["target"]["name"]
+        line = Text(_fit(visible(row["label"])), style="bold" if is_target else "", no_wrap=True)
+        if share is not None:
+            line.append(f" {share:.3f} {_rightwards(share)}")
+        elif row.get("value") is not None:
+            line.append(f" {row['value']:.3f}")
+        line.append(" target" if is_target else "")
+        line.rstrip()
+        yield line
+
+
+def _asked(payload: Mapping[str, Any]) -> Text:
+    target = payload["target"]
+    parts = [f"{payload['method']} on {payload['model']}", f"target {target['name']}"]
+    if target.get("contrast"):
+        parts[-1] += f" rather than {target['contrast']}"
+    if target.get("value") is not None:
+        parts.append(f"{target['quantity']} {target['value']:.3f}")
+    return Text(visible(" · ".join(parts)), style="dim")
+
+
+def _flow(units: Sequence[Unit], top: float, signed: bool) -> Iterator[Text]:
+    rows = in_segments(units)
+    for name, row in rows.items():
+        line = Text()
+        if len(rows) > 1:
+            line.append(f"{visible(name)}: ", style="dim")
+        before = None
+        for unit in row:
+            line.append(gap(before, unit))
+            line.append(unit.text, style=_style(unit, top, signed))
+            before = unit
+        yield line
+
+
+def _grid(cells: Sequence[Unit], columns: int, top: float, signed: bool) -> Iterator[Text]:
+    width = 2 if columns <= 40 else 1
+    for start in range(0, len(cells), columns):
+        line = Text(no_wrap=True)
+        for cell in cells[start : start + columns]:
+            share = strength(cell.score, top)
+            shade = _SHADES[round(abs(share) * (len(_SHADES) - 1))]
+            line.append(shade * width, style=Style(color=css(pole(share, signed, DARK))))
+        yield line
+
+
+def _bar(unit: Unit, top: float, signed: bool) -> Text:
+    share = strength(unit.score, top)
+    line = Text(f"{_fit(unit.text)} {figure(unit.score, top, signed=signed):>9} ", no_wrap=True)
+    colour = Style(color=css(pole(share, signed, DARK)))
+    if not signed:
+        return line.append(_rightwards(max(share, 0.0)).rstrip(), style=colour)
+    line.append(_leftwards(max(-share, 0.0)), style=colour).append("│")
+    return line.append(_rightwards(max(share, 0.0)).rstrip(), style=colour)
+
+
+def _notes(payload: Mapping[str, Any]) -> Iterator[Text]:
+    notes = payload.get("notes") or ()
+    if notes:
+        yield Text()
+    for note in notes:
+        yield Text(f"Note: {visible(note)}")
+
+
+def _style(unit: Unit, top: float, signed: bool) -> Style:
+    share = strength(unit.score, top)
+    if unit.special:
+        return Style(dim=True)
+    if abs(share) < _FAINT:
+        return Style()
+    paper = background(share, signed, DARK)
+    return Style(color=css(ink(paper, DARK)), bgcolor=css(paper))
+
+
+def _rightwards(share: float) -> str:
+    halves = round(share * _BAR * 2)
+    return ("█" * (halves // 2) + "▌" * (halves % 2)).ljust(_BAR)
+
+
+def _leftwards(share: float) -> str:
+    halves = round(share * _BAR * 2)
+    return ("▐" * (halves % 2) + "█" * (halves // 2)).rjust(_BAR)
+
+
+def _fit(text: str) -> str:
+    if cell_len(text) > _LABEL:
+        text = set_cell_size(text, _LABEL - 1) + "…"
+    return set_cell_size(text, _LABEL)

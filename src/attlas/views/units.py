@@ -1,0 +1,111 @@
+"""The units of a payload, words or tokens, made fit to be shown."""
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from attlas.views.colours import limit_of
+
+# C0 and C1 controls, marks that turn the direction of writing, line separators, lone surrogates.
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+_SHOWN = {"\n": "⏎", "\r": "␍", "\t": "⇥", "\x7f": "␡", "\u2028": "⏎", "\u2029": "⏎"}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A word or a token, its score, and where in its source it stands."""
+
+    text: str
+    score: float
+    special: bool
+    segment: str
+    start: int | None
+    end: int | None
+
+
+def words_or_tokens(payload: Mapping[str, Any]) -> list[Unit]:
+    """The words of the payload where it has any, otherwise its tokens."""
+    tokens = payload["tokens"]
+    if not payload.get("words"):
+        return [_unit(token["label"], token, [token]) for token in tokens]
+    return [
+        _unit(word["text"], word, [tokens[position] for position in word["positions"]])
+        for word in payload["words"]
+    ]
+
+
+def patches(payload: Mapping[str, Any]) -> list[Unit]:
+    """The image patches, row by row; none where the payload has no whole grid of them."""
+    grid = payload.get("grid")
+    if not grid:
+        return []
+    units = [_unit(token["label"], token, [token]) for token in payload["tokens"]]
+    found = [unit for unit in units if unit.start is None and not unit.special]
+    return found if len(found) == grid[0] * grid[1] else []
+
+
+def in_segments(units: Iterable[Unit]) -> dict[str, list[Unit]]:
+    """The units of each segment, in the order in which the segments begin."""
+    rows: dict[str, list[Unit]] = {}
+    for unit in units:
+        rows.setdefault(unit.segment, []).append(unit)
+    return rows
+
+
+def strongest(units: Sequence[Unit], count: int) -> list[Unit]:
+    """The units with the largest absolute scores; special ones only where there are no others."""
+    chosen = [unit for unit in units if not unit.special] or list(units)
+    return sorted(chosen, key=lambda unit: -abs(unit.score))[:count]
+
+
+def limit(units: Iterable[Unit]) -> float:
+    """The score that is shown in full colour."""
+    return limit_of((unit.score, unit.special) for unit in units)
+
+
+def gap(before: Unit | None, unit: Unit) -> str:
+    """What stands between two units: nothing where they touch in the text, otherwise a space."""
+    if before is None:
+        return ""
+    touching = before.end is not None and before.end == unit.start
+    return "" if touching and not (before.special or unit.special) else " "
+
+
+def visible(text: str) -> str:
+    """The text with nothing in it that a terminal or a browser would obey rather than show."""
+    if not text:
+        return "∅"
+    if not text.strip(" "):
+        return "␣" * len(text)
+    return _UNSAFE.sub(lambda match: _show(match[0]), text)
+
+
+def figure(score: float, limit: float, *, signed: bool) -> str:
+    """A score with as many decimals as give the limit three significant figures."""
+    if 0 < limit < 1e-5 or limit >= 1e6:
+        return format(score, "+.2e" if signed else ".2e")
+    decimals = max(0, 2 - math.floor(math.log10(limit))) if limit > 0 else 3
+    return format(score, f"{'+' if signed else ''}.{min(decimals, 7)}f")
+
+
+def _show(sign: str) -> str:
+    if sign in _SHOWN:
+        return _SHOWN[sign]
+    return chr(0x2400 + ord(sign)) if ord(sign) < 0x20 else f"\\u{ord(sign):04x}"
+
+
+def _unit(text: str, scored: Mapping[str, Any], tokens: Sequence[Mapping[str, Any]]) -> Unit:
+    starts = [token["start"] for token in tokens if token.get("start") is not None]
+    ends = [token["end"] for token in tokens if token.get("end") is not None]
+    return Unit(
+        text=visible(text),
+        score=float(scored["score"]),
+        special=bool(scored["special"]),
+        segment=scored["segment"],
+        start=min(starts, default=None),
+        end=max(ends, default=None),
+    )

@@ -1,0 +1,292 @@
+import json
+import shutil
+
+import pytest
+from views import samples
+
+from attlas.views import page, write_whole
+from attlas.views.colours import DARK, LIGHT, background, ink, strength
+from attlas.views.page import SCRIPT
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def browser():
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = next(filter(None, map(shutil.which, names)), None)
+    if path is None:
+        pytest.skip(f"no Chromium found (looked for {', '.join(names)})")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as session:
+        opened = session.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    """Open a payload as a saved page; at the end, see that nothing was loaded or failed."""
+    contexts, trouble = [], []
+
+    def open_page(payload, **options):
+        path = write_whole(tmp_path / "page.html", page(payload, "a title"))
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        contexts.append(context)
+        tab = context.new_page()
+        tab.on("console", lambda message: trouble.append(message.text))
+        tab.on("pageerror", lambda error: trouble.append(str(error)))
+        tab.on("dialog", lambda dialog: (trouble.append("a dialog"), dialog.dismiss()))
+        tab.on("request", lambda request: seen.append(request.url))
+        tab.goto(path.as_uri())
+        tab.wait_for_selector("footer")
+        return tab
+
+    seen: list[str] = []
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert trouble == []
+    assert [url for url in seen if not url.startswith(("file:", "data:"))] == []
+
+
+def test_the_order_of_the_page(show):
+    tab = show(samples.film())
+    headings = tab.locator("h1, h2").all_text_contents()
+    parts = ["Prediction", "Notes", "Text", "Strongest", "Attention maps", "How to read this"]
+    assert headings == ["sentiment", *parts]
+    assert tab.locator(".prediction .target").inner_text().split() == [
+        "POSITIVE",
+        "0.290",
+        "target",
+    ]
+    assert "attlas.explain(" in tab.locator("footer pre").inner_text()
+
+
+def test_hostile_tokens_are_text(show):
+    payload = samples.explanation(
+        samples.HOSTILE,
+        model="<img src=x onerror=alert(3)>",
+        notes=["<b onclick=alert(1)>"],
+        reading="<script>alert(2)</script>",
+        code="</script>",
+        maps=samples.maps(len(samples.HOSTILE), layers=1, heads=1),
+    )
+    tab = show(payload)
+    shown = tab.locator(".flow .unit").all_text_contents()
+    assert shown[:4] == ["</script>", "<img src=x onerror=alert(1)>", "שלום", "🧑‍🚀"]
+    assert shown[4:9] == ["e\u0301\u0323", "⏎", "∅", "␛[31mred", "\\u202eevil"]
+    assert tab.locator("#view img, #view script, #view b[onclick]").count() == 0
+
+
+def test_a_script_from_elsewhere_may_not_run(browser, tmp_path):
+    text = page(samples.film(), "title").replace("</body>", "<script>alert(1)</script></body>")
+    tab = browser.new_page()
+    dialogs, messages = [], []
+    tab.on("dialog", lambda dialog: (dialogs.append(1), dialog.dismiss()))
+    tab.on("console", lambda message: messages.append(message.text))
+    tab.goto(write_whole(tmp_path / "page.html", text).as_uri())
+    tab.close()
+    assert dialogs == []
+    assert any("Content Security Policy" in message for message in messages)
+
+
+def test_words_and_tokens(show):
+    tab = show(samples.film())
+    units = tab.locator(".flow .unit")
+    assert units.count() == 13
+    tab.get_by_role("button", name="tokens", exact=True).click()
+    assert units.count() == 14
+    assert units.nth(5).inner_text() == "s"
+    tab.get_by_role("button", name="words", exact=True).click()
+    assert units.nth(4).inner_text() == "films"
+    assert tab.locator(".flow").inner_text() == (
+        "[CLS] not a great films, but I could not look away [SEP]"
+    )
+
+
+@pytest.mark.parametrize(("scheme", "theme"), [("light", LIGHT), ("dark", DARK)])
+def test_the_colours_are_those_of_python(show, scheme, theme):
+    payload = samples.film()
+    tab = show(payload, color_scheme=scheme)
+    units = tab.locator(".flow .unit")
+    for place, word in enumerate(payload["words"]):
+        if word["special"]:
+            continue
+        paper = background(strength(word["score"], 0.42), True, theme)
+        look = units.nth(place).evaluate("each => [each.style.backgroundColor, each.style.color]")
+        assert look == [f"rgb{paper}", f"rgb{ink(paper, theme)}"]
+
+
+def test_the_switch_turns_the_theme(show):
+    tab = show(samples.film(), color_scheme="light")
+    paper = "getComputedStyle(document.querySelector('.attlas')).backgroundColor"
+    assert tab.evaluate(paper) == f"rgb{LIGHT.paper}"
+    tab.get_by_role("button", name="dark").click()
+    assert tab.evaluate(paper) == f"rgb{DARK.paper}"
+    tab.emulate_media(media="print")
+    tab.wait_for_function(f"{paper} === 'rgb{LIGHT.paper}'")
+
+
+def test_hovering_lights_a_token_everywhere_and_tells_its_score(show):
+    tab = show(samples.film())
+    assert tab.locator(".lit").count() == 0
+    tab.locator(".flow .unit", has_text="films").hover()
+    assert tab.locator(".flow .lit").all_text_contents() == ["films"]
+    assert tab.locator(".bars .lit .label").all_text_contents() == ["films"]
+    assert tab.locator(".axis.query.lit").all_text_contents() == ["film", "s"]
+    assert tab.locator(".tip").inner_text() == "film ##s, score +0.14, positions 4 5"
+    tab.locator("h1").hover()
+    assert tab.locator(".lit").count() == 0
+    assert not tab.locator(".tip").is_visible()
+
+
+def test_a_bar_lights_its_word(show):
+    tab = show(samples.film())
+    tab.locator(".bars li").nth(1).hover()
+    assert tab.locator(".flow .lit").all_text_contents() == ["great"]
+
+
+def test_the_keyboard_reaches_every_unit(show):
+    tab = show(samples.film())
+    tab.locator(".flow .unit").first.focus()
+    for _ in range(3):
+        tab.keyboard.press("ArrowRight")
+    focused = tab.evaluate("document.activeElement.getAttribute('aria-label')")
+    assert focused == "great: great, score +0.38, position 3"
+    assert tab.locator('.flow .unit[tabindex="0"]').count() == 1
+    tab.keyboard.press("Enter")
+    assert tab.locator(".chosen h3").inner_text() == "great looks at"
+
+
+def test_a_thumbnail_opens_its_head(show):
+    tab = show(samples.film())
+    tab.get_by_role("button", name="encoder.2, head 3").click()
+    assert tab.locator(".pane h3").first.inner_text() == "encoder.2 · head 3"
+    assert tab.locator('.thumb[aria-pressed="true"]').count() == 1
+    size = tab.locator(".matrix canvas").evaluate("each => [each.width, each.height]")
+    assert size == [14, 14]
+    assert tab.locator(".axis.key").all_text_contents()[3:6] == ["great", "film", "s"]
+
+
+def test_the_matrix_tells_weights_and_lists_a_row(show):
+    tab = show(samples.film())
+    matrix = tab.locator(".matrix canvas")
+    cell = matrix.bounding_box()["width"] / 14
+    matrix.hover(position={"x": 3.5 * cell, "y": 3.5 * cell})
+    # Head 0 of layer 0 looks at itself: byte 255 - 30, of 0.93.
+    assert tab.locator(".readout").inner_text() == f"great → great {225 / 255 * 0.93:.3f}"
+    assert tab.locator(".flow .lit").all_text_contents() == ["great"]
+    matrix.click(position={"x": 0.5 * cell, "y": 3.5 * cell})
+    assert tab.locator(".chosen li .label").first.inner_text() == "great"
+    assert tab.locator(".chosen li .figure").first.inner_text() == f"{225 / 255 * 0.93:.3f}"
+    assert tab.locator(".band.chosen-row").count() == 1
+    matrix.click(position={"x": 0.5 * cell, "y": 3.5 * cell})
+    assert tab.locator(".chosen li").count() == 0
+
+
+def test_signed_maps_and_several_kinds_of_attention(show):
+    maps = samples.maps(14, layers=2, heads=2)
+    maps["sites"][1].update(kind="cross", name="cross.0", layer=0, low=-0.5, high=0.5)
+    tab = show({**samples.film(), "maps": {**maps, "signed": True}})
+    assert tab.locator(".head-row > span").all_text_contents() == ["encoder 0", "cross 0"]
+    tab.get_by_role("button", name="cross.0, head 1").click()
+    pixel = tab.locator(".matrix canvas").evaluate(
+        "each => Array.from(each.getContext('2d').getImageData(5, 5, 1, 1).data)"
+    )
+    assert pixel[2] > pixel[0]  # below zero is blue
+
+
+def test_two_segments_are_two_rows(show):
+    tab = show(samples.pair())
+    assert tab.locator(".row h3").all_text_contents() == ["question", "context"]
+    assert tab.locator(".flow").nth(1).inner_text().startswith("Ada Lovelace wrote")
+
+
+def test_offsets_count_code_points(show):
+    tokens = [
+        samples.token("🧑‍🚀", 0.5, start=0, end=3),
+        samples.token("a", 0.2, start=4, end=5),
+        samples.token("b", 0.1, start=5, end=6),
+    ]
+    payload = samples.explanation([], tokens=tokens, words=None, sources={"text": "🧑‍🚀 ab"})
+    assert show(payload).locator(".flow").inner_text() == "🧑‍🚀 ab"
+
+
+def test_right_to_left_text_runs_from_the_right(show):
+    tab = show(samples.explanation(["שלום", "עולם"]))
+    boxes = [unit.bounding_box()["x"] for unit in tab.locator(".flow .unit").all()]
+    assert boxes[0] > boxes[1]
+
+
+def test_a_grid_of_patches(show):
+    tab = show(samples.image(14, 14))
+    assert tab.locator(".patch").count() == 196
+    tab.locator(".patch").nth(15).hover()
+    assert tab.locator(".tip").inner_text().startswith("patch 1,1, score 0.000")
+    assert tab.locator(".flow .unit").all_text_contents() == ["[CLS]"]
+
+
+@pytest.mark.parametrize("size", [1, 2000])
+def test_any_length_is_drawn_at_once(show, size):
+    tab = show(samples.long(size, layers=1, heads=2))
+    assert tab.locator(".flow .unit").count() == size
+    assert tab.locator(".matrix canvas").evaluate("each => each.width") == size
+    slowest = tab.evaluate(
+        """async () => {
+            const unit = document.querySelectorAll(".flow .unit")[0];
+            const start = performance.now();
+            unit.dispatchEvent(new PointerEvent("pointerenter"));
+            await new Promise(requestAnimationFrame);
+            return performance.now() - start;
+        }"""
+    )
+    assert slowest < 1000
+
+
+def test_a_phone_scrolls_down_only(show):
+    tab = show(samples.film(), viewport={"width": 390, "height": 844})
+    assert tab.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_nothing_moves_when_asked_not_to(show):
+    tab = show(samples.film(), reduced_motion="reduce")
+    duration = "getComputedStyle(document.querySelector('.fill')).transitionDuration"
+    assert tab.evaluate(duration) == "0s"
+
+
+def test_the_code_can_be_copied(show):
+    tab = show(samples.film(), permissions=["clipboard-read", "clipboard-write"])
+    tab.get_by_role("button", name="copy as Python").click()
+    tab.get_by_text("copied").wait_for()
+    assert tab.evaluate("navigator.clipboard.readText()") == samples.film()["code"]
+
+
+def test_both_doors_draw_alike(browser):
+    tab = browser.new_page()
+    drawn = tab.evaluate(
+        """async ([source, payloads]) => {
+            const url = URL.createObjectURL(new Blob([source], {type: "text/javascript"}));
+            const module = await import(url);
+            const [page, notebook] = [document.createElement("div"), document.createElement("div")];
+            document.body.append(page, notebook);
+            module.embed(page, payloads[1]);
+            let changed = null, payload = payloads[0];
+            const model = {
+                get: () => payload,
+                on: (name, listener) => { changed = listener; },
+                off: () => { changed = null; },
+            };
+            const stop = module.default.render({model, el: notebook});
+            const before = notebook.innerHTML;
+            payload = payloads[1];
+            changed();
+            const after = notebook.innerHTML;
+            stop();
+            return {page: page.innerHTML, before, after, stopped: changed === null};
+        }""",
+        [SCRIPT.read_text("utf-8"), json.loads(json.dumps([samples.pair(), samples.unsigned()]))],
+    )
+    tab.close()
+    assert drawn["page"] == drawn["after"] != drawn["before"]
+    assert drawn["stopped"]

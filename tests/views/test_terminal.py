@@ -1,0 +1,111 @@
+import io
+import re
+
+import pytest
+from rich.console import Console
+from views import samples
+
+from attlas.views import render
+
+FILM = """\
+NEGATIVE             0.710 ██████████████
+POSITIVE             0.290 ██████               target
+gradient_attention on sentiment · target POSITIVE · probability 0.290
+
+[CLS] not a great films, but I could not look away [SEP]
+
+not                     -0.420 ████████████████████│
+great                   +0.380                     │██████████████████
+away                    +0.270                     │█████████████
+but                     +0.210                     │██████████
+look                    +0.170                     │████████
+films                   +0.140                     │██████▌
+not                     -0.110                █████│
+could                   +0.060                     │███
+
+Note: The text was read as one sentence of 14 tokens.
+"""
+
+PAIR = """\
+Ada Lovelace         0.930 ██████████████████▌  target
+attention_flow on reader · target Ada Lovelace · logit 11.420
+
+question: Who wrote the first algorithm ?
+context: Ada Lovelace wrote what is often called the first program , in 1843 .
+
+in                       0.249 ████████████████████
+"""
+
+
+def shown(payload, **options):
+    stream = io.StringIO()
+    Console(file=stream, width=80, **options).print(render(payload))
+    return stream.getvalue()
+
+
+def test_a_sentence():
+    assert shown(samples.film()) == FILM
+
+
+def test_two_segments():
+    assert shown(samples.pair()).startswith(PAIR)
+
+
+def test_an_image_is_shaded_by_score():
+    payload = samples.image(2, 3)
+    for token, score in zip(payload["tokens"][1:], [0.0, 0.1, 0.2, 0.3, 0.4, 0.04], strict=True):
+        token["score"] = score
+    assert "\n··░░▒▒\n▓▓██··\n" in shown(payload)
+
+
+def test_a_regression_has_a_value_and_no_bar():
+    payload = samples.explanation(
+        ["good"],
+        prediction=[{"label": "rating", "probability": None, "value": 3.25}],
+        target={"name": "rating", "quantity": "value", "contrast": None, "value": 3.25},
+    )
+    assert shown(payload).startswith("rating               3.250 target\n")
+
+
+def test_a_contrast_is_named():
+    target = {"name": "A", "quantity": "logit", "contrast": "B", "value": None}
+    payload = samples.explanation(["good"], prediction=[], target=target)
+    assert shown(payload).startswith("gradient_attention on sentiment · target A rather than B\n")
+
+
+def test_colour_is_only_for_a_terminal_that_wants_it(monkeypatch):
+    assert "\x1b" not in shown(samples.film())
+    coloured = shown(samples.film(), force_terminal=True, color_system="truecolor")
+    assert "48;2;" in coloured
+    monkeypatch.setenv("NO_COLOR", "1")
+    plain = shown(samples.film(), force_terminal=True)
+    assert not re.search(r"\x1b\[[\d;]*[34]8;", plain)
+    assert re.sub(r"\x1b\[[\d;]*m", "", plain) == FILM
+
+
+def test_hostile_tokens_are_neither_obeyed_nor_lost():
+    payload = samples.explanation(
+        samples.HOSTILE,
+        notes=["\x1b]0;title\x07[red]note[/red]"],
+        model="[blink]m\x1b[2J",
+        prediction=[{"label": "\x1b[1mlabel", "probability": 0.5}],
+    )
+    text = shown(payload)
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800]", text)
+    for expected in ("[bold]markup[/bold]", "␛[31mred", "\\u202eevil", "∅", "שלום", "[red]note"):
+        assert expected in text
+    text.encode()
+
+
+@pytest.mark.parametrize("piece", ["x" * 300, "漢字" * 60, "e\u0301" * 60])
+def test_no_line_is_wider_than_the_terminal(piece):
+    from rich.cells import cell_len
+
+    payload = samples.explanation([piece, "good"])
+    assert max(map(cell_len, shown(payload).splitlines())) <= 80
+
+
+def test_scores_of_nothing_at_all():
+    payload = samples.explanation(["good"])
+    payload["tokens"][0]["score"] = payload["words"][0]["score"] = 0.0
+    assert "good                    +0.000                     │\n" in shown(payload)

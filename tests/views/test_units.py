@@ -1,0 +1,68 @@
+import pytest
+from views import samples
+
+from attlas.views.units import figure, gap, patches, strongest, visible, words_or_tokens
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "∅"),
+        ("  ", "␣␣"),
+        ("\n", "⏎"),
+        ("\x1b[31m", "␛[31m"),
+        ("a\x9bb", "a\\u009bb"),
+        ("\u202eevil", "\\u202eevil"),
+        ("\ud800", "\\ud800"),
+        ("שלום 🧑‍🚀 e\u0301", "שלום 🧑‍🚀 e\u0301"),
+    ],
+)
+def test_what_would_be_obeyed_is_shown_instead(text, expected):
+    assert visible(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("score", "limit", "expected"),
+    [
+        (0.25, 0.9, "+0.250"),
+        (-0.25, 0.9, "-0.250"),
+        (0.0012, 0.02, "+0.0012"),
+        (12.345, 34.0, "+12.3"),
+        (812.4, 900.0, "+812"),
+        (2e-9, 4e-9, "+2.00e-09"),
+        (0.0, 0.0, "+0.000"),
+    ],
+)
+def test_figures_have_three_significant_digits_at_the_top(score, limit, expected):
+    assert figure(score, limit, signed=True) == expected
+
+
+def test_a_score_without_a_sign_has_none():
+    assert figure(0.25, 0.9, signed=False) == "0.250"
+
+
+def test_units_are_the_words_with_the_place_of_their_tokens():
+    films = next(unit for unit in words_or_tokens(samples.film()) if unit.text == "films")
+    assert (films.score, films.start, films.end) == (0.14, 12, 17)
+
+
+def test_units_are_the_tokens_where_there_are_no_words():
+    units = words_or_tokens({**samples.film(), "words": None})
+    assert [unit.text for unit in units][4:6] == ["film", "s"]
+
+
+def test_units_that_touch_in_the_text_touch_when_shown():
+    units = words_or_tokens(samples.film())
+    text = "".join(gap(a, b) + b.text for a, b in zip([None, *units], units, strict=False))
+    assert text == "[CLS] not a great films, but I could not look away [SEP]"
+
+
+def test_the_strongest_are_by_absolute_score_and_not_special():
+    top = strongest(words_or_tokens(samples.film()), 3)
+    assert [unit.text for unit in top] == ["not", "great", "away"]
+
+
+def test_a_grid_that_does_not_fit_is_no_grid():
+    assert len(patches(samples.image(3, 4))) == 12
+    assert patches({**samples.image(3, 4), "grid": [3, 5]}) == []
+    assert patches(samples.film()) == []
