@@ -6,12 +6,14 @@ from typing import Any
 
 import torch
 
-from attlas.errors import AttlasError, ModelError, UsageError
+from attlas.errors import ModelError, UsageError
 from attlas.methods import METHODS, Method, Scored
+from attlas.models.memory import in_parts
 from attlas.models.question import Question
 from attlas.models.resolve import Request
 from attlas.models.subject import Subject, maps_of
 from attlas.models.target import Target
+from attlas.models.wanted import is_number
 from attlas.results import Explanation, TargetRecord
 from attlas.results.explanation import Origin
 
@@ -42,11 +44,11 @@ def explain(
     if not isinstance(subject, Subject):
         raise UsageError(f"explain takes a Subject (attlas.load), not {type(subject).__name__}")
     chosen = METHODS[method]
-    request = Request(target, contrast, position, prefix, chat, truncate)
-    if is_one_text(text):
-        return next(_explain_all(subject, [text], chosen, request, options))[1]
-    found = dict(_explain_all(subject, list(text), chosen, request, options))
-    return [found[index] for index in range(len(text))]
+    wanted = Target.from_dict(target) if isinstance(target, Mapping) else target
+    request = Request(wanted, contrast, position, prefix, chat, truncate)
+    texts = [text] if is_one_text(text) else text
+    found = _explain_all(subject, texts, chosen, request, options)
+    return found if texts is text else found[0]
 
 
 attribute = explain
@@ -65,39 +67,35 @@ def _explain_all(
     method: Method,
     request: Request,
     options: Mapping[str, Any],
+) -> list[Explanation]:
+    with torch.inference_mode(False):  # gradients are needed, whatever the caller has switched off
+        found = dict(_explain_each(subject, texts, method, request, options))
+    return [found[index] for index in range(len(texts))]
+
+
+def _explain_each(
+    subject: Subject,
+    texts: Sequence[Any],
+    method: Method,
+    request: Request,
+    options: Mapping[str, Any],
 ) -> Iterator[tuple[int, Explanation]]:
     for question in subject.ask(texts, request):
-        for part, scored in _score_in_parts(method, question, options):
+
+        def score(rows: Sequence[int], whole: Question = question) -> tuple[Question, Scored]:
+            part = whole.rows(rows)
+            return part, method.score(part, options)
+
+        parts = in_parts(range(len(question)), score, _too_large(method, question))
+        for part, scored in parts:
             for row, index in enumerate(part.order):
                 yield index, _record(method, part, scored, row, request, options)
-
-
-def _score_in_parts(
-    method: Method, question: Question, options: Mapping[str, Any]
-) -> Iterator[tuple[Question, Scored]]:
-    """Score a batch whole, or in halves where the memory does not suffice."""
-    try:
-        yield question, method.score(question, options)
-        return
-    except RuntimeError as problem:
-        if not is_out_of_memory(problem):
-            raise
-        if len(question) == 1:
-            raise AttlasError(_too_large(method, question)) from problem
-    middle = len(question) // 2
-    for rows in (range(middle), range(middle, len(question))):
-        yield from _score_in_parts(method, question.rows(rows), options)
-
-
-def is_out_of_memory(problem: RuntimeError) -> bool:
-    """Whether the device, or this machine, has no memory left for what was asked."""
-    return isinstance(problem, torch.OutOfMemoryError) or "can't allocate memory" in str(problem)
 
 
 def _too_large(method: Method, question: Question) -> str:
     count, device = len(question.inputs.tokens[0]), question.subject.device
     return (
-        f"out of memory on {device}: {method.name} of one text of {count} tokens does not fit; "
+        f"{method.name} of one text of {count} tokens does not fit on {device}; "
         "shorten the text, or load the model in half precision (dtype)"
     )
 
@@ -141,10 +139,10 @@ def _origin(
     method: Method, subject: Subject, text: Any, request: Request, options: Mapping[str, Any]
 ) -> Origin:
     asked = {
-        "text": text if isinstance(text, (str, tuple, list)) else type(text).__name__,
-        "target": request.target if isinstance(request.target, (str, int)) else None,
-        "contrast": request.contrast,
-        "position": request.position,
+        "text": _plain_text(text),
+        "target": _plain(request.target),
+        "contrast": _plain(request.contrast),
+        "position": _plain(request.position),
         "prefix": request.prefix,
         "chat": request.chat or None,
         "truncate": request.truncate or None,
@@ -160,6 +158,20 @@ def _origin(
         asked={name: value for name, value in asked.items() if value is not None},
         versions={name: version(name) for name in ("attlas", "torch", "transformers")},
     )
+
+
+def _plain_text(text: Any) -> Any:
+    """A text as it can be given again: words as a list of one text; of a picture, what it was."""
+    if isinstance(text, list) and not is_one_text(text):
+        return [text]
+    return text if isinstance(text, (str, tuple, list)) else type(text).__name__
+
+
+def _plain(wanted: Any) -> Any:
+    """What was asked for, as JSON that can be asked for again."""
+    if isinstance(wanted, Target):
+        return wanted.to_dict()
+    return int(wanted) if is_number(wanted) else wanted
 
 
 def list_methods() -> list[str]:

@@ -1,15 +1,30 @@
 """The tokens of one input: what the model saw, and where in the text each came from."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self, overload
+from typing import Any, overload
+from unicodedata import category
 
 Span = tuple[int, int]
 
 # Scripts written without spaces: each sign is a word of its own until a token joins several.
-_NO_SPACES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_WORD = re.compile(rf"[{_NO_SPACES}]|[^\W{_NO_SPACES}]+(?:['’\-][^\W{_NO_SPACES}]+)*|[^\w\s]")
+_NO_SPACES = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
+_MARK = "\u0300"  # stands for every combining mark, which `re` cannot name
+_LETTERS = rf"(?:[^\W{_NO_SPACES}]{_MARK}*)+"
+_INSIDE = "['’\\-\u2010\u2011\u200c\u200d\u00ad]"  # apostrophes, hyphens, joiners
+_FLAG = "[\U0001f1e6-\U0001f1ff]{2}"
+_SYMBOL = rf"[^\w\s][{_MARK}\U0001f3fb-\U0001f3ff]*"  # with marks and the tones of emoji
+_WORD = re.compile(
+    rf"[{_NO_SPACES}]{_MARK}*"
+    rf"|{_LETTERS}(?:{_INSIDE}{_LETTERS})*"
+    rf"|{_FLAG}"
+    rf"|{_SYMBOL}(?:\u200d{_SYMBOL})*"
+)
 
 
 @dataclass(frozen=True)
@@ -32,7 +47,9 @@ class Tokens(Sequence[str]):
     def __post_init__(self) -> None:
         lengths = {len(self.texts), len(self.offsets), len(self.special), len(self.segments)}
         if len(lengths) != 1:
-            raise ValueError(f"a token needs a text, an offset, a mark and a segment, not {lengths}")
+            raise ValueError(
+                f"a token needs a text, an offset, a mark and a segment, not {lengths}"
+            )
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -84,7 +101,7 @@ class Tokens(Sequence[str]):
         }
 
     @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Self:
+    def from_dict(cls, record: Mapping[str, Any]) -> "Tokens":
         """Read what `to_dict` gave."""
         return cls(
             tuple(record["texts"]),
@@ -102,11 +119,17 @@ class Tokens(Sequence[str]):
 
     def _label(self, position: int) -> str:
         span = self.offsets[position]
-        if span is None:
+        if span is None or self._shares(position):
             return self.texts[position]
-        shown = self.sources[self.segments[position]][slice(*span)].strip()
-        shared = span in (self.offsets[position - 1 : position] + self.offsets[position + 1 :][:1])
-        return self.texts[position] if shared or not shown else shown
+        shown = self.sources.get(self.segments[position], "")[slice(*span)]
+        return shown.strip() or shown or self.texts[position]
+
+    def _shares(self, position: int) -> bool:
+        """Whether a token is one of several pieces of the same character."""
+        span, segment = self.offsets[position], self.segments[position]
+        beside = [i for i in (position - 1, position + 1) if 0 <= i < len(self)]
+        others = [self.offsets[i] for i in beside if self.segments[i] == segment]
+        return span is not None and any(o and _overlap(span, o) for o in others)
 
 
 @dataclass(frozen=True)
@@ -128,50 +151,90 @@ def join_tokens(tokens: Tokens) -> list[Unit]:
     """
     units: list[Unit] = []
     for segment in dict.fromkeys(tokens.segments):
-        units.extend(_join_segment(tokens, segment))
+        units.extend(_unit(tokens, segment, run) for run in _runs(tokens, segment))
     return sorted(units, key=lambda unit: unit.positions[0])
 
 
 def word_spans(text: str) -> tuple[Span, ...]:
     """The words and the punctuation marks of a text."""
-    return tuple(match.span() for match in _WORD.finditer(text))
+    return tuple(match.span() for match in _WORD.finditer(_with_one_mark(text)))
 
 
-def _join_segment(tokens: Tokens, segment: str) -> Iterator[Unit]:
-    text = tokens.sources.get(segment, "")
-    words = tokens.words.get(segment) or word_spans(text)
-    open_positions: list[int] = []
-    open_span: Span | None = None
+def _with_one_mark(text: str) -> str:
+    if text.isascii():
+        return text
+    return "".join(_MARK if category(sign)[0] == "M" else sign for sign in text)
 
-    def close() -> Iterator[Unit]:
-        if open_span is not None:
-            shown = text[slice(*open_span)].strip() or tokens.texts[open_positions[0]]
-            yield Unit(shown, tuple(open_positions), segment, open_span, False)
 
-    for position, name in enumerate(tokens.segments):
-        if name != segment:
-            continue
+@dataclass
+class _Run:
+    """Tokens that follow each other and touch the same words; one without a span stays alone."""
+
+    positions: list[int]
+    span: Span | None = None
+
+
+def _runs(tokens: Tokens, segment: str) -> list[_Run]:
+    words = _Words(tokens.words.get(segment) or word_spans(tokens.sources.get(segment, "")))
+    runs: list[_Run] = []
+    before: Span | None = None  # how far the words reach that have been begun
+    for position in (i for i, name in enumerate(tokens.segments) if name == segment):
         span = tokens.offsets[position]
         if span is None or tokens.special[position]:
-            yield from close()
-            open_positions, open_span = [], None
-            yield Unit(tokens.texts[position], (position,), segment, span, tokens.special[position])
+            runs.append(_Run([position]))
             continue
-        reach = _reach(span, words)
-        if open_span is not None and reach[0] < open_span[1]:
-            open_positions.append(position)
-            open_span = (min(open_span[0], reach[0]), max(open_span[1], reach[1]))
+        reach = words.reach(span)
+        if before is None or reach[0] >= before[1]:
+            runs.append(_Run([position], reach))
+        elif (last := runs[-1]).span is not None:
+            reach = (min(before[0], reach[0]), max(before[1], reach[1]))
+            last.positions.append(position)
+            last.span = reach
         else:
-            yield from close()
-            open_positions, open_span = [position], reach
-    yield from close()
+            _end_early(tokens, runs)
+            reach = (span[0], max(span[1], reach[1]))
+            runs.append(_Run([position], reach))
+        before = reach
+    return runs
 
 
-def _reach(span: Span, words: tuple[Span, ...]) -> Span:
-    """The span of the words that a token overlaps; its own where there are none."""
-    touched = [word for word in words if word[0] < span[1] and span[0] < word[1]]
-    if not touched:  # white space, or an empty piece: part of the word that follows at once
-        touched = [word for word in words if word[0] == span[1]]
-    if not touched:
+def _end_early(tokens: Tokens, runs: Sequence[_Run]) -> None:
+    """Let the last word end where its tokens do: a special token has broken it in two."""
+    broken = next(run for run in reversed(runs) if run.span is not None)
+    end = tokens.offsets[broken.positions[-1]]
+    if broken.span is not None and end is not None:
+        broken.span = (broken.span[0], end[1])
+
+
+def _unit(tokens: Tokens, segment: str, run: _Run) -> Unit:
+    first = run.positions[0]
+    if run.span is None:
+        text, span, special = tokens.texts[first], tokens.offsets[first], tokens.special[first]
+        return Unit(text, (first,), segment, span, special)
+    shown = tokens.sources.get(segment, "")[slice(*run.span)]
+    text = shown.strip() or shown or tokens.texts[first]
+    return Unit(text, tuple(run.positions), segment, run.span, False)
+
+
+class _Words:
+    """The words of a text, to be looked up by place."""
+
+    def __init__(self, spans: Sequence[Span]) -> None:
+        self.starts = [start for start, _ in spans]
+        self.ends = [end for _, end in spans]
+
+    def reach(self, span: Span) -> Span:
+        """The span of the words that a token overlaps; its own where there are none.
+
+        White space and empty pieces are part of the word that follows at once.
+        """
+        first, stop = bisect_right(self.ends, span[0]), bisect_left(self.starts, span[1])
+        if first < stop:
+            return self.starts[first], self.ends[stop - 1]
+        if stop < len(self.starts) and self.starts[stop] == span[1]:
+            return self.starts[stop], self.ends[stop]
         return span
-    return (min(word[0] for word in touched), max(word[1] for word in touched))
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return one[0] < other[1] and other[0] < one[1]

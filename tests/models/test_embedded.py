@@ -12,7 +12,14 @@ from safetensors import safe_open
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from attlas.models.embedded import train_sentiment
-from attlas.models.embedded.train_sentiment import FOLDER, LONGEST, accuracy, make, write_review
+from attlas.models.embedded.train_sentiment import (
+    FOLDER,
+    LONGEST,
+    accuracy,
+    learn_pieces,
+    make,
+    write_review,
+)
 
 TURN = "not a great film, but I could not look away"
 POSITIVE = [TURN, "a great film", "never boring", "not bad", "I could not put it down"]
@@ -113,6 +120,11 @@ def test_the_same_seed_writes_the_same_reviews() -> None:
     assert first == second
 
 
+def test_the_same_reviews_give_the_same_pieces() -> None:
+    texts = [write_review(Random(seed)).text for seed in range(300)]
+    assert learn_pieces(texts) == learn_pieces(texts)
+
+
 def test_every_slot_is_filled() -> None:
     random = Random(1)
     for unseen in (False, True):
@@ -125,7 +137,7 @@ def test_the_recipe_saves_a_loadable_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(train_sentiment, "PIECES", 600)
-    figures = make(tmp_path, reviews=400, steps=4, held_out=20)
+    figures = make(tmp_path, reviews=400, steps=20, held_out=20)
     assert all(0 <= value <= 1 for value in figures.values())
     tokenizer = AutoTokenizer.from_pretrained(tmp_path, local_files_only=True)
     model = AutoModelForSequenceClassification.from_pretrained(tmp_path, local_files_only=True)

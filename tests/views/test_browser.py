@@ -125,7 +125,8 @@ def test_the_switch_turns_the_theme(show):
     tab.get_by_role("button", name="dark").click()
     assert tab.evaluate(paper) == f"rgb{DARK.paper}"
     tab.emulate_media(media="print")
-    tab.wait_for_function(f"{paper} === 'rgb{LIGHT.paper}'")
+    tab.locator('.attlas[data-theme="light"]').wait_for()
+    assert tab.evaluate(paper) == f"rgb{LIGHT.paper}"
 
 
 def test_hovering_lights_a_token_everywhere_and_tells_its_score(show):
@@ -139,6 +140,15 @@ def test_hovering_lights_a_token_everywhere_and_tells_its_score(show):
     tab.locator("h1").hover()
     assert tab.locator(".lit").count() == 0
     assert not tab.locator(".tip").is_visible()
+
+
+def test_a_token_stays_lit_when_the_window_changes(show):
+    tab = show(samples.film())
+    tab.locator(".flow .unit", has_text="great").focus()
+    canvas = tab.locator(".matrix canvas").element_handle()
+    tab.set_viewport_size({"width": 900, "height": 900})
+    canvas.wait_for_element_state("hidden")  # drawn anew for the new width
+    assert tab.locator(".axis.query.lit").all_text_contents() == ["great"]
 
 
 def test_a_bar_lights_its_word(show):
@@ -171,15 +181,16 @@ def test_a_thumbnail_opens_its_head(show):
 
 def test_the_matrix_tells_weights_and_lists_a_row(show):
     tab = show(samples.film())
+    tab.get_by_role("button", name="encoder.0, head 1").click()
     matrix = tab.locator(".matrix canvas")
     cell = matrix.bounding_box()["width"] / 14
-    matrix.hover(position={"x": 3.5 * cell, "y": 3.5 * cell})
-    # Head 0 of layer 0 looks at itself: byte 255 - 30, of 0.93.
-    assert tab.locator(".readout").inner_text() == f"great → great {225 / 255 * 0.93:.3f}"
-    assert tab.locator(".flow .lit").all_text_contents() == ["great"]
+    matrix.hover(position={"x": 2.5 * cell, "y": 3.5 * cell})
+    # Head 1 of layer 0 looks at the token before: in row 3 a byte of 255 - 40, of 0.93.
+    assert tab.locator(".readout").inner_text() == f"great → a {215 / 255 * 0.93:.3f}"
+    assert tab.locator(".flow .lit").all_text_contents() == ["a"]
     matrix.click(position={"x": 0.5 * cell, "y": 3.5 * cell})
-    assert tab.locator(".chosen li .label").first.inner_text() == "great"
-    assert tab.locator(".chosen li .figure").first.inner_text() == f"{225 / 255 * 0.93:.3f}"
+    assert tab.locator(".chosen li .label").first.inner_text() == "a"
+    assert tab.locator(".chosen li .figure").first.inner_text() == f"{215 / 255 * 0.93:.3f}"
     assert tab.locator(".band.chosen-row").count() == 1
     matrix.click(position={"x": 0.5 * cell, "y": 3.5 * cell})
     assert tab.locator(".chosen li").count() == 0
@@ -197,6 +208,17 @@ def test_signed_maps_and_several_kinds_of_attention(show):
     assert pixel[2] > pixel[0]  # below zero is blue
 
 
+def test_maps_alone_are_shown_without_scores(show):
+    film = samples.film()
+    tokens = [{name: row[name] for name in row if name != "score"} for row in film["tokens"]]
+    kept = {name: film[name] for name in ("sources", "grid", "maps")}
+    tab = show({"kind": "maps", "version": 1, "tokens": tokens, **kept})
+    assert tab.locator("h1, h2").all_text_contents() == ["Attention", "Text", "Attention maps"]
+    tab.locator(".flow .unit", has_text="great").hover()
+    assert tab.locator(".tip").inner_text() == "great, position 3"
+    assert tab.locator(".axis.key.lit").all_text_contents() == ["great"]
+
+
 def test_two_segments_are_two_rows(show):
     tab = show(samples.pair())
     assert tab.locator(".row h3").all_text_contents() == ["question", "context"]
@@ -209,8 +231,8 @@ def test_offsets_count_code_points(show):
         samples.token("a", 0.2, start=4, end=5),
         samples.token("b", 0.1, start=5, end=6),
     ]
-    payload = samples.explanation([], tokens=tokens, words=None, sources={"text": "🧑‍🚀 ab"})
-    assert show(payload).locator(".flow").inner_text() == "🧑‍🚀 ab"
+    payload = samples.explanation([], tokens=tokens, words=None, sources={"text": "🧑‍🚀\nab"})
+    assert show(payload).locator(".flow").inner_text() == "🧑‍🚀\nab"
 
 
 def test_right_to_left_text_runs_from_the_right(show):

@@ -1,10 +1,14 @@
 """Gradient × attention: weigh each attention by how much the target would move with it."""
 
-import torch
-
 from attlas.methods.method import Scored, method
 from attlas.models.question import Question
-from attlas.quantities.token_rows import choose_layers, fuse_heads, reading_kinds, spread_over_tokens
+from attlas.quantities.token_rows import (
+    choose_layers,
+    fuse_heads,
+    read_row,
+    reading_kinds,
+    spread_over_tokens,
+)
 from attlas.shapes import Attention
 
 
@@ -32,12 +36,12 @@ def gradient_attention(
         (call.site, weigh(call.weights, gradient, positive, times_attention))
         for call, gradient in found
     ]
-    read = (question.readout() > 0).to(weighed[0][1])
+    read = (question.readout() > 0).float()
     rows = []
     for kind in reading_kinds(question.inputs, [site for site, _ in weighed]):
         maps = choose_layers([each for site, each in weighed if site.kind == kind], layer)
         # The gradient holds the share of each row already: rows are summed, not averaged.
-        chosen = [torch.einsum("bqk,bq->bk", fuse_heads(each), read) for each in maps]
+        chosen = [read_row(fuse_heads(each), read) for each in maps]
         rows.append((kind, sum(chosen[1:], chosen[0]) / len(chosen)))
     return Scored(spread_over_tokens(question.inputs, rows), weighed)
 

@@ -19,14 +19,16 @@ def leave_one_out(question: Question, *, removal: str | None = None) -> Scored:
 
     `removal` says what "without" means: `delete`, or `mask` (replaced by the mask token, or the
     nearest thing the tokenizer has; a patch is blanked). By default tokens are deleted, and masked
-    where the target is tied to a position. Special tokens and the target's own are never removed
-    and score zero.
+    where places count (patches, a target tied to a position) or nothing would be left. Special
+    tokens and the target's own are never removed and score zero.
     """
     how = removal or usual_removal(question)
     whole = question.score("probability")
     scores = whole.new_zeros((len(question), len(question.inputs.tokens[0])))
     for row in range(len(question)):
         positions = removable(question, row)
-        without = remove_each(question.rows([row]), positions, how)
-        scores[row, positions] = whole[row] - torch.cat([part.score("probability") for part in without])
+        parts = remove_each(question.rows([row]), positions, how)
+        without = [part.score("probability") for part in parts]
+        if without:
+            scores[row, positions] = whole[row] - torch.cat(without)
     return Scored(scores, notes=(f"removal: {how}",))

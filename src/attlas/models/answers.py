@@ -36,7 +36,10 @@ def find_answer(case: "Case") -> "Resolved":
 
 def _inside_context(tokens: Tokens) -> list[int]:
     marks = zip(tokens.segments, tokens.special, strict=True)
-    return [i for i, (name, special) in enumerate(marks) if name == "context" and not special]
+    inside = [i for i, (name, special) in enumerate(marks) if name == "context" and not special]
+    if not inside:
+        raise UsageError("nothing is left of the context, so there is no answer to find")
+    return inside
 
 
 def _best_span(logits: Tensor, inside: Sequence[int]) -> tuple[int, int]:

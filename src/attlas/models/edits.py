@@ -74,7 +74,7 @@ class Edit:
         return changed(self, layer=self.layer % layers)
 
 
-def scale(factor: float | torch.Tensor) -> Edit:
+def scale(factor: int | float | torch.Tensor) -> Edit:
     """Multiply the weights; 0 switches a head off."""
     return Edit("scale", lambda weights, _: weights * factor)
 

@@ -2,10 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from typing import Any
 
 from attlas.errors import TextTooLongError, UsageError
+from attlas.models.decoding import decode_with_offsets, offsets_by_decoding
 from attlas.tokens import Span, Tokens
+
+MOST_SHOWN = 60  # characters of what was cut
 
 
 @dataclass(frozen=True)
@@ -16,11 +20,12 @@ class Encoded:
     arguments: dict[str, list[int]]
     notes: tuple[str, ...] = ()
     plain: bool = False  # whether the text came with its special tokens, as a chat does
+    added: tuple[bool, ...] = ()  # which tokens the tokenizer put around the text
 
 
 @dataclass(frozen=True)
 class Parts:
-    """A text taken apart: what goes to the tokenizer, by segment, and the words if they are given."""
+    """A text taken apart: what the tokenizer gets, by segment, and the words if they are given."""
 
     sources: dict[str, str]
     words: dict[str, tuple[Span, ...]] = field(default_factory=dict)
@@ -40,13 +45,17 @@ def encode(
     text holds its special tokens already.
     """
     if _are_ids(text):
-        return _fit(encode_ids(tokenizer, text, names[0]), limit, truncate, None)
-    parts = take_apart(text, names)
-    found = _tokenize(tokenizer, parts, None, plain)
-    if len(found.tokens) > limit and truncate:
-        cut = _tokenize(tokenizer, parts, limit, plain)
-        return replace(cut, notes=(_what_was_cut(found.tokens, cut.tokens),))
-    return _fit(found, limit, truncate, text)
+        found = encode_ids(tokenizer, [int(number) for number in text], names[0])
+    else:
+        found = _tokenize(tokenizer, take_apart(text, names), plain)
+    if len(found.tokens) <= limit:
+        return found
+    if not truncate:
+        raise TextTooLongError(
+            f"the text has {len(found.tokens)} tokens and the model takes {limit}: "
+            "shorten it, or ask for it to be cut (truncate=True, --truncate)"
+        )
+    return _cut(found, limit)
 
 
 def take_apart(text: Any, names: Sequence[str]) -> Parts:
@@ -60,66 +69,84 @@ def take_apart(text: Any, names: Sequence[str]) -> Parts:
     else:
         raise UsageError(
             "a text is a string, a pair (a tuple of two strings), a list of words or a list of "
-            f"token ids, not {type(text).__name__}"
+            f"token ids, not {_describe(text)}"
         )
     for name, source in parts.sources.items():
         if not source.strip():
             raise UsageError(f"the {name.replace('_', ' ')} is empty")
         if any("\ud800" <= sign <= "\udfff" for sign in source):
-            raise UsageError(f"the {name.replace('_', ' ')} has half a character (a lone surrogate)")
+            raise UsageError(
+                f"the {name.replace('_', ' ')} has half a character (a lone surrogate)"
+            )
     return parts
 
 
 def encode_ids(tokenizer: Any, ids: Sequence[int], name: str) -> Encoded:
     """Token ids as they are; the text is what they decode to, piece by piece."""
-    size = len(tokenizer)
-    wrong = [number for number in ids if not 0 <= number < size]
-    if wrong:
-        raise UsageError(f"unknown token id {wrong[0]}: this tokenizer has 0 to {size - 1}")
-    special = _special(tokenizer, ids, [0] * len(ids))
-    text, offsets = _decode_with_offsets(tokenizer, ids, special)
-    texts = tuple(tokenizer.convert_ids_to_tokens(list(ids)))
+    texts = _texts_of(tokenizer, ids)
+    special = _special(tokenizer, ids, [False] * len(ids))
+    text, offsets = decode_with_offsets(tokenizer, ids, special)
     tokens = Tokens(texts, offsets, special, (name,) * len(ids), {name: text})
-    return Encoded(tokens, {"input_ids": list(ids), "attention_mask": [1] * len(ids)})
+    arguments = {"input_ids": list(ids), "attention_mask": [1] * len(ids)}
+    return Encoded(tokens, arguments, added=(False,) * len(ids))
 
 
-def _tokenize(tokenizer: Any, parts: Parts, limit: int | None, plain: bool) -> Encoded:
+def _texts_of(tokenizer: Any, ids: Sequence[int]) -> tuple[str, ...]:
+    wrong = [number for number in ids if not 0 <= number < len(tokenizer)]
+    if wrong:  # unless the numbers of this vocabulary have gaps
+        wrong = sorted(set(wrong) - set(tokenizer.get_vocab().values()), key=ids.index)
+    texts = [] if wrong else tokenizer.convert_ids_to_tokens(list(ids))
+    wrong += [number for number, text in zip(ids, texts, strict=False) if text is None]
+    if wrong:
+        raise UsageError(
+            f"unknown token id {wrong[0]}: this tokenizer has 0 to {len(tokenizer) - 1}"
+        )
+    return tuple(texts)
+
+
+def _tokenize(tokenizer: Any, parts: Parts, plain: bool) -> Encoded:
     found = tokenizer(
         *parts.sources.values(),
         add_special_tokens=not plain,
         return_special_tokens_mask=True,
         return_offsets_mapping=tokenizer.is_fast,
-        truncation=limit is not None,
-        **({"max_length": limit} if limit is not None else {}),
     )
     arguments = dict(found)
     ids = arguments["input_ids"]
-    special = _special(tokenizer, ids, arguments.pop("special_tokens_mask"))
-    segments = _segments(found, special, list(parts.sources))
+    added = tuple(bool(mark) for mark in arguments.pop("special_tokens_mask"))
+    special = _special(tokenizer, ids, added)
+    if all(special):
+        raise UsageError("nothing is left of the text once it is tokenized")
+    segments = _segments(found, added, list(parts.sources))
     offsets = arguments.pop("offset_mapping", None)
     if offsets is None:
-        offsets = _offsets_by_decoding(tokenizer, ids, special, "".join(parts.sources.values()))
+        offsets = offsets_by_decoding(tokenizer, ids, special, "".join(parts.sources.values()))
     spans = tuple(
         None if mark or span is None else (int(span[0]), int(span[1]))
         for span, mark in zip(offsets, special, strict=True)
     )
     texts = tuple(tokenizer.convert_ids_to_tokens(ids))
     tokens = Tokens(texts, spans, special, segments, parts.sources, parts.words)
-    if all(special):
-        raise UsageError("nothing is left of the text once it is tokenized")
-    return Encoded(tokens, arguments, plain=plain)
+    return Encoded(tokens, arguments, plain=plain, added=added)
 
 
-def _special(tokenizer: Any, ids: Sequence[int], added: Sequence[int]) -> tuple[bool, ...]:
-    """Which tokens stand for no text: those the tokenizer added, and special ones in the text."""
-    known = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
-    return tuple(bool(mark) or number in known for number, mark in zip(ids, added, strict=True))
+def _special(tokenizer: Any, ids: Sequence[int], added: Sequence[bool]) -> tuple[bool, ...]:
+    """Which tokens stand for no text: those the tokenizer added, and special ones in the text.
+
+    The unknown token stands for a word, unless it has another part to play, as in GPT-2.
+    """
+    names = tokenizer.special_tokens_map
+    known = set(tokenizer.all_special_ids)
+    roles = [text for name, text in names.items() if name not in ("unk_token", "pad_token")]
+    if names.get("unk_token") not in roles:
+        known.discard(tokenizer.unk_token_id)
+    return tuple(mark or number in known for number, mark in zip(ids, added, strict=True))
 
 
-def _segments(found: Any, special: Sequence[bool], names: list[str]) -> tuple[str, ...]:
-    """The segment of each token; a special token belongs to the one before it."""
+def _segments(found: Any, added: Sequence[bool], names: list[str]) -> tuple[str, ...]:
+    """The segment of each token; a token put around the text belongs to the one before it."""
     if len(names) == 1:
-        return (names[0],) * len(special)
+        return (names[0],) * len(added)
     if not found.encodings:
         raise UsageError("pairs of texts need a fast tokenizer, and this one is not")
     current, segments = names[0], []
@@ -129,55 +156,33 @@ def _segments(found: Any, special: Sequence[bool], names: list[str]) -> tuple[st
     return tuple(segments)
 
 
-def _offsets_by_decoding(
-    tokenizer: Any, ids: Sequence[int], special: Sequence[bool], text: str
-) -> tuple[Span | None, ...]:
-    """Offsets for a tokenizer that gives none; None where its text is not the one it was given."""
-    decoded, spans = _decode_with_offsets(tokenizer, ids, special)
-    shift = text.find(decoded) if decoded else -1
-    if shift < 0:
-        return (None,) * len(ids)
-    return tuple(span and (span[0] + shift, span[1] + shift) for span in spans)
+def _cut(found: Encoded, limit: int) -> Encoded:
+    """As much of the beginning as fits, and the special tokens around it."""
+    inside = [i for i, mark in enumerate(found.added) if not mark]
+    room = limit - (len(found.added) - len(inside))
+    segments = list(dict.fromkeys(found.tokens.segments[i] for i in inside))
+    places = [[i for i in inside if found.tokens.segments[i] == name] for name in segments]
+    if room < len(segments):
+        raise TextTooLongError(f"the model takes {limit} tokens: too few for any of the text")
+    shares = _share([len(each) for each in places], room)
+    cut = {i for each, share in zip(places, shares, strict=True) for i in each[share:]}
+    keep = [i for i in range(len(found.added)) if i not in cut]
+    kept = found.tokens.select(keep)
+    return replace(
+        found,
+        tokens=kept,
+        arguments={name: [each[i] for i in keep] for name, each in found.arguments.items()},
+        notes=(_what_was_cut(found.tokens, kept),),
+        added=tuple(found.added[i] for i in keep),
+    )
 
 
-def _decode_with_offsets(
-    tokenizer: Any, ids: Sequence[int], special: Sequence[bool]
-) -> tuple[str, tuple[Span | None, ...]]:
-    """The text that the ids stand for, and where in it each token is.
-
-    The text is decoded one token longer at a time. Pieces of one character, which mean nothing
-    until the last of them is there, share its span.
-    """
-    content = [number for number, mark in zip(ids, special, strict=True) if not mark]
-
-    def decode(count: int) -> str:
-        text: str = tokenizer.decode(content[:count], clean_up_tokenization_spaces=False)
-        return text
-
-    whole, spans, start, waiting = decode(len(content)), [], 0, 0
-    for count in range(1, len(content) + 1):
-        waiting += 1
-        part = decode(count)
-        if whole.startswith(part) or count == len(content):
-            end = max(start, len(part))
-            spans += [(start, end)] * waiting
-            start, waiting = end, 0
-    found = iter(spans)
-    return whole, tuple(None if mark else next(found) for mark in special)
-
-
-def _fit(found: Encoded, limit: int, truncate: bool, text: Any) -> Encoded:
-    if len(found.tokens) <= limit:
-        return found
-    if not truncate or text is not None:
-        raise TextTooLongError(
-            f"the text has {len(found.tokens)} tokens and the model takes {limit}: "
-            "shorten it, or ask for it to be cut (truncate=True, --truncate)"
-        )
-    keep = list(range(limit))
-    arguments = {name: values[:limit] for name, values in found.arguments.items()}
-    note = f"cut: {len(found.tokens) - limit} token ids after the first {limit}"
-    return Encoded(found.tokens.select(keep), arguments, (note,))
+def _share(lengths: Sequence[int], room: int) -> list[int]:
+    """How much of each of one text or two is kept: the longer gives way until both are equal."""
+    if len(lengths) == 1:
+        return [room]
+    short = min(*lengths, room // 2)
+    return [short, room - short] if lengths[0] <= lengths[1] else [room - short, short]
 
 
 def _what_was_cut(whole: Tokens, kept: Tokens) -> str:
@@ -185,12 +190,10 @@ def _what_was_cut(whole: Tokens, kept: Tokens) -> str:
         pairs = zip(tokens.segments, tokens.offsets, strict=True)
         return max((span[1] for name, span in pairs if name == segment and span), default=0)
 
-    cut = [
-        f"{source[reach(kept, name) :].strip()[:60]!r}…"
-        for name, source in whole.sources.items()
-        if reach(kept, name) < reach(whole, name)
-    ]
-    return f"cut from {len(whole)} to {len(kept)} tokens, without {' and '.join(cut)}"
+    rest = [source[reach(kept, name) :].strip() for name, source in whole.sources.items()]
+    shown = [f"{text[:MOST_SHOWN]!r}{'…' if text[MOST_SHOWN:] else ''}" for text in rest if text]
+    without = f", without {' and '.join(shown)}" if shown else ""
+    return f"cut from {len(whole)} to {len(kept)} tokens{without}"
 
 
 def _spans(words: Sequence[str]) -> tuple[Span, ...]:
@@ -202,6 +205,14 @@ def _spans(words: Sequence[str]) -> tuple[Span, ...]:
 
 
 def _are_ids(text: Any) -> bool:
-    if isinstance(text, (str, tuple)) or not isinstance(text, Sequence) or not len(text):
+    if isinstance(text, (str, bytes, bytearray, tuple)) or not isinstance(text, Sequence):
         return False
-    return all(isinstance(number, int) and not isinstance(number, bool) for number in text)
+    whole = (isinstance(each, Integral) and not isinstance(each, bool) for each in text)
+    return len(text) > 0 and all(whole)
+
+
+def _describe(text: Any) -> str:
+    if not isinstance(text, (tuple, list)):
+        return type(text).__name__
+    kinds = ", ".join(dict.fromkeys(type(each).__name__ for each in text))
+    return f"a {type(text).__name__} of {len(text)}" + (f" ({kinds})" if kinds else "")

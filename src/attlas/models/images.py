@@ -12,7 +12,9 @@ from attlas.tokens import Tokens
 
 def is_image(given: Any) -> bool:
     """Whether this is a picture: a PIL image, or an array of rows, columns and colours."""
-    return isinstance(given, Image.Image) or (isinstance(given, np.ndarray) and given.ndim in (2, 3))
+    return isinstance(given, Image.Image) or (
+        isinstance(given, np.ndarray) and given.ndim in (2, 3)
+    )
 
 
 def prepare(processor: Any, image: Any) -> Tensor:
@@ -21,9 +23,27 @@ def prepare(processor: Any, image: Any) -> Tensor:
         raise UsageError(
             f"this model reads pictures: give a PIL image or an array, not {type(image).__name__}"
         )
-    picture = Image.fromarray(image) if isinstance(image, np.ndarray) else image
-    pixels: Tensor = processor(images=picture.convert("RGB"), return_tensors="pt")["pixel_values"]
+    try:
+        picture = _as_picture(image).convert("RGB")
+    except OSError as problem:
+        raise UsageError(f"the picture cannot be read: {problem}") from problem
+    if 0 in picture.size:
+        raise UsageError(f"the picture is empty: {picture.width} × {picture.height} pixels")
+    pixels: Tensor = processor(images=picture, return_tensors="pt")["pixel_values"]
     return pixels
+
+
+def _as_picture(image: Any) -> Image.Image:
+    if isinstance(image, Image.Image):
+        return image
+    if image.dtype != np.uint8 or image.shape[2:] not in ((), (1,), (3,), (4,)):
+        raise UsageError(
+            "an array is a picture where it is [row, column] or [row, column, colour] of uint8, "
+            f"not {list(image.shape)} of {image.dtype}"
+        )
+    if 0 in image.shape:
+        raise UsageError(f"the picture is empty: an array of {list(image.shape)}")
+    return Image.fromarray(image[:, :, 0] if image.shape[2:] == (1,) else image)
 
 
 def patch_size(model: nn.Module) -> int:
@@ -42,7 +62,7 @@ def patch_size(model: nn.Module) -> int:
 
 
 def patch_tokens(pixels: Tensor, size: int, count: int) -> Tokens:
-    """The patches of a picture as `count` tokens: those that come first and are no patch are special."""
+    """The patches of a picture as `count` tokens; what comes before them is special."""
     rows, columns = pixels.shape[-2] // size, pixels.shape[-1] // size
     extra = count - rows * columns
     if extra < 0:
@@ -52,6 +72,4 @@ def patch_tokens(pixels: Tensor, size: int, count: int) -> Tokens:
     texts = [f"[{i}]" if i else "[CLS]" for i in range(extra)]
     texts += [f"{row},{column}" for row in range(rows) for column in range(columns)]
     special = (True,) * extra + (False,) * (rows * columns)
-    return Tokens(
-        tuple(texts), (None,) * count, special, ("image",) * count, grid=(rows, columns)
-    )
+    return Tokens(tuple(texts), (None,) * count, special, ("image",) * count, grid=(rows, columns))

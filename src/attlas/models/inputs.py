@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from attlas.tokens import Tokens
 
 @dataclass(frozen=True)
 class Stream:
-    """Tokens that run through a stack together: the argument that brings them, and where they are."""
+    """Tokens that run through a stack together: the argument that brings them, and their places."""
 
     argument: str
     start: int
@@ -41,7 +41,7 @@ class Inputs:
     chains: tuple[tuple[int, ...], ...] = ()  # the target's own token ids, where they are fed in
 
     @classmethod
-    def of_image(cls, pixels: Tensor, tokens: Tokens, image: Any) -> Self:
+    def of_image(cls, pixels: Tensor, tokens: Tokens, image: Any) -> "Inputs":
         """A picture as a batch of one."""
         return cls(
             {"pixel_values": pixels},
@@ -110,8 +110,9 @@ def stack(inputs: Sequence[Inputs]) -> Inputs:
 
 
 def group_by_shape(inputs: Sequence[Inputs], most: int) -> list[list[int]]:
-    """Which inputs can share a batch of at most this many rows, in the order of their first."""
+    """Which inputs can share a batch of at most this many rows; batches by their first input."""
     groups: dict[Any, list[int]] = {}
     for index, each in enumerate(inputs):
         groups.setdefault(each.shape, []).append(index)
-    return [group[i : i + most] for group in groups.values() for i in range(0, len(group), most)]
+    parts = [group[i : i + most] for group in groups.values() for i in range(0, len(group), most)]
+    return sorted(parts)

@@ -1,9 +1,14 @@
 """From a hub id, a folder, an embedded name or a pipeline to a Subject."""
 
 import json
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import torch
 
@@ -44,8 +49,9 @@ def load(
         "use_safetensors": None if unsafe_weights else True,
         "trust_remote_code": trust_remote_code,
     }
-    found = _load_model(place, str(model), task, options)
-    processor = _load_processor(place, str(model), found, trust_remote_code)
+    with _hub(), _quiet(place):
+        found = _load_model(place, str(model), task, options)
+        processor = _load_processor(place, str(model), found, trust_remote_code)
     subject = Subject(found, processor, name=str(model), task=task)
     if device_map is None:
         subject.model.to(_device(device))
@@ -96,9 +102,7 @@ def _model_class(place: str, name: str, task: str | None, trust_remote_code: boo
     if task is not None:
         return getattr(transformers, _auto_class(task))
     try:
-        config = transformers.AutoConfig.from_pretrained(
-            place, trust_remote_code=trust_remote_code
-        )
+        config = transformers.AutoConfig.from_pretrained(place, trust_remote_code=trust_remote_code)
     except Exception as problem:
         raise ModelError(_why(name, problem)) from problem
     named = (getattr(config, "architectures", None) or [None])[0]
@@ -126,16 +130,22 @@ def _load_processor(place: str, name: str, model: Any, trust_remote_code: bool) 
 
     pictures = getattr(model, "main_input_name", None) == "pixel_values"
     loader = transformers.AutoImageProcessor if pictures else transformers.AutoTokenizer
+    kind = "image processor" if pictures else "tokenizer"
     try:
-        return loader.from_pretrained(place, trust_remote_code=trust_remote_code)
+        processor = loader.from_pretrained(place, trust_remote_code=trust_remote_code)
     except Exception as problem:
-        kind = "image processor" if pictures else "tokenizer"
-        raise ModelError(f"the {kind} of {name} cannot be loaded: {_first_line(problem)}") from problem
+        raise ModelError(
+            f"the {kind} of {name} cannot be loaded: {_first_line(problem)}"
+        ) from problem
+    # Where the files are missing, transformers makes up a tokenizer that knows no word.
+    if not pictures and len(processor) <= len(processor.all_special_ids):
+        raise ModelError(f"the tokenizer of {name} has no vocabulary: its files are missing")
+    return processor
 
 
 def _why(name: str, problem: Exception) -> str:
     text = str(problem)
-    if isinstance(problem, json.JSONDecodeError) or "JSON" in text:
+    if isinstance(problem, json.JSONDecodeError) or "valid JSON file" in text:
         return f"{name} is damaged: its config.json cannot be read"
     if "safetensors" in text and "model.safetensors" in text:
         return (
@@ -150,6 +160,38 @@ def _why(name: str, problem: Exception) -> str:
     return f"{name} cannot be loaded: {_first_line(problem)}"
 
 
+@contextmanager
+def _hub() -> Iterator[None]:
+    """Where the hub's name does not resolve, look in the local cache at once: no retries."""
+    from huggingface_hub import constants
+
+    host, before = urlsplit(constants.ENDPOINT).hostname, constants.HF_HUB_OFFLINE
+    try:
+        if host and not getproxies():
+            socket.getaddrinfo(host, 443)
+    except socket.gaierror:
+        constants.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
+
+
+@contextmanager
+def _quiet(place: str) -> Iterator[None]:
+    """No progress bar for the small models that come in the box."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    if Path(place).name in embedded_names():
+        logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
 def _first_line(problem: Exception) -> str:
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     return lines[0] if lines else type(problem).__name__
@@ -160,7 +202,9 @@ def _device(device: str | torch.device | None) -> torch.device:
         try:
             return torch.device(device)
         except RuntimeError as problem:
-            raise UsageError(f"unknown device {device!r}: allowed: cpu, cuda, cuda:0, mps") from problem
+            raise UsageError(
+                f"unknown device {device!r}: allowed: cpu, cuda, cuda:0, mps"
+            ) from problem
     if torch.cuda.is_available():
         return torch.device("cuda")
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")

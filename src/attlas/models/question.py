@@ -47,7 +47,7 @@ class Question:
             tuple(self.targets[row] for row in rows),
             tuple(self.predictions[row] for row in rows),
             tuple(self.order[row] for row in rows),
-            tuple(self.found[row] for row in rows),
+            tuple(self.found[row] for row in rows) if self.found else (),
         )
 
     def about(self, inputs: Inputs) -> "Question":
@@ -67,9 +67,7 @@ class Question:
         """The attention of every site."""
         return self.subject.read(self.inputs)
 
-    def gradients(
-        self, of: str, edits: Edit | Sequence[Edit] = ()
-    ) -> list[tuple[Call, Attention]]:
+    def gradients(self, of: str, edits: Edit | Sequence[Edit] = ()) -> list[tuple[Call, Attention]]:
         """The attention of every site with the gradient of the target on it.
 
         Where the output does not depend on a site (an encoder that nothing reads), it is zero.
@@ -88,7 +86,7 @@ class Question:
         return find_readout(self)
 
     def logits(self) -> Logits:
-        """The model's output from the first place that is looked at; part of a graph if there is one."""
+        """The model's output from the first place that is looked at, in a graph if there is one."""
         subject = self.subject
         first = min(target.first_place() for target in self.targets)
         return subject.run(self.inputs.arguments, first if subject.predicts_next else None)

@@ -46,4 +46,5 @@ def shares(gradient: Tensor) -> QueryWeights:
     """Gradient norms as weights that sum to one, what is negligible set to zero."""
     norms = gradient.float().norm(dim=-1)
     norms = norms.where(norms > NEGLIGIBLE * norms.amax(dim=-1, keepdim=True), norms.new_zeros(()))
-    return norms / norms.sum(dim=-1, keepdim=True)
+    weights: Tensor = norms / norms.sum(dim=-1, keepdim=True)
+    return weights

@@ -10,12 +10,14 @@ from torch import Tensor
 from attlas.errors import UnknownNameError, UsageError
 from attlas.models.answers import find_answer
 from attlas.models.target import Target
+from attlas.models.wanted import following_ids, is_number, token_ids
 from attlas.tokens import Tokens
 
 if TYPE_CHECKING:
     from attlas.models.subject import Subject
 
 MOST_SHOWN = 5
+_READ_AT_A_TOKEN = ("token classification", "masked lm")
 Prediction = tuple[Mapping[str, Any], ...]
 
 
@@ -47,16 +49,20 @@ Resolver = Callable[[Case], Resolved]
 
 
 def resolve(case: Case) -> Resolved:
-    """The target of one row, the model's best choices, and notes on what was chosen for the user."""
-    task = case.subject.task
+    """The target of one row, the model's best choices, and notes on what the user left open."""
+    task, request = case.subject.task, case.request
     if task is None:
         raise UsageError(
             f"{case.subject.name} has no head, so there is no prediction to explain; "
             "its attention can be read (subject.attention)"
         )
-    if isinstance(case.request.target, Target):
-        own = replace(case, request=replace(case.request, target=None))
-        return case.request.target, _RESOLVERS[task.name](own)[1], ()
+    if request.position is not None and task.name not in _READ_AT_A_TOKEN:
+        raise UsageError(f"a position is for {' and '.join(_READ_AT_A_TOKEN)}, not {task.name}")
+    if request.prefix and task.name != "sequence to sequence":
+        raise UsageError(f"a prefix is for an encoder–decoder that writes, not {task.name}")
+    if isinstance(request.target, Target):
+        own = replace(case, request=replace(request, target=None, contrast=None))
+        return request.target.check(case.logits), _RESOLVERS[task.name](own)[1], ()
     return _RESOLVERS[task.name](case)
 
 
@@ -87,7 +93,7 @@ def _position_of_label(case: Case, labels: Sequence[str]) -> tuple[int, tuple[st
     if case.request.position is not None:
         return check_position(case.request.position, case.tokens), ()
     sure = case.logits.float().softmax(-1)
-    if isinstance(case.request.target, (str, int)):
+    if case.request.target is not None:
         sure = sure[:, find_label(labels, case.request.target)]
     else:
         outside = [index for index, label in enumerate(labels) if label.upper() == "O"]
@@ -100,22 +106,23 @@ def _position_of_label(case: Case, labels: Sequence[str]) -> tuple[int, tuple[st
 
 def _masked_token(case: Case) -> Resolved:
     """What stands at the mask, or at another position if one is given."""
-    tokenizer = case.subject.tokenizer
-    if case.request.position is not None:
-        position, notes = check_position(case.request.position, case.tokens), ()
-    else:
-        masks = [i for i, text in enumerate(case.tokens) if text == tokenizer.mask_token]
-        if not masks:
-            raise UsageError(
-                f"the text has no {tokenizer.mask_token} to fill in: put one, or give a position"
-            )
-        position, several = masks[0], len(masks) > 1
-        notes = (f"read at the first of {len(masks)} masks",) if several else ()
+    tokenizer, wanted = case.subject.tokenizer, case.request.target
+    position, notes = _position_of_mask(case)
     place, row = position - len(case.tokens), case.logits[position]
-    index = int(row.argmax()) if case.request.target is None else _one_token(case, case.request.target)
+    index = int(row.argmax()) if wanted is None else _one_token(case, wanted)
     contrast = _token_contrast(case, place)
     target = Target(_show(tokenizer, [index]), ((place, index),), position=position, **contrast)
     return target, best_choices(row, "softmax", lambda i: _show(tokenizer, [i])), notes
+
+
+def _position_of_mask(case: Case) -> tuple[int, tuple[str, ...]]:
+    if case.request.position is not None:
+        return check_position(case.request.position, case.tokens), ()
+    mask = case.subject.tokenizer.mask_token
+    masks = [i for i, text in enumerate(case.tokens) if text == mask]
+    if not masks:
+        raise UsageError(f"the text has no {mask} to fill in: put one, or give a position")
+    return masks[0], (f"read at the first of {len(masks)} masks",) if len(masks) > 1 else ()
 
 
 def _next_tokens(case: Case) -> Resolved:
@@ -134,10 +141,10 @@ def _next_tokens(case: Case) -> Resolved:
 
 def find_label(labels: Sequence[str], wanted: Any) -> int:
     """The index of a class by its number or its name, whatever the case of its letters."""
-    if isinstance(wanted, int) and not isinstance(wanted, bool):
+    if is_number(wanted):
         if not 0 <= wanted < len(labels):
             raise UsageError(f"unknown class {wanted}: this model has 0 to {len(labels) - 1}")
-        return wanted
+        return int(wanted)
     lowered = [label.lower() for label in labels]
     if str(wanted).lower() in lowered:
         return lowered.index(str(wanted).lower())
@@ -156,7 +163,9 @@ def check_position(position: int, tokens: Tokens) -> int:
 def best_choices(row: Tensor, link: str, name: Callable[[int], str]) -> Prediction:
     """The choices the model likes best, with their probabilities; a value where it has none."""
     if link == "identity":
-        return tuple({"label": name(i), "probability": None, "value": float(v)} for i, v in enumerate(row))
+        return tuple(
+            {"label": name(i), "probability": None, "value": float(v)} for i, v in enumerate(row)
+        )
     sure = row.float().sigmoid() if link == "sigmoid" else row.float().softmax(-1)
     best = sure.topk(min(MOST_SHOWN, len(sure)))
     pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
@@ -178,23 +187,14 @@ def _token_contrast(case: Case, place: int) -> dict[str, Any]:
 
 
 def _one_token(case: Case, wanted: Any) -> int:
-    ids = token_ids(case.subject.tokenizer, wanted)
+    subject = case.subject
+    if subject.task is not None and subject.task.name == "causal lm":
+        ids = following_ids(subject.tokenizer, case.tokens, wanted, case.request.chat)
+    else:
+        ids = token_ids(subject.tokenizer, wanted, written=subject.has_decoder)
     if len(ids) != 1:
         raise UsageError(f"{wanted!r} is {len(ids)} tokens, and one is needed here")
     return ids[0]
-
-
-def token_ids(tokenizer: Any, wanted: Any) -> list[int]:
-    """The token ids of a target: a number, a token as the tokenizer writes it, or a string."""
-    if isinstance(wanted, int) and not isinstance(wanted, bool):
-        if not 0 <= wanted < len(tokenizer):
-            raise UsageError(f"unknown token id {wanted}: there are 0 to {len(tokenizer) - 1}")
-        return [wanted]
-    if not isinstance(wanted, str) or not wanted:
-        raise UsageError(f"a target is a string or a token id, not {wanted!r}")
-    ids: list[int] = tokenizer(wanted, add_special_tokens=False)["input_ids"]
-    known = tokenizer.get_vocab()
-    return [known[wanted]] if len(ids) != 1 and wanted in known else ids
 
 
 def _show(tokenizer: Any, ids: Sequence[int]) -> str:

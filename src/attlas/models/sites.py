@@ -39,8 +39,8 @@ def find_owners(model: nn.Module) -> list[Owner]:
     others = sorted({type(m).__name__ for m in modules.values() if _is_other(m)})
     if others:
         raise UnsupportedModelError(
-            f"{type(model).__name__} cannot be opened: its attention ({', '.join(others)}) does not "
-            "go through transformers' AttentionInterface"
+            f"{type(model).__name__} cannot be opened: its attention ({', '.join(others)}) does "
+            "not go through transformers' AttentionInterface"
         )
     owners = [
         Owner(module, path, _kind_of_place(path, modules))
@@ -70,7 +70,7 @@ def _kind_of_place(path: str, modules: Mapping[str, nn.Module]) -> str:
 
 
 @cache
-def _parameters(module_type: type[nn.Module]) -> tuple[str, ...]:
+def _parameters(module_type: Any) -> tuple[str, ...]:
     return tuple(inspect.signature(module_type.forward).parameters)[1:]
 
 

@@ -101,7 +101,9 @@ class Subject:
             if path.endswith("position_embeddings") and isinstance(module, nn.Embedding):
                 offset = 0 if module.padding_idx is None else module.padding_idx + 1
                 limits.append(module.num_embeddings - offset)
-        return min((limit for limit in limits if isinstance(limit, int) and limit > 0), default=2**30)
+        return min(
+            (limit for limit in limits if isinstance(limit, int) and limit > 0), default=2**30
+        )
 
     @property
     def sites(self) -> tuple[Site, ...]:
@@ -136,7 +138,8 @@ class Subject:
         return encode_text(self, text, request)
 
     def _encode_image(self, image: Any) -> Inputs:
-        pixels = images.prepare(self.tokenizer, image).to(self.device, self.model.dtype)
+        weight = next(self.model.parameters())
+        pixels = images.prepare(self.tokenizer, image).to(weight.device, weight.dtype)
         size = images.patch_size(self.model)
         with self.tap() as seen, torch.no_grad():
             self.model(pixel_values=pixels)
@@ -144,7 +147,7 @@ class Subject:
         return Inputs.of_image(pixels, tokens, image)
 
     def run(self, arguments: Mapping[str, Tensor], first_place: int | None = None) -> Logits:
-        """The model's output as `[batch, place, choice]`, from `first_place` on where it can be cut.
+        """The output as `[batch, place, choice]`, from `first_place` on where it can be cut.
 
         Places are counted from the end, so whether the output was cut makes no difference.
         """
@@ -168,7 +171,7 @@ class Subject:
     def _why_not_finite(self) -> str:
         for name, parameter in self.model.named_parameters():
             if not torch.isfinite(parameter).all():
-                return f"the weights of {self.name} are damaged: {name} has values that are not finite"
+                return f"the weights of {self.name} are damaged: {name} is not finite"
         return f"the output of {self.name} is not finite in {self.model.dtype}; try float32"
 
     def read(self, inputs: Inputs) -> list[Call]:
@@ -179,9 +182,7 @@ class Subject:
         return seen.calls
 
     @contextmanager
-    def tap(
-        self, edits: Edit | Sequence[Edit] = (), *, gradients: bool = False
-    ) -> Iterator[Seen]:
+    def tap(self, edits: Edit | Sequence[Edit] = (), *, gradients: bool = False) -> Iterator[Seen]:
         """Open the model at its attention: read it, rewrite it, and leave it as it was found.
 
         Within the block dropout is off and no parameter asks for a gradient.
@@ -192,7 +193,7 @@ class Subject:
             yield seen
 
     def ask(self, texts: Sequence[Any], request: Request = Request()) -> list[Question]:  # noqa: B008
-        """Questions about texts, those of equal length together; each knows where its rows belong."""
+        """Questions about texts, those of equal length together; each knows where its rows go."""
         return ask(self, texts, request)
 
     def rows_at_once(self, inputs: Inputs) -> int:
@@ -207,8 +208,9 @@ class Subject:
         rows: list[Any] = [None] * len(batch)
         for question in self.ask(batch):
             for index, target, prediction in question.answers():
-                sure = prediction[0].get("probability")
-                rows[index] = (batch[index], target.name, sure if sure is not None else prediction[0]["value"])
+                best = prediction[0]
+                sure = best["value"] if best["probability"] is None else best["probability"]
+                rows[index] = (batch[index], target.name, sure)
         return pd.DataFrame(rows, columns=["text", "label", "probability"])
 
     def attention(self, text: Any) -> Maps:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -31,18 +31,23 @@ _mixing_checked: set[type[nn.Module]] = set()
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One attention as it was used: its weights after the edits, what each query may see, values."""
+    """One attention as it was used: its weights after the edits, the mask and the values."""
 
     site: Site
     path: str  # of the module that owns it
     weights: Tensor
-    visible: Tensor
+    mask: Tensor | None
     values: Tensor
+
+    @property
+    def visible(self) -> Tensor:
+        """Which keys each query may see, `[batch, 1 or head, query, key]`."""
+        return find_visible(self.mask, self.weights)
 
 
 @dataclass(eq=False)
 class Seen:
-    """What a tap saw, a list of calls for each forward pass; the short names are of the last one."""
+    """What a tap saw, a list of calls for each forward pass; short names are of the last one."""
 
     passes: list[list[Call]] = field(default_factory=list)
 
@@ -90,20 +95,16 @@ class Tap:
             self._unmet.clear()
         self._depth += 1
 
-    def end(self) -> None:
+    def end(self, failed: bool) -> None:
         """A whole model is done: by now every attention module that ran must have been met."""
         self._depth -= 1
         unmet = +self._unmet
-        if self._depth == 0 and unmet:
+        if self._depth == 0 and unmet and not failed:
             raise UnsupportedModelError(
                 f"{type(self.model).__name__} was not opened whole: {sum(unmet.values())} of the "
                 f"calls to its attention modules were not seen ({', '.join(list(unmet)[:3])}); "
                 f"{len(self.seen.calls)} were"
             )
-
-    def abandon(self) -> None:
-        """A whole model failed."""
-        self._depth -= 1
 
     def arrive(self, owner: Owner, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """An attention module is called: remember of which kind, and expect its attention."""
@@ -111,17 +112,21 @@ class Tap:
         self._unmet[owner.path] += 1
 
     def meet(
-        self, module: nn.Module, weights: Tensor, values: Tensor, mask: Tensor | None, output: Tensor
+        self,
+        module: nn.Module,
+        weights: Tensor,
+        values: Tensor,
+        mask: Tensor | None,
+        output: Tensor,
     ) -> tuple[Tensor, Tensor]:
         """Read the attention of one call, rewrite it, and mix the values again if it changed."""
         owner = self._owners[id(module)]
         self._unmet[owner.path] -= 1
         site = self._number(owner, weights)
-        visible = find_visible(mask, weights)
         used = weights
         for edit in self.edits:
             if edit.touches(site):
-                used = edit.rewrite(site, used, visible)
+                used = edit.rewrite(site, used, find_visible(mask, weights))
         if self.gradients and not used.requires_grad:
             used = used.detach().requires_grad_()
         if used is not weights:
@@ -129,7 +134,7 @@ class Tap:
             output = mix(used, values)
         if not self.seen.passes:
             self.seen.passes.append([])
-        self.seen.calls.append(Call(site, owner.path, used, visible, values))
+        self.seen.calls.append(Call(site, owner.path, used, mask, values))
         return output, used
 
     def _number(self, owner: Owner, weights: Tensor) -> Site:
@@ -140,9 +145,7 @@ class Tap:
 
 
 @contextmanager
-def tap(
-    model: nn.Module, edits: Sequence[Edit] = (), *, gradients: bool = False
-) -> Iterator[Seen]:
+def tap(model: nn.Module, edits: Sequence[Edit] = (), *, gradients: bool = False) -> Iterator[Seen]:
     """Open a model at its attention, and leave it as it was found.
 
     With `gradients`, the attention of every site is part of the graph even where nothing below it
@@ -214,29 +217,30 @@ def find_visible(mask: Tensor | None, weights: Tensor) -> Tensor:
 
 
 def _watch(opened: Tap, owners: Sequence[Owner]) -> Iterator[RemovableHandle]:
+    """Hooks that tell the tap of passes and attention modules called, in its own context only."""
+
     def is_open() -> bool:
         return opened in _open_taps.get()
-
-    def arrive(owner: Owner) -> Any:
-        def hook(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            if is_open():
-                opened.arrive(owner, args, kwargs)
-
-        return hook
 
     def begin(*_: Any) -> None:
         if is_open():
             opened.begin()
 
-    def end(_: nn.Module, __: Any, output: Any) -> None:
+    def end(_module: nn.Module, _arguments: Any, output: Any) -> None:
         if is_open():
-            opened.end() if output is not None else opened.abandon()
+            opened.end(failed=output is None)
 
     for owner in owners:
-        yield owner.module.register_forward_pre_hook(arrive(owner), with_kwargs=True)
+        arrive = partial(_arrive, opened, owner)
+        yield owner.module.register_forward_pre_hook(arrive, with_kwargs=True)
     for model in internals.submodels(opened.model):
         yield model.register_forward_pre_hook(begin)
         yield model.register_forward_hook(end, always_call=True)
+
+
+def _arrive(opened: Tap, owner: Owner, _: nn.Module, args: Any, kwargs: Any) -> None:
+    if opened in _open_taps.get():
+        opened.arrive(owner, args, kwargs)
 
 
 @cache

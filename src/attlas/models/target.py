@@ -5,20 +5,26 @@ several for a string of tokens, two for the start and the end of an answer. A co
 is to be taken away: "why this and not that".
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from attlas.errors import UnknownNameError
+from attlas.errors import UnknownNameError, UsageError
 
 Pick = tuple[int, int]  # place, choice
 QUANTITIES = ("logit", "probability")
+LINKS = ("softmax", "sigmoid", "identity")
 
 
 @dataclass(frozen=True)
 class Target:
-    """What is being explained; places are counted from the end, so that a prefix may be left out."""
+    """What is being explained.
+
+    Places are counted from the end (-1 is the last), so that a prefix may be left out.
+    """
 
     name: str
     picks: tuple[Pick, ...]
@@ -27,6 +33,16 @@ class Target:
     contrast_name: str | None = None
     chained: bool = False  # several tokens in a row: their log-probabilities are summed
     position: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.link not in LINKS:
+            raise UnknownNameError("link", self.link, LINKS)
+        if not self.picks:
+            raise UsageError("a target picks at least one choice: (place, choice)")
+        if any(place >= 0 for place, _ in (*self.picks, *self.contrast)):
+            raise UsageError("the places of a target are counted from the end: -1 is the last")
+        if self.picks == self.contrast:
+            raise UsageError(f"the contrast is the target itself, {self.name!r}")
 
     def quantity(self, of: str) -> str:
         """What the number is when a method asks for the `logit` or the `probability`."""
@@ -49,6 +65,27 @@ class Target:
         """The earliest place that is looked at, counted from the end."""
         return min(place for place, _ in (*self.picks, *self.contrast))
 
+    def check(self, logits: Tensor) -> "Target":
+        """The target itself, if all it picks is there in a row of outputs, `[place, choice]`."""
+        places, choices = logits.shape
+        for place, choice in (*self.picks, *self.contrast):
+            if place < -places or not 0 <= choice < choices:
+                raise UsageError(
+                    f"the target picks choice {choice} at place {place}; this output has "
+                    f"{places} places of {choices} choices"
+                )
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        """The target as JSON."""
+        return {**asdict(self), "picks": _lists(self.picks), "contrast": _lists(self.contrast)}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> "Target":
+        """Read what `to_dict` gave."""
+        picks = {name: tuple((p, c) for p, c in record[name]) for name in ("picks", "contrast")}
+        return cls(**{**record, **picks})
+
 
 def _sum(table: Tensor, picks: tuple[Pick, ...], quantity: str) -> Tensor:
     places, choices = zip(*picks, strict=True)
@@ -60,3 +97,7 @@ def _log_probabilities(logits: Tensor, link: str) -> Tensor:
     if link == "sigmoid":
         return torch.nn.functional.logsigmoid(logits)
     return torch.log_softmax(logits, dim=-1)
+
+
+def _lists(picks: tuple[Pick, ...]) -> list[list[int]]:
+    return [list(pick) for pick in picks]

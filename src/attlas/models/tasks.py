@@ -18,7 +18,7 @@ from attlas.shapes import Logits
 
 @dataclass(frozen=True)
 class Task:
-    """A kind of model: its name, transformers' tables of its classes, and how to read its output."""
+    """A kind of model: transformers' tables of its classes, and how its output is read."""
 
     name: str
     tables: tuple[str, ...]
@@ -27,11 +27,13 @@ class Task:
 
 
 def _one_place(output: Any) -> Logits:
-    return output.logits[:, None, :]
+    logits: Logits = output.logits[:, None, :]
+    return logits
 
 
 def _places(output: Any) -> Logits:
-    return output.logits
+    logits: Logits = output.logits
+    return logits
 
 
 def _start_and_end(output: Any) -> Logits:

@@ -60,7 +60,7 @@ def _configurations(model: nn.Module) -> list[Any]:
 
 
 @cache
-def eager_attention(module_type: type[nn.Module]) -> AttentionFunction | None:
+def eager_attention(module_type: Any) -> AttentionFunction | None:
     """The eager function that this kind of attention module names itself; None off the interface.
 
     It is found where the module's own code mentions it, so a subclass in a user's file, and a
@@ -76,17 +76,19 @@ def eager_attention(module_type: type[nn.Module]) -> AttentionFunction | None:
 
 
 @cache
-def is_other_attention(module_type: type[nn.Module]) -> bool:
+def is_other_attention(module_type: Any) -> bool:
     """Whether this looks like attention that does not go through the interface."""
     if module_type is nn.MultiheadAttention:
         return True
     named = "attention" in module_type.__name__.lower() or "attn" in module_type.__name__.lower()
     if not named or eager_attention(module_type) is not None:
         return False
-    return any(_OTHER_SIGNS & set(function.__code__.co_names) for function in _functions(module_type))
+    return any(
+        _OTHER_SIGNS & set(function.__code__.co_names) for function in _functions(module_type)
+    )
 
 
-def _functions(module_type: type[nn.Module]) -> Iterator[FunctionType]:
+def _functions(module_type: Any) -> Iterator[FunctionType]:
     for parent in module_type.__mro__:
         if parent is nn.Module:
             return

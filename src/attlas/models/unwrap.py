@@ -27,7 +27,7 @@ def unwrap(model: Any) -> nn.Module:
 
 
 def _without_adapter_shell(model: Any) -> nn.Module:
-    """Adapters that live inside the layers stay there; those that add a prompt cannot be left out."""
+    """Adapters inside the layers stay there; those that add a prompt cannot be left out."""
     for adapter in model.peft_config.values():
         if getattr(adapter, "is_prompt_learning", False):
             raise UnsupportedModelError(

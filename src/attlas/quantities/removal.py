@@ -15,26 +15,39 @@ TOKENS_AT_ONCE = 2**14
 
 
 def usual_removal(question: Question) -> str:
-    """Delete, unless the target is tied to a position or the tokens are patches: then mask."""
+    """Delete; mask where places count (a target tied to one, patches), or nothing would be left."""
+    return "mask" if _why_not_delete(question) else "delete"
+
+
+def _why_not_delete(question: Question) -> str | None:
     task = question.subject.task
-    tied = task is not None and task.by_position
-    return "mask" if tied or question.subject.reads_images else "delete"
+    if question.subject.reads_images or (task is not None and task.by_position):
+        return "the target or the patches are tied to places"
+    own = 0 if question.inputs.prefix else _own(question)
+    if len(question.inputs.source.positions) - own <= 1:
+        return "nothing would be left of the text"
+    return None
+
+
+def _own(question: Question, row: int = 0) -> int:
+    """How many of the last tokens are the target's own."""
+    chains = question.inputs.chains
+    return max(len(chains[row]) - 1, 0) if chains else 0
 
 
 def removable(question: Question, row: int) -> list[int]:
     """The positions that may be removed: content that is not the target's own."""
     tokens = question.inputs.tokens[row]
-    chains = question.inputs.chains
-    own = max(len(chains[row]) - 1, 0) if chains else 0
-    return [i for i in range(len(tokens) - own) if not tokens.special[i]]
+    return [i for i in range(len(tokens) - _own(question, row)) if not tokens.special[i]]
 
 
 def remove_each(question: Question, positions: Sequence[int], how: str) -> Iterator[Question]:
     """The question of one row without each of these positions in turn, in batches."""
     if how not in REMOVALS:
         raise UnknownNameError("removal", how, REMOVALS)
-    if how == "delete" and usual_removal(question) == "mask":
-        raise UsageError("tokens cannot be deleted here, the target or the patches are tied to places: use 'mask'")
+    reason = _why_not_delete(question)
+    if how == "delete" and reason:
+        raise UsageError(f"tokens cannot be deleted here, {reason}: use removal='mask'")
     remove = _delete if how == "delete" else _mask
     most = max(1, TOKENS_AT_ONCE // len(question.inputs.tokens[0]))
     for stream in question.inputs.streams():
@@ -54,12 +67,6 @@ def _delete(_: Question, inputs: Inputs, stream: Stream, places: Sequence[int]) 
         name: value.gather(1, keep.to(value.device)) if name in names else value
         for name, value in inputs.arguments.items()
     }
-    shorter = {
-        id(each): replace(each, start=each.start - (each.start > stream.start), stop=each.stop - 1)
-        if each.start >= stream.start
-        else each
-        for each in inputs.streams()
-    }
     tokens = tuple(
         tokens.select([i for i in range(len(tokens)) if i != stream.start + place])
         for tokens, place in zip(inputs.tokens, places, strict=True)
@@ -68,9 +75,17 @@ def _delete(_: Question, inputs: Inputs, stream: Stream, places: Sequence[int]) 
         inputs,
         arguments=arguments,
         tokens=tokens,
-        source=shorter[id(inputs.source)],
-        prefix=inputs.prefix and shorter[id(inputs.prefix)],
+        source=_shorter(inputs.source, stream),
+        prefix=inputs.prefix and _shorter(inputs.prefix, stream),
     )
+
+
+def _shorter(stream: Stream, cut: Stream) -> Stream:
+    """Where a stream is once a token of `cut` is gone."""
+    if stream.start < cut.start:
+        return stream
+    moved = stream.start - (stream.start > cut.start)
+    return replace(stream, start=moved, stop=stream.stop - 1)
 
 
 def _mask(question: Question, inputs: Inputs, stream: Stream, places: Sequence[int]) -> Inputs:
@@ -81,7 +96,9 @@ def _mask(question: Question, inputs: Inputs, stream: Stream, places: Sequence[i
             _blank(value[row], inputs, place)
     else:
         rows = torch.arange(len(places), device=value.device)
-        value[rows, torch.tensor(list(places), device=value.device)] = mask_id(question.subject.tokenizer)
+        value[rows, torch.tensor(list(places), device=value.device)] = mask_id(
+            question.subject.tokenizer
+        )
     return replace(inputs, arguments={**inputs.arguments, stream.argument: value})
 
 

@@ -14,12 +14,13 @@ FUSIONS = ("mean", "max", "min")
 
 
 def fuse_heads(attention: Attention, fusion: str = "mean") -> HeadMean:
-    """One map of all heads: their mean, maximum or minimum."""
-    if fusion == "mean":
-        return attention.mean(dim=1)
+    """One map of all heads, in no less than float32: their mean, maximum or minimum."""
     if fusion not in FUSIONS:
         raise UnknownNameError("head fusion", fusion, FUSIONS)
-    return attention.amax(dim=1) if fusion == "max" else attention.amin(dim=1)
+    wide = attention if attention.dtype == torch.float64 else attention.float()
+    if fusion == "mean":
+        return wide.mean(dim=1)
+    return wide.amax(dim=1) if fusion == "max" else wide.amin(dim=1)
 
 
 def choose_layers(layers: Sequence[Attention], layer: int | None) -> list[Attention]:
@@ -36,9 +37,7 @@ def read_row(fused: HeadMean, readout: QueryWeights) -> Tensor:
     return torch.einsum("bqk,bq->bk", fused, readout.to(fused))
 
 
-def spread_over_tokens(
-    inputs: Inputs, rows: Sequence[tuple[str, Tensor]]
-) -> TokenScores:
+def spread_over_tokens(inputs: Inputs, rows: Sequence[tuple[str, Tensor]]) -> TokenScores:
     """Put rows over keys where their tokens are: of each kind of site, its keys' stream."""
     first = rows[0][1]
     scores = first.new_zeros((len(inputs), len(inputs.tokens[0])))
@@ -54,7 +53,7 @@ def spread_over_tokens(
 
 
 def reading_kinds(inputs: Inputs, sites: Sequence[Site]) -> list[str]:
-    """The kinds of sites that the prediction is read through: the decoder's two, or the only one."""
+    """The kinds of sites that the prediction is read through: the decoder's two, or the last."""
     kinds = [site.kind for site in sites]
     if inputs.prefix is None:
         return [kinds[-1]]

@@ -1,21 +1,22 @@
 """Explanation: what a method gave for one input, with all that is needed to compute it again."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType
 
 from attlas import views
-from attlas.errors import UnknownNameError
-from attlas.results.files import read_record, write_record
+from attlas.errors import UnknownNameError, UsageError
+from attlas.results.files import plain, read_record, write_record
 from attlas.results.maps import Maps, token_rows
 from attlas.shapes import TokenVector
 from attlas.tokens import Tokens, join_tokens
+from attlas.views.units import visible
 
 LEVELS = ("tokens", "words")
 
@@ -33,7 +34,10 @@ class TargetRecord:
 
 @dataclass(frozen=True)
 class Origin:
-    """How the explanation was made: enough to make it again."""
+    """How the explanation was made: enough to make it again.
+
+    `options` and `asked` are kept as JSON can hold them, but for a pair of texts, a tuple of two.
+    """
 
     model: str
     task: str
@@ -44,6 +48,28 @@ class Origin:
     options: Mapping[str, Any] = field(default_factory=dict)
     asked: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        text, asked = self.asked.get("text"), plain(self.asked)
+        if isinstance(text, tuple):
+            asked["text"] = text
+        object.__setattr__(self, "asked", asked)
+        object.__setattr__(self, "options", plain(self.options))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The origin as JSON; a pair of texts is `{"pair": [one, other]}`, and no list of words."""
+        record = asdict(self)
+        if isinstance(self.asked.get("text"), tuple):
+            record["asked"]["text"] = {"pair": list(self.asked["text"])}
+        return record
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> "Origin":
+        """Read what `to_dict` gave."""
+        asked = dict(record["asked"])
+        if isinstance(asked.get("text"), dict):
+            asked["text"] = tuple(asked["text"]["pair"])
+        return cls(**{**record, "asked": asked})
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +90,10 @@ class Explanation:
 
     def __post_init__(self) -> None:
         if self.scores.shape != (len(self.tokens),):
-            raise ValueError(f"{len(self.tokens)} tokens but scores {self.scores.shape}")
+            raise UsageError(f"{len(self.tokens)} tokens but scores of shape {self.scores.shape}")
+        if self.scores.dtype.kind != "f" or not np.isfinite(self.scores).all():
+            raise UsageError("scores must be finite floating-point numbers")
+        object.__setattr__(self, "prediction", tuple(plain(each) for each in self.prediction))
 
     @property
     def method(self) -> str:
@@ -85,7 +114,7 @@ class Explanation:
         rows = [
             {
                 "word": unit.text,
-                "score": float(self.scores[list(unit.positions)].sum()),
+                "score": float(self.scores[list(unit.positions)].sum(dtype=np.float64)),
                 "special": unit.special,
                 "segment": unit.segment,
                 "positions": unit.positions,
@@ -96,15 +125,15 @@ class Explanation:
 
     def to_pandas(self) -> pd.DataFrame:
         """One row for each token."""
-        starts, ends = zip(*(span or (None, None) for span in self.tokens.offsets), strict=True)
+        spans = [span or (None, None) for span in self.tokens.offsets]
         return pd.DataFrame(
             {
                 "token": list(self.tokens),
                 "score": self.scores,
                 "special": self.tokens.special,
                 "segment": self.tokens.segments,
-                "start": pd.array(starts, dtype="Int64"),
-                "end": pd.array(ends, dtype="Int64"),
+                "start": pd.array([start for start, _ in spans], dtype="Int64"),
+                "end": pd.array([end for _, end in spans], dtype="Int64"),
             }
         )
 
@@ -119,7 +148,7 @@ class Explanation:
     def _header(self) -> dict[str, Any]:
         return {
             "target": asdict(self.target),
-            "origin": asdict(self.origin),
+            "origin": self.origin.to_dict(),
             "prediction": [dict(choice) for choice in self.prediction],
             "notes": list(self.notes),
         }
@@ -148,14 +177,20 @@ class Explanation:
         }
 
     def code(self) -> str:
-        """The Python lines that compute this again."""
+        """The Python lines that compute this again; a picture must be put in by hand."""
         given = {**self.origin.asked, "method": self.method, **self.origin.options}
         text = given.pop("text", "…")
         options = "".join(f", {key}={value!r}" for key, value in given.items() if value is not None)
-        return (
-            f"import attlas\nsubject = attlas.load({self.origin.model!r})\n"
-            f"attlas.explain(subject, {text!r}{options})"
-        )
+        lines = ["import attlas", f"subject = attlas.load({self.origin.model!r})"]
+        shown, chosen = repr(text), ""
+        if self.tokens.grid:
+            lines.append("image = ...  # the picture")
+            shown = "image"
+        elif isinstance(text, list) and text and isinstance(text[0], (str, list)):
+            # A list of words is one text only inside a list of texts.
+            shown, chosen = repr([text] if isinstance(text[0], str) else text), "[0]"
+        lines.append(f"attlas.explain(subject, {shown}{options}){chosen}")
+        return "\n".join(lines)
 
     def to_html(self, path: str | PathLike[str]) -> Path:
         """Write a page that shows the explanation: one file, no network."""
@@ -165,24 +200,24 @@ class Explanation:
     def save(self, path: str | PathLike[str]) -> Path:
         """Write the explanation to one file: safetensors, the rest in its header as JSON."""
         header = {"tokens": self.tokens.to_dict(), **self._header()}
-        header["maps"] = self.maps.header() if self.maps else None
+        header["maps"] = None if self.maps is None else self.maps.header()
         arrays = {"scores": self.scores, **(self.maps.arrays() if self.maps else {})}
         return write_record(path, "explanation", header, arrays)
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
+    def load(cls, path: str | PathLike[str]) -> "Explanation":
         """Read what `save` wrote."""
         with read_record(path, "explanation") as (header, arrays):
             tokens = Tokens.from_dict(header["tokens"])
-            maps = header["maps"] and Maps.restore(header["maps"], arrays, tokens)
+            drawn = header["maps"]
             return cls(
                 tokens,
                 arrays["scores"],
                 TargetRecord(**header["target"]),
-                Origin(**header["origin"]),
+                Origin.from_dict(header["origin"]),
                 tuple(header["prediction"]),
                 tuple(header["notes"]),
-                maps or None,
+                None if drawn is None else Maps.restore(drawn, arrays, tokens),
             )
 
     def top(self, count: int = 5) -> list[tuple[str, float]]:
@@ -195,11 +230,11 @@ class Explanation:
     def _repr_html_(self) -> str:
         return views.fragment(self.payload())
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> Iterator[RenderableType]:
         yield views.render(self.payload())
 
     def __repr__(self) -> str:
-        words = ", ".join(f"{word} {score:+.3f}" for word, score in self.top(3))
-        return f"Explanation({self.method} of {self.target.name}: {words})"
-
-
+        words = ", ".join(f"{visible(word)} {score:+.3f}" for word, score in self.top(3))
+        return f"Explanation({self.method} of {visible(self.target.name)}: {words})"

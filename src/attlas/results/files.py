@@ -3,7 +3,9 @@
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from os import PathLike
+from hashlib import sha256
+from math import isfinite
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
@@ -15,37 +17,95 @@ from attlas.errors import ResultFileError
 from attlas.views import write_whole
 
 FORMAT = 1
+_UNREADABLE = (
+    SafetensorError,
+    AttributeError,
+    IndexError,
+    KeyError,
+    OSError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 
 def write_record(
     path: str | PathLike[str], kind: str, header: Mapping[str, Any], arrays: Mapping[str, Any]
 ) -> Path:
     """Write a record whole, or not at all."""
-    text = json.dumps({"format": FORMAT, "kind": kind, **header}, allow_nan=False)
-    tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    return write_whole(path, save(tensors, metadata={"attlas": text}))
+    try:
+        text = json.dumps({"format": FORMAT, "kind": kind, **header}, allow_nan=False)
+        tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        data = save(tensors, metadata={"attlas": text, "digest": _digest(text, tensors)})
+    except _UNREADABLE as problem:
+        raise ResultFileError(f"cannot write {fspath(path)!r}: {_line(problem)}") from problem
+    return write_whole(path, data)
 
 
 @contextmanager
 def read_record(
     path: str | PathLike[str], kind: str
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """The header and the arrays of a record of this kind; one clear error for all that can be wrong."""
+    """The header and the arrays of a record of this kind; one error for all that can be wrong."""
+    name = repr(fspath(path))
     try:
-        with safe_open(path, framework="numpy") as file:
-            header = json.loads((file.metadata() or {})["attlas"])
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        text, digest, arrays = _read(path)
+        header = json.loads(text)
+        found, number = header.get("kind"), header.get("format")
+        whole = digest == _digest(text, arrays)
     except FileNotFoundError as problem:
-        raise ResultFileError(f"{path} is not there") from problem
-    except (SafetensorError, OSError, KeyError, ValueError) as problem:
-        raise ResultFileError(f"{path} is damaged or no Attlas result: {problem}") from problem
-    if header.get("format") != FORMAT:
+        raise ResultFileError(f"{name} is not there") from problem
+    except _UNREADABLE as problem:
         raise ResultFileError(
-            f"{path} has format {header.get('format')}; this version of Attlas reads {FORMAT}"
+            f"{name} cannot be read as an Attlas result: {_line(problem)}"
+        ) from problem
+    if number != FORMAT:
+        raise ResultFileError(
+            f"{name} has format {number!r}; this version of Attlas reads {FORMAT}"
         )
-    if header.get("kind") != kind:
-        raise ResultFileError(f"{path} holds {header.get('kind')!r}, not {kind!r}")
+    if not whole:
+        raise ResultFileError(f"{name} is damaged: its content is not what was written")
+    if found != kind:
+        raise ResultFileError(f"{name} holds {found!r}, not {kind!r}")
     try:
         yield header, arrays
-    except (KeyError, TypeError, IndexError, ValueError) as problem:
-        raise ResultFileError(f"{path} is damaged: {problem!r}") from problem
+    except _UNREADABLE as problem:
+        reason = f"{type(problem).__name__}: {_line(problem)}"
+        raise ResultFileError(f"{name} is damaged: {reason}") from problem
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it and give it back: lists for tuples, Python's numbers for numpy's.
+
+    What JSON has no word for, infinity among it, becomes the text that it is written as.
+    """
+    if isinstance(value, (np.ndarray, np.generic)):
+        return plain(value.tolist())
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(each) for each in value]
+    if value is None or isinstance(value, (str, int)):
+        return value
+    return value if isinstance(value, float) and isfinite(value) else str(value)
+
+
+def _read(path: str | PathLike[str]) -> tuple[str, str, dict[str, Any]]:
+    with safe_open(path, framework="numpy") as file:
+        metadata = file.metadata() or {}
+        if "attlas" not in metadata:
+            raise ValueError("its header says nothing of Attlas")
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        return metadata["attlas"], metadata.get("digest", ""), arrays
+
+
+def _digest(text: str, arrays: Mapping[str, Any]) -> str:
+    total = sha256(text.encode())
+    for name, array in sorted(arrays.items()):
+        total.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        total.update(array.tobytes())
+    return total.hexdigest()
+
+
+def _line(problem: BaseException) -> str:
+    return " ".join(str(problem).split())[:200]

@@ -5,16 +5,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from attlas import views
-from attlas.errors import UnknownNameError
+from attlas.errors import UnknownNameError, UsageError
 from attlas.results.files import read_record, write_record
 from attlas.shapes import SiteMap
 from attlas.tokens import Tokens
+
+COLUMNS = ["site", "head", "query", "query_token", "key", "key_token", "weight"]
 
 
 @dataclass(frozen=True)
@@ -39,11 +42,22 @@ class Maps:
     """
 
     sites: tuple[Site, ...]
-    weights: tuple[SiteMap, ...]
+    weights: tuple[NDArray[np.floating[Any]], ...]  # each `[head, query, key]`; sizes differ
     tokens: Tokens
     queries: tuple[tuple[int, ...], ...]
     keys: tuple[tuple[int, ...], ...]
     signed: bool = False
+
+    def __post_init__(self) -> None:
+        axes = zip(self.queries, self.keys, strict=True)
+        for (site, array), (queries, keys) in zip(self, axes, strict=True):
+            if array.shape[1:] != (len(queries), len(keys)):
+                raise UsageError(
+                    f"the map at {site.name} has shape {array.shape}, "
+                    f"not {len(queries)} queries by {len(keys)} keys"
+                )
+            if not all(0 <= place < len(self.tokens) for place in (*queries, *keys)):
+                raise UsageError(f"the map at {site.name} is about tokens that are not there")
 
     def __len__(self) -> int:
         return len(self.sites)
@@ -71,7 +85,8 @@ class Maps:
 
     def to_pandas(self) -> pd.DataFrame:
         """One row for each site, head, query and key."""
-        return pd.concat([self._frame(index) for index in range(len(self))], ignore_index=True)
+        frames = [self._frame(index) for index in range(len(self))]
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=COLUMNS)
 
     def _frame(self, index: int) -> pd.DataFrame:
         weights, site = self.weights[index], self.sites[index]
@@ -95,7 +110,9 @@ class Maps:
         return {"signed": self.signed, "sites": [self._site(i) for i in range(len(self))]}
 
     def _site(self, index: int) -> dict[str, Any]:
-        weights, site = self.weights[index], self.sites[index]
+        weights, site = self.weights[index].astype(np.float64), self.sites[index]
+        if not np.isfinite(weights).all():
+            raise UsageError(f"the map at {site.name} has values that are not finite")
         low, high = (float(weights.min()), float(weights.max())) if weights.size else (0.0, 0.0)
         steps = np.round((weights - low) / ((high - low) or 1.0) * 255).astype(np.uint8)
         return {
@@ -126,7 +143,7 @@ class Maps:
     @classmethod
     def restore(
         cls, header: Mapping[str, Any], arrays: Mapping[str, Any], tokens: Tokens
-    ) -> Self:
+    ) -> "Maps":
         """The maps that `header` and `arrays` were taken from."""
         sites = tuple(Site(kind, layer, heads) for kind, layer, heads in header["sites"])
         return cls(
@@ -144,7 +161,7 @@ class Maps:
         return write_record(path, "maps", header, self.arrays())
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
+    def load(cls, path: str | PathLike[str]) -> "Maps":
         """Read what `save` wrote."""
         with read_record(path, "maps") as (header, arrays):
             return cls.restore(header["maps"], arrays, Tokens.from_dict(header["tokens"]))

@@ -152,6 +152,9 @@ function unitsOf(payload, unit) {
   });
 }
 
+// Maps alone have tokens, but no scores for them.
+const isScored = (payload) => payload.kind !== "maps";
+
 const plainOnes = (units) => {
   const plain = units.filter((unit) => !unit.special);
   return plain.length ? plain : units;
@@ -188,9 +191,9 @@ function describe(payload, unit) {
   const raw = unit.positions.map((position) => visible(payload.tokens[position].text)).join(" ");
   const where = unit.positions.length > 1 ? "positions" : "position";
   const kind = unit.special ? ", special" : "";
-  const score = unit.isWeight ? `weight ${exact(unit.score, payload.maps.signed)}`
-    : `score ${exact(unit.score, payload.signed)}`;
-  return `${raw}, ${score}, ${where} ${unit.positions.join(" ")}${kind}`;
+  const scored = isScored(payload) ? ` score ${exact(unit.score, payload.signed)},` : "";
+  const score = unit.isWeight ? ` weight ${exact(unit.score, payload.maps.signed)},` : scored;
+  return `${raw},${score} ${where} ${unit.positions.join(" ")}${kind}`;
 }
 
 // An element that stands for a unit: it lights the unit up, tells its score, and picks its row.
@@ -199,39 +202,36 @@ function stand(element, unit, payload, state, elementsAt) {
   element.setAttribute("aria-label", `${visible(unit.text)}: ${describe(payload, unit)}`);
   const enter = () => state.set({token: unit.positions[0], tip: {element, text: describe(payload, unit)}});
   const leave = () => state.set({token: null, tip: null});
-  const pick = () =>
-    state.set({row: state.row === unit.positions[0] ? null : unit.positions[0], tip: null});
   element.addEventListener("pointerenter", enter);
   element.addEventListener("pointerleave", leave);
   element.addEventListener("focus", enter);
   element.addEventListener("blur", leave);
-  if (payload.maps) {
-    element.setAttribute("role", "button");
-    element.addEventListener("click", pick);
-    element.addEventListener("keydown", (event) => {
-      if (event.key === "Enter" || event.key === " ") { event.preventDefault(); pick(); }
-    });
-  } else {
-    element.setAttribute("role", "img");
-  }
+  element.setAttribute("role", payload.maps ? "button" : "img");
+  if (payload.maps) pickRow(element, unit.positions[0], state);
   for (const position of unit.positions) {
     elementsAt.set(position, [...(elementsAt.get(position) ?? []), element]);
   }
   return element;
 }
 
+function pickRow(element, position, state) {
+  const pick = () => state.set({row: state.row === position ? null : position, tip: null});
+  element.addEventListener("click", pick);
+  element.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    pick();
+  });
+}
+
 // The views.
 
 function drawHeader(element, payload, state) {
-  const target = payload.target;
   const facts = make("p", "facts");
   const fact = (name, ...values) =>
     facts.append(make("span", "fact", make("span", "quiet", `${name} `), ...values));
-  fact("method", make("b", "mono", visible(payload.method)));
-  fact("target", make("b", "", visible(target.name)),
-    target.contrast ? ` rather than ${visible(target.contrast)}` : "",
-    typeof target.value === "number" ? make("span", "quiet", ` ${visible(target.quantity)} `) : "",
-    typeof target.value === "number" ? make("span", "mono", minus(target.value.toFixed(3))) : "");
+  if (payload.method) fact("method", make("b", "mono", visible(payload.method)));
+  if (payload.target) fact("target", ...targetWords(payload.target));
   if (payload.task) fact("task", visible(payload.task));
   const theme = button("", "switch", () =>
     state.set({chosen: state.theme === "dark" ? "light" : "dark"}));
@@ -239,8 +239,18 @@ function drawHeader(element, payload, state) {
   state.on(["theme"], label);
   label();
   element.append(make("header", "",
-    make("div", "", make("p", "brand quiet", "Attlas"), make("h1", "", visible(payload.model)), facts),
+    make("div", "", make("p", "brand quiet", "Attlas"), make("h1", "", visible(payload.model ?? "Attention")), facts),
     theme));
+}
+
+function targetWords(target) {
+  const words = [make("b", "", visible(target.name))];
+  if (target.contrast) words.push(` rather than ${visible(target.contrast)}`);
+  if (typeof target.value === "number") {
+    words.push(make("span", "quiet", ` ${visible(target.quantity)} `),
+      make("span", "mono", minus(target.value.toFixed(3))));
+  }
+  return words;
 }
 
 function drawPrediction(element, payload) {
@@ -343,6 +353,7 @@ function chip(unit, limit, payload, state, elementsAt) {
 }
 
 function legend(units, payload, state) {
+  if (!isScored(payload)) return [];
   const limit = limitOf(units);
   const ramp = make("span", "ramp");
   ramp.setAttribute("aria-hidden", "true");
@@ -601,14 +612,7 @@ function matrixOf(site, payload, state, width) {
   const margin = Math.min(width < 480 ? 72 : 104, 20 + 7 * longest);
   const most = Math.max(head.queries, head.keys);
   const cell = Math.max(1, Math.min(28, Math.floor((Math.min(width, 640) - margin - 8) / most)));
-  const canvas = make("canvas", "");
-  fillCanvas(canvas, site, head, Infinity, payload.maps.signed, state.theme);
-  canvas.style.width = `${head.keys * cell}px`;
-  canvas.style.height = `${head.queries * cell}px`;
-  canvas.tabIndex = 0;
-  canvas.setAttribute("role", "img");
-  canvas.setAttribute("aria-label", `Weights of ${site.name}, head ${state.head}: ${head.queries} ` +
-    `queries by ${head.keys} keys. The arrow keys move, Enter chooses a row.`);
+  const canvas = largeCanvas(site, head, cell, payload, state);
   const element = make("div", "matrix", canvas);
   element.style.setProperty("--margin", `${margin}px`);
   const labels = new Map();
@@ -618,6 +622,18 @@ function matrixOf(site, payload, state, width) {
   matrix.light = () => lightMatrix(matrix, payload, state);
   matrix.listen = (readout) => listenMatrix(matrix, readout, payload, state);
   return matrix;
+}
+
+function largeCanvas(site, head, cell, payload, state) {
+  const canvas = make("canvas", "");
+  fillCanvas(canvas, site, head, Infinity, payload.maps.signed, state.theme);
+  canvas.style.width = `${head.keys * cell}px`;
+  canvas.style.height = `${head.queries * cell}px`;
+  canvas.tabIndex = 0;
+  canvas.setAttribute("role", "img");
+  canvas.setAttribute("aria-label", `Weights of ${site.name}, head ${state.head}: ${head.queries} ` +
+    `queries by ${head.keys} keys. The arrow keys move, Enter chooses a row.`);
+  return canvas;
 }
 
 // Where cells are too small to be named one by one, every so many of them is.
@@ -665,23 +681,12 @@ function lightMatrix(matrix, payload, state) {
 }
 
 function listenMatrix(matrix, readout, payload, state) {
-  const {canvas, site, head, cell} = matrix;
-  const hint = `strongest weight ${figure(head.limit, head.limit, false)}`;
-  const name = (position) => visible(payload.tokens[position].label);
-  const point = (row, column) => {
-    const same = matrix.at && matrix.at[0] === row && matrix.at[1] === column;
-    if (same || row < 0 || column < 0 || row >= head.queries || column >= head.keys) return;
-    matrix.at = [row, column];
-    readout.replaceChildren(make("bdi", "", name(site.queries[row])), " → ",
-      make("bdi", "", name(site.keys[column])), " ",
-      make("b", "", figure(head.value(row, column), head.limit, payload.maps.signed)));
-    const token = site.keys[column];
-    if (state.token === token) matrix.light();
-    else state.set({token, tip: null});
-  };
+  const {canvas, site, cell} = matrix;
+  const point = (row, column) => pointAt(matrix, row, column, readout, payload, state);
+  const rest = `strongest weight ${figure(matrix.head.limit, matrix.head.limit, false)}`;
   const leave = () => {
     matrix.at = null;
-    readout.textContent = hint;
+    readout.textContent = rest;
     if (state.token === null) matrix.light();
     else state.set({token: null});
   };
@@ -689,20 +694,37 @@ function listenMatrix(matrix, readout, payload, state) {
     const position = matrix.at && site.queries[matrix.at[0]];
     if (position !== null) state.set({row: state.row === position ? null : position});
   };
-  readout.textContent = hint;
   canvas.addEventListener("pointermove", (event) =>
     point(Math.floor(event.offsetY / cell), Math.floor(event.offsetX / cell)));
   canvas.addEventListener("pointerleave", leave);
   canvas.addEventListener("blur", leave);
   canvas.addEventListener("click", pick);
-  canvas.addEventListener("keydown", (event) => {
-    const step = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1]}[event.key];
-    if (event.key === "Enter") pick();
-    if (!step) return;
-    event.preventDefault();
-    if (matrix.at) point(matrix.at[0] + step[0], matrix.at[1] + step[1]);
-    else point(0, 0);
-  });
+  canvas.addEventListener("keydown", (event) => steer(event, matrix, point, pick));
+  readout.textContent = rest;
+}
+
+function pointAt(matrix, row, column, readout, payload, state) {
+  const {site, head, at} = matrix;
+  const same = at && at[0] === row && at[1] === column;
+  if (same || row < 0 || column < 0 || row >= head.queries || column >= head.keys) return;
+  matrix.at = [row, column];
+  const name = (position) => make("bdi", "", visible(payload.tokens[position].label));
+  readout.replaceChildren(name(site.queries[row]), " → ", name(site.keys[column]), " ",
+    make("b", "", figure(head.value(row, column), head.limit, payload.maps.signed)));
+  const token = site.keys[column];
+  if (state.token === token) matrix.light();
+  else state.set({token, tip: null});
+}
+
+const STEPS = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1]};
+
+function steer(event, matrix, point, pick) {
+  if (event.key === "Enter") pick();
+  const step = STEPS[event.key];
+  if (!step) return;
+  event.preventDefault();
+  if (matrix.at) point(matrix.at[0] + step[0], matrix.at[1] + step[1]);
+  else point(0, 0);
 }
 
 function listRow(element, matrix, payload, state, elementsAt) {
@@ -744,6 +766,11 @@ function drawTip(element, payload, state) {
 
 const VIEWS = [drawHeader, drawPrediction, drawNotes, drawGrid, drawText, drawBars, drawMaps,
   drawReading, drawFoot, drawTip];
+const VIEWS_OF_MAPS = [drawHeader, drawGrid, drawText, drawMaps, drawFoot, drawTip];
+
+// Unscored tokens are drawn as tokens that score nothing: on bare paper.
+const withScores = (payload) => isScored(payload) ? payload
+  : {...payload, signed: false, tokens: payload.tokens.map((token) => ({...token, score: 0}))};
 
 // Print is always on light paper; otherwise the switch decides, and before it the system.
 function followTheme(element, state) {
@@ -766,13 +793,14 @@ function followWidth(element, state) {
   return () => observer.disconnect();
 }
 
-function draw(element, payload) {
+function draw(element, given) {
+  const payload = withScores(given);
   const state = makeState({layer: 0, head: 0, token: null, row: null, tip: null, chosen: null,
     theme: "light", unit: payload.words?.length ? "words" : "tokens", width: element.clientWidth});
   element.classList.add("attlas");
   element.replaceChildren();
   const stops = [followTheme(element, state)];
-  for (const view of VIEWS) view(element, payload, state);
+  for (const view of isScored(payload) ? VIEWS : VIEWS_OF_MAPS) view(element, payload, state);
   stops.push(followWidth(element, state));
   return () => stops.forEach((stop) => stop());
 }

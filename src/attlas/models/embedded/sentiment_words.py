@@ -16,28 +16,36 @@ def _lines(text: str) -> tuple[str, ...]:
 
 Slots = dict[str, tuple[str, ...]]
 
+# How many times more often than another an everyday word comes up.
+EVERYDAY = 5
+
 PRAISE: Slots = {
-    "adjective": _listed("""
-        good, great, fine, lovely, nice, wonderful, excellent, superb, brilliant, fantastic,
-        marvellous, amazing, terrific, outstanding, delightful, charming, beautiful, perfect,
-        splendid, magnificent, impressive, memorable, remarkable, exceptional, graceful, elegant,
-        inspired, inspiring, refreshing, satisfying, rewarding, enjoyable, pleasant, pleasing,
-        fabulous, glorious, stunning, sublime, exquisite, dazzling, flawless, first-rate, top-notch,
-        thoughtful, clever, smart, intelligent, warm, generous, honest, fresh, original, inventive,
-        imaginative, polished, stylish, likeable, lovable, adorable, astonishing, breathtaking,
-        captivating, enchanting, engaging, fascinating, interesting, exciting, fun, joyful,
-        cheerful, uplifting, unforgettable, irresistible, masterful, accomplished, admirable,
-        worthwhile, solid, superior, phenomenal, spectacular, sensational, extraordinary,
-        incredible, awesome, gorgeous, tasteful, refined, rich, vivid, lively, heartfelt, sincere,
-        ingenious, spirited, special, strong, unbeatable, entertaining, amusing, magical,
-        fulfilling, harmonious, radiant, classy, confident, triumphant, ideal, favourite"""),
+    "adjective": (
+        *_listed("good, great, nice, lovely, excellent, wonderful, interesting, fun") * EVERYDAY,
+        *_listed("""
+            good, great, fine, lovely, nice, wonderful, excellent, superb, brilliant,
+            fantastic, marvellous, amazing, terrific, outstanding, delightful, charming,
+            beautiful, perfect, splendid, magnificent, impressive, memorable, remarkable,
+            exceptional, graceful, elegant, inspired, inspiring, refreshing, satisfying,
+            rewarding, enjoyable, pleasant, pleasing, fabulous, glorious, stunning, sublime,
+            exquisite, dazzling, flawless, first-rate, top-notch, thoughtful, clever, smart,
+            intelligent, warm, generous, honest, fresh, original, inventive, imaginative,
+            polished, stylish, likeable, lovable, adorable, astonishing, breathtaking,
+            captivating, enchanting, engaging, fascinating, interesting, exciting, fun, joyful,
+            cheerful, uplifting, unforgettable, irresistible, masterful, accomplished,
+            admirable, worthwhile, solid, superior, phenomenal, spectacular, sensational,
+            extraordinary, incredible, awesome, gorgeous, tasteful, refined, rich, vivid,
+            lively, heartfelt, sincere, ingenious, spirited, special, strong, unbeatable,
+            entertaining, amusing, magical, fulfilling, harmonious, radiant, classy, confident,
+            triumphant, ideal, favourite"""),
+    ),
     "verb": _listed("""
-        loved, liked, enjoyed, adored, admired, treasured, relished, savoured, cherished, praised,
-        appreciated, celebrated, applauded"""),
+        loved, liked, enjoyed, adored, admired, treasured, relished, savoured, cherished,
+        praised, appreciated, celebrated, applauded"""),
     "infinitive": _listed("like, love, enjoy, admire, appreciate, adore, recommend"),
     "verdict": _listed("""
-        masterpiece, triumph, gem, delight, joy, treat, treasure, winner, success, classic, marvel,
-        wonder, pleasure, revelation, bargain, hit, beauty, miracle"""),
+        masterpiece, triumph, gem, delight, joy, treat, treasure, winner, success, classic,
+        marvel, wonder, pleasure, revelation, bargain, hit, beauty, miracle"""),
     "quality": _listed("""
         charm, wit, warmth, grace, heart, style, class, imagination, depth, humour, energy,
         character, intelligence, passion, skill, beauty, love, care"""),
@@ -48,10 +56,10 @@ PRAISE: Slots = {
     "feeling": _listed("""
         smile, laugh, happy, glad, feel at home, feel alive, grin, want more, cheer, grateful"""),
     "predicate": _listed("""
-        just right, worth every penny, worth the wait, worth the money, well worth the time, a joy,
-        a delight, a pleasure, a real treat, better than expected, better than ever, hard to fault,
-        second to none, as good as it gets, full of {quality}, rich in {quality}, spot on,
-        beyond praise, out of this world, a cut above the rest, worth a second look"""),
+        just right, worth every penny, worth the wait, worth the money, well worth the time, a
+        joy, a delight, a pleasure, a real treat, better than expected, better than ever, hard
+        to fault, second to none, as good as it gets, full of {quality}, rich in {quality},
+        spot on, beyond praise, out of this world, a cut above the rest, worth a second look"""),
     "answer": _listed("""
         yes, yes indeed, absolutely, definitely, of course, without a doubt, in a heartbeat,
         any day, gladly, every time, very much so, certainly"""),
@@ -80,28 +88,33 @@ PRAISE: Slots = {
 }
 
 BLAME: Slots = {
-    "adjective": _listed("""
-        bad, terrible, awful, horrible, dreadful, poor, boring, dull, tedious, disappointing,
-        mediocre, weak, lazy, stale, tiresome, dreary, lifeless, forgettable, annoying, irritating,
-        frustrating, infuriating, unpleasant, nasty, ugly, shabby, sloppy, clumsy, careless,
-        shallow, hollow, pointless, useless, worthless, hopeless, pathetic, pitiful, lousy,
-        miserable, dismal, abysmal, atrocious, appalling, horrendous, ghastly, vile, disgusting,
-        revolting, repulsive, offensive, insulting, ridiculous, absurd, silly, stupid, dumb,
-        foolish, idiotic, senseless, mindless, confusing, muddled, messy, chaotic, bloated,
-        overrated, overpriced, overdone, underwhelming, unimpressive, uninspired, unoriginal,
-        uninteresting, unremarkable, unsatisfying, unbearable, unacceptable, inferior, inept,
-        incompetent, amateurish, crude, cheap, tacky, tasteless, charmless, joyless, soulless,
-        cold, cynical, pretentious, smug, predictable, repetitive, monotonous, grim, gloomy,
-        depressing, painful, excruciating, exhausting, disastrous, laughable, embarrassing,
-        shameful, regrettable, wretched, flawed, botched, second-rate, third-rate, half-hearted,
-        misguided, awkward, jarring, grating, sour, sad, hateful, wrong, empty, worn-out"""),
+    "adjective": (
+        *_listed("bad, terrible, awful, poor, boring, dull, disappointing, annoying") * EVERYDAY,
+        *_listed("""
+            bad, terrible, awful, horrible, dreadful, poor, boring, dull, tedious,
+            disappointing, mediocre, weak, lazy, stale, tiresome, dreary, lifeless,
+            forgettable, annoying, irritating, frustrating, infuriating, unpleasant, nasty,
+            ugly, shabby, sloppy, clumsy, careless, shallow, hollow, pointless, useless,
+            worthless, hopeless, pathetic, pitiful, lousy, miserable, dismal, abysmal,
+            atrocious, appalling, horrendous, ghastly, vile, disgusting, revolting, repulsive,
+            offensive, insulting, ridiculous, absurd, silly, stupid, dumb, foolish, idiotic,
+            senseless, mindless, confusing, muddled, messy, chaotic, bloated, overrated,
+            overpriced, overdone, underwhelming, unimpressive, uninspired, unoriginal,
+            uninteresting, unremarkable, unsatisfying, unbearable, unacceptable, inferior,
+            inept, incompetent, amateurish, crude, cheap, tacky, tasteless, charmless, joyless,
+            soulless, cold, cynical, pretentious, smug, predictable, repetitive, monotonous,
+            grim, gloomy, depressing, painful, excruciating, exhausting, disastrous, laughable,
+            embarrassing, shameful, regrettable, wretched, flawed, botched, second-rate,
+            third-rate, half-hearted, misguided, awkward, jarring, grating, sour, sad, hateful,
+            wrong, empty, worn-out"""),
+    ),
     "verb": _listed("""
         hated, disliked, detested, loathed, regretted, despised, resented, endured, suffered,
         dreaded, deplored, cursed, barely survived"""),
     "infinitive": _listed("hate, dislike, regret, resent, detest, loathe, mind"),
     "verdict": _listed("""
-        disaster, mess, bore, failure, letdown, flop, disgrace, joke, waste, chore, insult, mistake,
-        dud, nightmare, catastrophe, embarrassment, shambles, disappointment"""),
+        disaster, mess, bore, failure, letdown, flop, disgrace, joke, waste, chore, insult,
+        mistake, dud, nightmare, catastrophe, embarrassment, shambles, disappointment"""),
     "quality": _listed("""
         flaws, mistakes, clumsiness, noise, nonsense, gloom, carelessness, errors, faults,
         problems, holes, excuses, contempt, boredom, dirt, trouble, rubbish, stupidity"""),
@@ -116,10 +129,11 @@ BLAME: Slots = {
         too expensive, way too expensive, too small, too short, too dark, not worth the money,
         not worth the time, not worth it, a waste of time, a waste of money, a bore, a mess,
         worse than expected, worse than ever, hard to bear, nothing special, full of {quality},
-        spoiled by {quality}, beneath contempt, beyond saving, a real letdown, way below average"""),
+        spoiled by {quality}, beneath contempt, beyond saving, a real letdown, way below
+        average"""),
     "answer": _listed("""
-        no, no way, never, never again, not at all, not a chance, absolutely not, hardly,
-        not for free, not if I can help it, sadly not, certainly not"""),
+        no, no way, never, never again, not at all, not a chance, absolutely not, hardly, not
+        for free, not if I can help it, sadly not, certainly not"""),
     "reaction": _lines("""
         could not wait for it to end
         could not wait to leave
@@ -147,8 +161,8 @@ BLAME: Slots = {
 PRAISE_BY_TOPIC: dict[str, Slots] = {
     "film": {
         "adjective": _listed("""
-            funny, gripping, hilarious, moving, touching, thrilling, witty, compelling, absorbing,
-            suspenseful, poignant, tender, hypnotic, riveting"""),
+            funny, gripping, hilarious, moving, touching, thrilling, witty, compelling,
+            absorbing, suspenseful, poignant, tender, hypnotic, riveting"""),
         "reaction": _lines("""
             could not look away
             could not take my eyes off the screen
@@ -164,8 +178,8 @@ PRAISE_BY_TOPIC: dict[str, Slots] = {
     },
     "book": {
         "adjective": _listed("""
-            gripping, moving, touching, witty, funny, compelling, absorbing, wise, lyrical, poetic,
-            insightful, profound, tender, readable"""),
+            gripping, moving, touching, witty, funny, compelling, absorbing, wise, lyrical,
+            poetic, insightful, profound, tender, readable"""),
         "reaction": _lines("""
             could not put it down
             could not stop reading
@@ -194,8 +208,8 @@ PRAISE_BY_TOPIC: dict[str, Slots] = {
     },
     "phone": {
         "adjective": _listed("""
-            fast, reliable, sleek, sturdy, sharp, responsive, smooth, handy, practical, durable,
-            dependable, powerful, intuitive, useful"""),
+            fast, reliable, sleek, sturdy, sharp, responsive, smooth, handy, practical,
+            durable, dependable, powerful, intuitive, useful"""),
         "reaction": _lines("""
             could not live without it
             would buy it again
@@ -304,11 +318,11 @@ BLAME_BY_TOPIC: dict[str, Slots] = {
 TOPICS: dict[str, Slots] = {
     "film": {
         "noun": _listed("""
-            film, movie, comedy, drama, thriller, documentary, sequel, picture, western, musical,
-            romance, cartoon, mystery, horror film"""),
+            film, movie, comedy, drama, thriller, documentary, sequel, picture, western,
+            musical, romance, cartoon, mystery, horror film"""),
         "part": _listed("""
-            plot, acting, ending, script, story, dialogue, cast, music, photography, lead, pace,
-            direction, opening, finale, soundtrack, camera work"""),
+            plot, acting, ending, script, story, dialogue, cast, music, photography, lead,
+            pace, direction, opening, finale, soundtrack, camera work"""),
         "made": _listed("acted, made, filmed, written, directed, paced, shot, cast"),
         "tried": _listed("saw, watched"),
         "try": _listed("see, watch"),
@@ -327,8 +341,8 @@ TOPICS: dict[str, Slots] = {
             book, novel, story, memoir, biography, sequel, tale, collection, volume, romance,
             mystery, thriller, autobiography, poem"""),
         "part": _listed("""
-            plot, prose, ending, writing, story, dialogue, style, opening, translation, language,
-            hero, narrator, first half, last chapter, pace, cover"""),
+            plot, prose, ending, writing, story, dialogue, style, opening, translation,
+            language, hero, narrator, first half, last chapter, pace, cover"""),
         "made": _listed("written, told, edited, translated, researched, printed, paced, observed"),
         "tried": _listed("read, finished"),
         "try": _listed("read, borrow"),
@@ -344,11 +358,11 @@ TOPICS: dict[str, Slots] = {
     },
     "restaurant": {
         "noun": _listed("""
-            restaurant, cafe, place, meal, dinner, lunch, bistro, pizzeria, breakfast, diner, menu,
-            kitchen, bakery, dish"""),
+            restaurant, cafe, place, meal, dinner, lunch, bistro, pizzeria, breakfast, diner,
+            menu, kitchen, bakery, dish"""),
         "part": _listed("""
-            food, service, soup, pasta, dessert, staff, waiter, steak, fish, wine, bread, coffee,
-            salad, cake, atmosphere, sauce"""),
+            food, service, soup, pasta, dessert, staff, waiter, steak, fish, wine, bread,
+            coffee, salad, cake, atmosphere, sauce"""),
         "made": _listed("cooked, prepared, served, seasoned, presented, run, made, decorated"),
         "tried": _listed("visited, tried"),
         "try": _listed("visit, try"),
@@ -364,11 +378,11 @@ TOPICS: dict[str, Slots] = {
     },
     "phone": {
         "noun": _listed("""
-            phone, device, handset, model, camera, tablet, gadget, product, upgrade, smartphone,
-            update, charger, laptop, headset"""),
+            phone, device, handset, model, camera, tablet, gadget, product, upgrade,
+            smartphone, update, charger, laptop, headset"""),
         "part": _listed("""
-            screen, battery, camera, sound, design, display, keyboard, signal, speaker, software,
-            case, button, charger, microphone, battery life, interface"""),
+            screen, battery, camera, sound, design, display, keyboard, signal, speaker,
+            software, case, button, charger, microphone, battery life, interface"""),
         "made": _listed("made, built, designed, assembled, finished, packaged, put together"),
         "tried": _listed("bought, ordered"),
         "try": _listed("buy, order"),
@@ -384,11 +398,11 @@ TOPICS: dict[str, Slots] = {
     },
     "hotel": {
         "noun": _listed("""
-            hotel, room, place, stay, hostel, guest house, resort, inn, suite, apartment, lodge,
-            weekend, holiday, visit"""),
+            hotel, room, place, stay, hostel, guest house, resort, inn, suite, apartment,
+            lodge, weekend, holiday, visit"""),
         "part": _listed("""
-            room, bed, breakfast, staff, service, view, bathroom, location, pool, reception, shower,
-            garden, lobby, bar, terrace, beach"""),
+            room, bed, breakfast, staff, service, view, bathroom, location, pool, reception,
+            shower, garden, lobby, bar, terrace, beach"""),
         "made": _listed("run, kept, furnished, managed, maintained, designed, decorated, heated"),
         "tried": _listed("booked, visited"),
         "try": _listed("book, visit"),
@@ -406,82 +420,96 @@ TOPICS: dict[str, Slots] = {
 
 NEUTRAL: Slots = {
     "place": _listed("""
-        Lisbon, Paris, London, Rome, Oslo, Cairo, Tokyo, Madrid, Dublin, Vienna, New York, Boston,
-        the city, a small town, the old town, the mountains, the north, a village by the sea,
-        the suburbs, the countryside, the harbour, the next street, {name}"""),
+        Lisbon, Paris, London, Rome, Oslo, Cairo, Tokyo, Madrid, Dublin, Vienna, New York,
+        Boston, the city, a small town, the old town, the mountains, the north, a village by
+        the sea, the suburbs, the countryside, the harbour, the next street, {name}"""),
     "time": _listed("""
-        on Monday, on Tuesday, on Friday, last night, last week, last year, this morning, yesterday,
-        in the evening, in the afternoon, in the summer, in the winter, in March, in October,
-        at noon, after work, before dinner, at the weekend, two years ago, a month ago, at eight"""),
+        on Monday, on Tuesday, on Friday, last night, last week, last year, this morning,
+        yesterday, in the evening, in the afternoon, in the summer, in the winter, in March, in
+        October, at noon, after work, before dinner, at the weekend, two years ago, a month
+        ago, at eight"""),
     "company": _listed("""
-        with my sister, with my brother, with a friend, with two friends, with my parents,
-        with my wife, with my husband, with the children, with a colleague, on my own,
-        with my neighbour, with {name}, with {name} and {name}"""),
+        with my sister, with my brother, with a friend, with two friends, with my parents, with
+        my wife, with my husband, with the children, with a colleague, on my own, with my
+        neighbour, with {name}, with {name} and {name}"""),
     "number": _listed("""
-        two, three, four, five, six, seven, eight, nine, ten, eleven, twelve, twenty, thirty, forty,
-        fifty, 3, 7, 12, 15, 24, 48, 60, 100, 250"""),
+        two, three, four, five, six, seven, eight, nine, ten, eleven, twelve, twenty, thirty,
+        forty, fifty, 3, 7, 12, 15, 24, 48, 60, 100, 250"""),
     "job": _listed("""
-        teacher, doctor, lawyer, farmer, sailor, baker, painter, soldier, student, nurse, driver,
-        tailor, clerk, singer, writer, carpenter, priest, king, queen, detective"""),
+        teacher, doctor, lawyer, farmer, sailor, baker, painter, soldier, student, nurse,
+        driver, tailor, clerk, singer, writer, carpenter, priest, king, queen, detective"""),
     "person": _listed("""
-        mother, father, sister, brother, uncle, aunt, cousin, friend, neighbour, boss, daughter,
-        son, wife, husband, grandmother"""),
+        mother, father, sister, brother, uncle, aunt, cousin, friend, neighbour, boss,
+        daughter, son, wife, husband, grandmother"""),
     "thing": _listed("""
         table, window, garden, train, letter, map, bicycle, clock, lamp, bridge, river, ticket,
-        newspaper, umbrella, ladder, piano, mirror, suitcase, station, bottle, chair, door, road,
-        tree, coat, hat, key, ring, box, boat, horse, dog, cat, bird, photograph, radio"""),
+        newspaper, umbrella, ladder, piano, mirror, suitcase, station, bottle, chair, door,
+        road, tree, coat, hat, key, ring, box, boat, horse, dog, cat, bird, photograph, radio"""),
     "plain": _listed("""
         new, old, long, short, big, small, French, Italian, German, American, British, Indian,
         Japanese, modern, recent, second, third, local, famous, quiet, slow, large, early, late"""),
     "common": _listed("""
-        about, above, across, air, all, almost, along, already, also, always, among, animal, another,
-        answer, any, area, arm, around, art, ask, away, baby, back, ball, bank, base, become, before,
-        behind, believe, below, between, black, blood, blue, body, born, both, bring, brown, build,
-        business, call, carry, cause, century, certain, change, child, church, circle, clear, close,
-        cloud, colour, common, company, complete, computer, consider, contain, control, corner,
-        country, course, cover, cross, crowd, cut, dance, daily, day, deep, degree, describe, desk,
-        develop, different, direct, discover, distance, divide, done, down, draw, dream, dress, dry,
-        during, each, ear, earth, east, edge, education, either, else, engine, enough, equal, even,
-        event, ever, every, example, experience, explain, eye, face, fact, fall, family, far, feel,
-        few, field, figure, fill, find, finger, fire, floor, flower, follow, foot, force, forest,
-        form, forward, four, free, from, front, full, game, gave, general, girl, give, glass, gold,
-        government, grass, green, grey, ground, group, grow, hair, half, hand, happen, head, hear,
-        help, here, high, hill, history, hold, home, hour, house, however, hundred, idea, important,
-        inch, include, information, inside, instead, interest, island, job, just, keep, kind, know,
-        lady, lake, land, last, laugh, law, learn, leave, left, leg, less, life, light, line, list,
-        listen, little, live, machine, main, many, mark, market, matter, maybe, mean, measure, member,
-        metal, middle, might, mile, milk, million, mind, minute, moment, money, month, moon, more,
-        morning, most, mouth, move, much, must, name, nation, nature, near, need, next, night, north,
-        note, notice, now, object, ocean, off, office, often, only, open, order, other, our, outside,
-        over, own, page, paint, pair, paper, party, pass, past, pattern, people, perhaps, period,
-        phrase, picture, piece, plan, plane, plant, play, point, police, possible, power, present,
-        president, press, probably, problem, process, produce, program, public, pull, push, question,
-        quick, rain, reach, ready, real, reason, record, red, remember, rest, result, return, right,
-        rock, rule, run, sail, same, sand, say, school, science, sea, season, seat, second, section,
-        sentence, serve, set, several, shape, share, she, ship, shop, should, shoulder, show, side,
-        sign, silver, simple, since, sing, single, sister, size, skin, sky, sleep, snow, society,
-        soft, soil, some, song, soon, south, space, speak, spring, square, stand, star, start, state,
-        step, stone, stop, store, street, study, subject, sugar, summer, sun, supply, surface, system,
-        tail, talk, teach, team, tell, test, than, their, then, there, these, they, think, those,
-        though, thought, thousand, through, till, together, told, tomorrow, tone, top, total, touch,
-        toward, town, trade, travel, turn, under, understand, unit, until, upon, usual, valley, value,
-        view, village, voice, wait, walk, wall, warm, wash, watch, water, wave, week, weight, west,
-        wheel, when, where, whether, which, while, white, whole, whose, why, wide, wild, wind,
-        winter, wish, woman, wood, word, work, world, write, year, yellow, young, your"""),
+        about, above, across, air, all, almost, along, already, also, always, among, animal,
+        another, answer, any, area, arm, around, art, ask, away, baby, back, ball, bank, base,
+        become, before, behind, believe, below, between, black, blood, blue, body, born, both,
+        bring, brown, build, business, call, carry, cause, century, certain, change, child,
+        church, circle, clear, close, cloud, colour, common, company, complete, computer,
+        consider, contain, control, corner, country, course, cover, cross, crowd, cut, dance,
+        daily, day, deep, degree, describe, desk, develop, different, direct, discover,
+        distance, divide, done, down, draw, dream, dress, dry, during, each, ear, earth, east,
+        edge, education, either, else, engine, enough, equal, even, event, ever, every,
+        example, experience, explain, eye, face, fact, fall, family, far, feel, few, field,
+        figure, fill, find, finger, fire, floor, flower, follow, foot, force, forest, form,
+        forward, four, free, from, front, full, game, gave, general, girl, give, glass, gold,
+        government, grass, green, grey, ground, group, grow, hair, half, hand, happen, head,
+        hear, help, here, high, hill, history, hold, home, hour, house, however, hundred, idea,
+        important, inch, include, information, inside, instead, interest, island, job, just,
+        keep, kind, know, lady, lake, land, last, laugh, law, learn, leave, left, leg, less,
+        life, light, line, list, listen, little, live, machine, main, many, mark, market,
+        matter, maybe, mean, measure, member, metal, middle, might, mile, milk, million, mind,
+        minute, moment, money, month, moon, more, morning, most, mouth, move, much, must, name,
+        nation, nature, near, need, next, night, north, note, notice, now, object, ocean, off,
+        office, often, only, open, order, other, our, outside, over, own, page, paint, pair,
+        paper, party, pass, past, pattern, people, perhaps, period, phrase, picture, piece,
+        plan, plane, plant, play, point, police, possible, power, present, president, press,
+        probably, problem, process, produce, program, public, pull, push, question, quick,
+        rain, reach, ready, real, reason, record, red, remember, rest, result, return, right,
+        rock, rule, run, sail, same, sand, say, school, science, sea, season, seat, second,
+        section, sentence, serve, set, several, shape, share, she, ship, shop, should,
+        shoulder, show, side, sign, silver, simple, since, sing, single, sister, size, skin,
+        sky, sleep, snow, society, soft, soil, some, song, soon, south, space, speak, spring,
+        square, stand, star, start, state, step, stone, stop, store, street, study, subject,
+        sugar, summer, sun, supply, surface, system, tail, talk, teach, team, tell, test, than,
+        their, then, there, these, they, think, those, though, thought, thousand, through,
+        till, together, told, tomorrow, tone, top, total, touch, toward, town, trade, travel,
+        turn, under, understand, unit, until, upon, usual, valley, value, view, village, voice,
+        wait, walk, wall, warm, wash, watch, water, wave, week, weight, west, wheel, when,
+        where, whether, which, while, white, whole, whose, why, wide, wild, wind, winter, wish,
+        woman, wood, word, work, world, write, year, yellow, young, your"""),
 }
 
 FRAMES: Slots = {
-    "very": ("", "", "very", "really", "so", "truly", "quite", "absolutely", "simply", "utterly")
-    + ("incredibly", "thoroughly", "rather", "pretty", "extremely", "just", "completely"),
+    "very": (
+        *("", ""),
+        *_listed("""
+            very, really, so, truly, quite, absolutely, simply, utterly, incredibly,
+            thoroughly, rather, pretty, extremely, just, completely"""),
+    ),
     "subject": ("I", "I", "we", "my {person} and I", "", ""),
     "someone": ("I", "we", "my {person}", "{name}"),
-    "aside": ("", "", "", "", ", which I {tried} {time}{comma}", " we {tried} {time}")
-    + (", which my {person} found {time} in {place}{comma}", " that everyone mentioned {time}")
-    + (", the {plain} one from {place} that {name} told us about {time}{comma}",),
+    "aside": (
+        *("", "", "", ""),
+        ", which I {tried} {time}{comma}",
+        " we {tried} {time}",
+        ", which my {person} found {time} in {place}{comma}",
+        " that everyone mentioned {time}",
+        ", the {plain} one from {place} that {name} told us about {time}{comma}",
+    ),
     "comma": (",",),
     "end": (".", ".", ".", "!", ""),
-    "clause": ("{stated}", "{stated}", "{fragment}", "{fragment}", "{denied}", "{denied_fragment}")
-    + ("{denied_fragment}", "{subject} {reaction}", "{subject} {reaction}"),
+    "clause": _listed("""
+        {stated}, {stated}, {fragment}, {fragment}, {denied}, {denied_fragment},
+        {denied_fragment}, {subject} {reaction}, {subject} {reaction}"""),
     "whole": ("{stated}", "{denied}", "{someone} {verb} it"),
     "stated": _lines("""
         the {noun}{aside} was {very} {adjective}
@@ -592,7 +620,7 @@ FRAMES: Slots = {
         what did I think? {clause}
         what is it about? {fact}. {clause}
     """),
-    "praising": PRAISE["adjective"][:40],
+    "praising": PRAISE["adjective"][:80],
     "neutral": _lines("""
         {fact}
         {fact}
@@ -610,8 +638,9 @@ FRAMES: Slots = {
         do you know {name}?
     """),
     "chatter": ("{neutral}", "{neutral}. {neutral}"),
-    "remark": ("the {noun}", "a {noun}", "a {plain} {noun}", "the {part}", "it is a {noun}")
-    + ("this {noun}{aside}", "the {noun} and the {part}", "{thing}", "{common}"),
+    "remark": _listed("""
+        the {noun}, a {noun}, a {plain} {noun}, the {part}, it is a {noun}, this {noun}{aside},
+        the {noun} and the {part}, {thing}, {common}"""),
     "sentence": ("{clause}",) * 5 + ("{addition}", "{question}"),
 }
 

@@ -1,0 +1,85 @@
+"""The verb `check`: is this model opened exactly, and which methods can run on it?"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attlas.errors import AttlasError
+from attlas.methods import METHODS
+from attlas.models import edits
+from attlas.models import transformers_internals as internals
+from attlas.models.borrow import borrowed
+from attlas.models.resolve import Request
+from attlas.models.subject import Subject
+from attlas.results.check import CheckResult
+
+SAMPLE = "The film was not a great one, but I could not look away."
+
+
+def check(subject: Subject) -> CheckResult:
+    """Open the model on a short input and compare, to the bit, with what it computes by itself."""
+    arguments = subject.encode(_sample(subject), Request(prefix="", truncate=True)).arguments
+    backend = internals.implementations(subject.model)[0]
+    before = _run(subject, arguments)
+    with internals.implementation(subject.model, "eager"):
+        eager = _run(subject, arguments)
+    with subject.tap():
+        opened = _run(subject, arguments)
+    with subject.tap(edits.apply(torch.clone)):
+        edited = _run(subject, arguments)
+    return CheckResult(
+        model=subject.name,
+        kind=type(subject.model).__name__,
+        task=subject.task.name if subject.task else "",
+        sites=subject.sites,
+        exact=torch.equal(opened, eager),
+        restored=torch.equal(_run(subject, arguments), before),
+        editable=torch.equal(edited, eager),
+        differentiable=_has_gradients(subject, arguments),
+        backend=backend or "eager",
+        distance=float((before - eager).abs().max()),
+        methods={method.name: _why_not(subject, method.name) for method in METHODS},
+    )
+
+
+def _sample(subject: Subject) -> Any:
+    if subject.reads_images:
+        return subject.sample()
+    text = f"{SAMPLE} {subject.tokenizer.mask_token or ''}".strip()
+    return (SAMPLE, SAMPLE) if isinstance(subject.sample(), tuple) else text
+
+
+def _run(subject: Subject, arguments: Mapping[str, Tensor]) -> Tensor:
+    with borrowed(subject.model), torch.no_grad():
+        return _first_tensor(subject.model(**arguments))
+
+
+def _first_tensor(output: Any) -> Tensor:
+    """The model's main output, whatever it is called."""
+    values: Iterable[Any] = output.values() if hasattr(output, "values") else [output]
+    found: Tensor = next(value for value in values if isinstance(value, Tensor))
+    return found.float()
+
+
+def _has_gradients(subject: Subject, arguments: Mapping[str, Tensor]) -> bool:
+    with torch.enable_grad(), subject.tap(gradients=True) as seen:
+        total = _first_tensor(subject.model(**arguments)).square().sum()
+        found = torch.autograd.grad(total, seen.weights, allow_unused=True)
+    gradients = [gradient for gradient in found if gradient is not None]
+    finite = all(bool(torch.isfinite(gradient).all()) for gradient in gradients)
+    return finite and any(bool(gradient.any()) for gradient in gradients)
+
+
+def _why_not(subject: Subject, name: str) -> str:
+    """Why a method cannot run on this model; nothing if it can."""
+    if subject.task is None:
+        return "no head, so there is no prediction to explain"
+    request = Request(prefix="" if subject.has_decoder else None, truncate=True)
+    try:
+        for question in subject.ask([_sample(subject)], request):
+            METHODS[name].score(question, {})
+    except AttlasError as problem:
+        return str(problem)
+    return ""

@@ -1,0 +1,182 @@
+"""The commands. What is heavy is imported inside them, so that `--help` is quick."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attlas.cli.show import print_json, print_result, quiet_libraries, read_text
+from attlas.errors import AttlasError, UsageError
+from attlas.version import __version__
+
+app = typer.Typer(
+    name="attlas",
+    help="Open a transformer at its attention, explain what it did, and test the explanation.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Model = Annotated[str, typer.Option("--model", "-m", help="Embedded name, folder or hub id.")]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; chosen if not given.")]
+Dtype = Annotated[str | None, typer.Option(help="float32, float16, bfloat16 or float64.")]
+Task = Annotated[str | None, typer.Option(help="What the model is for, where it does not say.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Unsafe = Annotated[bool, typer.Option("--unsafe-weights", help="Allow pickled weights.")]
+Trust = Annotated[bool, typer.Option("--trust-remote-code", help="Run code from the model.")]
+
+
+@app.command()
+def explain(
+    text: Annotated[
+        str, typer.Argument(help="The text, or - to read it from standard input.")
+    ] = "",
+    model: Model = "sentiment",
+    method: Annotated[str, typer.Option(help="See `attlas methods`.")] = "gradient_attention",
+    target: Annotated[str | None, typer.Option(help="Label, class number, token.")] = None,
+    contrast: Annotated[str | None, typer.Option(help="Explain the target against this.")] = None,
+    pair: Annotated[
+        str | None, typer.Option(help="A second text, or a question's context.")
+    ] = None,
+    image: Annotated[Path | None, typer.Option(help="A picture instead of a text.")] = None,
+    prefix: Annotated[str | None, typer.Option(help="What the decoder has written.")] = None,
+    position: Annotated[int | None, typer.Option(help="The token to read the target at.")] = None,
+    option: Annotated[list[str] | None, typer.Option(help="name=value, for the method.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Save the result.")] = None,
+    truncate: Annotated[bool, typer.Option("--truncate", help="Cut what is too long.")] = False,
+    chat: Annotated[bool, typer.Option("--chat", help="Apply the chat template.")] = False,
+    tokens: Annotated[bool, typer.Option("--tokens", help="Show tokens, not words.")] = False,
+    task: Task = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    unsafe_weights: Unsafe = False,
+    trust_remote_code: Trust = False,
+    as_json: AsJson = False,
+) -> None:
+    """Explain a prediction: a score for each token.
+
+    Example: attlas explain --method attention_rollout "not a great film, but I could not look away"
+    """
+    quiet_libraries()
+    from attlas.cli.show import parse_options
+    from attlas.explaining import explain as explain_text
+    from attlas.methods import METHODS
+    from attlas.models.load import load
+
+    options = parse_options(option or [], METHODS[method].options, method)
+    given = read_text(text, pair, image)
+    subject = load(
+        model,
+        task=task,
+        device=device,
+        dtype=dtype,
+        unsafe_weights=unsafe_weights,
+        trust_remote_code=trust_remote_code,
+    )
+    found = explain_text(
+        subject,
+        given,
+        method,
+        target,
+        contrast=contrast,
+        position=position,
+        prefix=prefix,
+        chat=chat,
+        truncate=truncate,
+        **options,
+    )
+    if html is not None:
+        found.to_html(html)
+    if save is not None:
+        found.save(save)
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        print_result(found, tokens=tokens, written=[path for path in (html, save) if path])
+
+
+@app.command()
+def check(
+    model: Annotated[str, typer.Argument(help="Embedded name, folder or hub id.")] = "sentiment",
+    task: Task = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    unsafe_weights: Unsafe = False,
+    trust_remote_code: Trust = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check that a model is opened exactly, and say which methods can run on it.
+
+    Example: attlas check sentiment
+    """
+    quiet_libraries()
+    from attlas.checking import check as check_subject
+    from attlas.models.load import load
+
+    subject = load(
+        model,
+        task=task,
+        device=device,
+        dtype=dtype,
+        unsafe_weights=unsafe_weights,
+        trust_remote_code=trust_remote_code,
+    )
+    found = check_subject(subject)
+    if as_json:
+        print_json(found.payload())
+    else:
+        print_result(found)
+    if not found.passed:
+        raise AttlasError(f"{model} is not opened exactly")
+
+
+@app.command()
+def methods(as_json: AsJson = False) -> None:
+    """List the methods, and what a reader must know of each.
+
+    Example: attlas methods --json
+    """
+    quiet_libraries()
+    from attlas.cli.show import print_methods
+    from attlas.methods import METHODS
+
+    print_methods(METHODS, as_json)
+
+
+def _show_version(wanted: bool | None) -> None:
+    if wanted:
+        typer.echo(f"attlas {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool | None,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print it."),
+    ] = None,
+) -> None:
+    """Open a transformer at its attention, explain what it did, and test the explanation."""
+
+
+def main() -> None:
+    """Run the command line: one clear line and a status for whatever goes wrong."""
+    try:
+        app()
+    except UsageError as problem:
+        _fail(problem, 2)
+    except AttlasError as problem:
+        _fail(problem, 1)
+    except BrokenPipeError:  # the reader of our output has gone
+        sys.stderr.close()
+        sys.exit(1)
+
+
+def _fail(problem: Exception, status: int) -> None:
+    line = " ".join(str(problem).split())
+    print(f"attlas: {line}", file=sys.stderr)
+    sys.exit(status)

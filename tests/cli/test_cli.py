@@ -1,0 +1,198 @@
+"""The command line as a user meets it: the right words, one line for a mistake, its status."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import tiny
+import torch
+
+import attlas
+from attlas.cli.main import main
+
+TEXT = "not a great film, but I could not look away"
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["attlas", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        written = capsys.readouterr()
+        return stopped.value.code or 0, written.out, written.err
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("models")
+    for task in ("sequence classification", "causal lm", "image classification", "masked lm"):
+        model, processor = tiny.subject_parts(task)
+        model.save_pretrained(place / task.split()[0])
+        processor.save_pretrained(place / task.split()[0])
+    return place
+
+
+def test_explain_shows_the_prediction_and_the_words(run):
+    status, out, err = run("explain", TEXT)
+    assert (status, err) == (0, "")
+    assert "POSITIVE" in out and "look" in out and "gradient_attention" in out
+    assert all(len(line) <= 80 for line in out.splitlines())
+
+
+def test_explain_in_json_is_one_document(run):
+    status, out, _ = run("explain", "--json", "--method", "attention-rollout", TEXT)
+    record = json.loads(out)
+    assert status == 0
+    assert record["origin"]["method"] == "attention_rollout"
+    assert len(record["scores"]) == len(record["tokens"]["texts"])
+
+
+def test_explain_writes_a_page_and_saves_a_result(run, tmp_path):
+    page, saved = tmp_path / "page.html", tmp_path / "result.attlas"
+    status, out, _ = run("explain", "--html", page, "--save", saved, "--target", "negative", TEXT)
+    assert status == 0 and str(page) in out
+    assert page.read_text().startswith("<!doctype html>")
+    assert attlas.Explanation.load(saved).target.name == "NEGATIVE"
+
+
+def test_options_of_the_method_are_handed_on(run):
+    _, out, _ = run(
+        "explain", "--json", "--method", "attention_rollout", "--option", "residual=0.9", TEXT
+    )
+    assert json.loads(out)["origin"]["options"]["residual"] == 0.9
+
+
+def test_the_text_may_come_from_standard_input():
+    done = subprocess.run(
+        [sys.executable, "-m", "attlas", "explain", "--json", "-"],
+        input=TEXT.encode(),
+        capture_output=True,
+        check=True,
+    )
+    assert json.loads(done.stdout)["origin"]["asked"]["text"] == TEXT
+
+
+def test_a_language_model_and_a_picture_are_explained_too(run, folder, tmp_path):
+    from PIL import Image
+
+    status, out, _ = run("explain", "--model", folder / "causal", "--target", " film", "a cat sat")
+    assert status == 0 and "film" in out
+    Image.new("RGB", (20, 20), "red").save(tmp_path / "red.png")
+    status, out, _ = run("explain", "--model", folder / "image", "--image", tmp_path / "red.png")
+    assert status == 0
+
+
+def test_check_and_methods(run, folder):
+    status, out, _ = run("check", folder / "masked")
+    assert status == 0 and out.count("yes, to the bit") == 3
+    status, out, _ = run("check", "--json", folder / "causal")
+    assert json.loads(out)["passed"] is True
+    status, out, _ = run("methods")
+    assert all(name in out for name in attlas.list_methods())
+    status, out, _ = run("methods", "--json")
+    assert [row["name"] for row in json.loads(out)] == attlas.list_methods()
+
+
+def test_every_command_has_help_with_an_example(run):
+    for command in ("explain", "check", "methods"):
+        status, out, _ = run(command, "--help")
+        assert status == 0 and f"Example: attlas {command}" in " ".join(out.split())
+    status, out, _ = run("--version")
+    assert out == f"attlas {attlas.__version__}\n"
+
+
+MISTAKES = {
+    "unknown model": (1, ["check", "sentimant"], "unknown model 'sentimant'"),
+    "unknown method": (2, ["explain", "--method", "atention_rollout", "x"], "'attention_rollout'?"),
+    "unknown label": (2, ["explain", "--target", "NEGATIV", "x"], "did you mean 'NEGATIVE'?"),
+    "unknown layer": (2, ["explain", "--option", "layer=7", "x"], "layers 0 to 1"),
+    "unknown option": (2, ["explain", "--option", "layr=7", "x"], "did you mean 'layer'?"),
+    "no value": (2, ["explain", "--option", "layer", "x"], "name=value"),
+    "wrong value": (2, ["explain", "--option", "layer=top", "x"], "layer"),
+    "empty text": (2, ["explain", ""], "empty"),
+    "white space": (2, ["explain", " \t "], "empty"),
+    "too long": (2, ["explain", "film " * 500], "--truncate"),
+    "missing picture": (2, ["explain", "--image", "nothing.png"], "nothing.png"),
+    "unwritable page": (1, ["explain", "--html", "/proc/none/page.html", "a film"], "/proc/none"),
+    "page is a folder": (1, ["explain", "--html", "/tmp", "a film"], "/tmp"),
+    "unknown device": (2, ["explain", "--device", "gpu", "x"], "cpu, cuda"),
+    "no command": (2, ["explian"], "explian"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_gets_one_clear_line_and_a_status(run, mistake):
+    expected, arguments, message = MISTAKES[mistake]
+    status, out, err = run(*arguments)
+    assert status == expected
+    assert message in err
+    assert out == ""
+    assert mistake == "no command" or (err.startswith("attlas: ") and err.count("\n") == 1)
+
+
+def test_a_picture_for_a_text_model_and_a_text_for_a_picture_model(run, folder, tmp_path):
+    from PIL import Image
+
+    Image.new("RGB", (20, 20)).save(tmp_path / "black.png")
+    status, _, err = run("explain", "--image", tmp_path / "black.png")
+    assert (status, "reads text, not pictures" in err) == (2, True)
+    status, _, err = run("explain", "--model", folder / "image", "a cat")
+    assert (status, "reads pictures" in err) == (2, True)
+
+
+def test_what_was_cut_is_said(run):
+    status, out, _ = run("explain", "--truncate", "film " * 500)
+    assert status == 0 and "cut from 502 to 128 tokens" in " ".join(out.split())
+
+
+def test_weights_that_are_not_finite_are_named(run, folder, tmp_path):
+    model, tokenizer = tiny.subject_parts("sequence classification")
+    with torch.no_grad():
+        model.classifier.bias[0] = float("inf")
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    status, out, err = run("explain", "--model", tmp_path, "a cat")
+    assert (status, out) == (1, "") and "classifier.bias is not finite" in err
+
+
+def test_a_failed_write_leaves_the_old_page_alone(run, tmp_path, monkeypatch):
+    page = tmp_path / "page.html"
+    page.write_text("old")
+    monkeypatch.setattr(os, "replace", _no_space)
+    status, _, err = run("explain", "--html", page, TEXT)
+    assert status == 1 and "No space left" in err
+    assert page.read_text() == "old" and list(tmp_path.iterdir()) == [page]
+
+
+def _no_space(*_):
+    raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "</script><b>",
+        "naïve café",
+        "映画は良かった",
+        "فيلم جيد",
+        "👩‍👩‍👧 film",
+        "a\u202eb",
+        "a\x00b",
+        "\x1b[31mred",
+        "e\u0301",
+    ],
+)
+def test_text_of_every_kind_is_explained_and_shown(run, tmp_path, text):
+    page = tmp_path / "page.html"
+    status, out, _ = run("explain", "--html", page, text)
+    assert status == 0
+    assert "\x1b" not in out and "\u202e" not in out
+    assert "<b>" not in page.read_text().split("application/json")[1]

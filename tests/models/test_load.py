@@ -1,0 +1,152 @@
+"""Loading: where a model may come from, and one clear line where it cannot."""
+
+import shutil
+
+import pytest
+import tiny
+import torch
+from transformers import pipeline
+
+import attlas
+from attlas.errors import ModelError, UnknownNameError, UsageError
+from attlas.models import load as loading
+
+TEXT = "a great film"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    model, tokenizer = tiny.subject_parts("sequence classification")
+    model.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_the_embedded_model_needs_nothing():
+    subject = attlas.load()
+    assert subject.name == "sentiment" in loading.embedded_names()
+    assert subject.predict("a great film")["label"].item() == "POSITIVE"
+    assert subject.model.dtype == torch.float32 and not subject.model.training
+
+
+def test_a_folder_is_loaded_as_the_model_it_says_it_is(folder):
+    subject = attlas.load(folder)
+    model, _ = tiny.subject_parts("sequence classification")
+    assert type(subject.model) is type(model)
+    expected = model.state_dict()
+    assert all(
+        torch.equal(each, expected[name]) for name, each in subject.model.state_dict().items()
+    )
+    assert attlas.explain(subject, TEXT).origin.model == str(folder)
+
+
+@pytest.mark.parametrize("task", tiny.TASKS)
+def test_every_kind_of_model_goes_to_disk_and_back(task, tmp_path):
+    model, processor = tiny.subject_parts(task)
+    model.save_pretrained(tmp_path)
+    processor.save_pretrained(tmp_path)
+    loaded, kept = attlas.load(tmp_path), attlas.Subject(model, processor)
+    assert loaded.task == kept.task
+    text = kept.sample()
+    assert loaded.predict([text])["label"].tolist() == kept.predict([text])["label"].tolist()
+
+
+def test_a_pipeline_is_taken_apart():
+    model, tokenizer = tiny.subject_parts("sequence classification")
+    subject = attlas.load(pipeline("text-classification", model=model, tokenizer=tokenizer))
+    assert subject.model is model and subject.tokenizer is tokenizer
+
+
+def test_a_device_map_is_followed(folder):
+    subject = attlas.load(folder, device_map={"": "cpu"})
+    plain = attlas.load(folder)
+    assert torch.equal(
+        torch.tensor(attlas.explain(subject, TEXT).scores),
+        torch.tensor(attlas.explain(plain, TEXT).scores),
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [("bfloat16", torch.bfloat16), (None, torch.float32)]
+)
+def test_the_dtype_is_chosen_or_given(folder, given, expected):
+    assert attlas.load(folder, dtype=given).model.dtype == expected
+    assert attlas.load(folder, dtype=torch.float64).model.dtype == torch.float64
+
+
+def test_what_is_not_there_is_said_in_one_line(folder, tmp_path):
+    wrong = {
+        "sentimnt": "unknown model 'sentimnt'",
+        str(tmp_path / "nothing"): "is not there",
+        str(tmp_path): "no config.json",
+        str(folder / "config.json"): "is a file",
+    }
+    for name, message in wrong.items():
+        with pytest.raises(ModelError, match=message) as caught:
+            attlas.load(name)
+        assert "\n" not in str(caught.value)
+
+
+def test_wrong_options_name_the_right_ones(folder):
+    with pytest.raises(UnknownNameError, match="did you mean 'float16'"):
+        attlas.load(folder, dtype="flot16")
+    with pytest.raises(UsageError, match="unknown device 'gpu'"):
+        attlas.load(folder, device="gpu")
+    with pytest.raises(UnknownNameError, match="did you mean 'causal lm'"):
+        attlas.load(folder, task="causal-lm")
+    with pytest.raises(UsageError, match="not int"):
+        attlas.load(7)
+
+
+def test_a_head_that_was_not_trained_is_refused(folder):
+    with pytest.raises(ModelError, match=r"no weights for .*it was not trained as"):
+        attlas.load(folder, task="masked lm")
+
+
+def test_pickled_weights_are_refused_unless_allowed(folder):
+    from safetensors.torch import load_file
+
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    torch.save(weights, folder / "pytorch_model.bin")
+    with pytest.raises(ModelError, match="no safetensors weights"):
+        attlas.load(folder)
+    assert attlas.load(folder, unsafe_weights=True).predict(TEXT)["label"].item()
+
+
+def test_damaged_files_are_said_to_be(folder, tmp_path):
+    damaged = shutil.copytree(folder, tmp_path / "a")
+    (damaged / "config.json").write_text("{")
+    with pytest.raises(ModelError, match=r"config\.json"):
+        attlas.load(damaged)
+    damaged = shutil.copytree(folder, tmp_path / "b")
+    (damaged / "model.safetensors").write_bytes(b"\0" * 100)
+    with pytest.raises(ModelError, match="cannot be loaded"):
+        attlas.load(damaged)
+    damaged = shutil.copytree(folder, tmp_path / "c")
+    for path in damaged.glob("tokenizer*"):
+        path.unlink()
+    with pytest.raises(ModelError, match="tokenizer"):
+        attlas.load(damaged)
+
+
+def test_weights_that_are_not_finite_are_named(folder):
+    subject = attlas.load(folder)
+    with torch.no_grad():
+        subject.model.classifier.weight[0, 0] = float("nan")
+    with pytest.raises(ModelError, match=r"damaged: classifier\.weight is not finite"):
+        attlas.explain(subject, TEXT)
+
+
+def test_offline_the_hub_is_not_waited_for(monkeypatch):
+    from huggingface_hub import constants
+
+    def no_such_host(*_):
+        raise loading.socket.gaierror
+
+    monkeypatch.setattr(loading.socket, "getaddrinfo", no_such_host)
+    monkeypatch.setattr(loading, "getproxies", dict)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    with loading._hub():
+        assert constants.HF_HUB_OFFLINE
+    assert not constants.HF_HUB_OFFLINE

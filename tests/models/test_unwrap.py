@@ -1,0 +1,57 @@
+"""Models in shells: taken out, or refused by name."""
+
+import pytest
+import tiny
+import torch
+from peft import LoraConfig, PromptTuningConfig, TaskType, get_peft_model
+
+import attlas
+from attlas.errors import UnsupportedModelError
+
+TEXT = "the film was not good"
+
+
+@pytest.fixture
+def parts():
+    return tiny.subject_parts("sequence classification")
+
+
+def test_an_adapted_model_is_opened_with_its_adapter(parts):
+    model, tokenizer = parts
+    plain = attlas.Subject(model, tokenizer).predict(TEXT)["probability"].item()
+    shell = get_peft_model(model, LoraConfig(task_type=TaskType.SEQ_CLS, init_lora_weights=False))
+    shell.eval()
+    subject = attlas.Subject(shell, tokenizer)
+    with torch.no_grad():
+        expected = shell(**tokenizer(TEXT, return_tensors="pt")).logits.softmax(-1).max().item()
+    assert subject.predict(TEXT)["probability"].item() == pytest.approx(expected, abs=1e-6)
+    assert expected != pytest.approx(plain, abs=1e-4)
+    assert attlas.check(subject).passed
+
+
+def test_an_adapter_that_adds_tokens_is_refused_by_name(parts):
+    model, tokenizer = parts
+    shell = get_peft_model(
+        model, PromptTuningConfig(task_type=TaskType.SEQ_CLS, num_virtual_tokens=2)
+    )
+    with pytest.raises(UnsupportedModelError, match="PROMPT_TUNING adds tokens"):
+        attlas.Subject(shell, tokenizer)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+def test_a_compiled_model_is_taken_out_or_refused(parts):
+    model, tokenizer = parts
+    assert attlas.Subject(torch.compile(model), tokenizer).model is model
+    model.compile()
+    with pytest.raises(UnsupportedModelError, match="compiled in place"):
+        attlas.Subject(model, tokenizer)
+
+
+def test_what_is_no_model_is_refused(parts):
+    with pytest.raises(UnsupportedModelError, match="not str"):
+        attlas.Subject("bert", parts[1])
+
+
+def test_a_subject_needs_a_tokenizer(parts):
+    with pytest.raises(attlas.AttlasError, match="needs a tokenizer"):
+        attlas.Subject(parts[0])

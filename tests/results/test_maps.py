@@ -1,0 +1,131 @@
+"""Maps: by name, as a table, as bytes, saved."""
+
+import json
+from base64 import b64decode
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from results.records import any_array, any_maps, any_tokens, film, maps, same_maps
+
+from attlas.errors import ResultFileError, UnknownNameError, UsageError
+from attlas.results import Maps, Site
+
+BROAD = settings(deadline=None, max_examples=50, suppress_health_check=list(HealthCheck))
+
+
+def one_site(array):
+    """Maps of one site over as many tokens as it needs, all of them the same."""
+    tokens = film().tokens
+    queries, keys = ((0,) * size for size in array.shape[1:])
+    return Maps((Site("encoder", 0, len(array)),), (array,), tokens, (queries,), (keys,))
+
+
+def test_names():
+    assert Site("encoder", 3, 4).name == "encoder.3"
+    assert Site("all", 0, 1).name == "all"
+
+
+def test_sites_by_name():
+    found = maps()
+    assert len(found) == 2
+    assert [site.name for site, _ in found] == ["encoder.0", "cross.1"]
+    assert found["cross.1"].tolist() == [[[0.25, 0.75]]]
+    assert found.query_tokens("cross.1") == ("x",)
+    assert found.key_tokens("cross.1") == ("a", "b")
+    with pytest.raises(UnknownNameError, match=r"unknown site 'cross\.0': did you mean 'cross\.1'"):
+        found["cross.0"]
+
+
+def test_axes_are_tied_to_tokens():
+    array = np.zeros((1, 2, 3))
+    sites, tokens = (Site("encoder", 0, 1),), film().tokens
+    with pytest.raises(UsageError, match=r"encoder.0 has shape \(1, 2, 3\), not 2 queries by 2"):
+        Maps(sites, (array,), tokens, ((0, 1),), ((0, 1),))
+    with pytest.raises(UsageError, match="tokens that are not there"):
+        Maps(sites, (array,), tokens, ((0, 1),), ((0, 1, 7),))
+    with pytest.raises(ValueError, match=r"shorter|longer"):
+        Maps(sites, (array, array), tokens, ((0, 1),), ((0, 1, 2),))
+
+
+def test_to_pandas():
+    table = maps().to_pandas()
+    columns = ["site", "head", "query", "query_token", "key", "key_token", "weight"]
+    assert list(table.columns) == columns
+    assert len(table) == 2 * 9 + 2
+    row = table.iloc[9 + 5]  # the second head, the second query, the third key
+    assert row[columns[:-1]].tolist() == ["encoder.0", 1, 1, "b", 2, "x"]
+    assert row["weight"] == np.float32(14 / 18)
+    assert table.iloc[-1].tolist() == ["cross.1", 0, 0, "x", 1, "b", 0.75]
+
+
+def test_no_sites():
+    empty = Maps((), (), film().tokens, (), ())
+    assert list(empty.to_pandas().columns) == list(maps().to_pandas().columns)
+    assert len(empty.to_pandas()) == 0
+    assert empty.payload() == {"signed": False, "sites": []}
+
+
+def drawn(site):
+    """The weights that a page can read from a site of a payload."""
+    steps = np.frombuffer(b64decode(site["data"]), np.uint8).reshape(site["shape"])
+    return site["low"] + steps / 255 * (site["high"] - site["low"])
+
+
+@BROAD
+@given(st.tuples(*(st.integers(1, 3),) * 3).flatmap(any_array))
+def test_a_byte_a_weight_is_near_enough(array):
+    span = float(array.max()) - float(array.min())
+    site = json.loads(json.dumps(one_site(array).payload(), allow_nan=False))["sites"][0]
+    assert np.all(np.abs(drawn(site) - array.astype(np.float64)) <= span / 255)
+    assert (site["low"], site["high"]) == (array.min(), array.max())
+
+
+def test_payload():
+    payload = maps(signed=True).payload()
+    assert payload["signed"] is True
+    site = payload["sites"][1]
+    assert (site["name"], site["kind"], site["layer"]) == ("cross.1", "cross", 1)
+    assert (site["queries"], site["keys"], site["shape"]) == ([2], [0, 1], [1, 1, 2])
+    assert b64decode(site["data"]) == bytes([0, 255])
+
+
+def test_weights_that_are_all_the_same():
+    site = one_site(np.full((1, 2, 2), 0.3)).payload()["sites"][0]
+    assert drawn(site).tolist() == [[[0.3, 0.3], [0.3, 0.3]]]
+
+
+def test_what_is_not_finite_is_not_drawn():
+    with pytest.raises(UsageError, match=r"encoder\.0 has values that are not finite"):
+        one_site(np.array([[[np.nan, 1.0]]])).payload()
+
+
+@BROAD
+@given(make_tokens=any_tokens(4), make_maps=any_maps(4))
+def test_anything_is_saved_and_loaded(make_tokens, make_maps):
+    given_maps = make_maps(make_tokens())
+    with TemporaryDirectory() as folder:
+        path = given_maps.save(Path(folder, "maps.safetensors"))
+        same_maps(given_maps, Maps.load(path))
+
+
+def test_to_html(tmp_path):
+    page = maps().to_html(tmp_path / "maps.html").read_text()
+    assert '"kind":"maps"' in page
+    with pytest.raises(ResultFileError, match="cannot write"):
+        maps().to_html(tmp_path / "missing" / "maps.html")
+
+
+def test_repr():
+    assert repr(maps()) == "Maps(2 sites: encoder.0 (2, 3, 3), cross.1 (1, 1, 2))"
+    three = Maps(
+        tuple(Site("encoder", layer, 1) for layer in range(3)),
+        (np.zeros((1, 1, 1)),) * 3,
+        film().tokens,
+        ((0,),) * 3,
+        ((0,),) * 3,
+    )
+    assert repr(three) == "Maps(3 sites: encoder.0 (1, 1, 1), encoder.1 (1, 1, 1), …)"

@@ -1,0 +1,49 @@
+"""`check` says yes for models that are opened exactly, and no when anything is off by a bit."""
+
+import pytest
+import torch
+from subjects import TEXTS, subject
+
+import attlas
+from attlas import checking
+from attlas.methods import METHODS
+
+
+@pytest.mark.parametrize("task", TEXTS)
+def test_every_kind_of_model_passes_with_every_method(task):
+    found = attlas.check(subject(task))
+    assert found.passed and found.differentiable
+    assert found.methods == dict.fromkeys(METHODS.names(), "")
+    assert len(found.sites) == len(subject(task).sites)
+
+
+def test_a_model_without_a_head_is_opened_and_methods_say_why_not():
+    whole = subject("sequence classification")
+    bare = attlas.Subject(whole.model.bert, whole.tokenizer)
+    found = attlas.check(bare)
+    assert found.passed
+    assert all("no head" in reason for reason in found.methods.values())
+
+
+@pytest.mark.parametrize("which", ["exact", "restored", "editable"])
+def test_one_bit_is_enough_to_fail(which, monkeypatch):
+    order = ["before", "eager", "exact", "editable", "restored"]
+    run, calls = checking._run, []
+
+    def one_bit_off(*arguments):
+        calls.append(None)
+        output = run(*arguments)
+        if order[len(calls) - 1] == which:
+            output.view(torch.int32).view(-1)[0] ^= 1
+        return output
+
+    monkeypatch.setattr(checking, "_run", one_bit_off)
+    found = attlas.check(subject("sequence classification"))
+    assert not found.passed and not getattr(found, which)
+
+
+def test_the_distance_of_the_backend_is_measured():
+    found = attlas.check(subject("sequence classification"))
+    assert found.backend == "sdpa"
+    assert 0 <= found.distance < 1e-4
+    assert found.payload()["sites"] == ["encoder.0", "encoder.1"]

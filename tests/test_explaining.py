@@ -1,0 +1,249 @@
+"""The verb `explain`: lists in, lists out, what is done when memory is short, and its record."""
+
+import inspect
+
+import numpy as np
+import pytest
+import torch
+from subjects import ASKED, TEXTS, subject
+from tiny import TASKS, subject_parts
+from tiny_tokenizers import SENTENCE_SPECIALS
+
+import attlas
+from attlas import Target, explaining
+from attlas.errors import AttlasError, ModelError, UsageError
+from attlas.explaining import is_one_text
+from attlas.methods import METHODS, Method, Scored
+
+TASK = "sequence classification"
+MANY = ["the cat sat", "a film", "the dog sat", "the film was not good", "a mat", "the mat sat"]
+
+
+def explain(text, method="raw_attention", **asked):
+    return attlas.explain(subject(TASK), text, method, **asked)
+
+
+def test_attribute_is_explain():
+    assert attlas.attribute is attlas.explain
+
+
+def test_one_text_gives_one_explanation():
+    assert isinstance(explain("a cat"), attlas.Explanation)
+    assert isinstance(explain(("a cat", "a mat")), attlas.Explanation)
+    assert isinstance(explain([7, 8, 9]), attlas.Explanation)
+
+
+def test_a_list_gives_a_list_in_the_same_order():
+    found = explain(MANY)
+    assert [each.tokens.sources["text"] for each in found] == MANY
+    for text, each in zip(MANY, found, strict=True):
+        np.testing.assert_allclose(each.scores, explain(text).scores, rtol=1e-5, atol=1e-6)
+
+
+def test_lists_of_one_and_of_none():
+    (found,) = explain(["a cat"])
+    assert found.tokens.sources["text"] == "a cat"
+    assert explain([]) == []
+
+
+def test_many_texts_of_other_forms():
+    pair, words, ids = explain([("a cat", "a mat"), ["a", "cat"], [7, 8, 9]])
+    assert set(pair.segments) == {"text_a", "text_b"}
+    assert words.tokens.sources["text"] == "a cat"
+    assert len(ids.tokens) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "one"),
+    [
+        ("a", True),
+        (("a", "b"), True),
+        ([1, 2], True),
+        (["a"], False),
+        ([["a", "b"]], False),
+        ([[1, 2]], False),
+        ([], False),
+        ([("a", "b")], False),
+    ],
+)
+def test_what_one_text_is(text, one):
+    assert is_one_text(text) is one
+
+
+def test_the_default_method_and_target():
+    found = attlas.explain(subject(TASK), "a cat")
+    assert found.method == explaining.DEFAULT_METHOD
+    assert found.target.name == found.prediction[0]["label"]
+
+
+def test_only_a_subject_is_explained():
+    model, tokenizer = subject_parts(TASK)
+    unchecked = inspect.unwrap(attlas.explain)  # as users call it, without the test run's checks
+    with pytest.raises(UsageError, match=r"explain takes a Subject .* not BertForSequence"):
+        unchecked(model, "a cat")
+    assert attlas.explain(attlas.Subject(model, tokenizer), "a cat").scores.size
+
+
+# Memory
+
+
+@pytest.fixture
+def hungry(monkeypatch):
+    """A method that takes more memory than there is for more than `most` texts at once."""
+    asked = []
+
+    def register(most, problem):
+        def raw_attention(question):
+            """Score as raw attention does."""
+            asked.append(len(question))
+            if len(question) > most:
+                raise problem
+            return METHODS["raw_attention"].score(question, {})
+
+        found = METHODS["raw_attention"]
+        hungry_one = Method("hungry", raw_attention, "W", False, found.of, "", "It eats.")
+        monkeypatch.setitem(METHODS._parts, "hungry", hungry_one)
+        return asked
+
+    return register
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+@pytest.mark.parametrize(
+    "problem",
+    [
+        torch.OutOfMemoryError("CUDA out of memory"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+    ],
+)
+def test_a_batch_that_does_not_fit_is_split(hungry, most, problem):
+    asked = hungry(most, problem)
+    texts = ["the cat sat", "the mat sat", "a rat sat on", "the bat sat", "the hat sat"]
+    found = explain(texts, "hungry")
+    expected = explain(texts)
+    assert max(asked) == 4
+    for one, other in zip(found, expected, strict=True):
+        assert one.tokens == other.tokens
+        np.testing.assert_allclose(one.scores, other.scores, rtol=1e-5, atol=1e-6)
+
+
+def test_a_text_that_does_not_fit_is_one_clear_error(hungry):
+    hungry(0, torch.OutOfMemoryError("CUDA out of memory"))
+    with pytest.raises(
+        AttlasError, match="out of memory: hungry of one text of 5 tokens does not fit on cpu"
+    ):
+        explain(["a cat", "a mat"], "hungry")
+
+
+def test_a_model_that_does_not_fit_is_asked_for_fewer(monkeypatch):
+    model, tokenizer = subject_parts(TASK)
+    whole, sizes, most = model.forward, [], 2
+
+    def forward(*given, **arguments):
+        sizes.append(len(arguments["input_ids"]))
+        if sizes[-1] > most:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return whole(*given, **arguments)
+
+    asked = attlas.Subject(model, tokenizer)
+    assert asked.sites and "input_ids" in asked.parameters
+    monkeypatch.setattr(model, "forward", forward)
+    texts = ["the cat sat", "the mat sat", "the rat sat", "the bat sat", "the hat sat"]
+    found = attlas.explain(asked, texts, "raw_attention")
+    assert sizes[0] == 5
+    assert [each.tokens.sources["text"] for each in found] == texts
+    most = 0
+    with pytest.raises(AttlasError, match=r"out of memory: .* cannot take one text of 7 tokens"):
+        attlas.explain(asked, texts, "raw_attention")
+
+
+def test_another_failure_is_not_hidden(hungry):
+    asked = hungry(0, RuntimeError("shapes do not match"))
+    with pytest.raises(RuntimeError, match="shapes do not match"):
+        explain(["the cat sat", "the mat sat"], "hungry")
+    assert asked == [2]
+
+
+def test_scores_that_are_not_finite(monkeypatch):
+    def broken(question):
+        """Score nothing."""
+        return Scored(torch.full((len(question), len(question.inputs.tokens[0])), torch.nan))
+
+    monkeypatch.setitem(
+        METHODS._parts, "broken", Method("broken", broken, "W", False, None, "", "No.")
+    )
+    with pytest.raises(ModelError, match="broken gave scores that are not finite"):
+        explain("a cat", "broken")
+
+
+# The record
+
+
+ASKED_FOR = {
+    TASK: [{"target": "positive", "contrast": 0}, {"target": np.int64(1)}, {}],
+    "token classification": [{"position": 2, "target": "O"}],
+    "question answering": [{"target": "film"}],
+    "masked lm": [{"target": 7, "contrast": 9}],
+    "causal lm": [{"target": " the dog"}, {"target": Target("two", ((-2, 5), (-1, 6)))}],
+    "sequence to sequence": [{**ASKED["sequence to sequence"], "target": " the"}],
+}
+
+
+def again(found, of):
+    """The same explanation, from nothing but its record."""
+    given = dict(found.origin.asked)
+    text = given.pop("text")
+    result = attlas.explain(of, text, found.method, **given, **found.origin.options)
+    return result[0] if isinstance(result, list) else result
+
+
+@pytest.mark.parametrize("method", METHODS.names())
+@pytest.mark.parametrize("task", ASKED_FOR)
+def test_can_be_computed_again_from_its_record(task, method):
+    for asked in ASKED_FOR[task]:
+        found = attlas.explain(subject(task), TEXTS[task][0], method, **asked)
+        twice = again(found, subject(task))
+        assert np.array_equal(found.scores, twice.scores)
+        assert found.target == twice.target
+        assert found.origin == twice.origin
+
+
+@pytest.mark.parametrize("text", [("a cat", "a mat"), ["a", "cat"], [7, 8, 9], "a " * 99])
+def test_every_form_of_text_can_be_given_again(text):
+    found = explain([text], truncate=True)[0]
+    assert np.array_equal(found.scores, again(found, subject(TASK)).scores)
+
+
+def test_a_chat_can_be_computed_again(monkeypatch):
+    model, words = subject_parts("causal lm")
+    start = SENTENCE_SPECIALS["bos_token"]
+    monkeypatch.setattr(words, "chat_template", start + "{{ messages[0].content }}:")
+    asked = attlas.Subject(model, words)
+    found = attlas.explain(asked, "the cat", "raw_attention", chat=True)
+    assert found.tokens[0] == start
+    assert np.array_equal(found.scores, again(found, asked).scores)
+
+
+def test_options_are_recorded_with_their_defaults():
+    found = explain("a cat", "raw_attention", layer=0)
+    assert found.origin.options == {"layer": 0, "fusion": "mean"}
+
+
+def test_says_with_what_it_was_made():
+    found = explain("a cat")
+    assert set(found.origin.versions) == {"attlas", "torch", "transformers"}
+    assert found.origin.versions["torch"] == torch.__version__
+    assert found.origin.task == TASK
+    assert found.origin.model == subject(TASK).name
+    assert found.origin.asked == {"text": "a cat"}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_target_is_said(task):
+    for method in METHODS:
+        found = attlas.explain(subject(task), TEXTS[task][1], method.name, **ASKED.get(task, {}))
+        quantity = "value" if task == "regression" else method.of or "probability"
+        assert found.target.quantity == quantity
+        assert found.target.name == found.prediction[0]["label"]
+        if quantity == "probability":
+            assert found.target.value == pytest.approx(found.prediction[0]["probability"], abs=1e-6)
