@@ -137,10 +137,17 @@ def test_a_token_over_several_words_joins_them_all():
     assert joined(tokens) == [("of the", (0, 1, 2))]
 
 
-def test_white_space_is_alone_unless_it_touches_a_word():
+def test_the_end_of_a_line_is_alone_and_so_are_spaces_that_touch_no_word():
     pieces = [("a", 0, 1), ("ĊĊ", 1, 3), ("b", 3, 4), ("Ġ", 4, 5), ("Ġc", 5, 7), ("Ċ", 7, 8)]
     tokens = tokens_of("a\n\nb  c\n", *pieces)
-    assert joined(tokens) == [("a", (0,)), ("b", (1, 2)), (" ", (3,)), ("c", (4,)), ("\n", (5,))]
+    assert joined(tokens) == [
+        ("a", (0,)),
+        ("\n\n", (1,)),
+        ("b", (2,)),
+        (" ", (3,)),
+        ("c", (4,)),
+        ("\n", (5,)),
+    ]
     assert tokens.labels() == ("a", "\n\n", "b", " ", "c", "\n")
 
 
@@ -320,3 +327,30 @@ def test_no_unit_reaches_over_words_of_the_caller_unless_a_token_does(kind, word
         if unit.span and not set(over) & set(unit.positions):
             inside = [(a, b) for a, b in spans if a < unit.span[1] and unit.span[0] < b]
             assert len(inside) <= 1
+
+
+def test_places_are_given_without_the_white_space_that_tokens_hold():
+    text = "The capital\n of"
+    tokens = Tokens(
+        ("The", "Ġcapital", "Ċ", "Ġof", "</s>"),
+        ((0, 3), (3, 11), (11, 12), (12, 15), None),
+        (False,) * 4 + (True,),
+        ("text",) * 5,
+        {"text": text},
+    )
+    assert tokens.spans() == ((0, 3), (4, 11), (11, 12), (13, 15), None)
+
+
+def test_white_space_before_a_special_token_in_the_text_stays_alone():
+    tokens = Tokens(
+        ("hi", "Ċ", "<|end|>"),
+        ((0, 2), (2, 3), None),
+        (False, False, True),
+        ("text",) * 3,
+        {"text": "hi\n<|end|>"},
+    )
+    assert [(unit.text, unit.positions) for unit in join_tokens(tokens)] == [
+        ("hi", (0,)),
+        ("\n", (1,)),
+        ("<|end|>", (2,)),
+    ]

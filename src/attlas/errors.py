@@ -6,7 +6,7 @@ AttlasError
 │  └─ TextTooLongError                 the text has more tokens than the model takes
 ├─ ModelError                          the model could not be loaded or does not behave
 │  └─ UnsupportedModelError            the model cannot be opened at its attention
-└─ ResultFileError                     a saved result is damaged, of another version, or cannot be written
+└─ ResultFileError                     a saved result is damaged, of another version, or unwritable
 """
 
 from collections.abc import Iterable
@@ -42,7 +42,7 @@ class ModelError(AttlasError):
 
 
 class UnsupportedModelError(ModelError):
-    """The model cannot be opened at its attention; the message names what was found and expected."""
+    """The model cannot be opened at its attention; the message says what was found."""
 
 
 class ResultFileError(AttlasError):

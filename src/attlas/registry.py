@@ -9,7 +9,7 @@ Part = TypeVar("Part")
 
 
 class Registry(Generic[Part]):
-    """Parts of one kind, found by the name that is also their file, function and command-line word."""
+    """Parts of one kind, by the name that is also their file, function and command-line word."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind

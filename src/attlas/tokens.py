@@ -113,6 +113,19 @@ class Tokens(Sequence[str]):
             (record["grid"][0], record["grid"][1]) if record["grid"] else None,
         )
 
+    def spans(self) -> tuple[Span | None, ...]:
+        """The places of the tokens without the white space around them, which some tokens hold."""
+        return tuple(self._span(i) for i in range(len(self)))
+
+    def _span(self, position: int) -> Span | None:
+        span = self.offsets[position]
+        if span is None:
+            return None
+        held = self.sources.get(self.segments[position], "")[slice(*span)]
+        if not held.strip():
+            return span
+        return span[0] + len(held) - len(held.lstrip()), span[1] - len(held) + len(held.rstrip())
+
     def labels(self) -> tuple[str, ...]:
         """Each token as a reader would write it: its own text, without the tokenizer's marks."""
         return tuple(self._label(i) for i in range(len(self)))
@@ -147,7 +160,7 @@ def join_tokens(tokens: Tokens) -> list[Unit]:
     """Put the tokens of each word together, by their offsets.
 
     A token that reaches over several words joins them; special tokens and patches stay alone, and
-    so does a token of white space, unless it touches the word that follows it.
+    so does the end of a line; a token of spaces joins the word that follows it at once.
     """
     units: list[Unit] = []
     for segment in dict.fromkeys(tokens.segments):
@@ -175,7 +188,8 @@ class _Run:
 
 
 def _runs(tokens: Tokens, segment: str) -> list[_Run]:
-    words = _Words(tokens.words.get(segment) or word_spans(tokens.sources.get(segment, "")))
+    text = tokens.sources.get(segment, "")
+    words = _Words(tokens.words.get(segment) or word_spans(text))
     runs: list[_Run] = []
     before: Span | None = None  # how far the words reach that have been begun
     for position in (i for i, name in enumerate(tokens.segments) if name == segment):
@@ -183,7 +197,7 @@ def _runs(tokens: Tokens, segment: str) -> list[_Run]:
         if span is None or tokens.special[position]:
             runs.append(_Run([position]))
             continue
-        reach = words.reach(span)
+        reach = span if _ends_a_line(text[slice(*span)]) else words.reach(span)
         if before is None or reach[0] >= before[1]:
             runs.append(_Run([position], reach))
         elif (last := runs[-1]).span is not None:
@@ -196,6 +210,10 @@ def _runs(tokens: Tokens, segment: str) -> list[_Run]:
             runs.append(_Run([position], reach))
         before = reach
     return runs
+
+
+def _ends_a_line(held: str) -> bool:
+    return "\n" in held and held.isspace()
 
 
 def _end_early(tokens: Tokens, runs: Sequence[_Run]) -> None:
@@ -211,9 +229,13 @@ def _unit(tokens: Tokens, segment: str, run: _Run) -> Unit:
     if run.span is None:
         text, span, special = tokens.texts[first], tokens.offsets[first], tokens.special[first]
         return Unit(text, (first,), segment, span, special)
-    shown = tokens.sources.get(segment, "")[slice(*run.span)]
+    spans = [span for i in run.positions if (span := tokens.offsets[i])]
+    touches = any(_overlap(span, run.span) for span in spans)
+    # White space whose word never came: what followed it was a special token.
+    reach = run.span if touches else (spans[0][0], spans[-1][1])
+    shown = tokens.sources.get(segment, "")[slice(*reach)]
     text = shown.strip() or shown or tokens.texts[first]
-    return Unit(text, tuple(run.positions), segment, run.span, False)
+    return Unit(text, tuple(run.positions), segment, reach, False)
 
 
 class _Words:
@@ -226,7 +248,7 @@ class _Words:
     def reach(self, span: Span) -> Span:
         """The span of the words that a token overlaps; its own where there are none.
 
-        White space and empty pieces are part of the word that follows at once.
+        Spaces and empty pieces are part of the word that follows at once.
         """
         first, stop = bisect_right(self.ends, span[0]), bisect_left(self.starts, span[1])
         if first < stop:

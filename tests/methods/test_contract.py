@@ -12,7 +12,7 @@ from tiny import TASKS, subject_parts
 
 import attlas
 from attlas import methods
-from attlas.errors import UnknownNameError
+from attlas.errors import UnknownNameError, UsageError
 from attlas.methods import FAMILIES, METHODS
 from attlas.models.resolve import Request
 
@@ -231,6 +231,36 @@ def test_an_unknown_option_names_those_there_are(method):
         alone("causal lm", method, "a cat", nonsense=1)
     assert f"unknown option of {method} 'nonsense'" in str(caught.value)
     assert all(name in str(caught.value) for name in METHODS[method].options)
+
+
+@every_method
+def test_an_option_of_the_wrong_kind_is_named(method):
+    for name in METHODS[method].options:
+        with pytest.raises(UsageError, match=rf"{name} of {method} is .*, not \[1\]"):
+            alone("causal lm", method, "a cat", **{name: [1]})
+
+
+@pytest.mark.parametrize(
+    ("method", "option", "message"),
+    [
+        ("raw_attention", {"layer": "top"}, "layer of raw_attention is int or None, not 'top'"),
+        ("raw_attention", {"layer": True}, "layer of raw_attention is int or None, not True"),
+        ("raw_attention", {"fusion": None}, "fusion of raw_attention is str, not None"),
+        ("attention_rollout", {"residual": "half"}, "residual of attention_rollout is float"),
+        ("gradient_attention", {"positive": 1}, "positive of gradient_attention is bool, not 1"),
+    ],
+)
+def test_options_of_the_wrong_kind(method, option, message):
+    with pytest.raises(UsageError, match=message):
+        alone("causal lm", method, "a cat", **option)
+
+
+def test_whole_numbers_are_taken_as_they_are_meant():
+    assert alone("causal lm", "attention_rollout", "a cat", residual=1).scores.tolist()[-1] == 1
+    first, second = (
+        alone("causal lm", "raw_attention", "a cat", layer=layer) for layer in (0, np.int64(0))
+    )
+    assert np.array_equal(first.scores, second.scores)
 
 
 @every_method

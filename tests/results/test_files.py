@@ -83,6 +83,13 @@ def test_a_byte_changed(path, whole, data):
     refused(path)
 
 
+def test_a_byte_of_the_numbers_changed(path, whole):
+    (size,) = struct.unpack("<Q", whole[:8])
+    for place in range(8 + size, len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        assert refused(path).endswith("its content is not what was written")
+
+
 def harmless(whole, place):
     """Whether this byte is one of the spaces that fill up the header."""
     (size,) = struct.unpack("<Q", whole[:8])

@@ -84,6 +84,12 @@ def test_a_byte_a_weight_is_near_enough(array):
     assert (site["low"], site["high"]) == (array.min(), array.max())
 
 
+def test_a_range_that_half_precision_cannot_hold():
+    site = one_site(np.array([[[-60000, 0, 60000]]], dtype=np.float16)).payload()["sites"][0]
+    assert list(b64decode(site["data"])) == [0, 128, 255]
+    assert (site["low"], site["high"]) == (-60000.0, 60000.0)
+
+
 def test_payload():
     payload = maps(signed=True).payload()
     assert payload["signed"] is True

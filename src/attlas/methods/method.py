@@ -3,16 +3,19 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import Parameter, signature
-from typing import Any
+from types import NoneType
+from typing import Any, get_args, get_type_hints
 
 from torch import Tensor
 
-from attlas.errors import UnknownNameError
+from attlas.errors import UnknownNameError, UsageError
 from attlas.models.question import Question
+from attlas.models.wanted import is_number
 from attlas.registry import Registry
 from attlas.results import Site
 from attlas.shapes import TokenScores
 
+PLAIN = {int, float, str, bool, NoneType}
 FAMILIES = {
     "W": "the attention weights alone",
     "V": "weights with values or gradients",
@@ -55,10 +58,23 @@ class Method:
 
     def score(self, question: Question, options: Mapping[str, Any]) -> Scored:
         """Score the tokens of a batch; an unknown option is an error that names those there are."""
-        for name in options:
-            if name not in self.options:
-                raise UnknownNameError(f"option of {self.name}", name, self.options)
-        return self.score_tokens(question, **options)
+        checked = {name: self._checked(name, value) for name, value in options.items()}
+        return self.score_tokens(question, **checked)
+
+    def _checked(self, name: str, value: Any) -> Any:
+        """An option's value, if there is such an option and the value is of its kind."""
+        if name not in self.options:
+            raise UnknownNameError(f"option of {self.name}", name, self.options)
+        hint = get_type_hints(self.score_tokens)[name]
+        kinds = get_args(hint) or (hint,)
+        if not set(kinds) <= PLAIN:  # the method will see to it
+            return value
+        found = float(value) if float in kinds and is_number(value) else value
+        found = int(found) if is_number(found) else found
+        if not isinstance(found, kinds) or (isinstance(found, bool) and bool not in kinds):
+            wanted = " or ".join(kind.__name__.removesuffix("Type") for kind in kinds)
+            raise UsageError(f"{name} of {self.name} is {wanted}, not {value!r}")
+        return found
 
 
 METHODS: Registry[Method] = Registry("method")

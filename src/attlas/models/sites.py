@@ -28,7 +28,8 @@ class Owner:
         """`cross` where the call hands over another stream to read, else the kind of its place."""
         if getattr(self.module, "is_cross_attention", False):
             return "cross"
-        given = dict(zip(_parameters(type(self.module)), args, strict=False)) | dict(kwargs)
+        kind: Any = type(self.module)
+        given = dict(zip(_parameters(kind), args, strict=False)) | dict(kwargs)
         handed = any(given.get(name) is not None for name in _OTHER_STREAM)
         return "cross" if handed else self.kind
 

@@ -59,13 +59,17 @@ def _configurations(model: nn.Module) -> list[Any]:
     return list(found.values())
 
 
-@cache
 def eager_attention(module_type: Any) -> AttentionFunction | None:
     """The eager function that this kind of attention module names itself; None off the interface.
 
     It is found where the module's own code mentions it, so a subclass in a user's file, and a
     modelling file with several eager functions, come out right.
     """
+    return _eager_attention(module_type)
+
+
+@cache
+def _eager_attention(module_type: Any) -> AttentionFunction | None:
     for function in _functions(module_type):
         names = function.__code__.co_names
         eager = [name for name in names if name.endswith("eager_attention_forward")]
@@ -75,9 +79,13 @@ def eager_attention(module_type: Any) -> AttentionFunction | None:
     return None
 
 
-@cache
 def is_other_attention(module_type: Any) -> bool:
     """Whether this looks like attention that does not go through the interface."""
+    return _is_other_attention(module_type)
+
+
+@cache
+def _is_other_attention(module_type: Any) -> bool:
     if module_type is nn.MultiheadAttention:
         return True
     named = "attention" in module_type.__name__.lower() or "attn" in module_type.__name__.lower()

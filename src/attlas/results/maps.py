@@ -188,7 +188,7 @@ class Maps:
 def token_rows(tokens: Tokens) -> list[dict[str, Any]]:
     """The tokens as JSON, a row each."""
     rows = zip(
-        tokens, tokens.labels(), tokens.special, tokens.segments, tokens.offsets, strict=True
+        tokens, tokens.labels(), tokens.special, tokens.segments, tokens.spans(), strict=True
     )
     return [
         {
