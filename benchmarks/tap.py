@@ -19,31 +19,33 @@ import torch
 from transformers import BertConfig, BertModel
 from transformers.utils import logging
 
-from attlas.models import transformers_internals as internals
 from attlas.models.tap import tap
 
 WAYS = ("eager", "tap", "output_attentions")
 
 
-def build(device: str) -> BertModel:
-    torch.manual_seed(0)
+def build(device: str) -> dict[str, BertModel]:
+    """Two models of the same weights: one to be tapped, one loaded with eager attention."""
     logging.set_verbosity_error()
-    return BertModel(BertConfig(attn_implementation="sdpa")).eval().to(device)
+    models = {}
+    for implementation in ("sdpa", "eager"):
+        torch.manual_seed(0)
+        config = BertConfig(attn_implementation=implementation)
+        models[implementation] = BertModel(config).eval().to(device)
+    return models
 
 
-def ways(model: BertModel, ids: torch.Tensor) -> dict[str, Callable[[], object]]:
+def ways(models: dict[str, BertModel], ids: torch.Tensor) -> dict[str, Callable[[], object]]:
     def eager() -> object:
-        with internals.implementation(model, "eager"):
-            return model(input_ids=ids).last_hidden_state
+        return models["eager"](input_ids=ids).last_hidden_state
 
     def tapped() -> object:
-        with tap(model) as seen:
-            model(input_ids=ids)
+        with tap(models["sdpa"]) as seen:
+            models["sdpa"](input_ids=ids)
         return seen.weights
 
     def output_attentions() -> object:
-        with internals.implementation(model, "eager"):
-            return model(input_ids=ids, output_attentions=True).attentions
+        return models["eager"](input_ids=ids, output_attentions=True).attentions
 
     return {"eager": eager, "tap": tapped, "output_attentions": output_attentions}
 
@@ -66,8 +68,8 @@ def peak_megabytes(name: str, length: int, device: str) -> float:
 
 
 def _peak_on_gpu(name: str, length: int) -> float:
-    model = build("cuda")
-    way = ways(model, torch.randint(1000, 20000, (1, length), device="cuda"))[name]
+    models = build("cuda")
+    way = ways(models, torch.randint(1000, 20000, (1, length), device="cuda"))[name]
     with torch.no_grad():
         way()
         torch.cuda.reset_peak_memory_stats()
@@ -77,10 +79,10 @@ def _peak_on_gpu(name: str, length: int) -> float:
 
 
 def _peak_in_this_process(name: str, length: int) -> float:
-    model = build("cpu")
-    way = ways(model, torch.randint(1000, 20000, (1, length)))[name]
+    models = build("cpu")
+    way = ways(models, torch.randint(1000, 20000, (1, length)))[name]
     with torch.no_grad():
-        ways(model, torch.randint(1000, 20000, (1, 8)))[name]()  # everything is loaded by now
+        ways(models, torch.randint(1000, 20000, (1, 8)))[name]()  # everything is loaded by now
         Path("/proc/self/clear_refs").write_text("5")  # Linux: start the peak anew
         before = _peak_kilobytes()
         way()
@@ -97,16 +99,16 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--rounds", type=int, default=15)
     given = parser.parse_args()
-    model = build(given.device)
+    models = build(given.device)
     print(f"{'tokens':>6}  {'way':<18} {'ms':>8} {'to eager':>9} {'peak MB':>8}")
     for length in (128, 512):
         ids = torch.randint(1000, 20000, (1, length), device=given.device)
         measured: dict[str, list[float]] = {name: [] for name in WAYS}
         with torch.no_grad():
-            for way in ways(model, ids).values():
+            for way in ways(models, ids).values():
                 way()
             for _ in range(given.rounds):
-                for name, way in ways(model, ids).items():
+                for name, way in ways(models, ids).items():
                     measured[name].append(seconds(way, given.device))
         for name, times in measured.items():
             ratio = median(a / b for a, b in zip(times, measured["eager"], strict=True))

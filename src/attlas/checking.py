@@ -21,9 +21,10 @@ SAMPLE = "The film was not a great one, but I could not look away."
 def check(subject: Subject) -> CheckResult:
     """Open the model on a short input and compare, to the bit, with what it computes by itself."""
     arguments = subject.encode(_sample(subject), Request(prefix="", truncate=True)).arguments
-    backend = internals.implementations(subject.model)[0]
+    configurations = internals.configurations(subject.model)
+    backend = internals.implementations(configurations)[0]
     before = _run(subject, arguments)
-    with internals.implementation(subject.model, "eager"):
+    with internals.implementation(configurations, "eager"):
         eager = _run(subject, arguments)
     with subject.tap():
         opened = _run(subject, arguments)

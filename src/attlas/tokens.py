@@ -1,30 +1,10 @@
 """The tokens of one input: what the model saw, and where in the text each came from."""
 
-import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
-from unicodedata import category
 
 Span = tuple[int, int]
-
-# Scripts written without spaces: each sign is a word of its own until a token joins several.
-_NO_SPACES = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
-    "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
-)
-_MARK = "\u0300"  # stands for every combining mark, which `re` cannot name
-_LETTERS = rf"(?:[^\W{_NO_SPACES}]{_MARK}*)+"
-_INSIDE = "['’\\-\u2010\u2011\u200c\u200d\u00ad]"  # apostrophes, hyphens, joiners
-_FLAG = "[\U0001f1e6-\U0001f1ff]{2}"
-_SYMBOL = rf"[^\w\s][{_MARK}\U0001f3fb-\U0001f3ff]*"  # with marks and the tones of emoji
-_WORD = re.compile(
-    rf"[{_NO_SPACES}]{_MARK}*"
-    rf"|{_LETTERS}(?:{_INSIDE}{_LETTERS})*"
-    rf"|{_FLAG}"
-    rf"|{_SYMBOL}(?:\u200d{_SYMBOL})*"
-)
 
 
 @dataclass(frozen=True)
@@ -142,121 +122,9 @@ class Tokens(Sequence[str]):
         span, segment = self.offsets[position], self.segments[position]
         beside = [i for i in (position - 1, position + 1) if 0 <= i < len(self)]
         others = [self.offsets[i] for i in beside if self.segments[i] == segment]
-        return span is not None and any(o and _overlap(span, o) for o in others)
+        return span is not None and any(o and overlap(span, o) for o in others)
 
 
-@dataclass(frozen=True)
-class Unit:
-    """Some tokens that belong together: a word, or a token that is part of none."""
-
-    text: str
-    positions: tuple[int, ...]
-    segment: str
-    span: Span | None
-    special: bool
-
-
-def join_tokens(tokens: Tokens) -> list[Unit]:
-    """Put the tokens of each word together, by their offsets.
-
-    A token that reaches over several words joins them; special tokens and patches stay alone, and
-    so does the end of a line; a token of spaces joins the word that follows it at once.
-    """
-    units: list[Unit] = []
-    for segment in dict.fromkeys(tokens.segments):
-        units.extend(_unit(tokens, segment, run) for run in _runs(tokens, segment))
-    return sorted(units, key=lambda unit: unit.positions[0])
-
-
-def word_spans(text: str) -> tuple[Span, ...]:
-    """The words and the punctuation marks of a text."""
-    return tuple(match.span() for match in _WORD.finditer(_with_one_mark(text)))
-
-
-def _with_one_mark(text: str) -> str:
-    if text.isascii():
-        return text
-    return "".join(_MARK if category(sign)[0] == "M" else sign for sign in text)
-
-
-@dataclass
-class _Run:
-    """Tokens that follow each other and touch the same words; one without a span stays alone."""
-
-    positions: list[int]
-    span: Span | None = None
-
-
-def _runs(tokens: Tokens, segment: str) -> list[_Run]:
-    text = tokens.sources.get(segment, "")
-    words = _Words(tokens.words.get(segment) or word_spans(text))
-    runs: list[_Run] = []
-    before: Span | None = None  # how far the words reach that have been begun
-    for position in (i for i, name in enumerate(tokens.segments) if name == segment):
-        span = tokens.offsets[position]
-        if span is None or tokens.special[position]:
-            runs.append(_Run([position]))
-            continue
-        reach = span if _ends_a_line(text[slice(*span)]) else words.reach(span)
-        if before is None or reach[0] >= before[1]:
-            runs.append(_Run([position], reach))
-        elif (last := runs[-1]).span is not None:
-            reach = (min(before[0], reach[0]), max(before[1], reach[1]))
-            last.positions.append(position)
-            last.span = reach
-        else:
-            _end_early(tokens, runs)
-            reach = (span[0], max(span[1], reach[1]))
-            runs.append(_Run([position], reach))
-        before = reach
-    return runs
-
-
-def _ends_a_line(held: str) -> bool:
-    return "\n" in held and held.isspace()
-
-
-def _end_early(tokens: Tokens, runs: Sequence[_Run]) -> None:
-    """Let the last word end where its tokens do: a special token has broken it in two."""
-    broken = next(run for run in reversed(runs) if run.span is not None)
-    end = tokens.offsets[broken.positions[-1]]
-    if broken.span is not None and end is not None:
-        broken.span = (broken.span[0], end[1])
-
-
-def _unit(tokens: Tokens, segment: str, run: _Run) -> Unit:
-    first = run.positions[0]
-    if run.span is None:
-        text, span, special = tokens.texts[first], tokens.offsets[first], tokens.special[first]
-        return Unit(text, (first,), segment, span, special)
-    spans = [span for i in run.positions if (span := tokens.offsets[i])]
-    touches = any(_overlap(span, run.span) for span in spans)
-    # White space whose word never came: what followed it was a special token.
-    reach = run.span if touches else (spans[0][0], spans[-1][1])
-    shown = tokens.sources.get(segment, "")[slice(*reach)]
-    text = shown.strip() or shown or tokens.texts[first]
-    return Unit(text, tuple(run.positions), segment, reach, False)
-
-
-class _Words:
-    """The words of a text, to be looked up by place."""
-
-    def __init__(self, spans: Sequence[Span]) -> None:
-        self.starts = [start for start, _ in spans]
-        self.ends = [end for _, end in spans]
-
-    def reach(self, span: Span) -> Span:
-        """The span of the words that a token overlaps; its own where there are none.
-
-        Spaces and empty pieces are part of the word that follows at once.
-        """
-        first, stop = bisect_right(self.ends, span[0]), bisect_left(self.starts, span[1])
-        if first < stop:
-            return self.starts[first], self.ends[stop - 1]
-        if stop < len(self.starts) and self.starts[stop] == span[1]:
-            return self.starts[stop], self.ends[stop]
-        return span
-
-
-def _overlap(one: Span, other: Span) -> bool:
+def overlap(one: Span, other: Span) -> bool:
+    """Whether two spans have a character in common."""
     return one[0] < other[1] and other[0] < one[1]

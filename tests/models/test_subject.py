@@ -83,3 +83,22 @@ def test_an_edit_of_a_layer_that_is_not_there_is_refused():
     refused = pytest.raises(UsageError, match="unknown layer 9: this model has layers 0 to 1")
     with refused, one.tap(attlas.edits.uniform().at(layer=9)):
         pass
+
+
+@pytest.mark.parametrize("family", ["GPT2", "Llama"])
+def test_a_classifier_without_a_padding_token_takes_a_batch(family):
+    import tiny
+
+    tokenizer = tiny.tokenizer("bpe")
+    size = {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 32}
+    settings = {**size, "vocab_size": len(tokenizer), "num_labels": 2, "pad_token_id": None}
+    model = tiny.build(family, "ForSequenceClassification", settings)
+    assert model.config.pad_token_id is None
+    one = attlas.Subject(model, tokenizer)
+    texts = ["the film was good", "the film was kind", "a cat"]
+    together = attlas.explain(one, texts, "leave_one_out")
+    assert model.config.pad_token_id is None
+    for text, found in zip(texts, together, strict=True):
+        with torch.no_grad():
+            logits = model(**tokenizer(text, return_tensors="pt")).logits
+        assert found.target.value == pytest.approx(logits.softmax(-1).max().item(), abs=1e-5)

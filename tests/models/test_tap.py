@@ -1,5 +1,6 @@
 """The tap, held against what transformers itself computes on eager attention."""
 
+import copy
 import threading
 from collections import Counter
 
@@ -23,19 +24,23 @@ def run(case):
 
 
 def eager(case):
-    with internals.implementation(case.model, "eager"):
+    with internals.implementation(internals.configurations(case.model), "eager"):
         return run(case)
 
 
 def eager_maps(case):
     """The maps that transformers returns by itself: encoder, decoder, cross, vision."""
     fields = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")
-    with internals.implementation(case.model, "eager"), torch.no_grad():
+    with internals.implementation(internals.configurations(case.model), "eager"), torch.no_grad():
         output = case.model(**case.inputs, output_attentions=True)
     parts = [output]
     if hasattr(output, "vision_model_output"):
         parts = [output.text_model_output, output.vision_model_output]
     return [each for part in parts for name in fields for each in (part.get(name) or ())]
+
+
+def came_with(case):
+    return internals.implementations(internals.configurations(case.model))
 
 
 def hooks(model):
@@ -58,12 +63,12 @@ def test_the_open_model_computes_what_eager_computes(case):
 
 
 def test_the_closed_model_computes_what_it_did_before(case):
-    before, came_with = run(case), internals.implementations(case.model)
+    before, implementations = run(case), came_with(case)
     hooked = hooks(case.model)
     with tap(case.model, [edits.uniform()]):
         run(case)
     assert torch.equal(run(case), before)
-    assert internals.implementations(case.model) == came_with
+    assert came_with(case) == implementations
     assert hooks(case.model) == hooked
 
 
@@ -109,7 +114,7 @@ def bert():
 
 
 def test_everything_is_put_back_after_an_exception(bert):
-    before, came_with, hooked = run(bert), internals.implementations(bert.model), hooks(bert.model)
+    before, implementations, hooked = run(bert), came_with(bert), hooks(bert.model)
 
     def broken(weights):
         raise ZeroDivisionError
@@ -118,7 +123,7 @@ def test_everything_is_put_back_after_an_exception(bert):
         run(bert)
     with pytest.raises(KeyboardInterrupt), tap(bert.model):
         raise KeyboardInterrupt
-    assert internals.implementations(bert.model) == came_with
+    assert came_with(bert) == implementations
     assert hooks(bert.model) == hooked
     assert torch.equal(run(bert), before)
 
@@ -263,3 +268,14 @@ def test_an_edit_of_the_wrong_shape_is_refused(bert):
     wrong = edits.apply(lambda weights: weights[..., :1])
     with pytest.raises(UsageError, match=r"encoder\.0"), tap(bert.model, [wrong]):
         run(bert)
+
+
+def test_a_model_that_is_rebuilt_is_looked_at_again(bert):
+    with tap(bert.model) as seen:
+        run(bert)
+    layers = bert.model.bert.encoder.layer
+    bert.model.bert.encoder.layer = torch.nn.ModuleList([*layers, copy.deepcopy(layers[0])])
+    expected = eager(bert)
+    with tap(bert.model) as again:
+        assert torch.equal(run(bert), expected)
+    assert len(again.calls) == len(seen.calls) + 1

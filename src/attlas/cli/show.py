@@ -76,7 +76,7 @@ def print_result(found: Any, *, tokens: bool = False, written: Sequence[Path] = 
     else:
         console.print(found)
     for path in written:
-        console.print(Text(f"wrote {path}"))
+        console.print(Text(f"wrote {path}"), soft_wrap=True)
 
 
 def print_methods(methods: Iterable[Any], as_json: bool) -> None:

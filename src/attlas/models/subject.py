@@ -86,7 +86,8 @@ class Subject:
     def link(self) -> str:
         """How logits become probabilities: softmax, sigmoid, or identity for a regression."""
         problem = getattr(self._config, "problem_type", None)
-        if self.task is None or self.task.name != "sequence classification":
+        name = self.task.name if self.task else ""
+        if name not in ("sequence classification", "image classification"):
             return "softmax"
         if problem == "regression" or (len(self.labels) == 1 and problem is None):
             return "identity"
@@ -158,7 +159,8 @@ class Subject:
             extra["use_cache"] = False
         if first_place is not None and "logits_to_keep" in self.parameters:
             extra["logits_to_keep"] = -first_place
-        logits = self.task.logits(self.model(**arguments, **extra))
+        with internals.padding_known(self.model):
+            logits = self.task.logits(self.model(**arguments, **extra))
         if not torch.isfinite(logits).all():
             raise ModelError(self._why_not_finite())
         return logits
@@ -178,7 +180,8 @@ class Subject:
         """The attention of a batch at every site, without gradients."""
         with self.tap() as seen, torch.no_grad():
             extra = {"use_cache": False} if "use_cache" in self.parameters else {}
-            self.model(**inputs.arguments, **extra)
+            with internals.padding_known(self.model):
+                self.model(**inputs.arguments, **extra)
         return seen.calls
 
     @contextmanager

@@ -20,9 +20,10 @@ from torch.utils.hooks import RemovableHandle
 
 from attlas.errors import UnsupportedModelError
 from attlas.models import transformers_internals as internals
+from attlas.models.anatomy import Anatomy, anatomy
 from attlas.models.borrow import model_lock
 from attlas.models.edits import Edit
-from attlas.models.sites import Owner, find_owners
+from attlas.models.sites import Owner
 from attlas.results import Site
 
 _open_taps: ContextVar[tuple["Tap", ...]] = ContextVar("attlas_open_taps", default=())
@@ -152,12 +153,14 @@ def tap(model: nn.Module, edits: Sequence[Edit] = (), *, gradients: bool = False
     is, so that autograd can be asked for it. Taps nest: an inner one gets what the outer ones made.
     """
     _register()
-    owners = find_owners(model)
-    opened = Tap(model, owners, edits, gradients)
+    known = anatomy(model)
+    opened = Tap(model, known.owners, edits, gradients)
     with ExitStack() as stack:
         stack.enter_context(model_lock(model))
-        stack.enter_context(internals.implementation(model, internals.IMPLEMENTATION))
-        for handle in _watch(opened, owners):
+        stack.enter_context(
+            internals.implementation(known.configurations, internals.IMPLEMENTATION)
+        )
+        for handle in _watch(opened, known):
             stack.callback(handle.remove)
         token = _open_taps.set((*_open_taps.get(), opened))
         stack.callback(_open_taps.reset, token)
@@ -216,7 +219,7 @@ def find_visible(mask: Tensor | None, weights: Tensor) -> Tensor:
     return seen.expand(weights.shape[0], seen.shape[1], *weights.shape[2:])
 
 
-def _watch(opened: Tap, owners: Sequence[Owner]) -> Iterator[RemovableHandle]:
+def _watch(opened: Tap, known: Anatomy) -> Iterator[RemovableHandle]:
     """Hooks that tell the tap of passes and attention modules called, in its own context only."""
 
     def is_open() -> bool:
@@ -230,10 +233,10 @@ def _watch(opened: Tap, owners: Sequence[Owner]) -> Iterator[RemovableHandle]:
         if is_open():
             opened.end(failed=output is None)
 
-    for owner in owners:
+    for owner in known.owners:
         arrive = partial(_arrive, opened, owner)
         yield owner.module.register_forward_pre_hook(arrive, with_kwargs=True)
-    for model in internals.submodels(opened.model):
+    for model in known.submodels:
         yield model.register_forward_pre_hook(begin)
         yield model.register_forward_hook(end, always_call=True)
 

@@ -59,7 +59,10 @@ TASKS = {
 def find_task(model: nn.Module) -> Task | None:
     """The task a model's class is listed under; None for a model without a head."""
     names = {parent.__name__ for parent in type(model).__mro__}
-    return next((task for task in TASKS.values() if names & _class_names(task)), None)
+    listed = [task for task in TASKS.values() if names & _class_names(task)]
+    has_decoder = getattr(getattr(model, "config", None), "is_encoder_decoder", False)
+    # Some that only decode stand in the table of encoder–decoders.
+    return next((t for t in listed if has_decoder or t.name != "sequence to sequence"), None)
 
 
 @cache

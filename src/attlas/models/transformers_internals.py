@@ -30,9 +30,9 @@ def register(attend: AttentionFunction) -> None:
 
 
 @contextmanager
-def implementation(model: nn.Module, name: str) -> Iterator[None]:
-    """Set the attention implementation of every configuration in the model, and put each back."""
-    before = [(config, config._attn_implementation_internal) for config in _configurations(model)]
+def implementation(configurations: Sequence[Any], name: str) -> Iterator[None]:
+    """Set the attention implementation of every one of these, and give each its own back."""
+    before = [(config, config._attn_implementation_internal) for config in configurations]
     try:
         for config, _ in before:
             config._attn_implementation_internal = name
@@ -42,12 +42,31 @@ def implementation(model: nn.Module, name: str) -> Iterator[None]:
             config._attn_implementation_internal = previous
 
 
-def implementations(model: nn.Module) -> list[str | None]:
-    """The attention implementation of every configuration in the model."""
-    return [config._attn_implementation_internal for config in _configurations(model)]
+def implementations(configurations: Sequence[Any]) -> list[str | None]:
+    """The attention implementation of every one of these configurations."""
+    return [config._attn_implementation_internal for config in configurations]
 
 
-def _configurations(model: nn.Module) -> list[Any]:
+@contextmanager
+def padding_known(model: nn.Module) -> Iterator[None]:
+    """Let classifiers that read the last token take a batch, though they know no padding token.
+
+    Without one they refuse more than one row, for they could not tell where each ends. Our rows
+    are of equal length and all of them text: a token that never occurs says just that.
+    """
+    config: Any = getattr(model, "config", None)
+    text = config.get_text_config() if isinstance(config, PretrainedConfig) else None
+    if text is None or getattr(text, "pad_token_id", 0) is not None:
+        yield
+        return
+    text.pad_token_id = -1
+    try:
+        yield
+    finally:
+        text.pad_token_id = None
+
+
+def configurations(model: nn.Module) -> list[Any]:
     """Every configuration the model or a part of it holds, composite ones taken apart."""
     found: dict[int, Any] = {}
     waiting = [getattr(module, "config", None) for module in model.modules()]

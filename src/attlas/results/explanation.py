@@ -14,8 +14,9 @@ from attlas import views
 from attlas.errors import UnknownNameError, UsageError
 from attlas.results.files import plain, read_record, write_record
 from attlas.results.maps import Maps, token_rows
+from attlas.results.words import join_tokens
 from attlas.shapes import TokenVector
-from attlas.tokens import Tokens, join_tokens
+from attlas.tokens import Tokens
 from attlas.views.units import visible
 
 LEVELS = ("tokens", "words")

@@ -48,17 +48,8 @@ def read_record(
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """The header and the arrays of a record of this kind; one error for all that can be wrong."""
     name = repr(fspath(path))
-    try:
-        text, digest, arrays = _read(path)
-        header = json.loads(text)
-        found, number = header.get("kind"), header.get("format")
-        whole = digest == _digest(text, arrays)
-    except FileNotFoundError as problem:
-        raise ResultFileError(f"{name} is not there") from problem
-    except _UNREADABLE as problem:
-        raise ResultFileError(
-            f"{name} cannot be read as an Attlas result: {_line(problem)}"
-        ) from problem
+    header, arrays, whole = _parse(path, name)
+    found, number = header.get("kind"), header.get("format")
     if number != FORMAT:
         raise ResultFileError(
             f"{name} has format {number!r}; this version of Attlas reads {FORMAT}"
@@ -72,6 +63,18 @@ def read_record(
     except _UNREADABLE as problem:
         reason = f"{type(problem).__name__}: {_line(problem)}"
         raise ResultFileError(f"{name} is damaged: {reason}") from problem
+
+
+def _parse(path: str | PathLike[str], name: str) -> tuple[dict[str, Any], dict[str, Any], bool]:
+    """The header, the arrays, and whether they are what was written."""
+    try:
+        text, digest, arrays = _read(path)
+        return dict(json.loads(text)), arrays, digest == _digest(text, arrays)
+    except FileNotFoundError as problem:
+        raise ResultFileError(f"{name} is not there") from problem
+    except _UNREADABLE as problem:
+        reason = _line(problem)
+        raise ResultFileError(f"{name} cannot be read as an Attlas result: {reason}") from problem
 
 
 def plain(value: Any) -> Any:
