@@ -153,7 +153,10 @@ class Subject:
         Places are counted from the end, so whether the output was cut makes no difference.
         """
         if self.task is None:
-            raise UsageError(f"{self.name} has no head, so it predicts nothing")
+            raise UsageError(
+                f"{self.name} has no head, so it predicts nothing; if it has, its config.json does not "
+                "say so: name its task (task=, --task)"
+            )
         extra: dict[str, Any] = {}
         if "use_cache" in self.parameters:
             extra["use_cache"] = False
