@@ -22,6 +22,17 @@ class Anatomy:
     configurations: tuple[Any, ...]
     parts: tuple[tuple[int, type], ...]  # by which a model that was rebuilt is told from this one
 
+    @property
+    def has_second_road(self) -> bool:
+        """Whether some attention is met at its softmax."""
+        return any(owner.road == "softmax" for owner in self.owners)
+
+    @property
+    def implementation(self) -> str:
+        """The attention implementation to set: ours, or eager where no module would ask for it."""
+        on_interface = any(owner.road == "interface" for owner in self.owners)
+        return internals.IMPLEMENTATION if on_interface else "eager"
+
 
 def anatomy(model: nn.Module) -> Anatomy:
     """The anatomy of a model; walking it takes longer than a small forward pass on a GPU."""

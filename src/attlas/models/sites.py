@@ -23,6 +23,7 @@ class Owner:
     module: nn.Module
     path: str
     kind: str
+    road: str  # how its attention is met: through the "interface", or at its "softmax"
 
     def kind_of_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         """`cross` where the call hands over another stream to read, else the kind of its place."""
@@ -37,37 +38,44 @@ class Owner:
 def find_owners(model: nn.Module) -> list[Owner]:
     """The modules of the model that own an attention, or an error that says why it has none."""
     modules = dict(model.named_modules())
-    others = sorted({type(m).__name__ for m in modules.values() if _is_other(m)})
-    if others:
-        raise UnsupportedModelError(
-            f"{type(model).__name__} cannot be opened: its attention ({', '.join(others)}) does "
-            "not go through transformers' AttentionInterface"
-        )
+    roads = {path: _road(module) for path, module in modules.items()}
     owners = [
-        Owner(module, path, _kind_of_place(path, modules))
-        for path, module in modules.items()
-        if internals.eager_attention(type(module)) is not None
+        Owner(modules[path], path, _kind_of_place(path, modules), road)
+        for path, road in roads.items()
+        if road is not None
     ]
     if not owners:
         raise UnsupportedModelError(
             f"{type(model).__name__} cannot be opened: none of its {len(modules)} modules owns an "
-            "attention; expected at least one that goes through transformers' AttentionInterface"
+            "attention; expected at least one that goes through transformers' AttentionInterface, "
+            "or an attention module with a softmax of its own"
         )
     return owners
 
 
-def _is_other(module: nn.Module) -> bool:
-    return internals.is_other_attention(type(module))
+def _road(module: nn.Module) -> str | None:
+    """How a module's attention is met: through the interface, at its softmax, or not at all."""
+    if isinstance(module, nn.MultiheadAttention):
+        raise UnsupportedModelError(
+            "torch.nn.MultiheadAttention keeps its attention to itself and cannot be opened"
+        )
+    if internals.eager_attention(type(module)) is not None:
+        return "interface"
+    return "softmax" if internals.is_other_attention(type(module)) else None
 
 
 def _kind_of_place(path: str, modules: Mapping[str, nn.Module]) -> str:
     module = modules[path]
     parts = path.split(".")
     above = [modules[".".join(parts[:depth])] for depth in range(len(parts))]
-    if internals.takes_pixels(internals.innermost_model(above)) or "vision" in path:
+    model = internals.innermost_model(above)
+    if internals.takes_pixels(model) or "vision" in path:
         return "vision"
-    reads_backwards = getattr(module, "is_causal", False) or getattr(module, "is_decoder", False)
-    return "decoder" if reads_backwards or "decoder" in path else "encoder"
+    looks_back = getattr(module, "is_causal", False) or getattr(module, "is_decoder", False)
+    if looks_back or "decoder" in path:
+        return "decoder"
+    placed = "encoder" in path or hasattr(module, "is_causal")
+    return "decoder" if not placed and internals.only_predicts_next(model) else "encoder"
 
 
 @cache

@@ -154,8 +154,8 @@ class Subject:
         """
         if self.task is None:
             raise UsageError(
-                f"{self.name} has no head, so it predicts nothing; if it has, its config.json does not "
-                "say so: name its task (task=, --task)"
+                f"{self.name} has no head, so it predicts nothing; if it has one that its "
+                "config.json does not name, give the task (task=, --task)"
             )
         extra: dict[str, Any] = {}
         if "use_cache" in self.parameters:

@@ -23,6 +23,7 @@ from attlas.models import transformers_internals as internals
 from attlas.models.anatomy import Anatomy, anatomy
 from attlas.models.borrow import model_lock
 from attlas.models.edits import Edit
+from attlas.models.second_road import SoftmaxWatch
 from attlas.models.sites import Owner
 from attlas.results import Site
 
@@ -38,7 +39,7 @@ class Call:
     path: str  # of the module that owns it
     weights: Tensor
     mask: Tensor | None
-    values: Tensor
+    values: Tensor | None  # None on the second road: the module mixes them itself
 
     @property
     def visible(self) -> Tensor:
@@ -83,6 +84,7 @@ class Tap:
         self._numbers: Counter[str] = Counter()
         self._unmet: Counter[str] = Counter()
         self._depth = 0
+        self._inside: list[Owner] = []  # the attention modules on the second road being run
 
     def owns(self, module: nn.Module) -> bool:
         """Whether this module belongs to the tapped model."""
@@ -111,6 +113,29 @@ class Tap:
         """An attention module is called: remember of which kind, and expect its attention."""
         self._kinds[id(owner.module)] = owner.kind_of_call(args, kwargs)
         self._unmet[owner.path] += 1
+        if owner.road == "softmax":
+            self._inside.append(owner)
+
+    def leave(self, owner: Owner) -> None:
+        """An attention module is done, or has failed."""
+        if self._inside and self._inside[-1] is owner:
+            self._inside.pop()
+
+    def is_inside(self) -> bool:
+        """Whether an attention module on the second road is being run."""
+        return bool(self._inside)
+
+    def meet_softmax(self, weights: Tensor, visible: Tensor) -> Tensor:
+        """Read the attention that a module's own softmax gave, and rewrite it."""
+        owner = self._inside[-1]
+        shape, per_head = weights.shape, apart(owner, weights)
+        if self._unmet[owner.path] < 1:
+            raise UnsupportedModelError(
+                f"{type(owner.module).__name__} takes more than one softmax: its attention comes "
+                "in pieces and cannot be opened"
+            )
+        used = self._use(owner, per_head, visible.reshape(per_head.shape), None)
+        return weights if used is per_head else used.reshape(shape)
 
     def meet(
         self,
@@ -121,7 +146,16 @@ class Tap:
         output: Tensor,
     ) -> tuple[Tensor, Tensor]:
         """Read the attention of one call, rewrite it, and mix the values again if it changed."""
-        owner = self._owners[id(module)]
+        used = self._use(self._owners[id(module)], weights, mask, values)
+        if used is not weights:
+            check_mixing(module, weights, values, output)
+            output = mix(used, values)
+        return output, used
+
+    def _use(
+        self, owner: Owner, weights: Tensor, mask: Tensor | None, values: Tensor | None
+    ) -> Tensor:
+        """The weights to go on with: edited, part of the graph if asked, and written down."""
         self._unmet[owner.path] -= 1
         site = self._number(owner, weights)
         used = weights
@@ -130,13 +164,10 @@ class Tap:
                 used = edit.rewrite(site, used, find_visible(mask, weights))
         if self.gradients and not used.requires_grad:
             used = used.detach().requires_grad_()
-        if used is not weights:
-            check_mixing(module, weights, values, output)
-            output = mix(used, values)
         if not self.seen.passes:
             self.seen.passes.append([])
         self.seen.calls.append(Call(site, owner.path, used, mask, values))
-        return output, used
+        return used
 
     def _number(self, owner: Owner, weights: Tensor) -> Site:
         kind = self._kinds.get(id(owner.module), owner.kind)
@@ -157,13 +188,13 @@ def tap(model: nn.Module, edits: Sequence[Edit] = (), *, gradients: bool = False
     opened = Tap(model, known.owners, edits, gradients)
     with ExitStack() as stack:
         stack.enter_context(model_lock(model))
-        stack.enter_context(
-            internals.implementation(known.configurations, internals.IMPLEMENTATION)
-        )
+        stack.enter_context(internals.implementation(known.configurations, known.implementation))
         for handle in _watch(opened, known):
             stack.callback(handle.remove)
         token = _open_taps.set((*_open_taps.get(), opened))
         stack.callback(_open_taps.reset, token)
+        if known.has_second_road:
+            stack.enter_context(SoftmaxWatch(opened))
         yield opened.seen
 
 
@@ -236,6 +267,9 @@ def _watch(opened: Tap, known: Anatomy) -> Iterator[RemovableHandle]:
     for owner in known.owners:
         arrive = partial(_arrive, opened, owner)
         yield owner.module.register_forward_pre_hook(arrive, with_kwargs=True)
+        if owner.road == "softmax":
+            leave = partial(_leave, opened, owner)
+            yield owner.module.register_forward_hook(leave, always_call=True)
     for model in known.submodels:
         yield model.register_forward_pre_hook(begin)
         yield model.register_forward_hook(end, always_call=True)
@@ -244,6 +278,24 @@ def _watch(opened: Tap, known: Anatomy) -> Iterator[RemovableHandle]:
 def _arrive(opened: Tap, owner: Owner, _: nn.Module, args: Any, kwargs: Any) -> None:
     if opened in _open_taps.get():
         opened.arrive(owner, args, kwargs)
+
+
+def _leave(opened: Tap, owner: Owner, *_: Any) -> None:
+    if opened in _open_taps.get():
+        opened.leave(owner)
+
+
+def apart(owner: Owner, weights: Tensor) -> Tensor:
+    """The weights of a softmax as `[batch, head, query, key]`; an error where they are not that."""
+    heads = internals.count_heads(owner.module)
+    if weights.ndim == 3 and heads and weights.shape[0] % heads == 0:  # batch and head in one
+        return weights.unflatten(0, (-1, heads))
+    if weights.ndim != 4 or (heads is not None and weights.shape[1] != heads):
+        raise UnsupportedModelError(
+            f"{type(owner.module).__name__} cannot be opened: its softmax is over "
+            f"{tuple(weights.shape)}, not [batch, {heads or 'head'}, query, key]"
+        )
+    return weights
 
 
 @cache

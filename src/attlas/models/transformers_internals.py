@@ -19,6 +19,7 @@ from transformers.masking_utils import AttentionMaskInterface, eager_mask
 IMPLEMENTATION = "attlas"
 _INTERFACE = "ALL_ATTENTION_FUNCTIONS"
 _OTHER_SIGNS = {"softmax", "scaled_dot_product_attention", "multi_head_attention_forward"}
+_HEAD_COUNTS = ("num_attention_heads", "num_heads", "n_heads", "n_head", "num_attn_heads")
 
 AttentionFunction = Callable[..., tuple[Any, Any]]
 
@@ -135,6 +136,24 @@ def innermost_model(modules: Sequence[nn.Module]) -> nn.Module:
     """The last whole model among modules that contain one another, outermost first."""
     models = [module for module in modules if isinstance(module, PreTrainedModel)]
     return models[-1] if models else modules[0]
+
+
+def count_heads(module: nn.Module) -> int | None:
+    """How many heads an attention module says it has."""
+    found = [getattr(module, name, None) for name in _HEAD_COUNTS]
+    return next((count for count in found if isinstance(count, int)), None)
+
+
+def only_predicts_next(model: nn.Module) -> bool:
+    """Whether a family has causal language models and no masked ones."""
+    from transformers.models.auto import modeling_auto as tables
+
+    config: Any = getattr(model, "config", None)
+    kind = getattr(config, "model_type", None)
+    if getattr(config, "attn_type", None) == "bi":  # XLNet looks both ways
+        return False
+    causal = kind in tables.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    return causal and kind not in tables.MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 
 def takes_pixels(model: nn.Module) -> bool:
