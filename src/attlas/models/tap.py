@@ -289,7 +289,7 @@ def apart(owner: Owner, weights: Tensor) -> Tensor:
     """The weights of a softmax as `[batch, head, query, key]`; an error where they are not that."""
     heads = internals.count_heads(owner.module)
     if weights.ndim == 3 and heads and weights.shape[0] % heads == 0:  # batch and head in one
-        return weights.unflatten(0, (-1, heads))
+        return weights.reshape(-1, heads, *weights.shape[1:])
     if weights.ndim != 4 or (heads is not None and weights.shape[1] != heads):
         raise UnsupportedModelError(
             f"{type(owner.module).__name__} cannot be opened: its softmax is over "
