@@ -7,7 +7,7 @@ lock while it is tapped, so two threads with different edits cannot mix.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -23,6 +23,7 @@ from attlas.models import transformers_internals as internals
 from attlas.models.anatomy import Anatomy, anatomy
 from attlas.models.borrow import model_lock
 from attlas.models.edits import Edit
+from attlas.models.fused import is_proven, prove, run_fused
 from attlas.models.second_road import SoftmaxWatch
 from attlas.models.sites import Owner
 from attlas.results import Site
@@ -73,14 +74,22 @@ class Tap:
     """An open tap on one model: counts what owns an attention against what was met."""
 
     def __init__(
-        self, model: nn.Module, owners: Sequence[Owner], edits: Sequence[Edit], gradients: bool
+        self,
+        model: nn.Module,
+        owners: Sequence[Owner],
+        edits: Sequence[Edit] = (),
+        gradients: bool = False,
+        wants: Callable[[Site], bool] | None = None,
+        keep: Callable[[Call], Any] | None = None,
     ) -> None:
         self.model = model
         self.edits = edits
         self.gradients = gradients
+        self.wants = wants
+        self.keep = keep
         self.seen = Seen()
         self._owners = {id(owner.module): owner for owner in owners}
-        self._kinds: dict[int, str] = {}
+        self._places: dict[int, tuple[str, int]] = {}  # the kind and number of a module's call
         self._numbers: Counter[str] = Counter()
         self._unmet: Counter[str] = Counter()
         self._depth = 0
@@ -110,8 +119,10 @@ class Tap:
             )
 
     def arrive(self, owner: Owner, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """An attention module is called: remember of which kind, and expect its attention."""
-        self._kinds[id(owner.module)] = owner.kind_of_call(args, kwargs)
+        """An attention module is called: number it within its kind, and expect its attention."""
+        kind = owner.kind_of_call(args, kwargs)
+        self._places[id(owner.module)] = (kind, self._numbers[kind])
+        self._numbers[kind] += 1
         self._unmet[owner.path] += 1
         if owner.road == "softmax":
             self._inside.append(owner)
@@ -152,40 +163,68 @@ class Tap:
             output = mix(used, values)
         return output, used
 
+    def passes_through(self, module: nn.Module, heads: int) -> bool:
+        """Whether the attention of this call is neither read nor rewritten."""
+        owner = self._owners[id(module)]
+        site = self._site(owner, heads)
+        wanted = self.wants is None or self.wants(site)
+        if wanted or any(edit.touches(site) for edit in self.edits):
+            return False
+        self._unmet[owner.path] -= 1
+        return True
+
     def _use(
         self, owner: Owner, weights: Tensor, mask: Tensor | None, values: Tensor | None
     ) -> Tensor:
         """The weights to go on with: edited, part of the graph if asked, and written down."""
         self._unmet[owner.path] -= 1
-        site = self._number(owner, weights)
+        site = self._site(owner, weights.shape[1])
         used = weights
         for edit in self.edits:
             if edit.touches(site):
                 used = edit.rewrite(site, used, find_visible(mask, weights))
         if self.gradients and not used.requires_grad:
             used = used.detach().requires_grad_()
-        if not self.seen.passes:
-            self.seen.passes.append([])
-        self.seen.calls.append(Call(site, owner.path, used, mask, values))
+        if self.wants is None or self.wants(site):
+            self._write_down(Call(site, owner.path, used, mask, values))
         return used
 
-    def _number(self, owner: Owner, weights: Tensor) -> Site:
-        kind = self._kinds.get(id(owner.module), owner.kind)
-        site = Site(kind, self._numbers[kind], weights.shape[1])
-        self._numbers[kind] += 1
-        return site
+    def _write_down(self, call: Call) -> None:
+        if not self.seen.passes:
+            self.seen.passes.append([])
+        self.seen.calls.append(call if self.keep is None else self.keep(call))
+
+    def _site(self, owner: Owner, heads: int) -> Site:
+        kind, number = self._places.get(id(owner.module), (owner.kind, 0))
+        return Site(kind, number, heads)
 
 
 @contextmanager
-def tap(model: nn.Module, edits: Sequence[Edit] = (), *, gradients: bool = False) -> Iterator[Seen]:
+def tap(
+    model: nn.Module,
+    edits: Sequence[Edit] = (),
+    *,
+    gradients: bool = False,
+    wants: Callable[[Site], bool] | None = None,
+    keep: Callable[[Call], Any] | None = None,
+) -> Iterator[Seen]:
     """Open a model at its attention, and leave it as it was found.
 
     With `gradients`, the attention of every site is part of the graph even where nothing below it
-    is, so that autograd can be asked for it. Taps nest: an inner one gets what the outer ones made.
+    is, so that autograd can be asked for it. `wants` chooses the sites to read: the others pass
+    through, on fused attention where the family allows it. `keep` is given each call as it comes
+    and says what to hold of it. Taps nest: an inner one gets what the outer ones made.
     """
-    _register()
     known = anatomy(model)
-    opened = Tap(model, known.owners, edits, gradients)
+    with opened_by(Tap(model, known.owners, edits, gradients, wants, keep), known) as opened:
+        yield opened.seen
+
+
+@contextmanager
+def opened_by(opened: Tap, known: Anatomy) -> Iterator[Tap]:
+    """Put a tap in place, and leave the model as it was found."""
+    _register()
+    model = opened.model
     with ExitStack() as stack:
         stack.enter_context(model_lock(model))
         stack.enter_context(internals.implementation(known.configurations, known.implementation))
@@ -195,7 +234,7 @@ def tap(model: nn.Module, edits: Sequence[Edit] = (), *, gradients: bool = False
         stack.callback(_open_taps.reset, token)
         if known.has_second_road:
             stack.enter_context(SoftmaxWatch(opened))
-        yield opened.seen
+        yield opened
 
 
 def attend(
@@ -206,16 +245,30 @@ def attend(
     attention_mask: Tensor | None,
     *args: Any,
     **kwargs: Any,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor | None]:
     """The registered attention function: the module's own eager one, seen by the open taps."""
+    opened = [each for each in _open_taps.get() if each.owns(module)]
+    unread = [each for each in opened if each.passes_through(module, query.shape[1])]
+    fused = None
+    if opened and len(unread) == len(opened):
+        fused = run_fused(module, (query, key, value), attention_mask, kwargs)
+        if fused is not None and is_proven(module):
+            return fused, None
+    output, weights = run_eager(module, query, key, value, attention_mask, *args, **kwargs)
+    if fused is not None:
+        prove(module, fused, output)
+    for each in opened:
+        if each not in unread:
+            output, weights = each.meet(module, weights, value, attention_mask, output)
+    return output, weights
+
+
+def run_eager(module: nn.Module, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+    """Attention as the modelling file's own eager function computes it."""
     eager = internals.eager_attention(type(module))
     if eager is None:
         raise UnsupportedModelError(f"{type(module).__name__} names no eager attention of its own")
-    output, weights = eager(module, query, key, value, attention_mask, *args, **kwargs)
-    for opened in _open_taps.get():
-        if opened.owns(module):
-            output, weights = opened.meet(module, weights, value, attention_mask, output)
-    return output, weights
+    return eager(module, *args, **kwargs)
 
 
 def mix(weights: Tensor, values: Tensor) -> Tensor:

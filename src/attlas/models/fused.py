@@ -1,0 +1,52 @@
+"""Fused attention for what is only passed through: the same mathematics, no weights spelled out.
+
+Whether a module's attention is what the fused function computes (no sinks, no soft cap, nothing of
+its own) is not read off a table: the first time a module is met, both are computed and compared.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+from transformers import AttentionInterface
+
+_KNOWN = ("dropout", "scaling", "position_bias")
+_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
+_fusible: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
+
+
+def run_fused(
+    module: nn.Module, streams: tuple[Tensor, Tensor, Tensor], mask: Any, given: Mapping[str, Any]
+) -> Tensor | None:
+    """Attention without its weights, `[batch, query, head, width]`; None where it cannot be had.
+
+    `streams` are query, key and value. The mask is the eager one's and says all there is to see.
+    """
+    if _fusible.get(module) is False:
+        return None
+    fused = AttentionInterface()["sdpa"]
+    options = {name: given[name] for name in _KNOWN if name in given}
+    try:
+        output: Tensor = fused(module, *streams, mask, is_causal=False, **options)[0]
+    except (ValueError, RuntimeError):
+        _fusible[module] = False
+        return None
+    return output
+
+
+def is_proven(module: nn.Module) -> bool:
+    """Whether the fused function has been held against the module's own."""
+    return module in _fusible
+
+
+def prove(module: nn.Module, fused: Tensor | None, eager: Tensor) -> None:
+    """Hold the fused output against the module's own, and remember whether they agree."""
+    tolerance = _TOLERANCE.get(eager.dtype, 2e-2)
+    scale = float(eager.abs().max()) or 1.0
+    _fusible[module] = (
+        fused is not None
+        and fused.shape == eager.shape
+        and float((fused - eager).abs().max()) <= tolerance * scale
+    )
