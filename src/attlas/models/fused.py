@@ -44,9 +44,10 @@ def is_proven(module: nn.Module) -> bool:
 def prove(module: nn.Module, fused: Tensor | None, eager: Tensor) -> None:
     """Hold the fused output against the module's own, and remember whether they agree."""
     tolerance = _TOLERANCE.get(eager.dtype, 2e-2)
-    scale = float(eager.abs().max()) or 1.0
+    own = eager.detach()
+    scale = float(own.abs().max()) or 1.0
     _fusible[module] = (
         fused is not None
-        and fused.shape == eager.shape
-        and float((fused - eager).abs().max()) <= tolerance * scale
+        and fused.shape == own.shape
+        and float((fused.detach() - own).abs().max()) <= tolerance * scale
     )

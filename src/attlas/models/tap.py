@@ -163,6 +163,16 @@ class Tap:
             output = mix(used, values)
         return output, used
 
+    def take_over(
+        self,
+        module: nn.Module,
+        streams: tuple[Tensor, Tensor, Tensor],
+        mask: Tensor | None,
+        given: Mapping[str, Any],
+    ) -> Tensor | None:
+        """The attention output of a call, from a tap that computes it itself; None otherwise."""
+        return None
+
     def passes_through(self, module: nn.Module, heads: int) -> bool:
         """Whether the attention of this call is neither read nor rewritten."""
         owner = self._owners[id(module)]
@@ -248,6 +258,10 @@ def attend(
 ) -> tuple[Tensor, Tensor | None]:
     """The registered attention function: the module's own eager one, seen by the open taps."""
     opened = [each for each in _open_taps.get() if each.owns(module)]
+    if opened:
+        taken = opened[-1].take_over(module, (query, key, value), attention_mask, kwargs)
+        if taken is not None:
+            return taken, None
     unread = [each for each in opened if each.passes_through(module, query.shape[1])]
     fused = None
     if opened and len(unread) == len(opened):

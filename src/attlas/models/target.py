@@ -53,7 +53,7 @@ class Target:
         return "log-probability" if self.chained else of
 
     def score(self, logits: Tensor, of: str) -> Tensor:
-        """The number for one row of outputs, `[place, choice]`, the contrast taken away."""
+        """The number for each row of outputs, `[…, place, choice]`, the contrast taken away."""
         quantity = self.quantity(of)
         table = logits if logits.dtype == torch.float64 else logits.float()
         if quantity in ("probability", "log-probability"):
@@ -89,7 +89,7 @@ class Target:
 
 def _sum(table: Tensor, picks: tuple[Pick, ...], quantity: str) -> Tensor:
     places, choices = zip(*picks, strict=True)
-    total = table[list(places), list(choices)].sum()
+    total = table[..., list(places), list(choices)].sum(dim=-1)
     return total.exp() if quantity == "probability" else total
 
 

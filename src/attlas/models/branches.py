@@ -1,0 +1,232 @@
+"""Branches: many variants of the attention at many sites, in one forward pass.
+
+Many questions change attention at one layer and ask for the output. Everything below that layer is
+the same for all of them, so it is computed once: the batch starts as the inputs alone and grows, at
+each block, by the copies that branch off there. The full batch goes in; the first block is handed
+the rows alive so far, later ones more and more, and after the last block all rows are there.
+
+Only the copies that branch off at a site need its attention spelled out, and for them it is the
+clean one of their input, computed once and rewritten. All other rows go by fused attention.
+"""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from attlas.errors import UsageError
+from attlas.models.anatomy import anatomy
+from attlas.models.blocks import BlockCall, find_stacks, map_tensors, study_blocks
+from attlas.models.borrow import borrowed
+from attlas.models.branch_tap import BranchTap, Piece
+from attlas.models.memory import in_parts
+from attlas.models.tap import opened_by
+from attlas.models.variants import Variants
+from attlas.results import Site
+
+if TYPE_CHECKING:
+    from attlas.models.question import Question
+
+TOKENS_AT_ONCE = 2**15
+GRADIENT_BYTES = 2**31
+
+
+@dataclass(frozen=True)
+class Branch:
+    """From this site on, run these variants of its attention."""
+
+    site: Site
+    variants: Variants
+
+
+@dataclass(frozen=True, eq=False)
+class Branched:
+    """What came of a branch: the target's score in each variant, and the gradients if asked.
+
+    `scores` is `[variant, batch]`; `weights` and `gradients` are `[variant, batch, head, query,
+    key]`: the rewritten attention, and the gradient of the variant's own score on it.
+    """
+
+    site: Site
+    scores: Tensor
+    weights: Tensor | None = None
+    gradients: Tensor | None = None
+
+
+def run_branches(
+    question: "Question", branches: Sequence[Branch], of: str, *, gradients: bool = False
+) -> list[Branched]:
+    """Run every variant of every branch, as many at once as fit the memory."""
+    calls = study_blocks(question.subject, question.inputs)
+    depth = {name: number for number, call in enumerate(calls) for name in call.sites}
+    for branch in branches:
+        if branch.site.name not in depth:
+            raise UsageError(f"unknown site {branch.site.name}: there are {', '.join(depth)}")
+    pieces = [
+        Piece(number, branch.site, branch.variants, (variant,), depth[branch.site.name])
+        for number, branch in enumerate(branches)
+        for variant in range(branch.variants.count)
+    ]
+    pieces.sort(key=lambda piece: piece.depth)
+    most = rows_that_fit(question, gradients)
+    found: dict[int, list[Any]] = {number: [] for number in range(len(branches))}
+    too_large = f"one variant of {len(question.inputs.tokens[0])} tokens does not fit"
+
+    def run(rows: Sequence[int]) -> Any:
+        return _run(question, [pieces[row] for row in rows], calls, of, gradients)
+
+    for start in range(0, len(pieces), most):
+        chunk = range(start, min(start + most, len(pieces)))
+        for part in in_parts(chunk, run, too_large):
+            for number, result in part:
+                found[number].append(result)
+    return [_join(branch.site, found[number]) for number, branch in enumerate(branches)]
+
+
+def rows_that_fit(question: "Question", gradients: bool) -> int:
+    """How many variants of a question may run at once: by tokens, or by what a graph would hold."""
+    tokens = len(question.inputs.tokens[0]) * len(question)
+    if not gradients:
+        return max(1, TOKENS_AT_ONCE // tokens)
+    heads = sum(site.heads for site in question.subject.sites)
+    width = getattr(question.subject.model.config, "hidden_size", 768)
+    layers = len(question.subject.sites)
+    held = tokens * (heads * tokens // len(question) + 34 * width * layers) * 4
+    free = torch.cuda.mem_get_info()[0] // 2 if question.subject.device.type == "cuda" else 0
+    return max(1, max(free, GRADIENT_BYTES) // max(held, 1))
+
+
+def _run(
+    question: "Question",
+    pieces: Sequence[Piece],
+    calls: Sequence[BlockCall],
+    of: str,
+    gradients: bool,
+) -> list[tuple[int, tuple[Any, ...]]]:
+    """One forward pass, and a backward one if asked, over some pieces, shallow ones first."""
+    merged = _merge(pieces)
+    count = len(question)
+    origin = torch.arange(count).repeat(1 + sum(len(piece.numbers) for piece in merged))
+    growth = _Growth(calls, merged, origin, count)
+    whole = question.rows(origin.tolist())
+    subject = question.subject
+    known = anatomy(subject.model)
+    opened = BranchTap(subject.model, known.owners, merged, count, gradients)
+    with ExitStack() as stack, torch.set_grad_enabled(gradients):
+        stack.enter_context(borrowed(subject.model))
+        stack.enter_context(opened_by(opened, known))
+        growth.enter(stack, subject)
+        logits = whole.logits()
+        if len(logits) != len(origin):
+            raise AssertionError(f"{len(logits)} rows came out of {len(origin)}")
+        scores = _scores(question, logits, of, count)
+        found = torch.autograd.grad(scores.sum(), opened.leaves) if gradients else ()
+    return _results(merged, scores.detach(), opened.leaves, found, count)
+
+
+def _scores(question: "Question", logits: Tensor, of: str, count: int) -> Tensor:
+    """The target of each row, `[1 + variants, batch]`: the clean ones first."""
+    columns = [
+        target.score(logits[index::count], of) for index, target in enumerate(question.targets)
+    ]
+    return torch.stack(columns, dim=1)
+
+
+def _merge(pieces: Sequence[Piece]) -> list[Piece]:
+    """Pieces of the same branch as one."""
+    merged: dict[int, Piece] = {}
+    for piece in pieces:
+        known = merged.get(piece.branch)
+        numbers = (*known.numbers, *piece.numbers) if known else piece.numbers
+        merged[piece.branch] = Piece(piece.branch, piece.site, piece.variants, numbers, piece.depth)
+    return list(merged.values())
+
+
+def _results(
+    pieces: Sequence[Piece],
+    scores: Tensor,
+    leaves: Sequence[Tensor],
+    gradients: Sequence[Tensor],
+    count: int,
+) -> list[tuple[int, tuple[Any, ...]]]:
+    results, start = [], 1
+    for order, piece in enumerate(pieces):
+        size = len(piece.numbers)
+        own = scores[start : start + size]
+        start += size
+        shaped: tuple[Any, ...] = (own, None, None)
+        if gradients:
+            leaf, gradient = leaves[order].detach(), gradients[order]
+            shaped = (own, leaf.unflatten(0, (size, count)), gradient.unflatten(0, (size, count)))
+        results.append((piece.branch, (piece.numbers, *shaped)))
+    return results
+
+
+def _join(site: Site, parts: Sequence[tuple[Any, ...]]) -> Branched:
+    ordered = sorted(parts, key=lambda part: part[0][0])
+    scores, weights, gradients = (
+        None if ordered[0][index] is None else torch.cat([part[index] for part in ordered])
+        for index in (1, 2, 3)
+    )
+    assert scores is not None
+    return Branched(site, scores, weights, gradients)
+
+
+class _Growth:
+    """Hooks on the blocks that hand each the rows alive so far."""
+
+    def __init__(
+        self, calls: Sequence[BlockCall], pieces: Sequence[Piece], origin: Tensor, count: int
+    ) -> None:
+        self.calls = calls
+        self.origin = origin
+        self.alive = [
+            count * (1 + sum(len(p.numbers) for p in pieces if p.depth <= number))
+            for number in range(len(calls))
+        ]
+        self.last = {call.stack: number for number, call in enumerate(calls)}
+        self.number = -1
+
+    def enter(self, stack: ExitStack, subject: Any) -> None:
+        """Put the hooks in place for as long as the stack lasts."""
+        for blocks in find_stacks(subject.model, [path for _, path in subject.places]):
+            for block in blocks:
+                before = block.register_forward_pre_hook(self._before, with_kwargs=True)
+                after = block.register_forward_hook(self._after)
+                stack.callback(before.remove)
+                stack.callback(after.remove)
+
+    def _before(self, _: nn.Module, args: Any, kwargs: Any) -> Any:
+        self.number += 1
+        call = self.calls[self.number]
+        return map_tensors(
+            (args, kwargs), lambda path, tensor: self._fit(tensor, call.going_in.get(path))
+        )
+
+    def _after(self, _: nn.Module, __: Any, output: Any) -> Any:
+        call = self.calls[self.number]
+        if self.last[call.stack] != self.number:
+            return output
+        return map_tensors(
+            output,
+            lambda path, tensor: self._fit(tensor, call.coming_out.get(path), len(self.origin)),
+        )
+
+    def _fit(self, tensor: Tensor, axis: tuple[int, int] | None, rows: int | None = None) -> Tensor:
+        """The tensor with just so many rows: cut, or grown by clean copies, detached from below."""
+        if axis is None:
+            return tensor
+        wanted = self.alive[self.number] if rows is None else rows
+        place, entries = axis
+        have = tensor.shape[place] // entries
+        if have == wanted:
+            return tensor
+        if have > wanted:
+            return tensor.narrow(place, 0, wanted * entries)
+        apart = tensor.unflatten(place, (have, entries))
+        index = self.origin[have:wanted].to(tensor.device)
+        more = apart.index_select(place, index).detach().flatten(place, place + 1)
+        return torch.cat([tensor, more], dim=place)

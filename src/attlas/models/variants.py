@@ -1,0 +1,71 @@
+"""Variants: many ways to rewrite the attention of one site, computed together."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from attlas.errors import UsageError
+from attlas.models.edits import Edit
+from attlas.results import Site
+from attlas.shapes import Attention, Visible
+
+Numbers = Sequence[int]
+Change = Callable[[Site, Attention, Visible, Numbers], Tensor]
+
+
+@dataclass(frozen=True)
+class Variants:
+    """`count` ways to rewrite the attention of a site.
+
+    `change` is given the clean weights `[batch, head, query, key]`, what each query may see, and
+    the numbers of the variants wanted; it gives `[variant, batch, head, query, key]`. A variant
+    depends on its number alone, not on which others are computed beside it.
+    """
+
+    name: str
+    count: int
+    change: Change
+
+
+def each(edits: Sequence[Edit]) -> Variants:
+    """One variant for each edit; where an edit acts is said by its heads and queries alone."""
+    if not edits:
+        raise UsageError("variants need at least one edit")
+
+    def change(site: Site, weights: Attention, visible: Visible, numbers: Numbers) -> Tensor:
+        return torch.stack([edits[number].rewrite(site, weights, visible) for number in numbers])
+
+    return Variants("each", len(edits), change)
+
+
+def scaled(factors: Sequence[float]) -> Variants:
+    """The weights times each of the factors."""
+
+    def change(_: Site, weights: Attention, visible: Visible, numbers: Numbers) -> Tensor:
+        chosen = weights.new_tensor([factors[number] for number in numbers])
+        return chosen[:, None, None, None, None] * weights
+
+    return Variants("scaled", len(factors), change)
+
+
+def permuted(count: int, seed: int = 0) -> Variants:
+    """Each row's weights shuffled among the keys it may see, anew in every variant."""
+
+    def change(_: Site, weights: Attention, visible: Visible, numbers: Numbers) -> Tensor:
+        noise = torch.stack([_noise(weights, seed + number) for number in numbers])
+        unseen = ~visible.expand_as(weights)
+        order = noise.masked_fill_(unseen, 2.0).argsort(dim=-1)  # seen keys first, shuffled
+        shuffled = weights.expand_as(noise).gather(-1, order)
+        if not unseen.any():
+            return shuffled
+        places = unseen.to(torch.uint8).argsort(dim=-1, stable=True)  # seen keys first, in order
+        return torch.zeros_like(shuffled).scatter_(-1, places.expand_as(order), shuffled)
+
+    return Variants("permuted", count, change)
+
+
+def _noise(weights: Attention, seed: int) -> Tensor:
+    generator = torch.Generator(weights.device).manual_seed(seed)
+    return torch.rand(weights.shape, generator=generator, device=weights.device)
