@@ -1,7 +1,9 @@
 """The tap, held against what transformers itself computes on eager attention."""
 
 import copy
+import gc
 import threading
+import weakref
 from collections import Counter
 
 import pytest
@@ -270,3 +272,13 @@ def test_a_model_that_is_rebuilt_is_looked_at_again(bert):
     with tap(bert.model) as again:
         assert torch.equal(run(bert), expected)
     assert len(again.calls) == len(seen.calls) + 1
+
+
+def test_a_model_that_was_tapped_can_be_forgotten():
+    bert = tiny.FAMILIES["bert"]()
+    with tap(bert.model):
+        run(bert)
+    gone = weakref.ref(bert.model)
+    del bert
+    gc.collect()
+    assert gone() is None

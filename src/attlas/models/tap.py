@@ -175,10 +175,11 @@ class Tap:
 
     def passes_through(self, module: nn.Module, heads: int) -> bool:
         """Whether the attention of this call is neither read nor rewritten."""
+        if self.wants is None:
+            return False
         owner = self._owners[id(module)]
         site = self._site(owner, heads)
-        wanted = self.wants is None or self.wants(site)
-        if wanted or any(edit.touches(site) for edit in self.edits):
+        if self.wants(site) or any(edit.touches(site) for edit in self.edits):
             return False
         self._unmet[owner.path] -= 1
         return True
