@@ -148,6 +148,17 @@ def test_a_picture_for_a_text_model_and_a_text_for_a_picture_model(run, folder, 
     assert (status, "reads pictures" in err) == (2, True)
 
 
+def test_a_model_without_attention_is_refused_by_name(run, tmp_path):
+    tokenizer = tiny.tokenizer("bpe")
+    settings = {"vocab_size": len(tokenizer), "hidden_size": 16, "num_hidden_layers": 1}
+    tiny.build("Mamba", "ForCausalLM", settings).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    for arguments in (["check", tmp_path], ["explain", "--model", tmp_path, "a cat"]):
+        status, out, err = run(*arguments)
+        assert (status, out) == (1, "")
+        assert "MambaForCausalLM cannot be opened" in err and err.count("\n") == 1
+
+
 def test_what_was_cut_is_said(run):
     status, out, _ = run("explain", "--truncate", "film " * 500)
     assert status == 0 and "cut from 502 to 128 tokens" in " ".join(out.split())
