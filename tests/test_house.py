@@ -8,7 +8,7 @@ import attlas
 HOUSE = Path(attlas.__file__).parent
 FLOORS = [
     {"errors", "shapes", "version"},
-    {"registry", "tokens", "views"},
+    {"data", "registry", "tokens", "views"},
     {"results"},
     {"models"},
     {"quantities"},
