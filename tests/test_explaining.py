@@ -176,6 +176,61 @@ def test_scores_that_are_not_finite(monkeypatch):
         explain("a cat", "broken")
 
 
+# Maps
+
+
+@pytest.mark.parametrize("method", METHODS.names())
+def test_maps_that_are_too_large_are_left_out_and_the_result_says_so(method, monkeypatch):
+    monkeypatch.setattr(explaining, "MOST_MAP_BYTES", 7)
+    found = explain("a cat", method)
+    told = [note for note in found.notes if "maps" in note]
+    assert found.maps is None
+    assert len(told) == (METHODS[method].maps is not None)
+    assert all("left out" in note and "maps=True" in note for note in told)
+    asked = explain("a cat", method, maps=True)
+    assert (asked.maps is None) == (METHODS[method].maps is None)
+    for maps in (True, False):
+        assert not [n for n in explain("a cat", method, maps=maps).notes if "maps" in n]
+
+
+def test_how_large_maps_may_be_is_for_all_texts_together(monkeypatch):
+    texts = ["the cat sat", "a mat"]
+    size = sum(weights.nbytes for found in explain(texts) for _, weights in found.maps)
+    monkeypatch.setattr(explaining, "MOST_MAP_BYTES", size)
+    assert all(found.maps is not None for found in explain(texts))
+    monkeypatch.setattr(explaining, "MOST_MAP_BYTES", size - 1)
+    assert all(found.maps is None for found in explain(texts))
+    assert all(found.maps is not None for found in explain(texts, "attention_rollout"))
+    assert explain(texts[0]).maps is not None
+
+
+def test_a_batch_that_holds_maps_is_split(monkeypatch):
+    from attlas.models import subject as room
+
+    texts = ["the cat sat", "the mat sat", "the rat sat", "the bat sat", "the hat sat"]
+    expected = explain(texts)
+    asked, method = [], METHODS["raw_attention"]
+    size = sum(weights.nbytes for _, weights in expected[0].maps)
+
+    def spy(question, **options):
+        asked.append(len(question))
+        return method.score_tokens(question, **options)
+
+    named = Method("spy", spy, "W", False, None, "", "As raw attention.", "sites")
+    monkeypatch.setitem(METHODS._parts, "spy", named)
+    monkeypatch.setattr(room, "MAP_BYTES", 2 * size)
+    monkeypatch.setattr(room, "COPIES", 1)
+    found = explain(texts, "spy")
+    assert max(asked) == 2 and sum(asked) == 5
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one.scores, other.scores, rtol=1e-5, atol=1e-6)
+
+
+def test_whether_maps_were_asked_for_is_recorded():
+    assert explain("a cat", maps=False).origin.asked == {"text": "a cat", "maps": False}
+    assert again(explain("a cat", maps=False), subject(TASK)).maps is None
+
+
 # The record
 
 

@@ -13,7 +13,7 @@ FLOORS = [
     {"models"},
     {"quantities"},
     {"methods"},
-    {"explaining", "checking"},
+    {"explaining", "checking", "verifying"},
     {"cli"},
 ]
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

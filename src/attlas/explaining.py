@@ -1,23 +1,37 @@
 """The verb `explain`: a method asked about a text, or about many, in the caller's order."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import version
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+import transformers
 
 from attlas.errors import ModelError, UsageError
 from attlas.methods import METHODS, Method, Scored
+from attlas.models.holding import map_bytes, maps_of
 from attlas.models.memory import in_parts
 from attlas.models.question import Question
 from attlas.models.resolve import Request
-from attlas.models.subject import Subject, maps_of
+from attlas.models.subject import Subject
 from attlas.models.target import Target
 from attlas.models.wanted import is_number
-from attlas.results import Explanation, TargetRecord
+from attlas.results import Explanation, Site, TargetRecord
 from attlas.results.explanation import Origin
+from attlas.version import __version__
 
 DEFAULT_METHOD = "gradient_attention"
+MOST_MAP_BYTES = 2**28  # of maps that are held without being asked for
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is asked of every text: a method with its options, a target, maps or none."""
+
+    method: Method
+    request: Request
+    options: Mapping[str, Any]
+    maps: bool | None
 
 
 def explain(
@@ -31,6 +45,7 @@ def explain(
     prefix: str | None = None,
     chat: bool = False,
     truncate: bool = False,
+    maps: bool | None = None,
     **options: Any,
 ) -> Any:
     """Explain what the model makes of a text: a score for each token.
@@ -39,6 +54,8 @@ def explain(
     a picture. A list of texts gives a list of explanations in the same order; in it, a list of
     strings is one text given as words. `target` is a class, a label, a token or a string of them,
     and the model's own prediction if it is None; `contrast` is what to explain it against.
+    `maps` says whether the method's maps are held beside the scores; if it is None they are, unless
+    those of all texts together take more than 256 MB, and then a note says that they were left out.
     `options` are the method's own.
     """
     if not isinstance(subject, Subject):
@@ -47,7 +64,7 @@ def explain(
     wanted = Target.from_dict(target) if isinstance(target, Mapping) else target
     request = Request(wanted, contrast, position, prefix, chat, truncate)
     texts = [text] if is_one_text(text) else text
-    found = _explain_all(subject, texts, chosen, request, options)
+    found = _explain_all(subject, texts, Order(chosen, request, options, maps))
     return found if texts is text else found[0]
 
 
@@ -61,35 +78,50 @@ def is_one_text(text: Any) -> bool:
     return bool(text) and all(isinstance(each, int) for each in text)
 
 
-def _explain_all(
-    subject: Subject,
-    texts: Sequence[Any],
-    method: Method,
-    request: Request,
-    options: Mapping[str, Any],
-) -> list[Explanation]:
+def _explain_all(subject: Subject, texts: Sequence[Any], order: Order) -> list[Explanation]:
     with torch.inference_mode(False):  # gradients are needed, whatever the caller has switched off
-        found = dict(_explain_each(subject, texts, method, request, options))
+        questions = subject.ask(texts, order.request)
+        size = sum(len(each) * _map_bytes(order.method, each) for each in questions)
+        held = size <= MOST_MAP_BYTES if order.maps is None else order.maps
+        notes = () if held or order.maps is False else (_left_out(size),)
+        found: dict[int, Explanation] = {}
+        for question in questions:
+            asked = replace(question, maps=held)
+            found.update(_explain_each(asked, order, notes))
     return [found[index] for index in range(len(texts))]
 
 
 def _explain_each(
-    subject: Subject,
-    texts: Sequence[Any],
-    method: Method,
-    request: Request,
-    options: Mapping[str, Any],
+    question: Question, order: Order, notes: Sequence[str]
 ) -> Iterator[tuple[int, Explanation]]:
-    for question in subject.ask(texts, request):
+    method = order.method
 
-        def score(rows: Sequence[int], whole: Question = question) -> tuple[Question, Scored]:
-            part = whole.rows(rows)
-            return part, method.score(part, options)
+    def score(rows: Sequence[int]) -> tuple[Question, Scored]:
+        part = batch.rows(rows)
+        return part, method.score(part, order.options)
 
-        parts = in_parts(range(len(question)), score, _too_large(method, question))
-        for part, scored in parts:
+    for batch in question.parts(_map_sites(method, question) if question.maps else ()):
+        for part, scored in in_parts(range(len(batch)), score, _too_large(method, batch)):
             for row, index in enumerate(part.order):
-                yield index, _record(method, part, scored, row, request, options)
+                yield index, _record(order, part, scored, row, notes)
+
+
+def _map_sites(method: Method, question: Question) -> Sequence[Site]:
+    """The sites that a method makes maps of."""
+    if method.maps == "all":
+        return (Site("all", 0, 1),)
+    return question.subject.sites if method.maps == "sites" else ()
+
+
+def _map_bytes(method: Method, question: Question) -> int:
+    """How much memory a method's maps of one text take."""
+    return map_bytes(question.inputs, _map_sites(method, question))
+
+
+def _left_out(size: int) -> str:
+    return (
+        f"The maps were left out: they take {size / 2**20:.0f} MB (maps=True, --maps holds them)."
+    )
 
 
 def _too_large(method: Method, question: Question) -> str:
@@ -101,26 +133,22 @@ def _too_large(method: Method, question: Question) -> str:
 
 
 def _record(
-    method: Method,
-    question: Question,
-    scored: Scored,
-    row: int,
-    request: Request,
-    options: Mapping[str, Any],
+    order: Order, question: Question, scored: Scored, row: int, notes: Sequence[str]
 ) -> Explanation:
-    inputs, subject = question.inputs, question.subject
+    inputs, method = question.inputs, order.method
     scores = scored.scores[row].detach().float().cpu().numpy()
     if not torch.isfinite(scored.scores[row]).all():
-        raise ModelError(f"{method.name} gave scores that are not finite for {subject.name}")
-    maps = maps_of(inputs, row, scored.maps, method.signed) if scored.maps else None
+        name = question.subject.name
+        raise ModelError(f"{method.name} gave scores that are not finite for {name}")
+    given = scored.maps if question.maps else ()
     return Explanation(
         inputs.tokens[row],
         scores,
         _target_record(question, row, method.of or "probability"),
-        _origin(method, subject, inputs.texts[row], request, options),
+        _origin(order, question.subject, inputs.texts[row]),
         question.predictions[row],
-        (*inputs.notes[row], *scored.notes),
-        maps,
+        (*inputs.notes[row], *scored.notes, *notes),
+        maps_of(inputs, row, given, method.signed) if given else None,
     )
 
 
@@ -135,9 +163,8 @@ def _target_record(question: Question, row: int, of: str) -> TargetRecord:
     )
 
 
-def _origin(
-    method: Method, subject: Subject, text: Any, request: Request, options: Mapping[str, Any]
-) -> Origin:
+def _origin(order: Order, subject: Subject, text: Any) -> Origin:
+    method, request = order.method, order.request
     asked = {
         "text": _plain_text(text),
         "target": _plain(request.target),
@@ -146,6 +173,7 @@ def _origin(
         "prefix": request.prefix,
         "chat": request.chat or None,
         "truncate": request.truncate or None,
+        "maps": order.maps,
     }
     return Origin(
         model=subject.name,
@@ -154,9 +182,13 @@ def _origin(
         signed=method.signed,
         paper=method.paper,
         reading=method.reading,
-        options={**method.options, **options},
+        options={**method.options, **order.options},
         asked={name: value for name, value in asked.items() if value is not None},
-        versions={name: version(name) for name in ("attlas", "torch", "transformers")},
+        versions={
+            "attlas": __version__,
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+        },
     )
 
 

@@ -55,6 +55,16 @@ def test_explain_in_json_is_one_document(run):
     assert len(record["scores"]) == len(record["tokens"]["texts"])
 
 
+@pytest.mark.parametrize(
+    ("flags", "held"), [([], True), (["--maps"], True), (["--no-maps"], False)]
+)
+def test_explain_holds_maps_or_not(run, tmp_path, flags, held):
+    saved = tmp_path / "result.attlas"
+    status, _, err = run("explain", *flags, "--save", saved, TEXT)
+    assert (status, err) == (0, "")
+    assert (attlas.Explanation.load(saved).maps is not None) == held
+
+
 def test_explain_writes_a_page_and_saves_a_result(run, tmp_path):
     page, saved = tmp_path / "page.html", tmp_path / "result.attlas"
     status, out, _ = run("explain", "--html", page, "--save", saved, "--target", "negative", TEXT)

@@ -19,7 +19,7 @@ from tiny import BART_SHAPE, LABELS, LLAMA_SHAPE, labels
 
 import attlas
 from attlas.errors import UnknownNameError, UsageError
-from attlas.methods.attention_rollout import fold_copy, roll_out, roll_out_to_source
+from attlas.methods.attention_rollout import Rolling, fold_copy
 from attlas.models.resolve import Request
 
 RESIDUALS = [0.0, 0.5, 0.9]
@@ -73,6 +73,23 @@ def with_sinks(layers, seed=9):
 
 def in_batch(layers):
     return [layer[None] for layer in layers]
+
+
+def roll_out(layers, residual):
+    rolling = Rolling(residual)
+    for layer in layers:
+        rolling.add("encoder", layer)
+    return rolling.mixing
+
+
+def roll_out_to_source(encoder, decoder, cross, residual):
+    rolling = Rolling(residual)
+    for layer in encoder:
+        rolling.add("encoder", layer)
+    for own, other in zip(decoder, cross, strict=True):
+        rolling.add("decoder", own)
+        rolling.add("cross", other)
+    return rolling.mixing
 
 
 @pytest.mark.parametrize("residual", RESIDUALS)

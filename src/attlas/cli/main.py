@@ -49,6 +49,9 @@ def explain(
     save: Annotated[Path | None, typer.Option(help="Save the result.")] = None,
     truncate: Annotated[bool, typer.Option("--truncate", help="Cut what is too long.")] = False,
     chat: Annotated[bool, typer.Option("--chat", help="Apply the chat template.")] = False,
+    maps: Annotated[
+        bool | None, typer.Option("--maps/--no-maps", help="Hold maps; if small, when not given.")
+    ] = None,
     tokens: Annotated[bool, typer.Option("--tokens", help="Show tokens, not words.")] = False,
     task: Task = None,
     device: Device = None,
@@ -87,6 +90,7 @@ def explain(
         prefix=prefix,
         chat=chat,
         truncate=truncate,
+        maps=maps,
         **options,
     )
     if html is not None:

@@ -3,8 +3,6 @@
 Abnar and Zuidema, "Quantifying Attention Flow in Transformers", ACL 2020.
 """
 
-from collections.abc import Sequence
-
 import torch
 
 from attlas.errors import UsageError
@@ -23,6 +21,7 @@ TINY = 1e-30  # a row without any weight stays without
     signed=False,
     of=None,
     paper="arXiv:2005.00928",
+    maps="all",
     reading="How much of each token reaches the position that the model predicts from.",
 )
 def attention_rollout(question: Question, *, residual: float = 0.5, fusion: str = "mean") -> Scored:
@@ -34,49 +33,71 @@ def attention_rollout(question: Question, *, residual: float = 0.5, fusion: str 
     """
     if not 0 <= residual <= 1:
         raise UsageError(f"residual is a share, between 0 and 1, not {residual}")
-    calls = question.attention()
-    kinds = [call.site.kind for call in calls]
-    layers = {kind: _fused(calls, kind, fusion) for kind in set(kinds)}
-    if "cross" in kinds:
-        mixing = roll_out_to_source(layers["encoder"], layers["decoder"], layers["cross"], residual)
-        mixing = mixing if question.inputs.prefix else fold_copy(mixing)
-    else:
-        mixing = roll_out(layers[kinds[-1]], residual)
-    scores = read_row(mixing, question.readout())
-    return Scored(scores, [(Site("all", 0, 1), mixing[:, None])])
+    rolling = Rolling(residual)
+
+    def add(call: Call) -> None:
+        rolling.add(call.site.kind, fuse_heads(call.weights, fusion))
+
+    sites = question.subject.sites
+    reads_source = any(site.kind == "cross" for site in sites)
+    through = [site for site in sites if reads_source or site.kind == sites[-1].kind]
+    readout = question.fold(add, through).readout
+    copied = reads_source and not question.inputs.prefix
+    mixing = fold_copy(rolling.mixing) if copied else rolling.mixing
+    maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
+    return Scored(read_row(mixing, readout), maps)
 
 
-def roll_out(layers: Sequence[HeadMean], residual: float) -> HeadMean:
-    """Chain the layers, lowest first, each mixed with the identity."""
-    identity = torch.eye(layers[0].shape[-1]).to(layers[0])
-    mixing = identity.expand_as(layers[0])
-    for layer in layers:
-        mixing = with_residual(layer, residual) @ mixing
-    return mixing
+class Rolling:
+    """Layers multiplied up as they come, lowest first; of none more than the product is held.
 
-
-def roll_out_to_source(
-    encoder: Sequence[torch.Tensor],  # each `[batch, source, source]`
-    decoder: Sequence[torch.Tensor],  # each `[batch, prefix, prefix]`
-    cross: Sequence[torch.Tensor],  # each `[batch, prefix, source]`
-    residual: float,
-) -> torch.Tensor:
-    """How much of each source and prefix token is in each position of the decoder's last layer.
-
-    `[batch, prefix, source + prefix]`. Each decoder layer mixes its own positions, then takes in
-    the rolled-out encoder by its cross-attention; both keep `residual` of what was there.
+    In an encoder–decoder each decoder layer mixes its own positions, then takes in the rolled-out
+    encoder by its cross-attention; both keep `residual` of what was there.
     """
-    source = roll_out(encoder, residual)
-    rows, width = decoder[0].shape[-1], source.shape[-1]
-    written = torch.eye(rows).to(source).expand_as(decoder[0])
-    mixing = torch.cat([source.new_zeros(len(source), rows, width), written], dim=-1)
-    for own, other in zip(decoder, cross, strict=True):
-        mixing = with_residual(own, residual) @ mixing
-        share = other.sum(dim=-1, keepdim=True)  # below one where an attention sink took the rest
-        taken_in = torch.nn.functional.pad(other @ source, (0, rows))
-        kept, total = residual * mixing, residual + (1 - residual) * share
-        mixing = (kept + (1 - residual) * taken_in) / total.clamp_min(TINY)
-    return mixing
+
+    def __init__(self, residual: float) -> None:
+        self._residual = residual
+        self._kind = ""  # of the sites of the first stack: the only one, or the encoder
+        self._first: torch.Tensor | None = None  # `[batch, position, position]`
+        self._second: torch.Tensor | None = None  # of the decoder: `[batch, prefix, all tokens]`
+
+    @property
+    def mixing(self) -> torch.Tensor:
+        """How much of each token is in each position of the highest layer so far."""
+        found = self._first if self._second is None else self._second
+        if found is None:
+            raise ValueError("no layer has been added")
+        return found
+
+    def add(self, kind: str, layer: torch.Tensor) -> None:
+        """Take in one more layer, its heads fused; a layer of kind `cross` reads the encoder."""
+        self._kind = self._kind or kind
+        if self._first is None:
+            self._first = with_residual(layer, self._residual)
+        elif kind == self._kind:
+            self._first = with_residual(layer, self._residual) @ self._first
+        elif kind == "cross":
+            self._second = take_in(self._first, layer, self.mixing, self._residual)
+        else:
+            below = begin(self._first, layer) if self._second is None else self._second
+            self._second = with_residual(layer, self._residual) @ below
+
+
+def begin(source: torch.Tensor, decoder: torch.Tensor) -> torch.Tensor:
+    """What a decoder holds before its first layer, `[batch, prefix, source + prefix]`: its own."""
+    rows, width = decoder.shape[-1], source.shape[-1]
+    written = torch.eye(rows).to(source).expand_as(decoder)
+    return torch.cat([source.new_zeros(len(source), rows, width), written], dim=-1)
+
+
+def take_in(
+    source: torch.Tensor, cross: torch.Tensor, mixing: torch.Tensor, residual: float
+) -> torch.Tensor:
+    """What a decoder holds once its cross-attention has read the rolled-out encoder."""
+    share = cross.sum(dim=-1, keepdim=True)  # below one where an attention sink took the rest
+    taken_in = torch.nn.functional.pad(cross @ source, (0, mixing.shape[-1] - source.shape[-1]))
+    kept, total = residual * mixing, residual + (1 - residual) * share
+    return (kept + (1 - residual) * taken_in) / total.clamp_min(TINY)
 
 
 def fold_copy(mixing: torch.Tensor) -> HeadMean:
@@ -92,10 +113,6 @@ def fold_copy(mixing: torch.Tensor) -> HeadMean:
 
 def with_residual(layer: HeadMean, residual: float) -> HeadMean:
     """The layer with its bypass, rows summing to one."""
-    identity = torch.eye(layer.shape[-1]).to(layer)
-    mixed = residual * identity + (1 - residual) * layer
-    return mixed / mixed.sum(dim=-1, keepdim=True).clamp_min(TINY)
-
-
-def _fused(calls: Sequence[Call], kind: str, fusion: str) -> list[HeadMean]:
-    return [fuse_heads(call.weights, fusion) for call in calls if call.site.kind == kind]
+    mixed = (1 - residual) * layer
+    mixed.diagonal(dim1=-2, dim2=-1).add_(residual)
+    return mixed.div_(mixed.sum(dim=-1, keepdim=True).clamp_min(TINY))

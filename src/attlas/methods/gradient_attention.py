@@ -1,15 +1,19 @@
 """Gradient × attention: weigh each attention by how much the target would move with it."""
 
+from collections.abc import Callable, Collection
+
+import torch
+
 from attlas.methods.method import Scored, method
 from attlas.models.question import Question
 from attlas.quantities.token_rows import (
-    choose_layers,
+    LayerMean,
     fuse_heads,
-    read_row,
-    reading_kinds,
+    reading_sites,
     spread_over_tokens,
 )
-from attlas.shapes import Attention
+from attlas.results import Site
+from attlas.shapes import Attention, TokenScores
 
 
 @method(
@@ -17,6 +21,7 @@ from attlas.shapes import Attention
     signed=True,
     of="logit",
     paper="Barkan et al. 2021, doi:10.1145/3459637.3482126",
+    maps="sites",
     reading="How far the attention paid to each token pushes the target up, or down if negative.",
 )
 def gradient_attention(
@@ -31,19 +36,30 @@ def gradient_attention(
     `layer` counts from the top if negative; None takes the mean over all layers. `positive` keeps
     what speaks for the target alone; `times_attention=False` takes the gradient alone.
     """
-    found = question.gradients("logit")
-    weighed = [
-        (call.site, weigh(call.weights, gradient, positive, times_attention))
-        for call, gradient in found
-    ]
-    read = (question.readout() > 0).float()
-    rows = []
-    for kind in reading_kinds(question.inputs, [site for site, _ in weighed]):
-        maps = choose_layers([each for site, each in weighed if site.kind == kind], layer)
-        # The gradient holds the share of each row already: rows are summed, not averaged.
-        chosen = [read_row(fuse_heads(each), read) for each in maps]
-        rows.append((kind, sum(chosen[1:], chosen[0]) / len(chosen)))
-    return Scored(spread_over_tokens(question.inputs, rows), weighed)
+
+    def weighed(attention: Attention, gradient: Attention) -> Attention:
+        return weigh(attention, gradient, positive, times_attention)
+
+    sites = reading_sites(question.inputs, question.subject.sites, layer)
+    scores = torch.cat([score_rows(part, sites, weighed) for part in question.parts(sites)])
+    found = question.gradients("logit") if question.maps else []
+    return Scored(
+        scores, [(call.site, weighed(call.weights, gradient)) for call, gradient in found]
+    )
+
+
+def score_rows(
+    question: Question,
+    sites: Collection[Site],
+    weighed: Callable[[Attention, Attention], Attention],
+) -> TokenScores:
+    """The rows that the prediction is read from, of attention weighed by its gradient."""
+    found = question.gradients_and_readout(sites)
+    mean = LayerMean()
+    for call, gradient in found.held:
+        mean.add(call.site.kind, fuse_heads(weighed(call.weights, gradient)))
+    # The gradient holds the share of each row already: rows are summed, not averaged.
+    return spread_over_tokens(question.inputs, mean.rows((found.readout > 0).float()))
 
 
 def weigh(

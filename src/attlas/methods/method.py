@@ -44,6 +44,7 @@ class Method:
     of: str | None  # the quantity of the target it looks at: logit or probability; None: no target
     paper: str
     reading: str  # one sentence: what a score says
+    maps: str | None = None  # which it makes: one at each of the `sites`, or one over `all`
 
     @property
     def summary(self) -> str:
@@ -81,13 +82,19 @@ METHODS: Registry[Method] = Registry("method")
 
 
 def method(
-    *, family: str, signed: bool, of: str | None, paper: str, reading: str
+    *,
+    family: str,
+    signed: bool,
+    of: str | None,
+    paper: str,
+    reading: str,
+    maps: str | None = None,
 ) -> Callable[[Callable[..., Scored]], Callable[..., Scored]]:
     """Register the decorated function as a method under its own name."""
 
     def register(score_tokens: Callable[..., Scored]) -> Callable[..., Scored]:
         name = score_tokens.__name__
-        METHODS.add(name, Method(name, score_tokens, family, signed, of, paper, reading))
+        METHODS.add(name, Method(name, score_tokens, family, signed, of, paper, reading, maps))
         return score_tokens
 
     return register

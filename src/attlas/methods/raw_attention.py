@@ -2,11 +2,11 @@
 
 from attlas.methods.method import Scored, method
 from attlas.models.question import Question
+from attlas.models.tap import Call
 from attlas.quantities.token_rows import (
-    choose_layers,
+    LayerMean,
     fuse_heads,
-    read_row,
-    reading_kinds,
+    reading_sites,
     spread_over_tokens,
 )
 
@@ -16,6 +16,7 @@ from attlas.quantities.token_rows import (
     signed=False,
     of=None,
     paper="Bahdanau et al. 2015, arXiv:1409.0473",
+    maps="sites",
     reading="How much the position that the model predicts from looks at each token.",
 )
 def raw_attention(question: Question, *, layer: int | None = -1, fusion: str = "mean") -> Scored:
@@ -26,15 +27,13 @@ def raw_attention(question: Question, *, layer: int | None = -1, fusion: str = "
     prefix by the decoder's own, each summing to one. Of the target, only the positions it is read
     from matter, and a large score need not mean that the token mattered.
     """
-    calls = question.attention()
-    readout = question.readout()
-    rows = []
-    for kind in reading_kinds(question.inputs, [call.site for call in calls]):
-        maps = [call.weights for call in calls if call.site.kind == kind]
-        chosen = [
-            read_row(fuse_heads(each, fusion), readout) for each in choose_layers(maps, layer)
-        ]
-        rows.append((kind, sum(chosen[1:], chosen[0]) / len(chosen)))
-    return Scored(
-        spread_over_tokens(question.inputs, rows), [(call.site, call.weights) for call in calls]
-    )
+    sites = reading_sites(question.inputs, question.subject.sites, layer)
+    mean = LayerMean()
+
+    def add(call: Call) -> None:
+        mean.add(call.site.kind, fuse_heads(call.weights, fusion))
+
+    readout = question.fold(add, sites).readout
+    scores = spread_over_tokens(question.inputs, mean.rows(readout))
+    calls = question.attention() if question.maps else []
+    return Scored(scores, [(call.site, call.weights) for call in calls])

@@ -1,7 +1,8 @@
 """Fused attention for what is only passed through: the same mathematics, no weights spelled out.
 
 Whether a module's attention is what the fused function computes (no sinks, no soft cap, nothing of
-its own) is not read off a table: the first time a module is met, both are computed and compared.
+its own) is not read off a table of models: the first time a module is met, both are computed and
+compared.
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,13 @@ import torch
 from torch import Tensor, nn
 from transformers import AttentionInterface
 
-_KNOWN = ("dropout", "scaling", "position_bias")
+_HANDED_ON = ("dropout", "scaling", "position_bias")
+# What a module may hand its attention function that means nothing to it, or is in the mask already.
+_HARMLESS = {
+    *("deterministic", "is_causal", "output_attentions", "output_hidden_states"),
+    *("output_router_logits", "position_ids", "cache_position", "return_dict"),
+    *("sliding_window", "use_cache"),
+}
 _TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 _fusible: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 
@@ -24,10 +31,12 @@ def run_fused(
 
     `streams` are query, key and value. The mask is the eager one's and says all there is to see.
     """
-    if _fusible.get(module) is False:
+    asked = {name for name, value in given.items() if value is not None}
+    # A soft cap shows only on large scores: what is not known is not left to the comparison.
+    if _fusible.get(module) is False or not asked <= _HARMLESS.union(_HANDED_ON):
         return None
     fused = AttentionInterface()["sdpa"]
-    options = {name: given[name] for name in _KNOWN if name in given}
+    options = {name: given[name] for name in _HANDED_ON if name in given}
     try:
         output: Tensor = fused(module, *streams, mask, is_causal=False, **options)[0]
     except (ValueError, RuntimeError):

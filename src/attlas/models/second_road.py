@@ -3,17 +3,20 @@
 Some modelling files write their attention out, softmax and all. While a tap is open, a torch
 function mode watches for a softmax inside an attention module's forward: its result is the
 attention, and what is given back in its place is what the module goes on with. A call to the fused
-function inside such a module is spelled out first. Softmaxes elsewhere (routers, heads) are no
+function inside such a module is spelled out beside it. Softmaxes elsewhere (routers, heads) are no
 attention and are left alone.
 """
 
 from collections.abc import Callable, Mapping
+from types import FunctionType
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
+
+from attlas.errors import UnsupportedModelError
 
 _SOFTMAX = {torch.softmax, functional.softmax, Tensor.softmax}
 MASKED = -1e4  # scores below this were masked: models write anything from here to minus infinity
@@ -36,6 +39,7 @@ class SoftmaxWatch(TorchFunctionMode):
     def __init__(self, watcher: Watcher) -> None:
         super().__init__()
         self._watcher = watcher
+        self._last: tuple[Tensor, Tensor] | None = None  # what was met last, and what it became
 
     def __torch_function__(
         self,
@@ -48,38 +52,87 @@ class SoftmaxWatch(TorchFunctionMode):
         given = dict(kwargs or {})
         if not self._watcher.is_inside():
             return func(*args, **given)
+        if func is functional.multi_head_attention_forward:
+            return self._multi_head(*args, **given)
         if func is functional.scaled_dot_product_attention:
-            return self._spell_out(*args, **given)
-        result = func(*args, **given)
-        if func in _SOFTMAX and _is_over_keys(result, args, given):
-            return self._watcher.meet_softmax(result, args[0] > MASKED)
-        return result
+            return self._fused(*args, **given)
+        if func in _SOFTMAX:
+            return self._softmax(func, *args, **given)
+        return func(*args, **given)
 
-    def _spell_out(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        attn_mask: Tensor | None = None,
-        dropout_p: float = 0.0,
-        is_causal: bool = False,
-        scale: float | None = None,
-        enable_gqa: bool = False,
-    ) -> Tensor:
-        """Attention by its definition, so that its weights can be met."""
-        groups = query.shape[-3] // key.shape[-3] if enable_gqa else 1
-        key, value = (each.repeat_interleave(groups, dim=-3) for each in (key, value))
-        scaled = query * (query.shape[-1] ** -0.5 if scale is None else scale)
-        scores = scaled @ key.transpose(-1, -2)
-        if is_causal:
-            attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=query.device).tril()
-        if attn_mask is not None:
-            closed = ~attn_mask if attn_mask.dtype == torch.bool else None
-            scores = (
-                scores + attn_mask if closed is None else scores.masked_fill(closed, -torch.inf)
-            )
-        weights = torch.softmax(scores, dim=-1)
-        return self._watcher.meet_softmax(weights, scores > MASKED) @ value
+    def _softmax(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        result = func(*args, **kwargs)
+        if not _is_over_keys(result, args, kwargs):
+            return result
+        weights = _windows_first(result)
+        used = self._meet(weights, _windows_first(args[0] > MASKED))
+        return result if used is result else _windows_back(used, result)
+
+    def _meet(self, weights: Tensor, visible: Tensor) -> Tensor:
+        """The weights to go on with; a module that takes the same softmax twice gets the same."""
+        try:
+            used = self._watcher.meet_softmax(weights, visible)
+        except UnsupportedModelError:
+            if self._last is None or not torch.equal(self._last[0], weights):
+                raise
+            return self._last[1]
+        self._last = (weights.detach(), used)
+        return used
+
+    def _multi_head(self, *args: Any, **kwargs: Any) -> Any:
+        """torch's own multi-head attention, with the softmax in it watched."""
+        watched = {
+            "has_torch_function": lambda _: False,
+            "softmax": lambda *a, **k: self._softmax(functional.softmax, *a, **k),
+            "scaled_dot_product_attention": self._fused,
+        }
+        own: Any = functional.multi_head_attention_forward
+        copy = FunctionType(own.__code__, {**own.__globals__, **watched}, argdefs=own.__defaults__)
+        return copy(*args, **kwargs)
+
+    def _fused(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Fused attention: its own result, unless its weights are changed or derived by."""
+        scores, weights, values = _spell_out(*args, **kwargs)
+        used = self._meet(weights, scores > MASKED)
+        if used is weights and not weights.requires_grad:
+            return functional.scaled_dot_product_attention(*args, **kwargs)
+        return used @ values
+
+
+def _spell_out(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Attention by its definition: its scores, its weights, and the values for each head."""
+    groups = query.shape[-3] // key.shape[-3] if enable_gqa else 1
+    key, value = (each.repeat_interleave(groups, dim=-3) for each in (key, value))
+    scaled = query * (query.shape[-1] ** -0.5 if scale is None else scale)
+    scores = scaled @ key.transpose(-1, -2)
+    if is_causal:
+        attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=query.device).tril()
+    if attn_mask is not None:
+        closed = ~attn_mask if attn_mask.dtype == torch.bool else None
+        scores = scores + attn_mask if closed is None else scores.masked_fill(closed, -torch.inf)
+    return scores, torch.softmax(scores, dim=-1), value
+
+
+def _windows_first(each: Tensor) -> Tensor:
+    """`[batch, head, window, query, key]` with the windows beside the batch; others as they are."""
+    return each.transpose(1, 2).flatten(0, 1) if each.ndim == 5 else each
+
+
+def _windows_back(used: Tensor, like: Tensor) -> Tensor:
+    """The weights in the shape that the module made them in."""
+    if like.ndim != 5:
+        return used
+    apart: Tensor = used.unflatten(0, (like.shape[0], like.shape[2]))
+    return apart.transpose(1, 2)
 
 
 def _is_over_keys(result: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:

@@ -13,7 +13,39 @@ from attlas.models import transformers_internals as internals
 from attlas.results import Site
 
 KINDS = ("encoder", "decoder", "cross", "vision")
-_OTHER_STREAM = ("key_value_states", "encoder_hidden_states", "encoder_outputs")
+_OTHER_STREAM = (
+    "key_value_states",
+    "encoder_hidden_states",
+    "encoder_outputs",
+    "inputs",
+    "context",
+    "cross_attention_states",
+)
+_IS_CROSS = ("is_cross_attention", "encoder_decoder_attention")
+
+# Attention that cannot be shown as [batch, head, query, key], and why, by the module's class.
+REFUSED = {
+    "LongformerSelfAttention": "it attends in overlapping chunks of a sliding window",
+    "LEDEncoderSelfAttention": "it attends in overlapping chunks of a sliding window",
+    "BigBirdBlockSparseAttention": "it attends in blocks, some of them drawn at random; "
+    "set_attention_type('original_full') gives a model that can be opened",
+    "BigBirdPegasusBlockSparseAttention": "it attends in blocks, some of them drawn at random; "
+    "set_attention_type('original_full') gives a model that can be opened",
+    "LongT5LocalAttention": "it attends in blocks, each to itself and its neighbours",
+    "LongT5TransientGlobalAttention": "it attends in blocks, each to its neighbours and to "
+    "summaries of all blocks",
+    "PegasusXGlobalLocalAttention": "it attends in blocks, and to global tokens beside them",
+    "LSHSelfAttention": "it attends in chunks of hashed tokens, over several rounds",
+    "LocalSelfAttention": "it attends in chunks, each to itself and its neighbours",
+    "MraSelfAttention": "it approximates attention by blocks at several resolutions",
+    "YosoSelfAttention": "it samples by hashing instead of taking a softmax",
+    "ProphetNetNgramSelfAttention": "it attends in several streams at once, one for each of the "
+    "next tokens",
+    "SwiftFormerEfficientAdditiveAttention": "it weighs tokens without comparing them with others",
+    "NeighborhoodAttention": "it attends to neighbourhoods, in a kernel that keeps the weights",
+    "T5Gemma2MergedAttention": "it attends to its own stream and to the encoder's at once",
+    "LiltSelfAttention": "it attends in two streams at once, the text's and its layout's",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,11 +59,14 @@ class Owner:
 
     def kind_of_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         """`cross` where the call hands over another stream to read, else the kind of its place."""
-        if getattr(self.module, "is_cross_attention", False):
+        if any(getattr(self.module, name, False) for name in _IS_CROSS):
             return "cross"
         kind: Any = type(self.module)
-        given = dict(zip(_parameters(kind), args, strict=False)) | dict(kwargs)
-        handed = any(given.get(name) is not None for name in _OTHER_STREAM)
+        names = _parameters(kind)
+        given = dict(zip(names, args, strict=False)) | dict(kwargs)
+        own = given.get(names[0])
+        others = [given.get(name) for name in _OTHER_STREAM if name != names[0]]
+        handed = any(other is not None and other is not own for other in others)
         return "cross" if handed else self.kind
 
 
@@ -55,10 +90,9 @@ def find_owners(model: nn.Module) -> list[Owner]:
 
 def _road(module: nn.Module) -> str | None:
     """How a module's attention is met: through the interface, at its softmax, or not at all."""
-    if isinstance(module, nn.MultiheadAttention):
-        raise UnsupportedModelError(
-            "torch.nn.MultiheadAttention keeps its attention to itself and cannot be opened"
-        )
+    reason = REFUSED.get(type(module).__name__)
+    if reason is not None:
+        raise UnsupportedModelError(f"{type(module).__name__} cannot be opened: {reason}")
     if internals.eager_attention(type(module)) is not None:
         return "interface"
     return "softmax" if internals.is_other_attention(type(module)) else None

@@ -1,7 +1,8 @@
 """Subject: a model and its tokenizer under examination, the one door to the model."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from inspect import signature
 from typing import Any
@@ -11,14 +12,15 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from attlas.errors import ModelError, UnknownNameError, UnsupportedModelError, UsageError
+from attlas.errors import ModelError, UnknownNameError, UsageError
 from attlas.models import images
 from attlas.models import transformers_internals as internals
 from attlas.models.asking import ask, encode_text
 from attlas.models.borrow import borrowed
 from attlas.models.edits import Edit
+from attlas.models.holding import Pick, map_bytes, maps_of
 from attlas.models.inputs import Inputs
-from attlas.models.question import Question
+from attlas.models.question import Held, Question
 from attlas.models.resolve import Request
 from attlas.models.tap import Call, Seen, tap
 from attlas.models.tasks import TASKS, Task, find_task
@@ -28,6 +30,8 @@ from attlas.shapes import Logits
 
 MOST_ROWS = 64
 MAP_BYTES = 2**30  # how much attention a batch may hold
+COPIES = 4  # of one layer's attention that are there while it is computed
+SAMPLE = "one of these"  # of more than one token, or any attention would look alike
 
 
 class Subject:
@@ -113,15 +117,23 @@ class Subject:
 
     @cached_property
     def places(self) -> tuple[tuple[Site, str], ...]:
-        """Each site with the path of the module that owns it; one short forward finds them."""
-        inputs = self.encode(self.sample(), Request(prefix=""))
-        return tuple((call.site, call.path) for call in self.read(inputs))
+        """Each site with the path of the module that owns it; one short forward finds them.
+
+        In a second one nothing is read, so that which modules may go by fused attention is settled
+        here, and all that is asked later is computed in the same way.
+        """
+        written = SAMPLE if self.has_decoder else ""
+        inputs = self.encode(self.sample(), Request(prefix=written, truncate=True))
+        found = tuple((call.site, call.path) for call in self.read(inputs))
+        with self.tap(sites=()):
+            self._pass(inputs)
+        return found
 
     def sample(self) -> Any:
         """A small input of the kind this model reads."""
         if self.reads_images:
             return Image.new("RGB", (32, 32), "grey")
-        text = f"a {self.tokenizer.mask_token}" if self._fills_masks else "a"
+        text = f"{self.tokenizer.mask_token} {SAMPLE}" if self._fills_masks else SAMPLE
         return (text, text) if self.task and self.task.name == "question answering" else text
 
     @property
@@ -142,9 +154,9 @@ class Subject:
         weight = next(self.model.parameters())
         pixels = images.prepare(self.tokenizer, image).to(weight.device, weight.dtype)
         size = images.patch_size(self.model)
-        with self.tap() as seen, torch.no_grad():
+        with self.folding(lambda call: call.weights.shape[-1]) as lengths, torch.no_grad():
             self.model(pixel_values=pixels)
-        tokens = images.patch_tokens(pixels, size, seen.calls[0].weights.shape[-1])
+        tokens = images.patch_tokens(pixels, size, lengths[0])
         return Inputs.of_image(pixels, tokens, image)
 
     def run(self, arguments: Mapping[str, Tensor], first_place: int | None = None) -> Logits:
@@ -180,33 +192,66 @@ class Subject:
         return f"the output of {self.name} is not finite in {self.model.dtype}; try float32"
 
     def read(self, inputs: Inputs) -> list[Call]:
-        """The attention of a batch at every site, without gradients."""
-        with self.tap() as seen, torch.no_grad():
-            extra = {"use_cache": False} if "use_cache" in self.parameters else {}
-            with internals.padding_known(self.model):
-                self.model(**inputs.arguments, **extra)
+        """The attention of a batch at every site, without gradients, all of it held at once."""
+        with self.tap() as seen:
+            self._pass(inputs)
         return seen.calls
 
+    def _pass(self, inputs: Inputs) -> None:
+        """Run the model on a batch for what is seen on the way."""
+        extra = {"use_cache": False} if "use_cache" in self.parameters else {}
+        with torch.no_grad(), internals.padding_known(self.model):
+            self.model(**inputs.arguments, **extra)
+
     @contextmanager
-    def tap(self, edits: Edit | Sequence[Edit] = (), *, gradients: bool = False) -> Iterator[Seen]:
+    def tap(
+        self,
+        edits: Edit | Sequence[Edit] = (),
+        *,
+        gradients: bool = False,
+        sites: Collection[Site] | None = None,
+    ) -> Iterator[Seen]:
         """Open the model at its attention: read it, rewrite it, and leave it as it was found.
 
-        Within the block dropout is off and no parameter asks for a gradient.
+        Within the block dropout is off and no parameter asks for a gradient. `sites` are those to
+        read, all if not given; the others are not spelled out.
         """
         given = [edits] if isinstance(edits, Edit) else list(edits)
         checked = [edit.check(self.sites) for edit in given]
-        with borrowed(self.model), tap(self.model, checked, gradients=gradients) as seen:
+        opened = tap(self.model, checked, gradients=gradients, wants=_among(sites))
+        with borrowed(self.model), opened as seen:
             yield seen
+
+    @contextmanager
+    def folding(
+        self, keep: Callable[[Call], Held], sites: Collection[Site] | None = None
+    ) -> Iterator[list[Held]]:
+        """Open the model and reduce each attention as it passes; the list holds what `keep` gave.
+
+        `sites` are those to read, as for `tap`.
+        """
+        held: list[Held] = []
+
+        def take(call: Call) -> Call:
+            with torch.no_grad():
+                held.append(keep(call))
+            return replace(call, weights=call.weights.new_empty(0), mask=None, values=None)
+
+        with borrowed(self.model), tap(self.model, wants=_among(sites), keep=take):
+            yield held
 
     def ask(self, texts: Sequence[Any], request: Request = Request()) -> list[Question]:  # noqa: B008
         """Questions about texts, those of equal length together; each knows where its rows go."""
         return ask(self, texts, request)
 
     def rows_at_once(self, inputs: Inputs) -> int:
-        """How many inputs of this length may share a batch."""
-        length = max(len(inputs.tokens[0]), 1)
-        bytes_a_row = sum(site.heads for site in self.sites) * length**2 * 4
-        return max(1, min(MOST_ROWS, MAP_BYTES // bytes_a_row))
+        """How many inputs of this length may share a batch, one layer's attention being there."""
+        largest = max(map_bytes(inputs, [site]) for site in self.sites)
+        return _rows(COPIES * largest)
+
+    def rows_holding(self, inputs: Inputs, sites: Collection[Site]) -> int:
+        """How many inputs of this length may share a batch that holds all these maps."""
+        return _rows(map_bytes(inputs, sites))
 
     def predict(self, texts: Any) -> pd.DataFrame:
         """What the model says of each text: its label and probability."""
@@ -219,30 +264,33 @@ class Subject:
                 rows[index] = (batch[index], target.name, sure)
         return pd.DataFrame(rows, columns=["text", "label", "probability"])
 
-    def attention(self, text: Any) -> Maps:
-        """The attention of one text at every site."""
+    def attention(
+        self,
+        text: Any,
+        sites: str | int | Sequence[str | int] | None = None,
+        heads: int | Sequence[int] | None = None,
+        queries: int | Sequence[int] | None = None,
+    ) -> Maps:
+        """The attention of one text: at every site, or what is asked for alone.
+
+        `sites` are names (`encoder.3`), kinds (`cross`) or layer numbers, from the top if negative.
+        `heads` and `queries` are numbers of heads and rows, in the order wanted, from the end if
+        negative. Nothing else is held: the maps have as many heads and rows as were asked for, and
+        `Maps.queries` says which tokens the rows are.
+        """
         inputs = self.encode(text)
-        return maps_of(inputs, 0, [(call.site, call.weights) for call in self.read(inputs)])
+        pick = Pick.of(self.sites, inputs, sites, heads, queries)
+        with self.folding(pick.take, pick.sites) as held:
+            self._pass(inputs)
+        return maps_of(inputs, 0, held, queries=pick.queries)
 
 
-def maps_of(
-    inputs: Inputs, row: int, weights: Sequence[tuple[Site, Tensor]], signed: bool = False
-) -> Maps:
-    """The maps of one row of a batch, each axis tied to its tokens."""
-    streams = [inputs.queries_and_keys(site.kind) for site, _ in weights]
-    arrays = tuple(weight[row].detach().float().cpu().numpy() for _, weight in weights)
-    for (site, _), array, (queries, keys) in zip(weights, arrays, streams, strict=True):
-        expected = (len(queries.positions), len(keys.positions))
-        if array.shape[1:] != expected:
-            raise UnsupportedModelError(
-                f"the attention at {site.name} is over {array.shape[1]} × {array.shape[2]} places, "
-                f"not the {expected[0]} × {expected[1]} tokens of the input"
-            )
-    return Maps(
-        tuple(site for site, _ in weights),
-        arrays,
-        inputs.tokens[row],
-        tuple(queries.positions for queries, _ in streams),
-        tuple(keys.positions for _, keys in streams),
-        signed,
-    )
+def _among(sites: Collection[Site] | None) -> Callable[[Site], bool] | None:
+    if sites is None:
+        return None
+    names = {site.name for site in sites}
+    return lambda site: site.name in names
+
+
+def _rows(bytes_a_row: int) -> int:
+    return max(1, min(MOST_ROWS, MAP_BYTES // max(bytes_a_row, 1)))

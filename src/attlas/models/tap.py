@@ -80,7 +80,7 @@ class Tap:
         edits: Sequence[Edit] = (),
         gradients: bool = False,
         wants: Callable[[Site], bool] | None = None,
-        keep: Callable[[Call], Any] | None = None,
+        keep: Callable[[Call], Call] | None = None,
     ) -> None:
         self.model = model
         self.edits = edits
@@ -146,7 +146,7 @@ class Tap:
                 "in pieces and cannot be opened"
             )
         used = self._use(owner, per_head, visible.reshape(per_head.shape), None)
-        return weights if used is per_head else used.reshape(shape)
+        return weights if used is weights else used.reshape(shape)
 
     def meet(
         self,
@@ -217,14 +217,15 @@ def tap(
     *,
     gradients: bool = False,
     wants: Callable[[Site], bool] | None = None,
-    keep: Callable[[Call], Any] | None = None,
+    keep: Callable[[Call], Call] | None = None,
 ) -> Iterator[Seen]:
     """Open a model at its attention, and leave it as it was found.
 
     With `gradients`, the attention of every site is part of the graph even where nothing below it
     is, so that autograd can be asked for it. `wants` chooses the sites to read: the others pass
     through, on fused attention where the family allows it. `keep` is given each call as it comes
-    and says what to hold of it. Taps nest: an inner one gets what the outer ones made.
+    and gives what to hold of it, a call with less in it. Taps nest: an inner one gets what the
+    outer ones made.
     """
     known = anatomy(model)
     with opened_by(Tap(model, known.owners, edits, gradients, wants, keep), known) as opened:

@@ -16,18 +16,43 @@ from torch import nn
 from transformers import AttentionInterface, PretrainedConfig, PreTrainedModel
 from transformers.masking_utils import AttentionMaskInterface, eager_mask
 
-IMPLEMENTATION = "attlas"
 _INTERFACE = "ALL_ATTENTION_FUNCTIONS"
-_OTHER_SIGNS = {"softmax", "scaled_dot_product_attention", "multi_head_attention_forward"}
+_OTHER_SIGNS = {
+    "softmax",
+    "Softmax",
+    "scaled_dot_product_attention",
+    "multi_head_attention_forward",
+}
+_MIXES_TWICE = {"DiffLlamaAttention"}
 _HEAD_COUNTS = ("num_attention_heads", "num_heads", "n_heads", "n_head", "num_attn_heads")
 
 AttentionFunction = Callable[..., tuple[Any, Any]]
 
 
+class StandInForEager(str):
+    """A name of its own that passes for `eager` where a modelling file asks by name.
+
+    Some do: sparse families hide the keys they did not choose only where the implementation is
+    called `eager` or `sdpa`. Tables of implementations still find it under its own name.
+    """
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return other == "eager" or str.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+
+IMPLEMENTATION = StandInForEager("attlas")
+
+
 def register(attend: AttentionFunction) -> None:
     """Make `attend` an attention implementation, with the masks that the eager one gets."""
-    AttentionInterface.register(IMPLEMENTATION, attend)
-    AttentionMaskInterface.register(IMPLEMENTATION, eager_mask)
+    AttentionInterface.register(str(IMPLEMENTATION), attend)
+    AttentionMaskInterface.register(str(IMPLEMENTATION), eager_mask)
 
 
 @contextmanager
@@ -94,9 +119,20 @@ def _eager_attention(module_type: Any) -> AttentionFunction | None:
         names = function.__code__.co_names
         eager = [name for name in names if name.endswith("eager_attention_forward")]
         if _INTERFACE in names and eager:
-            found: AttentionFunction = function.__globals__[eager[0]]
-            return found
+            found: Any = function.__globals__[eager[0]]
+            return None if _is_met_at_softmax(module_type, found) else found
     return None
+
+
+def _is_met_at_softmax(module_type: Any, eager: Any) -> bool:
+    """Whether one call of the interface is not one attention that mixes the values.
+
+    Some scale what they mixed, by sinks kept out of their weights: mixing the values again by other
+    weights would leave that out. Some mix by the same weights in two calls.
+    """
+    names = {parent.__name__ for parent in module_type.__mro__}
+    scales_after = "logsumexp" in inspect.unwrap(eager).__code__.co_names
+    return scales_after or bool(names & _MIXES_TWICE)
 
 
 def is_other_attention(module_type: Any) -> bool:
@@ -106,14 +142,22 @@ def is_other_attention(module_type: Any) -> bool:
 
 @cache
 def _is_other_attention(module_type: Any) -> bool:
-    if module_type is nn.MultiheadAttention:
+    if issubclass(module_type, nn.MultiheadAttention):
         return True
     named = "attention" in module_type.__name__.lower() or "attn" in module_type.__name__.lower()
     if not named or eager_attention(module_type) is not None:
         return False
-    return any(
-        _OTHER_SIGNS & set(function.__code__.co_names) for function in _functions(module_type)
-    )
+    return any(_OTHER_SIGNS & _names(function) for function in _functions(module_type))
+
+
+def _names(function: FunctionType) -> set[str]:
+    """The names a function mentions, and those of the functions of its own file that it names."""
+    names = set(function.__code__.co_names)
+    for name in function.__code__.co_names:
+        helper = function.__globals__.get(name)
+        if isinstance(helper, FunctionType) and helper.__module__ == function.__module__:
+            names.update(helper.__code__.co_names)
+    return names
 
 
 def _functions(module_type: Any) -> Iterator[FunctionType]:

@@ -1,5 +1,6 @@
 """From attention maps to a score for each token: fuse the heads, take the row that is read."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import torch
@@ -23,7 +24,7 @@ def fuse_heads(attention: Attention, fusion: str = "mean") -> HeadMean:
     return wide.amax(dim=1) if fusion == "max" else wide.amin(dim=1)
 
 
-def choose_layers(layers: Sequence[Attention], layer: int | None) -> list[Attention]:
+def choose_layers(layers: Sequence[Site], layer: int | None) -> list[Site]:
     """One layer, counted from the top if negative, or all of them for None."""
     if layer is None:
         return list(layers)
@@ -58,3 +59,30 @@ def reading_kinds(inputs: Inputs, sites: Sequence[Site]) -> list[str]:
     if inputs.prefix is None:
         return [kinds[-1]]
     return [kind for kind in ("cross", "decoder") if kind in kinds]
+
+
+def reading_sites(inputs: Inputs, sites: Sequence[Site], layer: int | None) -> list[Site]:
+    """Where the prediction is read: one layer, or all, of each kind that it is read through."""
+    kinds = reading_kinds(inputs, sites)
+    layers = [[site for site in sites if site.kind == kind] for kind in kinds]
+    return [site for each in layers for site in choose_layers(each, layer)]
+
+
+class LayerMean:
+    """The mean over layers of maps that come one by one, for each kind of site."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, HeadMean] = {}
+        self._counts: Counter[str] = Counter()
+
+    def add(self, kind: str, fused: HeadMean) -> None:
+        """Take in the map of one more layer, which may be written over."""
+        self._sums[kind] = self._sums[kind].add_(fused) if kind in self._sums else fused
+        self._counts[kind] += 1
+
+    def rows(self, readout: QueryWeights) -> list[tuple[str, Tensor]]:
+        """Of each kind, the row that the prediction is read from, `[batch, key]`."""
+        return [
+            (kind, read_row(total, readout) / self._counts[kind])
+            for kind, total in self._sums.items()
+        ]

@@ -1,0 +1,159 @@
+"""The page of the compatibility survey: its rows, its numbers, and how they are written down."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+OPENED = ("opened", "second road")
+VERDICTS = (*OPENED, "refused", "not built", "wrong", "no softmax attention")
+_COLUMNS = ("transformers", "torch", "types", *VERDICTS, "share opened")
+HEAD = ("| " + " | ".join(_COLUMNS) + " |", "|---" * len(_COLUMNS) + "|")
+
+
+@dataclass(frozen=True)
+class Row:
+    """What the survey found out about one type."""
+
+    kind: str
+    head: str
+    verdict: str
+    sites: dict[str, int]
+    compared: int = 0
+    note: str = ""
+
+
+def count(rows: Sequence[Row]) -> Counter[str]:
+    """How many types came out how."""
+    return Counter(row.verdict for row in rows)
+
+
+def share(rows: Sequence[Row]) -> float:
+    """The share opened, of the types with softmax attention and those that could not be built."""
+    asked = [row for row in rows if row.verdict != "no softmax attention"]
+    return sum(row.verdict in OPENED for row in asked) / max(1, len(asked))
+
+
+@dataclass(frozen=True)
+class Survey:
+    """The rows for one version of transformers."""
+
+    transformers: str
+    torch: str
+    rows: list[Row]
+
+    def summary(self) -> str:
+        """One line of the table of versions."""
+        counts = [str(count(self.rows)[verdict]) for verdict in VERDICTS]
+        cells = [self.transformers, self.torch, str(len(self.rows)), *counts]
+        return "| " + " | ".join([*cells, f"**{share(self.rows):.1%}**"]) + " |"
+
+    def table(self) -> str:
+        """A line for each type."""
+        lines = [
+            f"| `{row.kind}` | `{row.head}` | {describe(row)} | {named(row.sites)} | "
+            f"{against(row)} | {row.note if row.verdict in OPENED else ''} |"
+            for row in sorted(self.rows, key=lambda row: row.kind)
+        ]
+        head = ["| type | class | | attention | compared | notes |", "|---|---|---|---|---|---|"]
+        return "\n".join([*head, *lines])
+
+    def differences(self, newer: Survey) -> str:
+        """What came out otherwise than in a newer version."""
+        now = {row.kind: row for row in newer.rows}
+        lines = [
+            f"- `{row.kind}`: {describe(row)}; {newer.transformers}: {describe(now[row.kind])}"
+            for row in self.rows
+            if row.kind in now and row.verdict != now[row.kind].verdict
+        ]
+        gone = sorted(row.kind for row in self.rows if row.kind not in now)
+        new = sorted(set(now) - {row.kind for row in self.rows})
+        for names, what in ((gone, "only in this version"), (new, "not in this version")):
+            if names:
+                lines.append(f"- {what}: {', '.join(f'`{name}`' for name in names)}")
+        return "\n".join(lines or ["- none"])
+
+
+def describe(row: Row) -> str:
+    """The verdict, and why, where it is not open."""
+    unopened = row.verdict in ("refused", "not built", "wrong")
+    said = {"not built": "could not be built"}.get(row.verdict, row.verdict)
+    return f"{said}: {row.note}" if unopened else said
+
+
+def named(sites: dict[str, int]) -> str:
+    """How many sites of each kind."""
+    return ", ".join(f"{number} {kind}" for kind, number in sites.items())
+
+
+def against(row: Row) -> str:
+    """With how many of transformers' own maps the sites were compared."""
+    return f"{row.compared} of {sum(row.sites.values())}" if row.verdict in OPENED else ""
+
+
+PAGE = """\
+# Compatibility
+
+Which types of models does Attlas open? This page is written by `scripts/compatibility.py`, which
+builds every type in seven of transformers' tables of heads (sequence and token classification,
+question answering, masked and causal language models, encoder–decoders, image classification) from
+its configuration, small and with random weights, and opens it. Nothing is downloaded.
+
+{summaries}
+
+**Opened** is attention that goes through transformers' `AttentionInterface`, **second road**
+attention that a modelling file writes out and that is met at its softmax. For both, all of this
+holds, on two texts of twelve tokens (or two pictures):
+
+- with the tap open, the model computes to the bit what it computes on `eager`; closed again, to the
+  bit what it computed before (where eager does not repeat itself, to 1e-6);
+- every map that transformers returns on `eager` with `output_attentions=True` is one that the tap
+  saw, in the same order, to 1e-6. What is returned under that name but is no share of attention
+  (SqueezeBERT's scores, the states of MiniMax' linear attention) is left out; windows stand beside
+  the batch, as Swin gives them;
+- as many attentions were seen as transformers returns or, where it returns fewer, as softmaxes of
+  three or more axes (those over the vocabulary aside) and fused attentions ran;
+- an edit that changes nothing moves the output by no more than 1e-6; uniform attention changes it;
+- gradients are finite and reach every site on which the output depends.
+
+**No softmax attention**: in its forward pass no softmax of three or more axes over more than one
+element runs, nor fused attention, nor (Reformer, MRA) the same done by hand. The **share** is of
+all other types; what is refused and what could not be built counts against it.
+
+Models that also take pictures or sound are given text alone, except where text is not enough; the
+notes say how many of their attention modules did not run. LayoutLMv2 and Gemma 3n are built without
+the parts that other libraries bring (convolutions of detectron2, a vision tower of timm).
+
+## Refused, or not built
+
+{refused}
+
+## transformers {version}
+
+{table}
+{others}"""
+
+
+def page(survey: Survey, others: Sequence[Survey] = ()) -> str:
+    """The page for one version, with what was otherwise in others."""
+    closed = [row for row in survey.rows if row.verdict in ("refused", "not built", "wrong")]
+    refused = [f"- `{row.kind}`: {describe(row)}" for row in sorted(closed, key=lambda r: r.kind)]
+    return PAGE.format(
+        summaries="\n".join([*HEAD, *(each.summary() for each in (survey, *others))]),
+        refused="\n".join(refused),
+        version=survey.transformers,
+        table=survey.table(),
+        others="".join(
+            f"\n## Otherwise in transformers {each.transformers}\n\n{each.differences(survey)}\n"
+            for each in others
+        ),
+    )
+
+
+def read(path: Path) -> Survey:
+    """A survey that was printed with `--json`."""
+    found = json.loads(path.read_text())
+    return Survey(found["transformers"], found["torch"], [Row(**row) for row in found["rows"]])
