@@ -1,6 +1,7 @@
 """`check` says yes for models that are opened exactly, and no when anything is off by a bit."""
 
 import pytest
+import tiny
 import torch
 from subjects import TEXTS, subject
 
@@ -13,6 +14,7 @@ from attlas.methods import METHODS
 def test_every_kind_of_model_passes_with_every_method(task):
     found = attlas.check(subject(task))
     assert found.passed and found.differentiable
+    assert found.branches == "" and not found.second_road
     assert found.methods == dict.fromkeys(METHODS.names(), "")
     assert len(found.sites) == len(subject(task).sites)
 
@@ -23,6 +25,15 @@ def test_a_model_without_a_head_is_opened_and_methods_say_why_not():
     found = attlas.check(bare)
     assert found.passed
     assert all("no head" in reason for reason in found.methods.values())
+
+
+def test_the_second_road_is_said():
+    tokenizer = tiny.tokenizer("wordpiece")
+    model = tiny.SECOND_ROAD["mpnet"]().model
+    model.resize_token_embeddings(len(tokenizer))
+    found = attlas.check(attlas.Subject(model, tokenizer))
+    assert found.passed and found.second_road and found.branches == ""
+    assert found.methods == dict.fromkeys(METHODS.names(), "")
 
 
 @pytest.mark.parametrize("which", ["exact", "restored", "editable"])

@@ -12,6 +12,12 @@ PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
 USE = """
 import attlas, sys
 assert attlas.__file__.startswith(sys.argv[1]), attlas.__file__
+from attlas.models.load import embedded_names
+assert len(embedded_names()) == 9, embedded_names()
+for name in embedded_names():
+    subject = attlas.load(name)
+    assert subject.sites and attlas.check(subject).passed, name
+assert len(attlas.texts("reviews")) == 120
 found = attlas.explain(attlas.load(), "a great film")
 found.to_html(sys.argv[2])
 print(found.target.name)

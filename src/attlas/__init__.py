@@ -11,6 +11,7 @@ from attlas.version import __version__
 
 if TYPE_CHECKING:
     from attlas.checking import check
+    from attlas.data import texts
     from attlas.errors import AttlasError
     from attlas.explaining import attribute, explain, list_methods
     from attlas.models import edits
@@ -32,6 +33,7 @@ _HOMES = {
     "explain": "explaining",
     "list_methods": "explaining",
     "load": "models.load",
+    "texts": "data",
 }
 
 __all__ = [
@@ -48,6 +50,7 @@ __all__ = [
     "explain",
     "list_methods",
     "load",
+    "texts",
 ]
 
 

@@ -10,7 +10,10 @@ from attlas.errors import AttlasError
 from attlas.methods import METHODS
 from attlas.models import edits
 from attlas.models import transformers_internals as internals
+from attlas.models.anatomy import anatomy
+from attlas.models.blocks import study_blocks
 from attlas.models.borrow import borrowed
+from attlas.models.inputs import Inputs
 from attlas.models.resolve import Request
 from attlas.models.subject import Subject
 from attlas.results.check import CheckResult
@@ -20,7 +23,8 @@ SAMPLE = "The film was not a great one, but I could not look away."
 
 def check(subject: Subject) -> CheckResult:
     """Open the model on a short input and compare, to the bit, with what it computes by itself."""
-    arguments = subject.encode(_sample(subject), Request(prefix="", truncate=True)).arguments
+    inputs = subject.encode(_sample(subject), Request(prefix="", truncate=True))
+    arguments = inputs.arguments
     configurations = internals.configurations(subject.model)
     backend = internals.implementations(configurations)[0]
     before = _run(subject, arguments)
@@ -39,6 +43,8 @@ def check(subject: Subject) -> CheckResult:
         restored=torch.equal(_run(subject, arguments), before),
         editable=torch.equal(edited, eager),
         differentiable=_has_gradients(subject, arguments),
+        second_road=anatomy(subject.model).has_second_road,
+        branches=_why_no_branches(subject, inputs),
         backend=backend or "eager",
         distance=float((before - eager).abs().max()),
         methods={method.name: _why_not(subject, method.name) for method in METHODS},
@@ -71,6 +77,14 @@ def _has_gradients(subject: Subject, arguments: Mapping[str, Tensor]) -> bool:
     gradients = [gradient for gradient in found if gradient is not None]
     finite = all(bool(torch.isfinite(gradient).all()) for gradient in gradients)
     return finite and any(bool(gradient.any()) for gradient in gradients)
+
+
+def _why_no_branches(subject: Subject, inputs: Inputs) -> str:
+    try:
+        study_blocks(subject, inputs)
+    except AttlasError as problem:
+        return str(problem)
+    return ""
 
 
 def _why_not(subject: Subject, name: str) -> str:

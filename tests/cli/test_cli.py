@@ -123,13 +123,13 @@ MISTAKES = {
     "unknown model": (1, ["check", "sentimant"], "unknown model 'sentimant'"),
     "unknown method": (2, ["explain", "--method", "atention_rollout", "x"], "'attention_rollout'?"),
     "unknown label": (2, ["explain", "--target", "NEGATIV", "x"], "did you mean 'NEGATIVE'?"),
-    "unknown layer": (2, ["explain", "--option", "layer=7", "x"], "layers 0 to 1"),
+    "unknown layer": (2, ["explain", "--option", "layer=7", "x"], "layers 0 to 4"),
     "unknown option": (2, ["explain", "--option", "layr=7", "x"], "did you mean 'layer'?"),
     "no value": (2, ["explain", "--option", "layer", "x"], "name=value"),
     "wrong value": (2, ["explain", "--option", "layer=top", "x"], "layer"),
     "empty text": (2, ["explain", ""], "empty"),
     "white space": (2, ["explain", " \t "], "empty"),
-    "too long": (2, ["explain", "film " * 500], "--truncate"),
+    "too long": (2, ["explain", "film " * 800], "--truncate"),
     "missing picture": (2, ["explain", "--image", "nothing.png"], "nothing.png"),
     "unwritable page": (1, ["explain", "--html", "/proc/none/page.html", "a film"], "/proc/none"),
     "page is a folder": (1, ["explain", "--html", "/tmp", "a film"], "/tmp"),
@@ -170,8 +170,8 @@ def test_a_model_without_attention_is_refused_by_name(run, tmp_path):
 
 
 def test_what_was_cut_is_said(run):
-    status, out, _ = run("explain", "--truncate", "film " * 500)
-    assert status == 0 and "cut from 502 to 128 tokens" in " ".join(out.split())
+    status, out, _ = run("explain", "--truncate", "film " * 800)
+    assert status == 0 and "cut from 802 to 512 tokens" in " ".join(out.split())
 
 
 def test_weights_that_are_not_finite_are_named(run, folder, tmp_path):

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from attlas.cli.show import print_json, print_result, quiet_libraries, read_text
-from attlas.errors import AttlasError, UsageError
+from attlas.errors import AttlasError, UnknownNameError, UsageError
 from attlas.version import __version__
 
 app = typer.Typer(
@@ -149,6 +149,34 @@ def methods(as_json: AsJson = False) -> None:
     from attlas.methods import METHODS
 
     print_methods(METHODS, as_json)
+
+
+@app.command()
+def models(
+    verify: Annotated[bool, typer.Option("--verify", help="Measure what they promise.")] = False,
+    name: Annotated[str | None, typer.Option(help="One model alone: its whole card.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the models that come in the box, or measure what they promise.
+
+    Example: attlas models --verify
+    """
+    quiet_libraries()
+    from attlas.cli.show import print_cards, print_verified
+    from attlas.models.load import embedded_names
+    from attlas.verifying import cards
+    from attlas.verifying import verify as verify_model
+
+    known = embedded_names()
+    if name is not None and name not in known:
+        raise UnknownNameError("embedded model", name, known)
+    chosen = known if name is None else [name]
+    if not verify:
+        print_cards([card for card in cards() if card.name in chosen], as_json, name is not None)
+        return
+    failed = print_verified((verify_model(each) for each in chosen), as_json)
+    if failed:
+        raise AttlasError(f"not what was promised: {', '.join(failed)}")
 
 
 def _show_version(wanted: bool | None) -> None:

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -96,15 +97,56 @@ def print_methods(methods: Iterable[Any], as_json: bool) -> None:
     if as_json:
         print(json.dumps(rows, ensure_ascii=False))
         return
+    cells = [
+        (
+            row["name"],
+            row["family"],
+            "yes" if row["signed"] else "no",
+            row["target"] or "–",
+            row["summary"],
+        )
+        for row in rows
+    ]
+    _print_table(("method", "family", "signed", "of the", "what a score is"), cells)
+
+
+def print_cards(cards: Sequence[Any], as_json: bool, whole: bool) -> None:
+    """The models in the box: a table, the whole card of one, or JSON."""
+    if as_json:
+        print(json.dumps([asdict(card) for card in cards], ensure_ascii=False))
+    elif whole:
+        print(cards[0].text.rstrip())
+    else:
+        rows = [(c.name, c.task, c.sites, f"{c.megabytes:.1f}", c.about) for c in cards]
+        _print_table(("model", "task", "layers × heads", "MB", "what it is"), rows)
+
+
+def print_verified(found: Iterable[Any], as_json: bool) -> list[str]:
+    """The figures of each model as they come, and the names of those that failed."""
+    verified = []
+    for each in found:
+        verified.append(each)
+        if as_json:
+            continue
+        for figure, value in each.figures.items():
+            least = each.minimum.get(figure)
+            most = each.maximum.get(figure)
+            needed = "" if least is None else f"at least {least:g}"
+            needed = needed if most is None else f"at most {most:g}"
+            print(f"{each.name:<20} {figure:<46} {value:7.4f}  {needed}", flush=True)
+    if as_json:
+        print(json.dumps([asdict(each) | {"passed": each.passed} for each in verified]))
+    return [each.name for each in verified if not each.passed]
+
+
+def _print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("method", "family", "signed", "of the", "what a score is"):
+    for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        signed = "yes" if row["signed"] else "no"
-        cells = (row["name"], row["family"], signed, row["target"] or "–", row["summary"])
-        table.add_row(*(Text(str(cell)) for cell in cells))
+        table.add_row(*(Text(str(cell)) for cell in row))
     Console().print(table)

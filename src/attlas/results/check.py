@@ -23,6 +23,8 @@ class CheckResult:
     restored: bool  # with the tap closed again, bit-identical to before
     editable: bool  # an edit that changes nothing changes nothing, to the bit
     differentiable: bool  # every site has a finite gradient, and some site a gradient at all
+    second_road: bool  # whether some attention is met at a softmax of its own, off the interface
+    branches: str  # why variants cannot share a forward pass, or nothing
     backend: str  # the attention implementation the model came with
     distance: float  # how far that one is from eager, at most, in the output
     methods: Mapping[str, str]  # each method, with why it cannot run, or nothing
@@ -62,5 +64,7 @@ class CheckResult:
             ("left as it was", word(self.restored)),
             ("can be edited", word(self.editable)),
             ("has gradients", "yes" if self.differentiable else "NO"),
+            ("met at", "its own softmax" if self.second_road else "the attention interface"),
+            ("can branch", self.branches or "yes"),
             ("came with", f"{self.backend}, at most {self.distance:.1e} from eager in the output"),
         ]

@@ -1,0 +1,38 @@
+"""What the sentiment model promises, measured: on our own reviews and, if there, on SST-2."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from attlas.data import Example, texts
+from attlas.errors import AttlasError
+
+# The reviews in the box are full of turns and irony: what it makes of them is said, not promised.
+MINIMUM = {"accuracy on SST-2 dev": 0.87, "right on plain sentences": 1.0}
+PLAIN = {
+    "a great film": "POSITIVE",
+    "I loved every minute": "POSITIVE",
+    "not a great film": "NEGATIVE",
+    "the film was not good": "NEGATIVE",
+    "boring and far too long": "NEGATIVE",
+}
+
+
+def verify(subject: Any, count: int = 200, seed: int = 1) -> dict[str, float]:
+    """Accuracy on the reviews that are for or against, and on SST-2 dev if ATTLAS_DATA has it."""
+    reviews = [each for each in texts("reviews") if each.label != "MIXED"]
+    plain = [Example(text, label) for text, label in PLAIN.items()]
+    figures = {
+        "right on plain sentences": _accuracy(subject, plain),
+        "accuracy on reviews": _accuracy(subject, reviews),
+    }
+    try:
+        held_out = texts("sst2", split="dev")
+    except AttlasError:
+        return figures  # the set is not ours to ship
+    return figures | {"accuracy on SST-2 dev": _accuracy(subject, held_out)}
+
+
+def _accuracy(subject: Any, examples: Sequence[Example]) -> float:
+    found = subject.predict([example.text for example in examples])["label"]
+    right = [str(label) == each.label for label, each in zip(found, examples, strict=True)]
+    return sum(right) / len(right)
