@@ -8,6 +8,7 @@ from subjects import TEXTS, subject
 import attlas
 from attlas import checking
 from attlas.methods import METHODS
+from attlas.models.load import embedded_names
 
 
 @pytest.mark.parametrize("task", TEXTS)
@@ -58,3 +59,10 @@ def test_the_distance_of_the_backend_is_measured():
     assert found.backend == "sdpa"
     assert 0 <= found.distance < 1e-4
     assert found.payload()["sites"] == ["encoder.0", "encoder.1"]
+
+
+@pytest.mark.parametrize("name", embedded_names())
+def test_every_model_in_the_box_is_opened_exactly(name):
+    found = attlas.check(attlas.load(name))
+    assert found.passed and found.differentiable
+    assert found.methods == dict.fromkeys(METHODS.names(), "")

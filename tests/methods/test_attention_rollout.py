@@ -239,3 +239,13 @@ def test_is_read_where_the_prediction_is():
     question = subject("token classification").ask(["a cat sat"], Request(position=2))[0]
     scored = attlas.methods.attention_rollout(question)
     assert torch.equal(scored.scores[0], scored.maps[0][1][0, 0, 2])
+
+
+def test_an_encoder_without_attention_hands_on_its_source_as_it_is():
+    """One decoder layer over an unmixed source, worked by hand with half of everything kept."""
+    own, cross = torch.tensor([[[1.0, 0.0], [0.4, 0.6]]]), torch.tensor([[[0.2, 0.8], [0.5, 0.5]]])
+    rolling = Rolling(0.5, unmixed=2)
+    rolling.add("decoder", own)
+    rolling.add("cross", cross)
+    expected = torch.tensor([[[0.1, 0.4, 0.5, 0.0], [0.25, 0.25, 0.1, 0.4]]])
+    torch.testing.assert_close(rolling.mixing, expected)

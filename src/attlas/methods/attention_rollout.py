@@ -33,13 +33,15 @@ def attention_rollout(question: Question, *, residual: float = 0.5, fusion: str 
     """
     if not 0 <= residual <= 1:
         raise UsageError(f"residual is a share, between 0 and 1, not {residual}")
-    rolling = Rolling(residual)
+    sites = question.subject.sites
+    reads_source = any(site.kind == "cross" for site in sites)
+    unmixed = reads_source and not any(site.kind == "encoder" for site in sites)
+    source = question.inputs.source
+    rolling = Rolling(residual, source.stop - source.start if unmixed else 0)
 
     def add(call: Call) -> None:
         rolling.add(call.site.kind, fuse_heads(call.weights, fusion))
 
-    sites = question.subject.sites
-    reads_source = any(site.kind == "cross" for site in sites)
     through = [site for site in sites if reads_source or site.kind == sites[-1].kind]
     readout = question.fold(add, through).readout
     copied = reads_source and not question.inputs.prefix
@@ -55,8 +57,9 @@ class Rolling:
     encoder by its cross-attention; both keep `residual` of what was there.
     """
 
-    def __init__(self, residual: float) -> None:
+    def __init__(self, residual: float, unmixed: int = 0) -> None:
         self._residual = residual
+        self._unmixed = unmixed  # the length of a source whose encoder has no attention
         self._kind = ""  # of the sites of the first stack: the only one, or the encoder
         self._first: torch.Tensor | None = None  # `[batch, position, position]`
         self._second: torch.Tensor | None = None  # of the decoder: `[batch, prefix, all tokens]`
@@ -71,6 +74,9 @@ class Rolling:
 
     def add(self, kind: str, layer: torch.Tensor) -> None:
         """Take in one more layer, its heads fused; a layer of kind `cross` reads the encoder."""
+        if self._first is None and self._unmixed:
+            self._kind = "encoder"
+            self._first = torch.eye(self._unmixed).to(layer).repeat(len(layer), 1, 1)
         self._kind = self._kind or kind
         if self._first is None:
             self._first = with_residual(layer, self._residual)
