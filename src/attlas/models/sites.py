@@ -59,15 +59,15 @@ class Owner:
 
     def kind_of_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         """`cross` where the call hands over another stream to read, else the kind of its place."""
-        if any(getattr(self.module, name, False) for name in _IS_CROSS):
-            return "cross"
         kind: Any = type(self.module)
         names = _parameters(kind)
-        given = dict(zip(names, args, strict=False)) | dict(kwargs)
-        own = given.get(names[0])
-        others = [given.get(name) for name in _OTHER_STREAM if name != names[0]]
-        handed = any(other is not None and other is not own for other in others)
-        return "cross" if handed else self.kind
+        own = args[0] if args else kwargs.get(names[0])
+        handed = [kwargs[name] for name in _OTHER_STREAM if name in kwargs and name != names[0]]
+        if len(args) > 1:
+            named = zip(names[1:], args[1:], strict=False)
+            handed += [value for name, value in named if name in _OTHER_STREAM]
+        crossed = any(other is not None and other is not own for other in handed)
+        return "cross" if crossed else self.kind
 
 
 def find_owners(model: nn.Module) -> list[Owner]:
@@ -100,6 +100,8 @@ def _road(module: nn.Module) -> str | None:
 
 def _kind_of_place(path: str, modules: Mapping[str, nn.Module]) -> str:
     module = modules[path]
+    if any(getattr(module, name, False) for name in _IS_CROSS):
+        return "cross"
     parts = path.split(".")
     above = [modules[".".join(parts[:depth])] for depth in range(len(parts))]
     model = internals.innermost_model(above)
