@@ -40,7 +40,7 @@ class Call:
     path: str  # of the module that owns it
     weights: Tensor
     mask: Tensor | None
-    values: Tensor | None  # None on the second road: the module mixes them itself
+    values: Tensor | None  # for `keep` to see; None on the second road, and not held by itself
 
     @property
     def visible(self) -> Tensor:
@@ -197,7 +197,8 @@ class Tap:
         if self.gradients and not used.requires_grad:
             used = used.detach().requires_grad_()
         if self.wants is None or self.wants(site):
-            self._write_down(Call(site, owner.path, used, mask, values))
+            held = None if self.keep is None else values
+            self._write_down(Call(site, owner.path, used, mask, held))
         return used
 
     def _write_down(self, call: Call) -> None:
