@@ -55,3 +55,13 @@ def test_what_is_no_model_is_refused(parts):
 def test_a_subject_needs_a_tokenizer(parts):
     with pytest.raises(attlas.AttlasError, match="needs a tokenizer"):
         attlas.Subject(parts[0])
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.ao.quantization is deprecated:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*TypedStorage is deprecated:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*quantize:UserWarning")
+def test_a_quantised_model_is_refused_by_name(parts):
+    model, tokenizer = parts
+    small = torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)
+    with pytest.raises(UnsupportedModelError, match=r"quantised by torch\.ao"):
+        attlas.Subject(small, tokenizer)

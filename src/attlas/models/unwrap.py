@@ -19,6 +19,12 @@ def unwrap(model: Any) -> nn.Module:
         raise UnsupportedModelError(
             f"{type(model).__name__} was compiled in place: hand over the model before compile()"
         )
+    quantised = [m for m in model.modules() if ".ao.nn.quantized" in type(m).__module__]
+    if quantised:
+        raise UnsupportedModelError(
+            f"{type(model).__name__} was quantised by torch.ao ({type(quantised[0]).__name__}), "
+            "which lets no gradient through: hand over the model before it was quantised"
+        )
     if hasattr(model, "peft_config") and hasattr(model, "get_base_model"):
         return _without_adapter_shell(model)
     if type(model).__name__ in ("DataParallel", "DistributedDataParallel"):
