@@ -12,7 +12,7 @@ from tiny_tokenizers import SENTENCE_SPECIALS
 import attlas
 from attlas import Target, explaining
 from attlas.errors import AttlasError, ModelError, UsageError
-from attlas.explaining import is_one_text
+from attlas.explaining import explanations, is_one_text
 from attlas.methods import METHODS, Method, Scored
 
 TASK = "sequence classification"
@@ -181,24 +181,37 @@ def test_scores_that_are_not_finite(monkeypatch):
 
 @pytest.mark.parametrize("method", METHODS.names())
 def test_maps_that_are_too_large_are_left_out_and_the_result_says_so(method, monkeypatch):
-    monkeypatch.setattr(explaining, "MOST_MAP_BYTES", 7)
+    monkeypatch.setattr(explanations, "MOST_MAP_BYTES", 7)
     found = explain("a cat", method)
     told = [note for note in found.notes if "maps" in note]
     assert found.maps is None
     assert len(told) == (METHODS[method].maps is not None)
     assert all("left out" in note and "maps=True" in note for note in told)
-    asked = explain("a cat", method, maps=True)
-    assert (asked.maps is None) == (METHODS[method].maps is None)
-    for maps in (True, False):
-        assert not [n for n in explain("a cat", method, maps=maps).notes if "maps" in n]
+    assert not [n for n in explain("a cat", method, maps=False).notes if "maps" in n]
+    if METHODS[method].maps is None:
+        with pytest.raises(UsageError, match=f"{method} makes no maps"):
+            explain("a cat", method, maps=True)
+    else:
+        asked = explain("a cat", method, maps=True)
+        assert asked.maps is not None
+        assert not [note for note in asked.notes if "maps" in note]
+
+
+@pytest.mark.parametrize("method", METHODS.names())
+def test_a_contrast_is_for_methods_that_look_at_the_target(method):
+    if METHODS[method].of is None:
+        with pytest.raises(UsageError, match=f"{method} looks at no target"):
+            explain("a cat", method, target="positive", contrast=0)
+    else:
+        assert explain("a cat", method, target="positive", contrast=0).target.contrast
 
 
 def test_how_large_maps_may_be_is_for_all_texts_together(monkeypatch):
     texts = ["the cat sat", "a mat"]
     size = sum(weights.nbytes for found in explain(texts) for _, weights in found.maps)
-    monkeypatch.setattr(explaining, "MOST_MAP_BYTES", size)
+    monkeypatch.setattr(explanations, "MOST_MAP_BYTES", size)
     assert all(found.maps is not None for found in explain(texts))
-    monkeypatch.setattr(explaining, "MOST_MAP_BYTES", size - 1)
+    monkeypatch.setattr(explanations, "MOST_MAP_BYTES", size - 1)
     assert all(found.maps is None for found in explain(texts))
     assert all(found.maps is not None for found in explain(texts, "attention_rollout"))
     assert explain(texts[0]).maps is not None
@@ -256,6 +269,8 @@ def again(found, of):
 @pytest.mark.parametrize("task", ASKED_FOR)
 def test_can_be_computed_again_from_its_record(task, method):
     for asked in ASKED_FOR[task]:
+        if METHODS[method].of is None:
+            asked = {name: value for name, value in asked.items() if name != "contrast"}
         found = attlas.explain(subject(task), TEXTS[task][0], method, **asked)
         twice = again(found, subject(task))
         assert np.array_equal(found.scores, twice.scores)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,8 +17,15 @@ import torch
 import transformers
 from tiny_tokenizers import KINDS as TOKENIZER_KINDS
 from tiny_tokenizers import tokenizer
+from tokenizers.processors import TemplateProcessing
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerFast, ViTImageProcessorPil
+from transformers import (
+    CLIPImageProcessorPil,
+    CLIPProcessor,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+    ViTImageProcessorPil,
+)
 
 __all__ = [
     "FAMILIES",
@@ -343,6 +351,33 @@ def image_subject() -> tuple[PreTrainedModel, ViTImageProcessorPil]:
         "ViT", "ForImageClassification", {**TOWER, **IMAGE, **labels("cat", "dog", "fox")}
     )
     return model, ViTImageProcessorPil(size=size)
+
+
+def clip_subject() -> tuple[PreTrainedModel, CLIPProcessor]:
+    """Two towers of different depth and width, and the processor of both."""
+    words = deepcopy(tokenizer("bpe"))
+    # An end-of-sequence id of 2 would send the text tower down its path for old checkpoints.
+    words.add_special_tokens({"eos_token": "<end>"})
+    words.backend_tokenizer.post_processor = TemplateProcessing(
+        single="$A <end>", special_tokens=[("<end>", words.eos_token_id)]
+    )
+    ids = {"eos_token_id": words.eos_token_id, "bos_token_id": 0, "pad_token_id": 1}
+    text = {**TOWER, "vocab_size": len(words), **ids, "max_position_embeddings": 64}
+    vision = {**TOWER, **IMAGE, "hidden_size": 48, "num_hidden_layers": 3}
+    settings = {"text_config": text, "vision_config": vision, "projection_dim": 16}
+    size = {"height": IMAGE["image_size"], "width": IMAGE["image_size"]}
+    pictures = CLIPImageProcessorPil(size=size, crop_size=size)
+    return build("CLIP", "Model", settings), CLIPProcessor(pictures, words)
+
+
+def lxmert_subject() -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """Text and objects, by themselves and then reading each other."""
+    shape = {
+        **SIZES,
+        **{"intermediate_size": 64, "max_position_embeddings": 64, "visual_feat_dim": 10},
+        **{"l_layers": 3, "r_layers": 2, "x_layers": 2, "num_qa_labels": 5},
+    }
+    return text_subject("Lxmert", "ForQuestionAnswering", "wordpiece", **shape)
 
 
 def bert_subject(head: str, *names: str, **settings: Any) -> Callable[[], Any]:

@@ -13,17 +13,20 @@ if TYPE_CHECKING:
     from attlas.checking import check
     from attlas.data import texts
     from attlas.errors import AttlasError
-    from attlas.explaining import attribute, explain, list_methods
+    from attlas.explaining import attribute, explain, explain_generation, list_methods
     from attlas.models import edits
     from attlas.models.load import load
+    from attlas.models.pairs import Objects
     from attlas.models.subject import Subject
     from attlas.models.target import Target
-    from attlas.results import Explanation, Maps, Site
+    from attlas.results import Explanation, Generation, Maps, Site
 
 _HOMES = {
     "AttlasError": "errors",
     "Explanation": "results",
+    "Generation": "results",
     "Maps": "results",
+    "Objects": "models.pairs",
     "Site": "results",
     "Subject": "models.subject",
     "Target": "models.target",
@@ -31,6 +34,7 @@ _HOMES = {
     "check": "checking",
     "edits": "models",
     "explain": "explaining",
+    "explain_generation": "explaining",
     "list_methods": "explaining",
     "load": "models.load",
     "texts": "data",
@@ -39,7 +43,9 @@ _HOMES = {
 __all__ = [
     "AttlasError",
     "Explanation",
+    "Generation",
     "Maps",
+    "Objects",
     "Site",
     "Subject",
     "Target",
@@ -48,6 +54,7 @@ __all__ = [
     "check",
     "edits",
     "explain",
+    "explain_generation",
     "list_methods",
     "load",
     "texts",

@@ -52,7 +52,7 @@ def check(subject: Subject) -> CheckResult:
 
 
 def _sample(subject: Subject) -> Any:
-    if subject.reads_images:
+    if subject.reads_images or subject.reads_pairs:
         return subject.sample()
     text = f"{SAMPLE} {subject.tokenizer.mask_token or ''}".strip()
     return (SAMPLE, SAMPLE) if isinstance(subject.sample(), tuple) else text

@@ -2,19 +2,44 @@
 
 batch: inputs of equal length · head, query, key: attention · token: what has a score
 place, choice: a model's output seen as rows of alternatives · feature: hidden width
+network, top, node: attention as a graph, its highest nodes, all of them
+sample, player: sets of tokens that stay, and the tokens that may go · direction: in a hidden state
+output: tokens that a model wrote · row, column, colour: a picture
+
+Where one input has several targets, what is of the input has a batch of one, and what is of the
+targets a row for each: such a batch is written `#batch`.
 """
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
 
-Attention = Float[Tensor, "batch head query key"]
-Visible = Bool[Tensor, "batch #head query key"]
-HeadMean = Float[Tensor, "batch query key"]
+Attention = Float[Tensor, "#batch head query key"]
+Visible = Bool[Tensor, "#batch #head query key"]
+HeadMean = Float[Tensor, "#batch query key"]
 QueryWeights = Float[Tensor, "batch query"]
 TokenScores = Float[Tensor, "batch token"]
+Hidden = Bool[Tensor, "sample token"]
 BatchScores = Float[Tensor, " batch"]
+Vectors = Float[Tensor, "batch token feature"]
+StreamVectors = Float[Tensor, "batch _ _"]  # where streams of different lengths come together
+SharedVectors = Float[Tensor, "#batch token feature"]
+TokenSums = Float[Tensor, " token"]
+Directions = Float[Tensor, "direction feature"]
+Coalitions = Bool[Tensor, "sample player"]
+SampleWeights = Float[Tensor, " sample"]
+SampleValues = Float[Tensor, "sample target"]
+TargetValues = Float[Tensor, " target"]
+PlayerScores = Float[Tensor, "target player"]
+Table = Float[Tensor, "input target"]
 Logits = Float[Tensor, "batch place choice"]
 
 TokenVector = Float[np.ndarray, " token"]
+TokenMarks = Bool[np.ndarray, " token"]
+OutputScores = Float[np.ndarray, "output token"]
+Picture = UInt8[np.ndarray, "row column colour"]
+LayerMap = Float[np.ndarray, "query key"]
+NodesBelow = Bool[np.ndarray, "top node"]
+NodesAbove = Bool[np.ndarray, "token node"]
+WantedTops = Bool[np.ndarray, "network top"]
 SiteMap = Float[np.ndarray, "head query key"]

@@ -65,7 +65,7 @@ class Tokens(Sequence[str]):
             self.segments + others.segments,
             {**self.sources, **others.sources},
             {**self.words, **others.words},
-            self.grid,
+            self.grid or others.grid,
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,9 +1,8 @@
 """Attention rollout against the sum over all paths through the layers, weighed step by step."""
 
-from itertools import pairwise, product
-
 import pytest
 import torch
+from paths import sum_over_paths, walk_down
 from subjects import (
     ASKED,
     TEXTS,
@@ -15,54 +14,14 @@ from subjects import (
     small,
     subject,
 )
-from tiny import BART_SHAPE, LABELS, LLAMA_SHAPE, labels
+from tiny import BART_SHAPE, FUNNEL_SHAPE, LABELS, LLAMA_SHAPE, labels
 
 import attlas
-from attlas.errors import UnknownNameError, UsageError
+from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.methods.attention_rollout import Rolling, fold_copy
 from attlas.models.resolve import Request
 
 RESIDUALS = [0.0, 0.5, 0.9]
-
-
-def step(layer, above, below, residual):
-    """The weight of going from one position to another through a layer and its bypass."""
-    through = (1 - residual) * layer[above].sum()
-    return (residual * (above == below) + (1 - residual) * layer[above, below]) / (
-        residual + through
-    )
-
-
-def sum_over_paths(layers, residual):
-    """Every way up from a key to a query, weighed by the product of its steps."""
-    size = layers.shape[-1]
-    result = torch.zeros(size, size, dtype=layers.dtype)
-    for path in product(range(size), repeat=len(layers) + 1):  # path[0] is the input token
-        weight = 1.0
-        for layer, (below, above) in zip(layers, pairwise(path), strict=True):
-            weight *= step(layer, above, below, residual)
-        result[path[-1], path[0]] += weight
-    return result
-
-
-def walk_down(position, level, source, decoder, cross, residual, found, weight):
-    """Every way down from a decoder position: stay or cross over into `source`, layer by layer."""
-    if weight == 0:
-        return
-    if level < 0:
-        found["prefix", position] = found.get(("prefix", position), 0) + weight
-        return
-    row = cross[level][position]
-    whole = residual + (1 - residual) * row.sum()
-    for token in range(len(row)):  # by cross-attention into the top of the encoder, then down
-        taken = weight * (1 - residual) * row[token] / whole
-        for below in range(len(row)):
-            share = taken * source[token, below]
-            found["source", below] = found.get(("source", below), 0) + share
-    kept = weight * residual / whole
-    for below in range(decoder.shape[-1]):  # past the cross-attention, by self-attention
-        taken = kept * step(decoder[level], position, below, residual)
-        walk_down(below, level - 1, source, decoder, cross, residual, found, taken)
 
 
 def with_sinks(layers, seed=9):
@@ -249,3 +208,10 @@ def test_an_encoder_without_attention_hands_on_its_source_as_it_is():
     rolling.add("cross", cross)
     expected = torch.tensor([[[0.1, 0.4, 0.5, 0.0], [0.25, 0.25, 0.1, 0.4]]])
     torch.testing.assert_close(rolling.mixing, expected)
+
+
+@pytest.mark.parametrize("method", ["attention_rollout", "attention_flow"])
+def test_layers_that_pool_their_positions_are_refused(method):
+    funnel = small("Funnel", "ForSequenceClassification", **FUNNEL_SHAPE, **labels(*LABELS))
+    with pytest.raises(UnsupportedModelError, match=r"attention .* cannot be (rolled out|joined)"):
+        attlas.explain(funnel, "the cat sat on", method, maps=False)

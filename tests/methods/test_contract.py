@@ -209,7 +209,6 @@ def without_positions():
     model, tokenizer = subject_parts("sequence classification")
     with torch.no_grad():
         model.bert.embeddings.position_embeddings.weight.zero_()
-        model.bert.embeddings.token_type_embeddings.weight.zero_()
     return attlas.Subject(model, tokenizer)
 
 

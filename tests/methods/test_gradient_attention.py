@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager
 
+import numpy as np
 import pytest
 import torch
 from subjects import ASKED, TEXTS, arguments, ask, attention_of, on_eager, plain, subject
@@ -182,3 +183,57 @@ def test_weigh():
 def test_unknown_layer():
     with pytest.raises(UsageError, match="unknown layer 7: this model has layers 0 to 1"):
         scores(TASK, "a cat", layer=7)
+
+
+def attcat(output, states, layers, score):
+    """Sum over layers of state · gradient times the attention a token gets, as published."""
+    gradients = torch.autograd.grad(score, states)
+    total = 0
+    for layer in layers:
+        received = output.attentions[layer][0].mean(0).mean(0)
+        total = total + (states[layer] * gradients[layer]).sum(-1)[0] * received
+    return (total / len(layers)).detach()
+
+
+@pytest.mark.parametrize("layer", [0, -1, None])
+@pytest.mark.parametrize("task", [TASK, "causal lm"])
+def test_on_states_it_is_attcat(task, layer):
+    text = TEXTS[task][0]
+    model, given = plain(task), arguments(task, text)
+    vectors = model.get_input_embeddings()(given.pop("input_ids")).detach().requires_grad_()
+    output = model(
+        inputs_embeds=vectors, **given, output_attentions=True, output_hidden_states=True
+    )
+    states = list(output.hidden_states[:-1])
+    layers = range(len(states)) if layer is None else [layer % len(states)]
+    expected = attcat(output, states, layers, best_logit(output))
+    found = scores(task, text, layer=layer, on="states")
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-3)
+
+
+def test_on_states_of_an_encoder_decoder_both_streams_score():
+    task = "sequence to sequence"
+    found = attlas.explain(
+        subject(task), TEXTS[task][0], "gradient_attention", on="states", **ASKED[task]
+    )
+    assert found.maps is None
+    segments = np.array(found.segments)
+    for name in ("text", "prefix"):
+        assert np.abs(found.scores[segments == name]).sum() > 0
+
+
+def test_on_states_without_attention_is_state_times_gradient():
+    text = TEXTS[TASK][0]
+    model, given = plain(TASK), arguments(TASK, text)
+    output = model(**given, output_hidden_states=True)
+    (gradient,) = torch.autograd.grad(output.logits[0, 2], output.hidden_states[-2])
+    expected = (gradient * output.hidden_states[-2]).sum(-1)[0].detach()
+    found = scores(TASK, text, target=2, on="states", times_attention=False)
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-3)
+    positive = scores(TASK, text, target=2, on="states", times_attention=False, positive=True)
+    torch.testing.assert_close(positive, expected.clamp(min=0), atol=1e-5, rtol=1e-3)
+
+
+def test_there_is_nothing_else_to_take_the_gradient_on():
+    with pytest.raises(UsageError, match="unknown on 'values'"):
+        attlas.explain(subject(TASK), "a cat", "gradient_attention", on="values")

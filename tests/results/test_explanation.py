@@ -2,8 +2,9 @@
 
 import ast
 import json
+from base64 import b64decode
 from dataclasses import asdict, fields
-from io import StringIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,6 +14,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from PIL import Image
 from results.records import JSON, any_explanation, film, maps, origin, same_array, same_maps
 from rich.console import Console
 
@@ -241,6 +243,30 @@ def test_a_path_that_cannot_be_written(tmp_path):
     assert [path.name for path in tmp_path.rglob("*")] == ["folder"]
 
 
+# Pictures
+
+
+def test_with_a_picture(tmp_path):
+    picture = np.arange(600 * 1030 * 3, dtype=np.uint8).reshape(600, 1030, 3)
+    seen = film(picture=picture)
+    same_array(Explanation.load(seen.save(tmp_path / "a")).picture, picture)
+    kind, data = seen.payload()["picture"].split(",")
+    assert kind == "data:image/png;base64"
+    assert Image.open(BytesIO(b64decode(data))).size == (512, 298)
+
+
+def test_a_small_picture_is_shown_as_it_is():
+    picture = np.random.default_rng(0).integers(0, 255, (5, 7, 3), dtype=np.uint8)
+    data = film(picture=picture).payload()["picture"].split(",")[1]
+    assert np.array_equal(np.asarray(Image.open(BytesIO(b64decode(data)))), picture)
+
+
+@pytest.mark.parametrize("shape", [(2, 2, 4), (0, 2, 3), (2, 2, 1)])
+def test_what_is_no_picture(shape):
+    with pytest.raises(UsageError, match="three colours"):
+        film(picture=np.zeros(shape, dtype=np.uint8))
+
+
 # Code
 
 
@@ -275,6 +301,13 @@ def test_code_for_a_picture():
     code = film(tokens=tokens, scores=np.zeros(2), origin=asked).code()
     assert isinstance(arguments(code)[0], ast.Name)
     assert "image = ..." in code
+
+
+def test_code_for_a_picture_and_a_text():
+    tokens = Tokens(("0,0", "0,1"), (None,) * 2, (False,) * 2, ("image",) * 2, grid=(1, 2))
+    asked = origin(asked={"text": ("Image", "a cat")})
+    code = film(tokens=tokens, scores=np.zeros(2), origin=asked).code()
+    assert ast.unparse(arguments(code)[0]) == "(image, 'a cat')"
 
 
 def test_code_for_an_explanation_from_elsewhere():

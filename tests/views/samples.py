@@ -3,7 +3,12 @@
 import base64
 import math
 import random
+import re
 from typing import Any
+
+import numpy as np
+
+from attlas.results.pictures import picture_uri
 
 HOSTILE = [
     "</script>",
@@ -58,6 +63,8 @@ def explanation(pieces: list[str], **changes: Any) -> dict[str, Any]:
         "words": words,
         "sources": {"text": source},
         "grid": None,
+        "picture": None,
+        "sinks": [],
         "notes": [],
         "code": "",
         "versions": {},
@@ -166,12 +173,12 @@ def pair() -> dict[str, Any]:
 
 def image(rows: int = 14, columns: int = 14) -> dict[str, Any]:
     """A grid of patches behind one special token."""
-    tokens = [token("[CLS]", 0.2, special=True)]
+    tokens = [token("[CLS]", 0.2, special=True, segment="image")]
     for index in range(rows * columns):
         row, column = divmod(index, columns)
         distance = math.hypot(row - rows * 0.4, column - columns * 0.6)
         score = round(math.exp(-distance * distance / 12) / 10, 5)
-        tokens.append(token(f"patch {row},{column}", score))
+        tokens.append(token(f"patch {row},{column}", score, segment="image"))
     return explanation(
         [],
         tokens=tokens,
@@ -185,6 +192,107 @@ def image(rows: int = 14, columns: int = 14) -> dict[str, Any]:
         prediction=[{"label": "tabby cat", "probability": 0.82}],
         target={"name": "tabby cat", "quantity": "probability", "contrast": None, "value": 0.82},
     )
+
+
+def photograph(rows: int = 14, columns: int = 14, **changes: Any) -> dict[str, Any]:
+    """Patches over their picture: a bright ball before a dark hill."""
+    y, x = np.mgrid[0:224, 0:224] / 224
+    ball = (y - 0.4) ** 2 + (x - 0.6) ** 2 < 0.03
+    sky = np.stack([150 + 60 * y, 180 + 30 * y, 230 - 40 * y], axis=-1)
+    hill = (y > 0.75 - 0.15 * np.sin(4 * x))[..., None]
+    picture = np.where(hill, [52, 84, 48], sky)
+    picture[ball] = [236, 202, 60]
+    uri = picture_uri(picture.astype(np.uint8))
+    return {**image(rows, columns), "picture": uri, **changes}
+
+
+def captioned() -> dict[str, Any]:
+    """A text and then a picture, read together."""
+    asked = explanation(_split("what is in the sky ?"), signed=False)
+    for row in asked["tokens"] + asked["words"]:
+        row["score"] = round(abs(row["score"]) / 10, 4)
+    seen = photograph(6, 6)
+    patches = [row for row in seen["tokens"] if not row["special"]]
+    start = len(asked["tokens"])
+    words = [
+        word(row["text"], row["score"], [start + i], segment="image")
+        for i, row in enumerate(patches)
+    ]
+    joined = {"tokens": asked["tokens"] + patches, "words": asked["words"] + words}
+    return {**seen, **joined, "sources": asked["sources"]}
+
+
+PROMPT = "The capital of France is"
+WRITTEN = " Paris. It lies on the Seine!"
+
+
+def generation(prompt: str = PROMPT, written: str = WRITTEN, **changes: Any) -> dict[str, Any]:
+    """What a model wrote after a prompt: every token owes most to the one before it."""
+    tokens = [*_pieces(prompt, "text"), *_pieces(written, "output")]
+    outputs = [i for i, row in enumerate(tokens) if row["segment"] == "output"]
+    scores = np.zeros((len(outputs), len(tokens)), dtype="<f4")
+    for row, place in enumerate(outputs):
+        for column in range(place):
+            scores[row, column] = abs(math.sin(5 * row + 3 * column)) / (place - column) / 2
+    shown = {name: explanation([])[name] for name in ("version", "paper", "versions")}
+    words = [word(row["label"], 0.0, [i], segment=row["segment"]) for i, row in enumerate(tokens)]
+    return {
+        **shown,
+        "kind": "generation",
+        "model": "smol",
+        "task": "causal lm",
+        "method": "attention_rollout",
+        "signed": False,
+        "reading": "How much of what is written comes from each token.",
+        "options": {"residual": 0.5},
+        "tokens": tokens,
+        "words": [{name: each[name] for name in each if name != "score"} for each in words],
+        "sentences": _sentences(tokens),
+        "sources": {"text": prompt, "output": written},
+        "grid": None,
+        "picture": None,
+        "outputs": outputs,
+        "targets": [
+            {**explanation([])["target"], "name": tokens[i]["text"], "value": 0.5 - 0.01 * i}
+            for i in outputs
+        ],
+        "predictions": [
+            [
+                {"label": tokens[i]["text"], "probability": 0.5 - 0.01 * i},
+                {"label": " the", "probability": 0.125},
+            ]
+            for i in outputs
+        ],
+        "shape": list(scores.shape),
+        "data": base64.b64encode(scores.tobytes()).decode(),
+        "sinks": [],
+        "notes": ["The model stopped by itself."],
+        "code": f"attlas.explain_generation(subject, {prompt!r})",
+        **changes,
+    }
+
+
+def _pieces(text: str, segment: str) -> list[dict[str, Any]]:
+    """The tokens of a text: words with the space before them, and marks."""
+    rows = []
+    for match in re.finditer(r" ?\w+| ?[^\w\s]|\s", text):
+        start = match.end() - len(match.group().strip(" ") or " ")
+        piece = token(match.group(), 0.0, segment=segment, start=start, end=match.end())
+        piece["label"] = match.group().strip(" ")
+        rows.append({name: piece[name] for name in piece if name != "score"})
+    return rows
+
+
+def _sentences(tokens: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    units: list[dict[str, Any]] = []
+    for position, row in enumerate(tokens):
+        ended = not units or units[-1]["text"][-1:] in ".!?"
+        if ended or units[-1]["segment"] != row["segment"]:
+            units.append(word("", 0.0, [], segment=row["segment"]))
+            del units[-1]["score"]
+        units[-1]["positions"].append(position)
+        units[-1]["text"] = (units[-1]["text"] + row["text"]).strip()
+    return units
 
 
 def long(size: int = 1000, *, layers: int = 2, heads: int = 4) -> dict[str, Any]:

@@ -1,53 +1,13 @@
 import json
-import shutil
 
 import pytest
 from views import samples
 
 from attlas.views import page, write_whole
 from attlas.views.colours import DARK, LIGHT, background, ink, strength
-from attlas.views.page import SCRIPT
+from attlas.views.page import view_script
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def browser():
-    names = ("chromium", "chromium-browser", "google-chrome")
-    path = next(filter(None, map(shutil.which, names)), None)
-    if path is None:
-        pytest.skip(f"no Chromium found (looked for {', '.join(names)})")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as session:
-        opened = session.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield opened
-        opened.close()
-
-
-@pytest.fixture
-def show(browser, tmp_path):
-    """Open a payload as a saved page; at the end, see that nothing was loaded or failed."""
-    contexts, trouble = [], []
-
-    def open_page(payload, **options):
-        path = write_whole(tmp_path / "page.html", page(payload, "a title"))
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
-        contexts.append(context)
-        tab = context.new_page()
-        tab.on("console", lambda message: trouble.append(message.text))
-        tab.on("pageerror", lambda error: trouble.append(str(error)))
-        tab.on("dialog", lambda dialog: (trouble.append("a dialog"), dialog.dismiss()))
-        tab.on("request", lambda request: seen.append(request.url))
-        tab.goto(path.as_uri())
-        tab.wait_for_selector("footer")
-        return tab
-
-    seen: list[str] = []
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert trouble == []
-    assert [url for url in seen if not url.startswith(("file:", "data:"))] == []
 
 
 def test_the_order_of_the_page(show):
@@ -241,6 +201,25 @@ def test_right_to_left_text_runs_from_the_right(show):
     assert boxes[0] > boxes[1]
 
 
+def test_a_sink_can_be_left_out(show):
+    payload = samples.unsigned()
+    payload["tokens"][0].update(special=False, score=5.0)
+    payload["words"][0].update(special=False, score=5.0)
+    tab = show({**payload, "sinks": [{"position": 0, "share": 0.71}]})
+    paper = "each => each.style.backgroundColor"
+    units = tab.locator(".flow .unit")
+    switch = tab.get_by_label("leave out the first token [CLS] (holds 71 %)")
+    assert not switch.is_checked()
+    assert tab.locator(".bars .label").first.inner_text() == "[CLS]"
+    switch.check()
+    assert tab.locator(".bars .label").first.inner_text() == "not"
+    assert units.nth(0).evaluate(paper) == f"rgb{LIGHT.paper}"
+    assert units.nth(1).evaluate(paper) == f"rgb{LIGHT.plain}"
+    units.nth(0).hover()
+    assert tab.locator(".tip").inner_text() == "[CLS], score 0, position 0"
+    assert show(payload).locator(".sinks").count() == 0
+
+
 def test_a_grid_of_patches(show):
     tab = show(samples.image(14, 14))
     assert tab.locator(".patch").count() == 196
@@ -307,7 +286,7 @@ def test_both_doors_draw_alike(browser):
             stop();
             return {page: page.innerHTML, before, after, stopped: changed === null};
         }""",
-        [SCRIPT.read_text("utf-8"), json.loads(json.dumps([samples.pair(), samples.unsigned()]))],
+        [view_script(), json.loads(json.dumps([samples.pair(), samples.unsigned()]))],
     )
     tab.close()
     assert drawn["page"] == drawn["after"] != drawn["before"]

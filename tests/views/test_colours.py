@@ -4,7 +4,7 @@ import re
 import pytest
 
 from attlas.views.colours import DARK, LIGHT, background, contrast, css, ink, limit_of, strength
-from attlas.views.page import SCRIPT, STYLE
+from attlas.views.page import view_script, view_style
 
 themes = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
 
@@ -57,7 +57,7 @@ def test_strength_is_a_share_of_the_limit():
 
 
 def test_the_page_has_the_same_palette():
-    written = re.search(r"const PALETTE = (\{.*?\n\});", SCRIPT.read_text("utf-8"), re.DOTALL)
+    written = re.search(r"const PALETTE = (\{.*?\n\});", view_script(), re.DOTALL)
     assert written is not None
     palette = json.loads(written[1])
     for name, theme in (("light", LIGHT), ("dark", DARK)):
@@ -67,6 +67,6 @@ def test_the_page_has_the_same_palette():
 
 @themes
 def test_the_style_has_the_same_paper_and_accent(theme):
-    style = STYLE.read_text("utf-8")
+    style = view_style()
     assert f"--paper: {css(theme.paper)};" in style
     assert f"--accent: {css(theme.plain)};" in style

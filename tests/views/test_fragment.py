@@ -16,7 +16,8 @@ class Words(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.tags.add(tag)
-        assert not {name for name, _ in attrs} - {"style", "class", "title"}
+        allowed = {"src", "alt", "style"} if tag == "img" else {"style", "class", "title"}
+        assert {name for name, _ in attrs} <= allowed
 
     def handle_data(self, data):
         self.text.append(data)
@@ -28,11 +29,18 @@ def colour(text):
 
 @pytest.mark.parametrize(
     "payload",
-    [samples.film(), samples.pair(), samples.image(), samples.explanation(samples.HOSTILE)],
+    [
+        samples.film(),
+        samples.pair(),
+        samples.image(),
+        samples.captioned(),
+        samples.generation(),
+        samples.explanation(samples.HOSTILE),
+    ],
 )
 def test_needs_neither_script_nor_network(payload):
     words = Words(fragment(payload))
-    assert words.tags <= {"div", "span", "b", "table", "tr", "td"}
+    assert words.tags <= {"div", "span", "b", "table", "tr", "td", "img"}
     assert not re.search("https?:|url", fragment(payload))
 
 
@@ -60,3 +68,47 @@ def test_every_colour_comes_with_a_readable_ink():
 
 def test_a_grid_has_a_cell_for_each_patch():
     assert fragment(samples.image(3, 4)).count("width:14px") == 12
+
+
+def test_patches_lie_over_their_picture():
+    text = fragment(samples.photograph(3, 4))
+    assert text.count(f'<img src="{samples.photograph()["picture"]}"') == 1
+    assert text.count("width:25.0000%;height:33.3333%") == 12
+    assert "opacity:0.6" in text
+
+
+@pytest.mark.parametrize("address", ["https://example.org/a.png", 'data:,"><script>', "x"])
+def test_only_a_picture_that_is_in_the_payload_is_shown(address):
+    words = Words(fragment(samples.photograph(picture=address)))
+    assert "img" not in words.tags
+    assert "script" not in words.tags
+
+
+def test_a_text_and_a_picture_are_both_shown():
+    text = "".join(Words(fragment(samples.captioned())).text)
+    assert "what is in the sky ?" in text
+    assert fragment(samples.captioned()).count("width:16.6667%;height:16.6667%") == 36
+
+
+def test_what_was_written_and_what_it_owes():
+    payload = samples.generation()
+    text = "".join(Words(fragment(payload)).text)
+    assert "smol · attention_rollout · 8 tokens written" in text
+    assert "Paris. It lies on the Seine!" in text
+    # sin 15 + 3 × 7 = 36, at a distance of one: the strongest of "lies"
+    assert "liesIt 0.496" in text
+    assert "Note: The model stopped by itself." in text
+
+
+def test_hostile_tokens_of_a_generation_are_text():
+    payload = samples.generation("a", " b")
+    for row in payload["tokens"] + payload["words"]:
+        row["text"] = row["label"] = "<img src=x onerror=alert(1)>"
+    words = Words(fragment({**payload, "model": "<i>", "words": None}))
+    assert "<img src=x onerror=alert(1)>" in words.text
+    assert not words.tags & {"img", "i"}
+
+
+def test_a_long_generation_is_cut_short_and_says_so():
+    payload = samples.generation(written=" one two" * 30)
+    assert "and 20 more: to_html shows all" in fragment(payload)

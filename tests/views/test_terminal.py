@@ -36,6 +36,17 @@ context: Ada Lovelace wrote what is often called the first program , in 1843 .
 in                       0.249 ████████████████████
 """
 
+# By hand: "." is row 1 at place 6, and owes |sin 20| / 2 to place 5, |sin 17| / 4 to place 4.
+WRITTEN = """\
+attention_rollout on smol · 8 tokens written
+
+text: The capital of France is
+output: Paris. It lies on the Seine!
+
+Paris              ← is         0.268   France     0.103   of         0.047
+.                  ← Paris      0.456   is         0.240   France     0.165
+"""
+
 
 def shown(payload, **options):
     stream = io.StringIO()
@@ -109,3 +120,41 @@ def test_scores_of_nothing_at_all():
     payload = samples.explanation(["good"])
     payload["tokens"][0]["score"] = payload["words"][0]["score"] = 0.0
     assert "good                    +0.000                     │\n" in shown(payload)
+
+
+def test_what_was_written_and_what_it_owes():
+    assert shown(samples.generation()).startswith(WRITTEN)
+    assert shown(samples.generation()).endswith("\nNote: The model stopped by itself.\n")
+
+
+def test_the_tokens_of_a_generation_where_no_words_are_wanted():
+    payload = {**samples.generation("a", " bc d"), "words": None}
+    payload["words"] = [samples.word("bcd", 0.0, [1, 2], segment="output")]
+    assert "\nbcd " in shown(payload)
+    assert "\nbc " in shown({**payload, "words": None})
+
+
+def test_a_generation_without_colour(monkeypatch):
+    plain = shown(samples.generation())
+    assert "\x1b" not in plain
+    coloured = shown(samples.generation(), force_terminal=True, color_system="truecolor")
+    assert "48;2;" in coloured
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not re.search(r"\x1b\[[\d;]*[34]8;", shown(samples.generation(), force_terminal=True))
+
+
+@pytest.mark.parametrize("piece", ["x" * 300, "漢字" * 60, "\x1b[2J"])
+def test_no_line_of_a_generation_is_wider_than_the_terminal(piece):
+    from rich.cells import cell_len
+
+    payload = samples.generation("a b", " c d")
+    for row in payload["tokens"] + payload["words"]:
+        row["text"] = row["label"] = piece
+    text = shown(payload)
+    assert max(map(cell_len, text.splitlines())) <= 80
+    assert "\x1b" not in text
+
+
+def test_a_text_and_a_picture():
+    text = shown(samples.captioned())
+    assert "\nwhat is in the sky ?\n░░" in text

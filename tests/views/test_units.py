@@ -57,12 +57,27 @@ def test_units_that_touch_in_the_text_touch_when_shown():
     assert text == "[CLS] not a great films, but I could not look away [SEP]"
 
 
+def test_a_space_that_is_a_token_stands_before_its_word():
+    tokens = [
+        samples.token("over", 0.0, start=0, end=4),
+        samples.token(" ", 0.0, start=4, end=5),
+        samples.token("2", 0.0, start=5, end=6),
+    ]
+    words = [samples.word("over", 0.0, [0]), samples.word("2", 0.0, [1, 2])]
+    before, unit = words_or_tokens(samples.explanation([], tokens=tokens, words=words))
+    assert gap(before, unit) == " "
+
+
 def test_the_strongest_are_by_absolute_score_and_not_special():
     top = strongest(words_or_tokens(samples.film()), 3)
     assert [unit.text for unit in top] == ["not", "great", "away"]
 
 
+def found(payload):
+    return patches(payload, words_or_tokens(payload))
+
+
 def test_a_grid_that_does_not_fit_is_no_grid():
-    assert len(patches(samples.image(3, 4))) == 12
-    assert patches({**samples.image(3, 4), "grid": [3, 5]}) == []
-    assert patches(samples.film()) == []
+    assert len(found(samples.image(3, 4))) == 12
+    assert found({**samples.image(3, 4), "grid": [3, 5]}) == []
+    assert found(samples.film()) == []

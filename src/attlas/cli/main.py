@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -43,6 +43,12 @@ def explain(
     ] = None,
     image: Annotated[Path | None, typer.Option(help="A picture instead of a text.")] = None,
     prefix: Annotated[str | None, typer.Option(help="What the decoder has written.")] = None,
+    generate: Annotated[
+        int | None, typer.Option(help="Explain every token of what it writes, up to this many.")
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option(help="With --generate: explain this text instead.")
+    ] = None,
     position: Annotated[int | None, typer.Option(help="The token to read the target at.")] = None,
     option: Annotated[list[str] | None, typer.Option(help="name=value, for the method.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page.")] = None,
@@ -53,6 +59,9 @@ def explain(
         bool | None, typer.Option("--maps/--no-maps", help="Hold maps; if small, when not given.")
     ] = None,
     tokens: Annotated[bool, typer.Option("--tokens", help="Show tokens, not words.")] = False,
+    without_sinks: Annotated[
+        bool, typer.Option("--without-sinks", help="Leave out a first token that takes most.")
+    ] = False,
     task: Task = None,
     device: Device = None,
     dtype: Dtype = None,
@@ -65,13 +74,24 @@ def explain(
     Example: attlas explain --method attention_rollout "not a great film, but I could not look away"
     """
     quiet_libraries()
-    from attlas.cli.show import parse_options
+    from attlas.cli.show import parse_options, print_explained
     from attlas.explaining import explain as explain_text
+    from attlas.explaining import explain_generation
     from attlas.methods import METHODS
     from attlas.models.load import load
 
     options = parse_options(option or [], METHODS[method].options, method)
     given = read_text(text, pair, image)
+    asked: dict[str, Any] = {
+        "target": target,
+        "contrast": contrast,
+        "position": position,
+        "prefix": prefix,
+    }
+    if generate is None and output is not None:
+        raise UsageError("--output goes with --generate")
+    if generate is not None and any(each is not None for each in (*asked.values(), maps)):
+        raise UsageError("--generate explains every token written: it takes no target or prefix")
     subject = load(
         model,
         task=task,
@@ -80,27 +100,15 @@ def explain(
         unsafe_weights=unsafe_weights,
         trust_remote_code=trust_remote_code,
     )
-    found = explain_text(
-        subject,
-        given,
-        method,
-        target,
-        contrast=contrast,
-        position=position,
-        prefix=prefix,
-        chat=chat,
-        truncate=truncate,
-        maps=maps,
-        **options,
-    )
-    if html is not None:
-        found.to_html(html)
-    if save is not None:
-        found.save(save)
-    if as_json:
-        print_json(found.to_dict())
+    how: dict[str, Any] = {"chat": chat, "truncate": truncate, **options}
+    if generate is None:
+        found = explain_text(subject, given, method, **asked, maps=maps, **how)
     else:
-        print_result(found, tokens=tokens, written=[path for path in (html, save) if path])
+        how = {"max_new_tokens": generate, "output": output, **how}
+        found = explain_generation(subject, given, method, **how)
+    if without_sinks:
+        found = found.without_sinks()
+    print_explained(found, html, save, tokens, as_json)
 
 
 @app.command()
@@ -139,16 +147,49 @@ def check(
 
 
 @app.command()
-def methods(as_json: AsJson = False) -> None:
-    """List the methods, and what a reader must know of each.
+def methods(
+    score: Annotated[
+        bool, typer.Option("--score", help="Score them on models of known truth; takes minutes.")
+    ] = False,
+    model: Annotated[
+        list[str] | None, typer.Option("--model", "-m", help="Score on this model; repeatable.")
+    ] = None,
+    method: Annotated[list[str] | None, typer.Option(help="Score this one; repeatable.")] = None,
+    count: Annotated[
+        int | None, typer.Option(help="Inputs from each model, 100 if not given; dear: a quarter.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Decides which inputs, 0 if not given.")] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the methods, or score them where it is known what the model relies on.
 
-    Example: attlas methods --json
+    Example: attlas methods --score --model recall --method raw_attention
     """
     quiet_libraries()
     from attlas.cli.show import print_methods
     from attlas.methods import METHODS
 
-    print_methods(METHODS, as_json)
+    given = {"count": count, "seed": seed}
+    numbers = {name: value for name, value in given.items() if value is not None}
+    if not score:
+        if model or method or numbers or markdown:
+            raise UsageError("--model, --method, --count, --seed and --markdown go with --score")
+        print_methods(METHODS, as_json)
+        return
+    if markdown and as_json:
+        raise UsageError("--markdown or --json, not both")
+    from attlas.cli import scores
+    from attlas.scoring import score as score_methods
+
+    with scores.watching() as watch:
+        found = score_methods(model or (), method or (), watch=watch, **numbers)
+    if as_json:
+        print_json(found.payload())
+    elif markdown:
+        print(scores.markdown(found))
+    else:
+        scores.print_scores(found)
 
 
 @app.command()

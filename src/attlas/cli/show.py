@@ -80,6 +80,20 @@ def print_result(found: Any, *, tokens: bool = False, written: Sequence[Path] = 
         console.print(Text(f"wrote {path}"), soft_wrap=True)
 
 
+def print_explained(
+    found: Any, html: Path | None, save: Path | None, tokens: bool, as_json: bool
+) -> None:
+    """Write a result to the files asked for, and print it."""
+    if html is not None:
+        found.to_html(html)
+    if save is not None:
+        found.save(save)
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        print_result(found, tokens=tokens, written=[path for path in (html, save) if path])
+
+
 def print_methods(methods: Iterable[Any], as_json: bool) -> None:
     """The methods in a table, or as JSON."""
     rows = [
@@ -88,6 +102,9 @@ def print_methods(methods: Iterable[Any], as_json: bool) -> None:
             "family": each.family,
             "signed": each.signed,
             "target": each.of,
+            "needs": list(each.needs),
+            "gives": each.gives,
+            "cost": each.cost,
             "options": dict(each.options),
             "paper": each.paper,
             "summary": each.summary,

@@ -3,13 +3,15 @@
 Abnar and Zuidema, "Quantifying Attention Flow in Transformers", ACL 2020.
 """
 
+from collections.abc import Sequence
+
 import torch
 
-from attlas.errors import UsageError
+from attlas.errors import UnsupportedModelError, UsageError
 from attlas.methods.method import Scored, method
 from attlas.models.question import Question
 from attlas.models.tap import Call
-from attlas.quantities.token_rows import fuse_heads, read_row
+from attlas.quantities.token_rows import check_share, fuse_heads, mixing_sites, read_row
 from attlas.results import Site
 from attlas.shapes import HeadMean
 
@@ -23,31 +25,69 @@ TINY = 1e-30  # a row without any weight stays without
     paper="arXiv:2005.00928",
     maps="all",
     reading="How much of each token reaches the position that the model predicts from.",
+    needs=("attention",),
+    many_targets=True,
 )
-def attention_rollout(question: Question, *, residual: float = 0.5, fusion: str = "mean") -> Scored:
+def attention_rollout(
+    question: Question,
+    *,
+    residual: float = 0.5,
+    fusion: str = "mean",
+    discard: float = 0.0,
+    head: int | None = None,
+) -> Scored:
     """Score each token by how much of it reaches the position the model predicts from.
 
     `residual` is the share of every layer that bypasses attention; the paper takes one half.
-    `fusion` joins the heads: mean, max or min. The scores sum to one. Of the target, only the
-    positions it is read from matter: rollout sees no output.
+    `fusion` joins the heads: mean, max or min; `head` takes one head alone of the last layer, the
+    cross-attention's in an encoder–decoder, on top of what is below. `discard` is the share of each
+    layer's weights, smallest first, that is left out. The scores sum to one. Of the target, only
+    the positions it is read from matter: rollout sees no output.
     """
-    if not 0 <= residual <= 1:
-        raise UsageError(f"residual is a share, between 0 and 1, not {residual}")
-    sites = question.subject.sites
-    reads_source = any(site.kind == "cross" for site in sites)
-    unmixed = reads_source and not any(site.kind == "encoder" for site in sites)
+    check_share("residual", residual)
+    check_share("discard", discard)
+    sites = mixing_sites(question.subject.sites)
+    last = last_site(sites)
+    if head is not None and not 0 <= head < last.heads:
+        raise UsageError(f"unknown head {head}: the last layer has heads 0 to {last.heads - 1}")
+    reads_source = last.kind == "cross"
+    unmixed = reads_source and all(site.kind in ("decoder", "cross") for site in sites)
     source = question.inputs.source
     rolling = Rolling(residual, source.stop - source.start if unmixed else 0)
 
     def add(call: Call) -> None:
-        rolling.add(call.site.kind, fuse_heads(call.weights, fusion))
+        weights = call.weights
+        if head is not None and call.site == last:
+            weights = weights[:, head : head + 1]
+        rolling.add(call.site.kind, drop_smallest(fuse_heads(weights, fusion), discard))
 
-    through = [site for site in sites if reads_source or site.kind == sites[-1].kind]
-    readout = question.fold(add, through).readout
+    readout = question.fold(add, sites).readout
     copied = reads_source and not question.inputs.prefix
     mixing = fold_copy(rolling.mixing) if copied else rolling.mixing
     maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
     return Scored(read_row(mixing, readout), maps)
+
+
+def last_site(sites: Sequence[Site]) -> Site:
+    """The site nearest to the prediction: of an encoder–decoder, its last cross-attention."""
+    crossing = [site for site in sites if site.kind == "cross"]
+    return (crossing or sites)[-1]
+
+
+def drop_smallest(layer: HeadMean, share: float) -> HeadMean:
+    """Set this share of the weights of each map to zero, smallest first; those at the edge stay.
+
+    What is zero already (a later token) is not counted, equal weights are left out together or not
+    at all, and the largest weight of every row is protected: no position is left with nothing.
+    """
+    if share == 0:
+        return layer
+    flat = layer.flatten(1).sort(dim=1).values
+    zeros = (flat == 0).sum(dim=1, keepdim=True)
+    dropped = (share * (flat.shape[1] - zeros)).long()
+    edge = flat.gather(1, (zeros + dropped).clamp_max(flat.shape[1] - 1))[:, :, None]
+    protected = layer >= layer.amax(dim=-1, keepdim=True)
+    return layer.where((layer >= edge) | protected, 0)
 
 
 class Rolling:
@@ -119,6 +159,12 @@ def fold_copy(mixing: torch.Tensor) -> HeadMean:
 
 def with_residual(layer: HeadMean, residual: float) -> HeadMean:
     """The layer with its bypass, rows summing to one."""
+    queries, keys = layer.shape[-2:]
+    if queries != keys:
+        raise UnsupportedModelError(
+            f"attention of {queries} positions over {keys} cannot be rolled out: a layer must keep "
+            "its positions"
+        )
     mixed = (1 - residual) * layer
     mixed.diagonal(dim1=-2, dim2=-1).add_(residual)
     return mixed.div_(mixed.sum(dim=-1, keepdim=True).clamp_min(TINY))

@@ -3,17 +3,22 @@
 from collections.abc import Callable, Collection
 
 import torch
+from torch import Tensor
 
+from attlas.errors import UnknownNameError
 from attlas.methods.method import Scored, method
 from attlas.models.question import Question
 from attlas.quantities.token_rows import (
     LayerMean,
+    choose_layers,
     fuse_heads,
     reading_sites,
     spread_over_tokens,
 )
 from attlas.results import Site
 from attlas.shapes import Attention, TokenScores
+
+ON = ("attention", "states")
 
 
 @method(
@@ -23,6 +28,8 @@ from attlas.shapes import Attention, TokenScores
     paper="Barkan et al. 2021, doi:10.1145/3459637.3482126",
     maps="sites",
     reading="How far the attention paid to each token pushes the target up, or down if negative.",
+    needs=("attention", "gradients"),
+    many_targets=True,
 )
 def gradient_attention(
     question: Question,
@@ -30,12 +37,19 @@ def gradient_attention(
     layer: int | None = -1,
     positive: bool = False,
     times_attention: bool = True,
+    on: str = "attention",
 ) -> Scored:
     """Score each token by attention times its gradient, at the rows the prediction is read from.
 
     `layer` counts from the top if negative; None takes the mean over all layers. `positive` keeps
-    what speaks for the target alone; `times_attention=False` takes the gradient alone.
+    what speaks for the target alone; `times_attention=False` takes the gradient alone. With
+    `on="states"` the gradient is on the states that enter a layer, times the states, and the
+    attention is what a token gets from all rows (AttCAT); there are no maps then.
     """
+    if on not in ON:
+        raise UnknownNameError("on", on, ON)
+    if on == "states":
+        return Scored(score_states(question, layer, positive, times_attention))
 
     def weighed(attention: Attention, gradient: Attention) -> Attention:
         return weigh(attention, gradient, positive, times_attention)
@@ -46,6 +60,38 @@ def gradient_attention(
     return Scored(
         scores, [(call.site, weighed(call.weights, gradient)) for call, gradient in found]
     )
+
+
+def score_states(
+    question: Question, layer: int | None, positive: bool, times_attention: bool
+) -> TokenScores:
+    """States times their gradients, weighed by the attention that each token gets."""
+    found = question.state_gradients("logit")
+    sites = [call.site for call, _, _ in found]
+    kinds = dict.fromkeys(site.kind for site in sites)
+    layers = [choose_layers([s for s in sites if s.kind == kind], layer) for kind in kinds]
+    count = {site.name: len(group) for group in layers for site in group}
+    rows = [
+        (
+            call.site.kind,
+            weigh_states(call.weights, state, gradient, positive, times_attention)
+            / count[call.site.name],
+        )
+        for call, state, gradient in found
+        if call.site.name in count
+    ]
+    return spread_over_tokens(question.inputs, rows)
+
+
+def weigh_states(
+    attention: Attention, state: Tensor, gradient: Tensor, positive: bool, times_attention: bool
+) -> Tensor:
+    """A state times its gradient, summed over features, times the attention its token gets."""
+    wide = torch.promote_types(state.dtype, torch.float32)
+    product = torch.einsum("bqf,bqf->bq", state.to(wide).expand_as(gradient), gradient.to(wide))
+    if times_attention:
+        product = product * fuse_heads(attention).mean(dim=1)
+    return product.clamp_min(0) if positive else product
 
 
 def score_rows(
@@ -59,7 +105,8 @@ def score_rows(
     for call, gradient in found.held:
         mean.add(call.site.kind, fuse_heads(weighed(call.weights, gradient)))
     # The gradient holds the share of each row already: rows are summed, not averaged.
-    return spread_over_tokens(question.inputs, mean.rows((found.readout > 0).float()))
+    read = (found.readout > 0).float()
+    return spread_over_tokens(question.inputs, mean.rows(question.inputs, read))
 
 
 def weigh(

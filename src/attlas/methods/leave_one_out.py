@@ -13,6 +13,8 @@ from attlas.quantities.removal import removable, remove_each, usual_removal
     of="probability",
     paper="Li et al. 2016, arXiv:1612.08220",
     reading="How far the target's probability falls when the token is taken away.",
+    needs=("removal",),
+    many_targets=True,
 )
 def leave_one_out(question: Question, *, removal: str | None = None) -> Scored:
     """Score each token by p(x) − p(x without the token).
@@ -25,10 +27,19 @@ def leave_one_out(question: Question, *, removal: str | None = None) -> Scored:
     how = removal or usual_removal(question)
     whole = question.score("probability")
     scores = whole.new_zeros((len(question), len(question.inputs.tokens[0])))
-    for row in range(len(question)):
-        positions = removable(question, row)
-        parts = remove_each(question.rows([row]), positions, how)
-        without = [part.score("probability") for part in parts]
-        if without:
-            scores[row, positions] = whole[row] - torch.cat(without)
+    places = [
+        (row, position)
+        for row in range(len(question.inputs))
+        for position in removable(question, row)
+    ]
+    for chunk, inputs in remove_each(question, places, how):
+        rows, positions = torch.tensor(chunk, device=scores.device).unbind(1)
+        if question.is_shared:  # a target cannot miss what comes after it
+            reached = question.reached()[:, positions]
+            asked = reached.any(dim=1).nonzero()[:, 0]
+            without = question.rows(asked.tolist()).about(inputs).table("probability")
+            scores[asked[:, None], positions] = (whole[asked] - without).T.where(reached[asked], 0)
+        else:
+            part = question.rows(rows.tolist()).about(inputs)
+            scores[rows, positions] = whole[rows] - part.score("probability")
     return Scored(scores, notes=(f"removal: {how}",))

@@ -22,6 +22,17 @@ FAMILIES = {
     "P": "propagation through the whole model",
     "reference": "no attention: what the others are compared with",
 }
+NEEDS = {
+    "attention": "attention weights that can be read",
+    "gradients": "gradients on the attention",
+    "branches": "a stack of blocks that copies of the stream can start from",
+    "embeddings": "embeddings that the tokens enter by",
+    "removal": "a token that stands for nothing, or places that may be left out",
+}
+COSTS = {
+    "cheap": "a few passes of the model",
+    "dear": "some hundred passes of the model, or much work beside it",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +42,7 @@ class Scored:
     scores: TokenScores
     maps: Sequence[tuple[Site, Tensor]] = ()  # each `[batch, head, query, key]`
     notes: tuple[str, ...] = ()
+    row_notes: Sequence[tuple[str, ...]] = ()  # of each row, where they differ
 
 
 @dataclass(frozen=True)
@@ -45,6 +57,9 @@ class Method:
     paper: str
     reading: str  # one sentence: what a score says
     maps: str | None = None  # which it makes: one at each of the `sites`, or one over `all`
+    needs: tuple[str, ...] = ()  # keys of NEEDS: what it asks of a model
+    cost: str = "cheap"  # a key of COSTS
+    many_targets: bool = False  # whether one pass serves several targets of one input
 
     @property
     def summary(self) -> str:
@@ -56,6 +71,14 @@ class Method:
         """Its options with their defaults."""
         parameters = signature(self.score_tokens).parameters.values()
         return {p.name: p.default for p in parameters if p.kind is Parameter.KEYWORD_ONLY}
+
+    @property
+    def gives(self) -> str:
+        """What comes of it, in a few words."""
+        sign = "signed scores" if self.signed else "scores"
+        about = f"of the target's {self.of}" if self.of else "whatever the target"
+        maps = {"sites": ", a map for each head", "all": ", one map over the whole model"}
+        return f"{sign} {about}{maps.get(self.maps or '', '')}"
 
     def score(self, question: Question, options: Mapping[str, Any]) -> Scored:
         """Score the tokens of a batch; an unknown option is an error that names those there are."""
@@ -81,20 +104,12 @@ class Method:
 METHODS: Registry[Method] = Registry("method")
 
 
-def method(
-    *,
-    family: str,
-    signed: bool,
-    of: str | None,
-    paper: str,
-    reading: str,
-    maps: str | None = None,
-) -> Callable[[Callable[..., Scored]], Callable[..., Scored]]:
-    """Register the decorated function as a method under its own name."""
+def method(**record: Any) -> Callable[[Callable[..., Scored]], Callable[..., Scored]]:
+    """Register the decorated function as a method under its own name, with what Method records."""
 
     def register(score_tokens: Callable[..., Scored]) -> Callable[..., Scored]:
         name = score_tokens.__name__
-        METHODS.add(name, Method(name, score_tokens, family, signed, of, paper, reading, maps))
+        METHODS.add(name, Method(name, score_tokens, **record))
         return score_tokens
 
     return register

@@ -14,14 +14,17 @@ from attlas.models.question import Question
     of=None,
     paper="",
     reading="Nothing: these numbers are drawn at random.",
+    many_targets=True,
 )
 def random_scores(question: Question, *, seed: int = 0) -> Scored:
     """Score each token by a number drawn evenly between zero and one.
 
     The same seed and the same tokens give the same scores, alone or in a batch.
     """
+    targets = len(question) // len(question.inputs)
     rows = []
     for tokens in question.inputs.tokens:
         own = seed ^ crc32("\0".join(tokens).encode("utf-8", "surrogatepass"))
-        rows.append(torch.rand(len(tokens), generator=torch.Generator().manual_seed(own)))
-    return Scored(torch.stack(rows))
+        generator = torch.Generator().manual_seed(own)
+        rows.append(torch.rand(targets, len(tokens), generator=generator))
+    return Scored(torch.cat(rows))

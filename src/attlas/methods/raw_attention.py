@@ -18,6 +18,8 @@ from attlas.quantities.token_rows import (
     paper="Bahdanau et al. 2015, arXiv:1409.0473",
     maps="sites",
     reading="How much the position that the model predicts from looks at each token.",
+    needs=("attention",),
+    many_targets=True,
 )
 def raw_attention(question: Question, *, layer: int | None = -1, fusion: str = "mean") -> Scored:
     """Score each token by the attention that the predicting position pays to it.
@@ -34,6 +36,6 @@ def raw_attention(question: Question, *, layer: int | None = -1, fusion: str = "
         mean.add(call.site.kind, fuse_heads(call.weights, fusion))
 
     readout = question.fold(add, sites).readout
-    scores = spread_over_tokens(question.inputs, mean.rows(readout))
+    scores = spread_over_tokens(question.inputs, mean.rows(question.inputs, readout))
     calls = question.attention() if question.maps else []
     return Scored(scores, [(call.site, call.weights) for call in calls])

@@ -8,7 +8,7 @@ import torch
 
 from attlas.errors import UsageError
 from attlas.models.borrow import borrowed
-from attlas.models.encode import encode
+from attlas.models.encode import Encoded, encode
 from attlas.models.following import as_inputs, with_chain, with_prefix
 from attlas.models.inputs import Inputs, group_by_shape, stack
 from attlas.models.memory import in_parts
@@ -86,17 +86,23 @@ def _first_look(subject: "Subject", inputs: Inputs, request: Request) -> Logits:
 def encode_text(subject: "Subject", text: Any, request: Request) -> Inputs:
     """One text as a batch of one, with what the decoder has written or the target's own tokens."""
     name = subject.task.name if subject.task else ""
-    given = _as_chat(subject.tokenizer, text) if request.chat else text
-    names = ("text", "question", "context") if name == "question answering" else SEGMENTS
-    if name == "question answering" and not isinstance(given, tuple):
-        raise UsageError("this model answers questions: give a pair, (question, context)")
-    limit = subject.max_tokens
-    found = encode(subject.tokenizer, given, names, limit, request.truncate, plain=request.chat)
+    found = encode_plain(subject, text, request)
     if name == "causal lm":
         return with_chain(subject, found, text, request)
     if name == "sequence to sequence" or (not name and subject.has_decoder):
         return with_prefix(subject, found, text, request)
     return as_inputs(subject, found, text)
+
+
+def encode_plain(subject: "Subject", text: Any, request: Request) -> Encoded:
+    """One text with its special tokens, and nothing behind it."""
+    name = subject.task.name if subject.task else ""
+    given = _as_chat(subject.tokenizer, text) if request.chat else text
+    names = ("text", "question", "context") if name == "question answering" else SEGMENTS
+    if name == "question answering" and not isinstance(given, tuple):
+        raise UsageError("this model answers questions: give a pair, (question, context)")
+    limit = subject.max_tokens
+    return encode(subject.tokenizer, given, names, limit, request.truncate, plain=request.chat)
 
 
 def _as_chat(tokenizer: Any, text: Any) -> str:

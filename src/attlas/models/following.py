@@ -50,7 +50,7 @@ def _append(subject: "Subject", found: Encoded, ids: Sequence[int]) -> Encoded:
         for name, values in found.arguments.items()
     }
     longer = Encoded(found.tokens.followed_by(more.tokens), arguments, found.notes)
-    _check_length(subject, "prompt and target", len(longer.tokens))
+    check_length(subject, "prompt and target", len(longer.tokens))
     return longer
 
 
@@ -60,7 +60,7 @@ def with_prefix(subject: "Subject", found: Encoded, text: Any, request: Request)
     prefix, chain, notes = _prefix_and_chain(subject, inputs, request)
     written = encode_ids(subject.tokenizer, [*prefix, *chain[:-1]], "prefix")
     count = len(found.tokens)
-    _check_length(subject, "prefix and target", len(written.tokens))
+    check_length(subject, "prefix and target", len(written.tokens))
     ids = torch.tensor([written.arguments["input_ids"]], device=subject.device)
     return replace(
         inputs,
@@ -79,8 +79,8 @@ def _prefix_and_chain(subject: "Subject", inputs: Inputs, request: Request) -> W
     chain = [] if open_choice else token_ids(tokenizer, asked, written=True)
     if request.prefix is not None or subject.task is None:
         prefix = token_ids(tokenizer, request.prefix, written=True) if request.prefix else []
-        return [*_start(subject), *prefix], chain, ()
-    start, own = _greedy(subject, inputs)
+        return [*first_tokens(subject), *prefix], chain, ()
+    start, own = write(subject, inputs, MOST_NEW_TOKENS)
     shown = tokenizer.decode(own, skip_special_tokens=True)
     if asked is None:
         return start, own, (f"explains the model's own greedy output, {shown!r}",)
@@ -93,7 +93,8 @@ def _prefix_and_chain(subject: "Subject", inputs: Inputs, request: Request) -> W
     return [*start, *own[:place]], chain, note
 
 
-def _start(subject: "Subject") -> list[int]:
+def first_tokens(subject: "Subject") -> list[int]:
+    """What a decoder starts from."""
     model: Any = subject.model
     settings = getattr(model, "generation_config", None)
     choices = (
@@ -108,17 +109,19 @@ def _start(subject: "Subject") -> list[int]:
     return [first] if forced is None else [first, forced]
 
 
-def _greedy(subject: "Subject", inputs: Inputs) -> tuple[list[int], list[int]]:
+def write(subject: "Subject", inputs: Inputs, most: int) -> tuple[list[int], list[int]]:
     """What the model writes by itself: its start tokens, and the rest up to the end."""
     model: Any = subject.model
-    start = _start(subject)
-    most = max(1, min(MOST_NEW_TOKENS, subject.max_tokens - len(start)))
+    start = first_tokens(subject) if subject.has_decoder else []
+    fed = len(start) if subject.has_decoder else len(inputs.tokens[0])
+    room = max(1, min(most, subject.max_tokens - fed))
     with borrowed(model), torch.no_grad():
         written = model.generate(
-            **inputs.arguments, do_sample=False, num_beams=1, max_new_tokens=most
+            **inputs.arguments, do_sample=False, num_beams=1, max_new_tokens=room
         )[0].tolist()
-    start = start if written[: len(start)] == start else written[:1]
-    own = written[len(start) :]
+    if subject.has_decoder and written[: len(start)] != start:
+        start = written[:1]
+    own = written[len(start) if subject.has_decoder else fed :]
     ends = {subject.tokenizer.eos_token_id, subject.tokenizer.pad_token_id}
     while len(own) > 1 and own[-1] in ends:
         own.pop()
@@ -130,7 +133,8 @@ def _find_part(whole: list[int], part: list[int]) -> int | None:
     return next((i for i in places if whole[i : i + len(part)] == part), None)
 
 
-def _check_length(subject: "Subject", what: str, count: int) -> None:
+def check_length(subject: "Subject", what: str, count: int) -> None:
+    """An error where that is more than the model takes."""
     if count > subject.max_tokens:
         raise UsageError(
             f"{what} are {count} tokens together and the model takes {subject.max_tokens}"

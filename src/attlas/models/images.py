@@ -73,3 +73,19 @@ def patch_tokens(pixels: Tensor, size: int, count: int) -> Tokens:
     texts += [f"{row},{column}" for row in range(rows) for column in range(columns)]
     special = (True,) * extra + (False,) * (rows * columns)
     return Tokens(tuple(texts), (None,) * count, special, ("image",) * count, grid=(rows, columns))
+
+
+def as_seen(processor: Any, pixels: Tensor) -> np.ndarray:
+    """The picture that pixels `[colour, row, column]` stand for, as bytes `[row, column, colour]`.
+
+    It is what the model sees, cut and scaled as its processor does, so that patches lie on it.
+    """
+    wide = pixels.detach().float().cpu()
+    mean, spread = (getattr(processor, f"image_{name}", None) for name in ("mean", "std"))
+    if mean is not None and spread is not None and getattr(processor, "do_normalize", True):
+        wide = wide * wide.new_tensor(spread)[:, None, None] + wide.new_tensor(mean)[:, None, None]
+    else:
+        low, high = wide.min(), wide.max()
+        wide = (wide - low) / (high - low).clamp_min(1e-12)
+    seen: np.ndarray = (wide.clamp(0, 1) * 255).round().byte().permute(1, 2, 0).numpy()
+    return seen

@@ -29,7 +29,7 @@ class Inputs:
     """A batch of inputs of equal length: the model's arguments, and the tokens of each row.
 
     `source` is what the encoder, or the only stack, reads; `prefix` is what the decoder of an
-    encoder–decoder has written so far.
+    encoder–decoder has written so far; `picture` is what a model sees beside a text.
     """
 
     arguments: Mapping[str, Tensor]
@@ -39,6 +39,7 @@ class Inputs:
     prefix: Stream | None = None
     notes: tuple[tuple[str, ...], ...] = ()
     chains: tuple[tuple[int, ...], ...] = ()  # the target's own token ids, where they are fed in
+    picture: Stream | None = None
 
     @classmethod
     def of_image(cls, pixels: Tensor, tokens: Tokens, image: Any) -> "Inputs":
@@ -59,7 +60,7 @@ class Inputs:
         """Inputs of the same shape can share a batch."""
         shapes = {name: tuple(value.shape[1:]) for name, value in self.arguments.items()}
         chain = len(self.chains[0]) if self.chains else 0
-        return (tuple(sorted(shapes.items())), self.source, self.prefix, chain)
+        return (tuple(sorted(shapes.items())), self.source, self.prefix, self.picture, chain)
 
     def rows(self, rows: Sequence[int]) -> "Inputs":
         """Some rows of the batch; a row may be taken more than once."""
@@ -74,13 +75,18 @@ class Inputs:
         )
 
     def streams(self) -> list[Stream]:
-        """The streams there are: source, and prefix where there is one."""
-        return [self.source] if self.prefix is None else [self.source, self.prefix]
+        """The streams there are: source, and prefix or picture where there is one."""
+        return [each for each in (self.source, self.prefix, self.picture) if each is not None]
 
     def queries_and_keys(self, kind: str) -> tuple[Stream, Stream]:
         """The streams that the rows and the columns of a site of this kind stand for."""
+        whole = Stream("", 0, len(self.tokens[0]))
+        if self.picture is not None:
+            queries = self.picture if kind in ("vision", "cross_vision") else self.source
+            keys = self.picture if kind in ("vision", "cross") else self.source
+            return (whole, whole) if kind == "all" else (queries, keys)
         if kind == "all":
-            return self.prefix or self.source, Stream("", 0, len(self.tokens[0]))
+            return self.prefix or self.source, whole
         if self.prefix is None or kind == "encoder":
             return self.source, self.source
         return self.prefix, self.source if kind == "cross" else self.prefix
@@ -88,12 +94,17 @@ class Inputs:
     def companions(self, stream: Stream) -> list[str]:
         """The arguments with an entry for each token of a stream: ids, mask, segment ids."""
         ids = self.arguments[stream.argument]
-        decoder = stream.argument.startswith("decoder_")
         return [
             name
             for name, value in self.arguments.items()
-            if name.startswith("decoder_") == decoder and value.shape[1:2] == ids.shape[1:2]
+            if _side(name) == _side(stream.argument) and value.shape[1:2] == ids.shape[1:2]
         ]
+
+
+def _side(argument: str) -> str:
+    """What an argument is about: the text, what a decoder wrote, or a picture."""
+    first = argument.split("_")[0]
+    return first if first in ("decoder", "pixel", "visual") else "text"
 
 
 def stack(inputs: Sequence[Inputs]) -> Inputs:

@@ -5,6 +5,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import files
+from inspect import signature
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,6 +15,7 @@ import torch
 
 from attlas.errors import ModelError, UnknownNameError, UsageError
 from attlas.models.subject import Subject
+from attlas.models.tasks import find_task
 
 DEFAULT = "sentiment"
 
@@ -35,7 +37,8 @@ def load(
     pickled ones in, `trust_remote_code` runs code that comes with the model.
     """
     if hasattr(model, "model") and hasattr(model, "tokenizer"):  # a transformers pipeline
-        processor = model.tokenizer or getattr(model, "image_processor", None)
+        pictures = getattr(model, "image_processor", None)
+        processor = model if model.tokenizer and pictures else model.tokenizer or pictures
         return Subject(model.model, processor, task=task)
     if not isinstance(model, (str, Path)):
         raise UsageError(
@@ -119,6 +122,8 @@ def _auto_class(task: str) -> str:
         "causal lm": "AutoModelForCausalLM",
         "sequence to sequence": "AutoModelForSeq2SeqLM",
         "image classification": "AutoModelForImageClassification",
+        "image and text": "AutoModelForZeroShotImageClassification",
+        "visual question answering": "AutoModelForQuestionAnswering",
     }
     if task not in classes:
         raise UnknownNameError("task", task, classes)
@@ -128,19 +133,34 @@ def _auto_class(task: str) -> str:
 def _load_processor(place: str, name: str, model: Any, trust_remote_code: bool) -> Any:
     import transformers
 
-    pictures = getattr(model, "main_input_name", None) == "pixel_values"
-    loader = transformers.AutoImageProcessor if pictures else transformers.AutoTokenizer
-    kind = "image processor" if pictures else "tokenizer"
+    kind = _kind_of_processor(model)
+    loaders = {
+        "processor": transformers.AutoProcessor,
+        "image processor": transformers.AutoImageProcessor,
+        "tokenizer": transformers.AutoTokenizer,
+    }
     try:
-        processor = loader.from_pretrained(place, trust_remote_code=trust_remote_code)
+        processor = loaders[kind].from_pretrained(place, trust_remote_code=trust_remote_code)
     except Exception as problem:
         raise ModelError(
             f"the {kind} of {name} cannot be loaded: {_first_line(problem)}"
         ) from problem
     # Where the files are missing, transformers makes up a tokenizer that knows no word.
-    if not pictures and len(processor) <= len(processor.all_special_ids):
+    words = processor.tokenizer if kind == "processor" else processor
+    if kind != "image processor" and len(words) <= len(words.all_special_ids):
         raise ModelError(f"the tokenizer of {name} has no vocabulary: its files are missing")
     return processor
+
+
+def _kind_of_processor(model: Any) -> str:
+    """What brings inputs to a model: a tokenizer, an image processor, or a processor of both."""
+    if getattr(model, "main_input_name", None) == "pixel_values":
+        return "image processor"
+    task = find_task(model)
+    pairs = (
+        task is not None and task.pairs and "pixel_values" in signature(model.forward).parameters
+    )
+    return "processor" if pairs else "tokenizer"
 
 
 def _why(name: str, problem: Exception) -> str:

@@ -4,18 +4,23 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from attlas.models.borrow import borrowed
 from attlas.models.branches import Branch, Branched, run_branches
 from attlas.models.edits import Edit
+from attlas.models.embeddings import Entered, entered_vectors, entering
+from attlas.models.images import as_seen
 from attlas.models.inputs import Inputs
 from attlas.models.readout import last_stream, read_out
+from attlas.models.several import apart, differentiate_each, reached
+from attlas.models.states import block_states
 from attlas.models.tap import Call
 from attlas.models.target import Target
 from attlas.results import Site
-from attlas.shapes import Attention, BatchScores, Logits, QueryWeights
+from attlas.shapes import Attention, BatchScores, Hidden, Logits, QueryWeights, StreamVectors, Table
 
 if TYPE_CHECKING:
     from attlas.models.subject import Subject
@@ -36,7 +41,8 @@ class Question:
     """A batch of inputs of equal length, and what is explained of each.
 
     `order` says where each row stood among the texts it was asked with; `maps` whether a method
-    shall give its maps too, or scores alone.
+    shall give its maps too, or scores alone. One input may have several targets: then what is of
+    the input (attention, vectors) has a batch of one, and what is of the targets a row for each.
     """
 
     subject: "Subject"
@@ -50,15 +56,25 @@ class Question:
     def __len__(self) -> int:
         return len(self.targets)
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether all targets are of one input."""
+        return len(self.inputs) == 1 < len(self.targets)
+
     def answers(self) -> Iterator[tuple[int, Target, tuple[Mapping[str, Any], ...]]]:
         """For each row: its place among the texts, its target, the model's best choices."""
         return zip(self.order, self.targets, self.predictions, strict=True)
+
+    def picture(self, row: int) -> np.ndarray | None:
+        """The picture of a row as the model sees it, where it sees one."""
+        pixels = self.inputs.arguments.get("pixel_values")
+        return None if pixels is None else as_seen(self.subject.image_processor, pixels[row])
 
     def rows(self, rows: Sequence[int]) -> "Question":
         """The same question for some rows; a row may be taken more than once."""
         return replace(
             self,
-            inputs=self.inputs.rows(rows),
+            inputs=self.inputs if self.is_shared else self.inputs.rows(rows),
             targets=tuple(self.targets[row] for row in rows),
             predictions=tuple(self.predictions[row] for row in rows),
             order=tuple(self.order[row] for row in rows),
@@ -75,6 +91,10 @@ class Question:
         """The same targets for other inputs."""
         return replace(self, inputs=inputs)
 
+    def copied(self) -> "Question":
+        """The same question with a copy of the input for each target."""
+        return self.about(self.inputs.rows([0] * len(self))) if self.is_shared else self
+
     def score(self, of: str, edits: Edit | Sequence[Edit] = ()) -> BatchScores:
         """The target of each row, as a `logit` or a `probability`, with the attention so edited."""
         with torch.no_grad():
@@ -83,6 +103,16 @@ class Question:
                     return self.score_with_graph(of)
             with self.subject.tap(edits):
                 return self.score_with_graph(of)
+
+    def reached(self) -> Hidden:
+        """Which tokens each target can depend on: none that its decoder comes to later."""
+        return reached(self.inputs, self.targets).to(self.subject.device)
+
+    def table(self, of: str) -> Table:
+        """Every target on every input, however many there are of each."""
+        with torch.no_grad(), borrowed(self.subject.model):
+            logits = self.logits()
+            return torch.stack([target.score(logits, of) for target in self.targets], dim=1)
 
     def attention(self) -> list[Call]:
         """The attention of every site, all of it held at once."""
@@ -102,8 +132,8 @@ class Question:
             last_stream(self.subject) as stream,
         ):
             total = self.score_with_graph("logit").sum()
-            (gradient,) = torch.autograd.grad(total, stream)
-        return Folded(held, read_out(self.subject, gradient))
+            found = torch.autograd.grad(total, stream, materialize_grads=True)
+        return Folded(held, self._read_out(*found))
 
     def gradients(
         self,
@@ -116,9 +146,8 @@ class Question:
         Where the output does not depend on a site (an encoder that nothing reads), it is zero.
         """
         tap = self.subject.tap(edits, gradients=True, sites=sites)
-        with torch.enable_grad(), tap as seen:
-            total = self.score_with_graph(of).sum()
-            found = torch.autograd.grad(total, seen.weights, allow_unused=True)
+        with torch.enable_grad(), tap as seen, last_stream(self.subject) as stream:
+            found = self._differentiate(self.score_with_graph(of), seen.weights, stream)
         return _pair(seen.calls, found)
 
     def gradients_and_readout(
@@ -127,9 +156,56 @@ class Question:
         """As `gradients` of the logit, and the readout from the same pass."""
         tap = self.subject.tap(gradients=True, sites=sites)
         with torch.enable_grad(), tap as seen, last_stream(self.subject) as stream:
-            total = self.score_with_graph("logit").sum()
-            *found, last = torch.autograd.grad(total, [*seen.weights, *stream], allow_unused=True)
-        return Folded(_pair(seen.calls, found), read_out(self.subject, last))
+            scores = self.score_with_graph("logit")
+            if self.is_shared:
+                last = torch.autograd.grad(scores.sum(), stream, retain_graph=True)
+                found = self._differentiate(scores, seen.weights, stream)
+            else:
+                wanted = [*seen.weights, *stream]
+                both = torch.autograd.grad(scores.sum(), wanted, materialize_grads=True)
+                found, last = both[: len(seen.weights)], both[len(seen.weights) :]
+        return Folded(_pair(seen.calls, found), self._read_out(*last))
+
+    def state_gradients(self, of: str) -> list[tuple[Call, Tensor, Tensor]]:
+        """Of each self-attention: the call, what its block was handed, and the gradient on that.
+
+        States and gradients are `[batch, query, feature]`.
+        """
+        places = [place for place in self.subject.places if place[0].kind != "cross"]
+        sites = [site for site, _ in places]
+        with (
+            torch.enable_grad(),
+            self.subject.tap(sites=sites) as seen,
+            block_states(self.subject, places) as states,
+            last_stream(self.subject) as stream,
+        ):
+            found = self._differentiate(self.score_with_graph(of), states, stream)
+        calls = [replace(call, weights=call.weights.detach()) for call in seen.calls]
+        return [
+            (call, state.detach(), torch.zeros_like(state) if gradient is None else gradient)
+            for call, state, gradient in zip(calls, states, found, strict=True)
+        ]
+
+    def embeddings(self) -> list[StreamVectors]:
+        """The vectors that the tokens of each stream enter the model as."""
+        return entered_vectors(self)
+
+    def embedding_gradients(
+        self, of: str, values: Sequence[StreamVectors] | None = None
+    ) -> tuple[list[Entered], BatchScores]:
+        """The vectors of each stream with the gradient of the target on them, and the target.
+
+        With `values`, the streams enter the model as these instead.
+        """
+        with (
+            torch.enable_grad(),
+            borrowed(self.subject.model),
+            entering(self.subject, self.inputs, values) as entrance,
+            last_stream(self.subject) as stream,
+        ):
+            scores = self.score_with_graph(of)
+            found = self._differentiate(scores, entrance.leaves, stream)
+        return entrance.entered(found), scores.detach()
 
     def branches(
         self, branches: Sequence[Branch], of: str, *, gradients: bool = False
@@ -144,6 +220,20 @@ class Question:
         """From which positions of the last layer the target is read: weights that sum to one."""
         return self.fold(lambda _: None, sites=()).readout
 
+    def _read_out(self, *gradients: Tensor) -> QueryWeights:
+        """From which positions each target is read, by its gradient on the last stream."""
+        if not self.is_shared:
+            return read_out(self.subject, *gradients)
+        return read_out(self.subject, torch.cat(list(apart(gradients[0], self.targets))))
+
+    def _differentiate(
+        self, scores: Tensor, leaves: Sequence[Tensor], stream: Sequence[Tensor]
+    ) -> Sequence[Tensor | None]:
+        """The gradient of each row's score on each leaf."""
+        if self.is_shared:
+            return differentiate_each(scores, leaves, stream[0], self.targets)
+        return torch.autograd.grad(scores.sum(), leaves, allow_unused=True)
+
     def logits(self) -> Logits:
         """The model's output from the first place that is looked at, in a graph if there is one."""
         subject = self.subject
@@ -152,7 +242,7 @@ class Question:
 
     def score_with_graph(self, of: str) -> BatchScores:
         """As `score`, for use inside an open tap: what autograd needs is kept."""
-        rows = zip(self.targets, self.logits(), strict=True)
+        rows = zip(self.targets, self.logits().expand(len(self), -1, -1), strict=True)
         return torch.stack([target.score(row, of) for target, row in rows])
 
 

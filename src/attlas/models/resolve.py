@@ -111,8 +111,8 @@ def _masked_token(case: Case) -> Resolved:
     place, row = position - len(case.tokens), case.logits[position]
     index = int(row.argmax()) if wanted is None else _one_token(case, wanted)
     contrast = _token_contrast(case, place)
-    target = Target(_show(tokenizer, [index]), ((place, index),), position=position, **contrast)
-    return target, best_choices(row, "softmax", lambda i: _show(tokenizer, [i])), notes
+    target = Target(show_ids(tokenizer, [index]), ((place, index),), position=position, **contrast)
+    return target, best_choices(row, "softmax", lambda i: show_ids(tokenizer, [i])), notes
 
 
 def _position_of_mask(case: Case) -> tuple[int, tuple[str, ...]]:
@@ -134,9 +134,9 @@ def _next_tokens(case: Case) -> Resolved:
     if case.request.contrast is not None and count > 1:
         raise UsageError("a contrast needs a target of one token")
     contrast = _token_contrast(case, -1)
-    target = Target(_show(tokenizer, chain), picks, chained=count > 1, **contrast)
+    target = Target(show_ids(tokenizer, chain), picks, chained=count > 1, **contrast)
     notes = (f"the sum of the log-probabilities of {count} tokens",) if count > 1 else ()
-    return target, best_choices(row, "softmax", lambda i: _show(tokenizer, [i])), notes
+    return target, best_choices(row, "softmax", lambda i: show_ids(tokenizer, [i])), notes
 
 
 def find_label(labels: Sequence[str], wanted: Any) -> int:
@@ -183,7 +183,10 @@ def _token_contrast(case: Case, place: int) -> dict[str, Any]:
     if case.request.contrast is None:
         return {}
     index = _one_token(case, case.request.contrast)
-    return {"contrast": ((place, index),), "contrast_name": _show(case.subject.tokenizer, [index])}
+    return {
+        "contrast": ((place, index),),
+        "contrast_name": show_ids(case.subject.tokenizer, [index]),
+    }
 
 
 def _one_token(case: Case, wanted: Any) -> int:
@@ -197,7 +200,8 @@ def _one_token(case: Case, wanted: Any) -> int:
     return ids[0]
 
 
-def _show(tokenizer: Any, ids: Sequence[int]) -> str:
+def show_ids(tokenizer: Any, ids: Sequence[int]) -> str:
+    """Tokens as a reader would write them."""
     text: str = tokenizer.decode(list(ids))
     return text or " ".join(tokenizer.convert_ids_to_tokens(list(ids)))
 
@@ -206,6 +210,8 @@ _RESOLVERS: dict[str, Resolver] = {
     "sequence classification": _classes,
     "next sentence": _classes,
     "image classification": _classes,
+    "image and text": _classes,
+    "visual question answering": _classes,
     "token classification": _classes_of_a_token,
     "masked lm": _masked_token,
     "causal lm": _next_tokens,

@@ -1,7 +1,7 @@
 """Which attention happens where: the modules that own one, and the sites they are met as."""
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -12,7 +12,7 @@ from attlas.errors import UnsupportedModelError
 from attlas.models import transformers_internals as internals
 from attlas.results import Site
 
-KINDS = ("encoder", "decoder", "cross", "vision")
+KINDS = ("encoder", "decoder", "cross", "vision", "cross_vision")
 _OTHER_STREAM = (
     "key_value_states",
     "encoder_hidden_states",
@@ -57,8 +57,27 @@ class Owner:
     kind: str
     road: str  # how its attention is met: through the "interface", or at its "softmax"
 
-    def kind_of_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
-        """`cross` where the call hands over another stream to read, else the kind of its place."""
+    def kind_of_call(
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        origin: Callable[[Any], str | None] = lambda _: None,
+    ) -> str:
+        """`cross` where the call hands over another stream to read, else the kind of its place.
+
+        Where `origin` knows that a stream carries on a picture, attention in it is `vision`, and
+        what reads a text from it is `cross_vision`.
+        """
+        own, handed = self._streams(args, kwargs)
+        others = [other for other in handed if other is not None and other is not own]
+        if origin(own) != "image":
+            return "cross" if others else self.kind
+        if not others:
+            return "vision"
+        return "cross_vision" if "text" in map(origin, others) else "cross"
+
+    def _streams(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, list[Any]]:
+        """The hidden states that a call attends from, and all that are handed over to be read."""
         kind: Any = type(self.module)
         names = _parameters(kind)
         own = args[0] if args else kwargs.get(names[0])
@@ -66,8 +85,7 @@ class Owner:
         if len(args) > 1:
             named = zip(names[1:], args[1:], strict=False)
             handed += [value for name, value in named if name in _OTHER_STREAM]
-        crossed = any(other is not None and other is not own for other in handed)
-        return "cross" if crossed else self.kind
+        return own, handed
 
 
 def find_owners(model: nn.Module) -> list[Owner]:
@@ -120,12 +138,15 @@ def _parameters(module_type: Any) -> tuple[str, ...]:
 
 
 def find_block(model: nn.Module, path: str) -> nn.Module:
-    """The block an attention module belongs to: the outermost list element above it, or itself."""
+    """The block an attention module belongs to: the outermost list element above it, or itself.
+
+    A list of lists is run by its innermost elements.
+    """
     module = model
     for part in path.split("."):
         inside_list = isinstance(module, nn.ModuleList)
         module = module.get_submodule(part)
-        if inside_list:
+        if inside_list and not isinstance(module, nn.ModuleList):
             return module
     return module
 

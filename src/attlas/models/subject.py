@@ -20,6 +20,7 @@ from attlas.models.borrow import borrowed
 from attlas.models.edits import Edit
 from attlas.models.holding import Pick, map_bytes, maps_of
 from attlas.models.inputs import Inputs
+from attlas.models.pairs import encode_pair, sample_objects
 from attlas.models.question import Held, Question
 from attlas.models.resolve import Request
 from attlas.models.tap import Call, Seen, tap
@@ -43,11 +44,18 @@ class Subject:
         if task is not None and task not in TASKS:
             raise UnknownNameError("task", task, TASKS)
         self.model: nn.Module = unwrap(model)
-        self.tokenizer = tokenizer
+        both = hasattr(tokenizer, "tokenizer") and hasattr(tokenizer, "image_processor")
+        self.tokenizer = tokenizer.tokenizer if both else tokenizer
+        self.image_processor = tokenizer.image_processor if both else tokenizer
         self.task: Task | None = TASKS[task] if task else find_task(self.model)
         self.name = name or getattr(self.model, "name_or_path", "") or type(self.model).__name__
         if tokenizer is None:
             raise UsageError("a subject needs a tokenizer, or an image processor, beside the model")
+        if self.reads_pairs and not self.reads_objects and not both:
+            raise UsageError(
+                f"{self.name} reads a text and a picture: it needs a processor of both, one with a "
+                f"tokenizer and an image_processor, not {type(tokenizer).__name__}"
+            )
 
     def __repr__(self) -> str:
         return f"Subject({self.name}: {self.task.name if self.task else 'no head'})"
@@ -63,6 +71,16 @@ class Subject:
     def reads_images(self) -> bool:
         """Whether the inputs are pictures."""
         return internals.takes_pixels(self.model)
+
+    @property
+    def reads_pairs(self) -> bool:
+        """Whether an input is a text and a picture, each in a stream of its own."""
+        return self.task is not None and self.task.pairs
+
+    @property
+    def reads_objects(self) -> bool:
+        """Whether what is seen beside a text are objects that a detector found."""
+        return self.reads_pairs and "visual_feats" in self.parameters
 
     @property
     def has_decoder(self) -> bool:
@@ -83,7 +101,12 @@ class Subject:
         """The names of the classes."""
         if self.task is not None and self.task.name == "next sentence":
             return ["IS_NEXT", "NOT_NEXT"]
+        if self.task is not None and self.task.name == "image and text":
+            return ["similarity"]
         names: Mapping[int, str] = self._config.id2label
+        count = getattr(self._config, "num_qa_labels", len(names))
+        if len(names) != count:  # of answers, a configuration may know the number alone
+            return [f"answer {index}" for index in range(count)]
         return [names[index] for index in sorted(names)]
 
     @property
@@ -91,6 +114,8 @@ class Subject:
         """How logits become probabilities: softmax, sigmoid, or identity for a regression."""
         problem = getattr(self._config, "problem_type", None)
         name = self.task.name if self.task else ""
+        if name == "image and text":
+            return "identity"
         if name not in ("sequence classification", "image classification"):
             return "softmax"
         if problem == "regression" or (len(self.labels) == 1 and problem is None):
@@ -102,6 +127,7 @@ class Subject:
         """How many tokens the model takes."""
         limits = [getattr(self.tokenizer, "model_max_length", None)]
         limits.append(getattr(self._config, "max_position_embeddings", None))
+        limits.append(internals.longest_text(self.model))
         for path, module in self.model.named_modules():
             if path.endswith("position_embeddings") and isinstance(module, nn.Embedding):
                 offset = 0 if module.padding_idx is None else module.padding_idx + 1
@@ -131,8 +157,11 @@ class Subject:
 
     def sample(self) -> Any:
         """A small input of the kind this model reads."""
-        if self.reads_images:
-            return Image.new("RGB", (32, 32), "grey")
+        if self.reads_objects:
+            return SAMPLE, sample_objects(self.model)
+        if self.reads_images or self.reads_pairs:
+            picture = Image.new("RGB", (32, 32), "grey")
+            return (picture, SAMPLE) if self.reads_pairs else picture
         text = f"{self.tokenizer.mask_token} {SAMPLE}" if self._fills_masks else SAMPLE
         return (text, text) if self.task and self.task.name == "question answering" else text
 
@@ -143,7 +172,9 @@ class Subject:
     # What it can be asked
 
     def encode(self, text: Any, request: Request = Request()) -> Inputs:  # noqa: B008
-        """One text (or picture) as a batch of one, on the model's device."""
+        """One text (or picture, or a pair of both) as a batch of one, on the model's device."""
+        if self.reads_pairs:
+            return encode_pair(self, text, request)
         if self.reads_images:
             return self._encode_image(text)
         if images.is_image(text):
@@ -151,13 +182,24 @@ class Subject:
         return encode_text(self, text, request)
 
     def _encode_image(self, image: Any) -> Inputs:
-        weight = next(self.model.parameters())
-        pixels = images.prepare(self.tokenizer, image).to(weight.device, weight.dtype)
+        pixels = self.pixels_of(image)
         size = images.patch_size(self.model)
-        with self.folding(lambda call: call.weights.shape[-1]) as lengths, torch.no_grad():
-            self.model(pixel_values=pixels)
-        tokens = images.patch_tokens(pixels, size, lengths[0])
+        tokens = images.patch_tokens(pixels, size, self.count_patches({"pixel_values": pixels}))
         return Inputs.of_image(pixels, tokens, image)
+
+    def pixels_of(self, image: Any) -> Tensor:
+        """A picture as the model takes it."""
+        weight = next(self.model.parameters())
+        return images.prepare(self.image_processor, image).to(weight.device, weight.dtype)
+
+    def count_patches(self, arguments: Mapping[str, Tensor]) -> int:
+        """How many places the first attention in a picture is over."""
+        with (
+            self.folding(lambda call: (call.site.kind, call.weights.shape[-1])) as found,
+            torch.no_grad(),
+        ):
+            self.model(**arguments)
+        return next((length for kind, length in found if kind == "vision"), found[0][1])
 
     def run(self, arguments: Mapping[str, Tensor], first_place: int | None = None) -> Logits:
         """The output as `[batch, place, choice]`, from `first_place` on where it can be cut.

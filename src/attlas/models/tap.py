@@ -24,6 +24,7 @@ from attlas.models.anatomy import Anatomy, anatomy
 from attlas.models.borrow import model_lock
 from attlas.models.edits import Edit
 from attlas.models.fused import is_proven, prove, run_fused
+from attlas.models.origins import Origins, takes_both
 from attlas.models.second_road import SoftmaxWatch
 from attlas.models.sites import Owner
 from attlas.results import Site
@@ -93,6 +94,7 @@ class Tap:
         self._numbers: Counter[str] = Counter()
         self._unmet: Counter[str] = Counter()
         self._depth = 0
+        self.origins = Origins(lambda: self in _open_taps.get())
         self._inside: list[Owner] = []  # the attention modules on the second road being run
 
     def owns(self, module: nn.Module) -> bool:
@@ -120,7 +122,7 @@ class Tap:
 
     def arrive(self, owner: Owner, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """An attention module is called: number it within its kind, and expect its attention."""
-        kind = owner.kind_of_call(args, kwargs)
+        kind = owner.kind_of_call(args, kwargs, self.origins.of)
         self._places[id(owner.module)] = (kind, self._numbers[kind])
         self._numbers[kind] += 1
         self._unmet[owner.path] += 1
@@ -340,6 +342,8 @@ def _watch(opened: Tap, known: Anatomy) -> Iterator[RemovableHandle]:
         if owner.road == "softmax":
             leave = partial(_leave, opened, owner)
             yield owner.module.register_forward_hook(leave, always_call=True)
+    if takes_both(opened.model):
+        yield from opened.origins.watch(opened.model)
     for model in known.submodels:
         yield model.register_forward_pre_hook(begin)
         yield model.register_forward_hook(end, always_call=True)

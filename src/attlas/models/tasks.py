@@ -24,6 +24,8 @@ class Task:
     tables: tuple[str, ...]
     logits: Callable[[Any], Logits]
     by_position: bool = False  # whether a target is tied to a position among the tokens
+    pairs: bool = False  # whether it reads a text and a picture
+    classes: tuple[str, ...] = ()  # that stand in no table, or in a wrong one
 
 
 def _one_place(output: Any) -> Logits:
@@ -40,6 +42,17 @@ def _start_and_end(output: Any) -> Logits:
     return torch.stack([output.start_logits, output.end_logits], dim=1)
 
 
+def _answers(output: Any) -> Logits:
+    logits: Logits = output.question_answering_score[:, None, :]
+    return logits
+
+
+def _similarity(output: Any) -> Logits:
+    """Of each picture to its own text: the model compares every one with every other."""
+    logits: Logits = output.logits_per_image.diagonal()[:, None, None]
+    return logits
+
+
 # The order matters: some classes stand in several tables (BART's generator is also a masked LM).
 TASKS = {
     task.name: task
@@ -47,8 +60,16 @@ TASKS = {
         Task("next sentence", ("NEXT_SENTENCE_PREDICTION",), _one_place),
         Task("sequence classification", ("SEQUENCE_CLASSIFICATION",), _one_place),
         Task("token classification", ("TOKEN_CLASSIFICATION",), _places, True),
+        Task(
+            "visual question answering",
+            (),
+            _answers,
+            pairs=True,
+            classes=("LxmertForQuestionAnswering",),
+        ),
         Task("question answering", ("QUESTION_ANSWERING",), _start_and_end, True),
         Task("image classification", ("IMAGE_CLASSIFICATION",), _one_place),
+        Task("image and text", ("ZERO_SHOT_IMAGE_CLASSIFICATION",), _similarity, pairs=True),
         Task("sequence to sequence", ("SEQ_TO_SEQ_CAUSAL_LM",), _places),
         Task("masked lm", ("MASKED_LM",), _places, True),
         Task("causal lm", ("CAUSAL_LM",), _places),
@@ -69,7 +90,7 @@ def find_task(model: nn.Module) -> Task | None:
 def _class_names(task: Task) -> frozenset[str]:
     from transformers.models.auto import modeling_auto
 
-    found: set[str] = set()
+    found: set[str] = set(task.classes)
     for table in task.tables:
         for entry in getattr(modeling_auto, f"MODEL_FOR_{table}_MAPPING_NAMES").values():
             found.update(entry if isinstance(entry, (tuple, list)) else (entry,))

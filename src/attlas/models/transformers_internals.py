@@ -200,6 +200,31 @@ def only_predicts_next(model: nn.Module) -> bool:
     return causal and kind not in tables.MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 
+def longest_text(model: nn.Module) -> int | None:
+    """How many tokens the text part of a composite model takes, where its configuration says."""
+    config: Any = getattr(model, "config", None)
+    text = config.get_text_config() if isinstance(config, PretrainedConfig) else None
+    return getattr(text, "max_position_embeddings", None)
+
+
 def takes_pixels(model: nn.Module) -> bool:
     """Whether a model's main input is a picture."""
     return getattr(model, "main_input_name", None) == "pixel_values"
+
+
+def ways_in(model: nn.Module) -> list[nn.Module]:
+    """The modules that turn ids or pixels into vectors: those that its parts name as their own."""
+    named = []
+    for part in submodels(model):
+        try:
+            named.append(part.get_input_embeddings())  # type: ignore[operator]
+        except (NotImplementedError, AttributeError):  # a shell around the parts that have one
+            continue
+    weights = {id(each.weight) for each in named if isinstance(each, nn.Embedding)}
+    shared = [
+        module
+        for module in model.modules()
+        if isinstance(module, nn.Embedding) and id(module.weight) in weights
+    ]
+    found = {id(module): module for module in [*named, *shared] if isinstance(module, nn.Module)}
+    return list(found.values())

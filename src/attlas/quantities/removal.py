@@ -2,16 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import torch
+from torch import Tensor
 
 from attlas.errors import UnknownNameError, UsageError
 from attlas.models.inputs import Inputs, Stream
 from attlas.models.question import Question
+from attlas.models.subject import Subject
+from attlas.shapes import Hidden
 
 REMOVALS = ("delete", "mask")
 TOKENS_AT_ONCE = 2**14
+Place = tuple[int, int]  # a row of the inputs, and a position in it
 
 
 def usual_removal(question: Question) -> str:
@@ -41,27 +44,61 @@ def removable(question: Question, row: int) -> list[int]:
     return [i for i in range(len(tokens) - _own(question, row)) if not tokens.special[i]]
 
 
-def remove_each(question: Question, positions: Sequence[int], how: str) -> Iterator[Question]:
-    """The question of one row without each of these positions in turn, in batches."""
+def remove_each(
+    question: Question, places: Sequence[Place], how: str
+) -> Iterator[tuple[Sequence[Place], Inputs]]:
+    """The inputs without each of these places in turn, in batches, a row for each place."""
     if how not in REMOVALS:
         raise UnknownNameError("removal", how, REMOVALS)
     reason = _why_not_delete(question)
     if how == "delete" and reason:
         raise UsageError(f"tokens cannot be deleted here, {reason}: use removal='mask'")
-    remove = _delete if how == "delete" else _mask
-    most = max(1, TOKENS_AT_ONCE // len(question.inputs.tokens[0]))
+    most = _rows_at_once(question)
     for stream in question.inputs.streams():
-        inside = [i - stream.start for i in positions if stream.start <= i < stream.stop]
+        inside = [place for place in places if stream.start <= place[1] < stream.stop]
         for start in range(0, len(inside), most):
             chunk = inside[start : start + most]
-            repeated = question.rows([0] * len(chunk))
-            yield repeated.about(remove(question, repeated.inputs, stream, chunk))
+            inputs = question.inputs.rows([row for row, _ in chunk])
+            within = [position - stream.start for _, position in chunk]
+            if how == "delete" and inputs.arguments[stream.argument].ndim == 2:
+                yield chunk, _delete(inputs, stream, within)
+            else:
+                yield chunk, _mask(question, inputs, _each(inputs, chunk))
 
 
-def _delete(_: Question, inputs: Inputs, stream: Stream, places: Sequence[int]) -> Inputs:
+def masked_by(question: Question, hidden: Hidden) -> Iterator[Question]:
+    """The question of one row with, in each sample, the hidden tokens masked; in batches."""
+    most = _rows_at_once(question)
+    for chunk in hidden.split(most):
+        inputs = question.inputs.rows([0] * len(chunk))
+        yield question.rows([0] * len(chunk)).about(_mask(question, inputs, chunk))
+
+
+def mask_all(question: Question) -> Inputs:
+    """The inputs with every token masked that may be removed."""
+    inputs = question.inputs
+    hidden = torch.zeros(len(inputs), len(inputs.tokens[0]), dtype=torch.bool)
+    for row in range(len(inputs)):
+        hidden[row, removable(question, row)] = True
+    return _mask(question, inputs, hidden)
+
+
+def _rows_at_once(question: Question) -> int:
+    return max(1, TOKENS_AT_ONCE // len(question.inputs.tokens[0]))
+
+
+def _each(inputs: Inputs, chunk: Sequence[Place]) -> Hidden:
+    """In row r, the one token of place r."""
+    positions = torch.tensor([position for _, position in chunk])
+    hidden = torch.zeros(len(chunk), len(inputs.tokens[0]), dtype=torch.bool)
+    return hidden.scatter_(1, positions[:, None], True)
+
+
+def _delete(inputs: Inputs, stream: Stream, places: Sequence[int]) -> Inputs:
     """Row r of the batch without place r of a stream."""
     length = stream.stop - stream.start
-    keep = torch.tensor([[i for i in range(length) if i != place] for place in places])
+    keep = torch.arange(length - 1).repeat(len(places), 1)
+    keep += keep >= torch.tensor(list(places))[:, None]
     names = inputs.companions(stream)
     arguments = {
         name: value.gather(1, keep.to(value.device)) if name in names else value
@@ -88,34 +125,43 @@ def _shorter(stream: Stream, cut: Stream) -> Stream:
     return replace(stream, start=moved, stop=stream.stop - 1)
 
 
-def _mask(question: Question, inputs: Inputs, stream: Stream, places: Sequence[int]) -> Inputs:
-    """Row r of the batch with place r of a stream masked."""
-    value = inputs.arguments[stream.argument].clone()
-    if question.subject.reads_images:
-        for row, place in enumerate(places):
-            _blank(value[row], inputs, place)
-    else:
-        rows = torch.arange(len(places), device=value.device)
-        value[rows, torch.tensor(list(places), device=value.device)] = mask_id(
-            question.subject.tokenizer
-        )
-    return replace(inputs, arguments={**inputs.arguments, stream.argument: value})
+def _mask(question: Question, inputs: Inputs, hidden: Hidden) -> Inputs:
+    """The inputs with the hidden tokens of each row masked."""
+    changed = {}
+    for stream in inputs.streams():
+        value, own = inputs.arguments[stream.argument], hidden[:, stream.start : stream.stop]
+        if not own.any():
+            continue
+        if value.ndim == 4:
+            changed[stream.argument] = _blank(value, inputs, own)
+        elif value.ndim == 3:  # objects, by their features
+            changed[stream.argument] = value.masked_fill(own.to(value.device)[..., None], 0)
+        else:
+            nothing = mask_id(question.subject)
+            changed[stream.argument] = value.masked_fill(own.to(value.device), nothing)
+    return replace(inputs, arguments={**inputs.arguments, **changed})
 
 
-def mask_id(tokenizer: Any) -> int:
+def mask_id(subject: Subject) -> int:
     """The token that stands for nothing: mask, else pad, else unknown, else end of text."""
     names = ("mask_token_id", "pad_token_id", "unk_token_id", "eos_token_id")
-    found = [getattr(tokenizer, name, None) for name in names]
+    found = [getattr(subject.tokenizer, name, None) for name in names]
     number = next((each for each in found if each is not None), None)
     if number is None:
         raise UsageError("this tokenizer has no token to mask with: use removal='delete'")
+    if subject.reads_pairs and number == subject.tokenizer.eos_token_id:
+        raise UsageError(
+            "this tokenizer has no token to mask with but the one that ends a text, and the text "
+            "would be read there"
+        )
     return int(number)
 
 
-def _blank(pixels: torch.Tensor, inputs: Inputs, place: int) -> None:
-    tokens = inputs.tokens[0]
-    rows, columns = tokens.grid or (1, 1)
-    patch = place - sum(tokens.special)
+def _blank(pixels: Tensor, inputs: Inputs, hidden: Hidden) -> Tensor:
+    """The pictures with the hidden patches in the mean colour, which is zero once normalised."""
+    rows, columns = inputs.tokens[0].grid or (1, 1)
+    patches = hidden[:, -rows * columns :].unflatten(1, (rows, columns)).to(pixels.device)
     height, width = pixels.shape[-2] // rows, pixels.shape[-1] // columns
-    top, left = patch // columns * height, patch % columns * width
-    pixels[..., top : top + height, left : left + width] = 0  # the mean colour, once normalised
+    covered = patches.repeat_interleave(height, 1).repeat_interleave(width, 2)
+    rest = (0, pixels.shape[-1] - covered.shape[2], 0, pixels.shape[-2] - covered.shape[1])
+    return pixels.masked_fill(torch.nn.functional.pad(covered, rest)[:, None], 0)

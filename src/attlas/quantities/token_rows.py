@@ -24,6 +24,12 @@ def fuse_heads(attention: Attention, fusion: str = "mean") -> HeadMean:
     return wide.amax(dim=1) if fusion == "max" else wide.amin(dim=1)
 
 
+def check_share(name: str, value: float) -> None:
+    """An error unless this option is a share of something."""
+    if not 0 <= value <= 1:
+        raise UsageError(f"{name} is a share, between 0 and 1, not {value}")
+
+
 def choose_layers(layers: Sequence[Site], layer: int | None) -> list[Site]:
     """One layer, counted from the top if negative, or all of them for None."""
     if layer is None:
@@ -34,14 +40,17 @@ def choose_layers(layers: Sequence[Site], layer: int | None) -> list[Site]:
 
 
 def read_row(fused: HeadMean, readout: QueryWeights) -> Tensor:
-    """The row that the prediction is read from, `[batch, key]`; several by their shares."""
-    return torch.einsum("bqk,bq->bk", fused, readout.to(fused))
+    """The row that the prediction is read from, `[batch, key]`; several by their shares.
+
+    A map of one input serves every row of the readout.
+    """
+    return torch.einsum("bqk,bq->bk", fused.expand(len(readout), -1, -1), readout.to(fused))
 
 
 def spread_over_tokens(inputs: Inputs, rows: Sequence[tuple[str, Tensor]]) -> TokenScores:
     """Put rows over keys where their tokens are: of each kind of site, its keys' stream."""
     first = rows[0][1]
-    scores = first.new_zeros((len(inputs), len(inputs.tokens[0])))
+    scores = first.new_zeros((len(first), len(inputs.tokens[0])))
     for kind, row in rows:
         keys = inputs.queries_and_keys(kind)[1]
         if row.shape[1] != keys.stop - keys.start:
@@ -54,8 +63,13 @@ def spread_over_tokens(inputs: Inputs, rows: Sequence[tuple[str, Tensor]]) -> To
 
 
 def reading_kinds(inputs: Inputs, sites: Sequence[Site]) -> list[str]:
-    """The kinds of sites that the prediction is read through: the decoder's two, or the last."""
+    """The kinds of sites that the prediction is read through: the decoder's two, or the last.
+
+    Beside a picture they are all: what a kind has no share in is read from rows of zeros.
+    """
     kinds = [site.kind for site in sites]
+    if inputs.picture is not None:
+        return list(dict.fromkeys(kinds))
     if inputs.prefix is None:
         return [kinds[-1]]
     return [kind for kind in ("cross", "decoder") if kind in kinds]
@@ -66,6 +80,26 @@ def reading_sites(inputs: Inputs, sites: Sequence[Site], layer: int | None) -> l
     kinds = reading_kinds(inputs, sites)
     layers = [[site for site in sites if site.kind == kind] for kind in kinds]
     return [site for each in layers for site in choose_layers(each, layer)]
+
+
+def mixing_sites(sites: Sequence[Site]) -> list[Site]:
+    """Where tokens are mixed on the way to the prediction: of an encoder–decoder, everywhere."""
+    kinds = {site.kind for site in sites}
+    if "vision" in kinds and kinds != {"vision"}:
+        raise UnsupportedModelError(
+            "the text and the picture run through stacks of their own, and there is no one stack "
+            "to follow attention through: use generic_relevance"
+        )
+    reads_source = any(site.kind == "cross" for site in sites)
+    return [site for site in sites if reads_source or site.kind == sites[-1].kind]
+
+
+def readout_of(inputs: Inputs, kind: str, readout: QueryWeights) -> Tensor:
+    """The part of a readout that is over the queries of a kind of sites, `[batch, query]`."""
+    if inputs.picture is None:
+        return readout
+    queries = inputs.queries_and_keys(kind)[0]
+    return readout[:, queries.start : queries.stop]
 
 
 class LayerMean:
@@ -80,9 +114,9 @@ class LayerMean:
         self._sums[kind] = self._sums[kind].add_(fused) if kind in self._sums else fused
         self._counts[kind] += 1
 
-    def rows(self, readout: QueryWeights) -> list[tuple[str, Tensor]]:
+    def rows(self, inputs: Inputs, readout: QueryWeights) -> list[tuple[str, Tensor]]:
         """Of each kind, the row that the prediction is read from, `[batch, key]`."""
         return [
-            (kind, read_row(total, readout) / self._counts[kind])
+            (kind, read_row(total, readout_of(inputs, kind, readout)) / self._counts[kind])
             for kind, total in self._sums.items()
         ]

@@ -1,6 +1,8 @@
 """Frozen records of what was found: they know no model, show themselves, and can be saved."""
 
-from attlas.results.explanation import Explanation, TargetRecord
+from attlas.results.explanation import Explanation
+from attlas.results.generation import Generation
 from attlas.results.maps import Maps, Site
+from attlas.results.origin import Origin, TargetRecord
 
-__all__ = ["Explanation", "Maps", "Site", "TargetRecord"]
+__all__ = ["Explanation", "Generation", "Maps", "Origin", "Site", "TargetRecord"]

@@ -1,84 +1,39 @@
 """Explanation: what a method gave for one input, with all that is needed to compute it again."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from rich.console import Console, ConsoleOptions, RenderableType
 
 from attlas import views
 from attlas.errors import UnknownNameError, UsageError
 from attlas.results.files import plain, read_record, write_record
 from attlas.results.maps import Maps, token_rows
+from attlas.results.origin import Origin, TargetRecord
+from attlas.results.pictures import check_picture, picture_arrays, picture_uri
+from attlas.results.showing import Shown
+from attlas.results.sinks import Sink, find_sinks, left_out
 from attlas.results.words import join_tokens
-from attlas.shapes import TokenVector
+from attlas.shapes import Picture, TokenVector
 from attlas.tokens import Tokens
 from attlas.views.units import visible
+
+__all__ = ["LEVELS", "Explanation", "Origin", "TargetRecord"]
 
 LEVELS = ("tokens", "words")
 
 
-@dataclass(frozen=True)
-class TargetRecord:
-    """What was explained: its name, the quantity the method looked at, and its value."""
-
-    name: str
-    quantity: str  # logit, probability, log-probability or value
-    value: float
-    contrast: str | None = None
-    position: int | None = None  # the token it was read at, where that is a choice
-
-
-@dataclass(frozen=True)
-class Origin:
-    """How the explanation was made: enough to make it again.
-
-    `options` and `asked` are kept as JSON can hold them, but for a pair of texts, a tuple of two.
-    """
-
-    model: str
-    task: str
-    method: str
-    signed: bool
-    paper: str = ""
-    reading: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    asked: Mapping[str, Any] = field(default_factory=dict)
-    versions: Mapping[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        text, asked = self.asked.get("text"), plain(self.asked)
-        if isinstance(text, tuple):
-            asked["text"] = text
-        object.__setattr__(self, "asked", asked)
-        object.__setattr__(self, "options", plain(self.options))
-
-    def to_dict(self) -> dict[str, Any]:
-        """The origin as JSON; a pair of texts is `{"pair": [one, other]}`, and no list of words."""
-        record = asdict(self)
-        if isinstance(self.asked.get("text"), tuple):
-            record["asked"]["text"] = {"pair": list(self.asked["text"])}
-        return record
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> "Origin":
-        """Read what `to_dict` gave."""
-        asked = dict(record["asked"])
-        if isinstance(asked.get("text"), dict):
-            asked["text"] = tuple(asked["text"]["pair"])
-        return cls(**{**record, "asked": asked})
-
-
 @dataclass(frozen=True, eq=False)
-class Explanation:
+class Explanation(Shown):
     """A score for each token of one input.
 
     Special tokens are in place and marked in `tokens.special`. `prediction` lists the model's
     best choices; `notes` says whatever a reader must know (a text cut, a prefix generated).
+    Patches of a picture are tokens of the segment `image`, the last of which fill `tokens.grid`.
     """
 
     tokens: Tokens
@@ -88,12 +43,14 @@ class Explanation:
     prediction: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
     maps: Maps | None = None
+    picture: Picture | None = None  # as the model saw it, where it saw one
 
     def __post_init__(self) -> None:
         if self.scores.shape != (len(self.tokens),):
             raise UsageError(f"{len(self.tokens)} tokens but scores of shape {self.scores.shape}")
         if self.scores.dtype.kind != "f" or not np.isfinite(self.scores).all():
             raise UsageError("scores must be finite floating-point numbers")
+        check_picture(self.picture)
         object.__setattr__(self, "prediction", tuple(plain(each) for each in self.prediction))
 
     @property
@@ -105,6 +62,24 @@ class Explanation:
     def segments(self) -> tuple[str, ...]:
         """The segment each token belongs to: source and prefix, the two texts of a pair."""
         return self.tokens.segments
+
+    @property
+    def sinks(self) -> tuple[Sink, ...]:
+        """First tokens that hold more than half of the score; none where scores have a sign."""
+        return () if self.origin.signed else find_sinks(self.tokens, self.scores)
+
+    def without_sinks(self) -> "Explanation":
+        """The same with nothing on the sinks; a note says what they held."""
+        if not self.sinks:
+            return self
+        scores = self.scores.copy()
+        scores[[sink.position for sink in self.sinks]] = 0
+        return replace(
+            self,
+            scores=scores,
+            origin=self.origin.taking(".without_sinks()"),
+            notes=(*self.notes, left_out(self.tokens, self.sinks)),
+        )
 
     def aggregate(self, level: str = "words") -> pd.DataFrame:
         """Scores summed over the tokens of each word, a row a word, in the order of the text."""
@@ -139,7 +114,7 @@ class Explanation:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the maps, as JSON."""
+        """Everything but the maps and the picture, as JSON."""
         return {
             "tokens": self.tokens.to_dict(),
             "scores": [float(score) for score in self.scores],
@@ -156,14 +131,12 @@ class Explanation:
 
     def payload(self) -> dict[str, Any]:
         """What a page, a notebook or a terminal draws."""
-        origin = asdict(self.origin)
         scored = zip(token_rows(self.tokens), self.scores, strict=True)
         words = self.aggregate("words").rename(columns={"word": "text"})
         return {
             "kind": "explanation",
             "version": 1,
-            **{key: origin[key] for key in ("model", "task", "method", "signed", "paper")},
-            **{key: origin[key] for key in ("reading", "options", "versions")},
+            **self.origin.shown(),
             "target": asdict(self.target),
             "prediction": [dict(choice) for choice in self.prediction],
             "tokens": [row | {"score": float(score)} for row, score in scored],
@@ -172,6 +145,8 @@ class Explanation:
             ],
             "sources": dict(self.tokens.sources),
             "grid": list(self.tokens.grid) if self.tokens.grid else None,
+            "picture": picture_uri(self.picture),
+            "sinks": [sink.to_dict() for sink in self.sinks],
             "notes": list(self.notes),
             "code": self.code(),
             "maps": self.maps.payload() if self.maps else None,
@@ -179,19 +154,7 @@ class Explanation:
 
     def code(self) -> str:
         """The Python lines that compute this again; a picture must be put in by hand."""
-        given = {**self.origin.asked, "method": self.method, **self.origin.options}
-        text = given.pop("text", "…")
-        options = "".join(f", {key}={value!r}" for key, value in given.items() if value is not None)
-        lines = ["import attlas", f"subject = attlas.load({self.origin.model!r})"]
-        shown, chosen = repr(text), ""
-        if self.tokens.grid:
-            lines.append("image = ...  # the picture")
-            shown = "image"
-        elif isinstance(text, list) and text and isinstance(text[0], (str, list)):
-            # A list of words is one text only inside a list of texts.
-            shown, chosen = repr([text] if isinstance(text[0], str) else text), "[0]"
-        lines.append(f"attlas.explain(subject, {shown}{options}){chosen}")
-        return "\n".join(lines)
+        return self.origin.code(picture=self.tokens.grid is not None)
 
     def to_html(self, path: str | PathLike[str]) -> Path:
         """Write a page that shows the explanation: one file, no network."""
@@ -202,7 +165,8 @@ class Explanation:
         """Write the explanation to one file: safetensors, the rest in its header as JSON."""
         header = {"tokens": self.tokens.to_dict(), **self._header()}
         header["maps"] = None if self.maps is None else self.maps.header()
-        arrays = {"scores": self.scores, **(self.maps.arrays() if self.maps else {})}
+        arrays = {"scores": self.scores, **picture_arrays(self.picture)}
+        arrays |= self.maps.arrays() if self.maps else {}
         return write_record(path, "explanation", header, arrays)
 
     @classmethod
@@ -219,6 +183,7 @@ class Explanation:
                 tuple(header["prediction"]),
                 tuple(header["notes"]),
                 None if drawn is None else Maps.restore(drawn, arrays, tokens),
+                arrays.get("picture"),
             )
 
     def top(self, count: int = 5) -> list[tuple[str, float]]:
@@ -227,14 +192,6 @@ class Explanation:
         words = words[~words["special"].astype(bool)]
         order = np.argsort(-words["score"].abs().to_numpy(), kind="stable")[:count]
         return [(words["word"].iloc[i], float(words["score"].iloc[i])) for i in order]
-
-    def _repr_html_(self) -> str:
-        return views.fragment(self.payload())
-
-    def __rich_console__(
-        self, console: Console, options: ConsoleOptions
-    ) -> Iterator[RenderableType]:
-        yield views.render(self.payload())
 
     def __repr__(self) -> str:
         words = ", ".join(f"{visible(word)} {score:+.3f}" for word, score in self.top(3))

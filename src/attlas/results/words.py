@@ -4,6 +4,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from unicodedata import category
 
 from attlas.tokens import Span, Tokens, overlap
@@ -35,6 +36,24 @@ class Unit:
     segment: str
     span: Span | None
     special: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """The unit as JSON, for views."""
+        return {
+            "text": self.text,
+            "special": self.special,
+            "segment": self.segment,
+            "positions": list(self.positions),
+        }
+
+
+def each_alone(tokens: Tokens) -> list[Unit]:
+    """Every token as a unit of its own."""
+    rows = zip(tokens, tokens.segments, tokens.offsets, tokens.special, strict=True)
+    return [
+        Unit(text, (place,), segment, span, special)
+        for place, (text, segment, span, special) in enumerate(rows)
+    ]
 
 
 def join_tokens(tokens: Tokens) -> list[Unit]:

@@ -1,6 +1,6 @@
 """The colours of a score, and the ink that stays readable on them.
 
-`view.js` holds the same palette and the same rules; a test compares the two.
+`browser/colours.js` holds the same palette and the same rules; a test compares the two.
 """
 
 from collections.abc import Iterable

@@ -1,6 +1,7 @@
 """A result as HTML that needs no script, for notebooks, which may strip scripts."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -14,31 +15,45 @@ from attlas.views.units import (
     patches,
     strongest,
     visible,
+    without,
     words_or_tokens,
 )
 
-_MONO = "font-family:ui-monospace,Menlo,Consolas,monospace;font-variant-numeric:tabular-nums"
+MONO = "font-family:ui-monospace,Menlo,Consolas,monospace;font-variant-numeric:tabular-nums"
 # Paper and ink are given together, so that it reads the same in a dark notebook.
 _CARD = (
     f"background-color:{css(LIGHT.paper)};color:{css(LIGHT.inks[0])};border:1px solid #dcd9d2;"
     "border-radius:6px;padding:12px 16px;font-family:system-ui,sans-serif;font-size:14px;"
     "line-height:1.5;max-width:960px"
 )
-_QUIET = "color:#5f5c55;font-size:12px"
+QUIET = "color:#5f5c55;font-size:12px"
+_OVER = (
+    "position:absolute;left:0;top:0;width:100%;height:100%;margin:0;border-collapse:collapse;"
+    "table-layout:fixed;opacity:0.6"
+)
+_PICTURE = re.compile("data:image/png;base64,[A-Za-z0-9+/=]+")  # nothing is loaded
 _ROW = "background:none"  # notebooks give the rows of a table backgrounds of their own
 
 
-def fragment(payload: Mapping[str, Any]) -> str:
+def explanation_fragment(payload: Mapping[str, Any]) -> str:
     """The prediction, the coloured text or patches, the strongest units and the notes, as HTML."""
-    parts = [_heading(payload), _prediction(payload), *_body(payload), *_notes(payload)]
+    units = words_or_tokens(payload)
+    top = limit(units)
+    table = _table(strongest(units, 8), top, payload["signed"])
+    parts = [_heading(payload), _prediction(payload), *body(payload, units, top), table]
+    return card([*parts, *notes(payload)])
+
+
+def card(parts: Iterable[str]) -> str:
+    """Parts put on paper of their own."""
     return f'<div class="attlas-fragment" style="{_CARD}">{"".join(parts)}</div>'
 
 
 def _heading(payload: Mapping[str, Any]) -> str:
     method, target = payload["method"], payload["target"]["name"]
     return (
-        f'<div style="{_QUIET}">{_text(payload["model"])} · {_text(method)} · '
-        f"target <b>{_text(target)}</b></div>"
+        f'<div style="{QUIET}">{as_text(payload["model"])} · {as_text(method)} · '
+        f"target <b>{as_text(target)}</b></div>"
     )
 
 
@@ -49,29 +64,33 @@ def _prediction(payload: Mapping[str, Any]) -> str:
         value = row.get("value") if share is None else share
         mark = " (target)" if row["label"] == payload["target"]["name"] else ""
         number = "" if value is None else format(value, ".3f")
-        shown.append(f'{_text(row["label"])} <span style="{_MONO}">{number}</span>{mark}')
+        shown.append(f'{as_text(row["label"])} <span style="{MONO}">{number}</span>{mark}')
     return f"<div>{' &nbsp; '.join(shown)}</div>" if shown else ""
 
 
-def _body(payload: Mapping[str, Any]) -> Iterator[str]:
-    signed, cells = payload["signed"], patches(payload)
-    units = cells or words_or_tokens(payload)
-    top = limit(units)
+def body(payload: Mapping[str, Any], units: Sequence[Unit], top: float) -> Iterator[str]:
+    """The text in the colours of its scores, and the patches of a picture."""
+    cells, signed = patches(payload, units), payload["signed"]
+    others = without(units, cells)
+    if not cells or not all(unit.special for unit in others):
+        yield from _flow(others, top, signed)
     if cells:
-        yield _grid(cells, payload["grid"][1], top, signed)
-    else:
-        rows = in_segments(units)
-        for name, row in rows.items():
-            label = f'<span style="{_QUIET}">{_text(name)}</span> ' if len(rows) > 1 else ""
-            chips = "".join(
-                gap(before, unit) + _chip(unit, top, signed)
-                for before, unit in zip([None, *row], row, strict=False)
-            )
-            yield f'<div style="margin:8px 0;line-height:1.9;{_MONO}">{label}{chips}</div>'
-    yield _table(strongest(units, 8), top, signed)
+        yield _grid(cells, payload, top)
 
 
-def _chip(unit: Unit, top: float, signed: bool) -> str:
+def _flow(units: Sequence[Unit], top: float, signed: bool) -> Iterator[str]:
+    rows = in_segments(units)
+    for name, row in rows.items():
+        label = f'<span style="{QUIET}">{as_text(name)}</span> ' if len(rows) > 1 else ""
+        chips = "".join(
+            gap(before, unit) + chip(unit, top, signed)
+            for before, unit in zip([None, *row], row, strict=False)
+        )
+        yield f'<div style="margin:8px 0;line-height:1.9;{MONO}">{label}{chips}</div>'
+
+
+def chip(unit: Unit, top: float, signed: bool) -> str:
+    """A unit on paper of its colour; its score is told where it is pointed at."""
     score = escape(figure(unit.score, top, signed=signed))
     if unit.special:
         look = "border:1px solid #b9b5ac;color:#5f5c55;font-size:11px;padding:0 4px"
@@ -81,15 +100,27 @@ def _chip(unit: Unit, top: float, signed: bool) -> str:
     return f'<span style="{style}" title="{score}">{escape(unit.text)}</span>'
 
 
-def _grid(cells: Sequence[Unit], columns: int, top: float, signed: bool) -> str:
+def _grid(cells: Sequence[Unit], payload: Mapping[str, Any], top: float) -> str:
+    picture = payload.get("picture") or ""
+    over = _PICTURE.fullmatch(picture) is not None
+    rows, columns = payload["grid"]
+    size = (
+        f"width:{100 / columns:.4f}%;height:{100 / rows:.4f}%" if over else "width:14px;height:14px"
+    )
     squares = [
-        f'<td style="{_colours(cell.score, top, signed)};width:14px;height:14px;padding:0" '
-        f'title="{escape(figure(cell.score, top, signed=signed))}"></td>'
+        f'<td style="{_colours(cell.score, top, payload["signed"])};{size};padding:0" '
+        f'title="{escape(figure(cell.score, top, signed=payload["signed"]))}"></td>'
         for cell in cells
     ]
-    rows = ("".join(squares[i : i + columns]) for i in range(0, len(squares), columns))
-    lines = "".join(f'<tr style="{_ROW}">{row}</tr>' for row in rows)
-    return f'<table style="border-collapse:collapse;margin:8px 0">{lines}</table>'
+    found = ("".join(squares[i : i + columns]) for i in range(0, len(squares), columns))
+    lines = "".join(f'<tr style="{_ROW}">{row}</tr>' for row in found)
+    if not over:
+        return f'<table style="border-collapse:collapse;margin:8px 0">{lines}</table>'
+    return (
+        '<div style="position:relative;width:320px;max-width:100%;margin:8px 0">'
+        f'<img src="{picture}" alt="" style="display:block;width:100%;margin:0">'
+        f'<table style="{_OVER}">{lines}</table></div>'
+    )
 
 
 def _table(units: Sequence[Unit], top: float, signed: bool) -> str:
@@ -99,15 +130,16 @@ def _table(units: Sequence[Unit], top: float, signed: bool) -> str:
         f'<td style="{right}">{figure(unit.score, top, signed=signed)}</td></tr>'
         for unit in units
     )
-    look = f"{_MONO};font-size:12px;border-collapse:collapse;color:{css(LIGHT.inks[0])}"
+    look = f"{MONO};font-size:12px;border-collapse:collapse;color:{css(LIGHT.inks[0])}"
     return f'<table style="{look}">{rows}</table>'
 
 
-def _notes(payload: Mapping[str, Any]) -> Iterator[str]:
+def notes(payload: Mapping[str, Any]) -> Iterator[str]:
+    """What a reader must know, and how to read the scores."""
     for note in payload.get("notes") or ():
-        yield f'<div style="{_QUIET}">Note: {_text(note)}</div>'
+        yield f'<div style="{QUIET}">Note: {as_text(note)}</div>'
     if payload.get("reading"):
-        yield f'<div style="{_QUIET}">{_text(payload["reading"])}</div>'
+        yield f'<div style="{QUIET}">{as_text(payload["reading"])}</div>'
 
 
 def _colours(score: float, top: float, signed: bool) -> str:
@@ -115,5 +147,6 @@ def _colours(score: float, top: float, signed: bool) -> str:
     return f"background-color:{css(paper)};color:{css(ink(paper, LIGHT))}"
 
 
-def _text(value: object) -> str:
+def as_text(value: object) -> str:
+    """A value as text that is neither obeyed nor markup."""
     return escape(visible(str(value)))

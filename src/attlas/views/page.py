@@ -10,8 +10,22 @@ from typing import Any
 
 from attlas.views.units import visible
 
-SCRIPT = Path(__file__).with_name("view.js")
-STYLE = Path(__file__).with_name("view.css")
+_BROWSER = Path(__file__).with_name("browser")
+# One module, written in parts; the last holds its doors.
+PARTS = (
+    "colours.js",
+    "words.js",
+    "elements.js",
+    "units.js",
+    "header.js",
+    "text.js",
+    "picture.js",
+    "heads.js",
+    "matrix.js",
+    "writing.js",
+    "table.js",
+    "view.js",
+)
 
 _START = """
 embed(document.getElementById("view"), JSON.parse(document.getElementById("payload").textContent));
@@ -25,8 +39,7 @@ def page(payload: Mapping[str, Any], title: str) -> str:
 
     A payload with a number that JSON has no word for (NaN, infinity) is a ValueError.
     """
-    script = SCRIPT.read_text("utf-8") + _START
-    style = STYLE.read_text("utf-8")
+    script, style = view_script() + _START, view_style()
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -47,6 +60,16 @@ def page(payload: Mapping[str, Any], title: str) -> str:
 </body>
 </html>
 """
+
+
+def view_script() -> str:
+    """The module that draws a payload: `embed` for a page, the default export for a notebook."""
+    return "\n".join((_BROWSER / name).read_text("utf-8") for name in PARTS)
+
+
+def view_style() -> str:
+    """The style that goes with the module."""
+    return (_BROWSER / "view.css").read_text("utf-8")
 
 
 def _json(payload: Mapping[str, Any]) -> str:

@@ -18,35 +18,44 @@ from attlas.views.units import (
     patches,
     strongest,
     visible,
+    without,
     words_or_tokens,
 )
 
-_LABEL, _BAR, _TOP = 20, 20, 8  # columns for a label, columns for a bar, bars shown
+LABEL, _BAR, _TOP = 20, 20, 8  # columns for a label, columns for a bar, bars shown
 _FAINT = 0.06  # below this share of the limit a unit keeps the terminal's own colours
 _SHADES = "·░▒▓█"
 
 
-def render(payload: Mapping[str, Any]) -> Group:
+def render_explanation(payload: Mapping[str, Any]) -> Group:
     """The prediction, the method, the coloured text, a bar for each of the top units, the notes."""
-    cells = patches(payload)
-    units = cells or words_or_tokens(payload)
+    units = words_or_tokens(payload)
     top, signed = limit(units), payload["signed"]
-    body = _grid(cells, payload["grid"][1], top, signed) if cells else _flow(units, top, signed)
     return Group(
         *_prediction(payload),
         _asked(payload),
         Text(),
-        *body,
+        *body(payload, units, top),
         Text(),
         *(_bar(unit, top, signed) for unit in strongest(units, _TOP)),
-        *_notes(payload),
+        *notes(payload),
     )
+
+
+def body(payload: Mapping[str, Any], units: Sequence[Unit], top: float) -> Iterator[Text]:
+    """The text in the colours of its scores, and the patches of a picture."""
+    cells, signed = patches(payload, units), payload["signed"]
+    others = without(units, cells)
+    if not cells or not all(unit.special for unit in others):
+        yield from _flow(others, top, signed)
+    if cells:
+        yield from _grid(cells, payload["grid"][1], top, signed)
 
 
 def _prediction(payload: Mapping[str, Any]) -> Iterator[Text]:
     for row in payload["prediction"]:
         share, is_target = row.get("probability"), row["label"] == payload["target"]["name"]
-        line = Text(_fit(visible(row["label"])), style="bold" if is_target else "", no_wrap=True)
+        line = Text(fit(visible(row["label"])), style="bold" if is_target else "", no_wrap=True)
         if share is not None:
             line.append(f" {share:.3f} {_rightwards(share)}")
         elif row.get("value") is not None:
@@ -75,7 +84,7 @@ def _flow(units: Sequence[Unit], top: float, signed: bool) -> Iterator[Text]:
         before = None
         for unit in row:
             line.append(gap(before, unit))
-            line.append(unit.text, style=_style(unit, top, signed))
+            line.append(unit.text, style=style_of(unit, top, signed))
             before = unit
         yield line
 
@@ -93,7 +102,7 @@ def _grid(cells: Sequence[Unit], columns: int, top: float, signed: bool) -> Iter
 
 def _bar(unit: Unit, top: float, signed: bool) -> Text:
     share = strength(unit.score, top)
-    line = Text(f"{_fit(unit.text)} {figure(unit.score, top, signed=signed):>9} ", no_wrap=True)
+    line = Text(f"{fit(unit.text)} {figure(unit.score, top, signed=signed):>9} ", no_wrap=True)
     colour = Style(color=css(pole(share, signed, DARK)))
     if not signed:
         return line.append(_rightwards(max(share, 0.0)).rstrip(), style=colour)
@@ -101,15 +110,17 @@ def _bar(unit: Unit, top: float, signed: bool) -> Text:
     return line.append(_rightwards(max(share, 0.0)).rstrip(), style=colour)
 
 
-def _notes(payload: Mapping[str, Any]) -> Iterator[Text]:
-    notes = payload.get("notes") or ()
-    if notes:
+def notes(payload: Mapping[str, Any]) -> Iterator[Text]:
+    """What a reader must know, a line each."""
+    found = payload.get("notes") or ()
+    if found:
         yield Text()
-    for note in notes:
+    for note in found:
         yield Text(f"Note: {visible(note)}")
 
 
-def _style(unit: Unit, top: float, signed: bool) -> Style:
+def style_of(unit: Unit, top: float, signed: bool) -> Style:
+    """The colours of a unit."""
     share = strength(unit.score, top)
     if unit.special:
         return Style(dim=True)
@@ -129,7 +140,8 @@ def _leftwards(share: float) -> str:
     return ("▐" * (halves % 2) + "█" * (halves // 2)).rjust(_BAR)
 
 
-def _fit(text: str) -> str:
-    if cell_len(text) > _LABEL:
-        text = set_cell_size(text, _LABEL - 1) + "…"
-    return set_cell_size(text, _LABEL)
+def fit(text: str, width: int = LABEL) -> str:
+    """A text of exactly so many columns."""
+    if cell_len(text) > width:
+        text = set_cell_size(text, width - 1) + "…"
+    return set_cell_size(text, width)

@@ -25,27 +25,40 @@ class Unit:
     segment: str
     start: int | None
     end: int | None
+    positions: tuple[int, ...] = ()
 
 
 def words_or_tokens(payload: Mapping[str, Any]) -> list[Unit]:
     """The words of the payload where it has any, otherwise its tokens."""
+    return scored_units(payload, [token["score"] for token in payload["tokens"]])
+
+
+def scored_units(payload: Mapping[str, Any], scores: Sequence[float]) -> list[Unit]:
+    """The words of the payload, or else its tokens, with the sums of these scores of tokens."""
     tokens = payload["tokens"]
-    if not payload.get("words"):
-        return [_unit(token["label"], token, [token]) for token in tokens]
-    return [
-        _unit(word["text"], word, [tokens[position] for position in word["positions"]])
-        for word in payload["words"]
+    units = payload.get("words") or [
+        {**token, "text": token["label"], "positions": [place]}
+        for place, token in enumerate(tokens)
     ]
+    return [_unit(unit, tokens, scores) for unit in units]
 
 
-def patches(payload: Mapping[str, Any]) -> list[Unit]:
-    """The image patches, row by row; none where the payload has no whole grid of them."""
-    grid = payload.get("grid")
-    if not grid:
+def patches(payload: Mapping[str, Any], units: Iterable[Unit]) -> list[Unit]:
+    """The image patches among these units, row by row; none where they fill no whole grid.
+
+    They are the last tokens of the segment `image`, as many as the grid has places.
+    """
+    if not payload.get("grid"):
         return []
-    units = [_unit(token["label"], token, [token]) for token in payload["tokens"]]
-    found = [unit for unit in units if unit.start is None and not unit.special]
-    return found if len(found) == grid[0] * grid[1] else []
+    count = payload["grid"][0] * payload["grid"][1]
+    found = [unit for unit in units if unit.segment == "image"]
+    return found[-count:] if len(found) >= count else []
+
+
+def without(units: Iterable[Unit], others: Iterable[Unit]) -> list[Unit]:
+    """The units that are not among the others."""
+    left_out = {unit.positions for unit in others}
+    return [unit for unit in units if unit.positions not in left_out]
 
 
 def in_segments(units: Iterable[Unit]) -> dict[str, list[Unit]]:
@@ -98,14 +111,19 @@ def _show(sign: str) -> str:
     return chr(0x2400 + ord(sign)) if ord(sign) < 0x20 else f"\\u{ord(sign):04x}"
 
 
-def _unit(text: str, scored: Mapping[str, Any], tokens: Sequence[Mapping[str, Any]]) -> Unit:
-    starts = [token["start"] for token in tokens if token.get("start") is not None]
-    ends = [token["end"] for token in tokens if token.get("end") is not None]
+def _unit(
+    given: Mapping[str, Any], tokens: Sequence[Mapping[str, Any]], scores: Sequence[float]
+) -> Unit:
+    held = [tokens[place] for place in given["positions"]]
+    held = [token for token in held if token["label"].strip()] or held  # spaces stand before it
+    starts = [token["start"] for token in held if token.get("start") is not None]
+    ends = [token["end"] for token in held if token.get("end") is not None]
     return Unit(
-        text=visible(text),
-        score=float(scored["score"]),
-        special=bool(scored["special"]),
-        segment=scored["segment"],
+        text=visible(given["text"]),
+        score=math.fsum(scores[place] for place in given["positions"]),
+        special=bool(given["special"]),
+        segment=given["segment"],
         start=min(starts, default=None),
         end=max(ends, default=None),
+        positions=tuple(given["positions"]),
     )

@@ -1,13 +1,20 @@
 """The verb `explain`: a method asked about a text, or about many, in the caller's order."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
-import transformers
 
-from attlas.errors import ModelError, UsageError
+from attlas.errors import ModelError
+from attlas.explaining.order import (
+    DEFAULT_METHOD,
+    Order,
+    check_subject,
+    origin,
+    target_record,
+    too_large,
+)
 from attlas.methods import METHODS, Method, Scored
 from attlas.models.holding import map_bytes, maps_of
 from attlas.models.memory import in_parts
@@ -15,23 +22,10 @@ from attlas.models.question import Question
 from attlas.models.resolve import Request
 from attlas.models.subject import Subject
 from attlas.models.target import Target
-from attlas.models.wanted import is_number
-from attlas.results import Explanation, Site, TargetRecord
-from attlas.results.explanation import Origin
-from attlas.version import __version__
+from attlas.results import Explanation, Site
+from attlas.results.sinks import told_of
 
-DEFAULT_METHOD = "gradient_attention"
 MOST_MAP_BYTES = 2**28  # of maps that are held without being asked for
-
-
-@dataclass(frozen=True)
-class Order:
-    """What is asked of every text: a method with its options, a target, maps or none."""
-
-    method: Method
-    request: Request
-    options: Mapping[str, Any]
-    maps: bool | None
 
 
 def explain(
@@ -58,8 +52,7 @@ def explain(
     those of all texts together take more than 256 MB, and then a note says that they were left out.
     `options` are the method's own.
     """
-    if not isinstance(subject, Subject):
-        raise UsageError(f"explain takes a Subject (attlas.load), not {type(subject).__name__}")
+    check_subject(subject, "explain")
     chosen = METHODS[method]
     wanted = Target.from_dict(target) if isinstance(target, Mapping) else target
     request = Request(wanted, contrast, position, prefix, chat, truncate)
@@ -101,7 +94,7 @@ def _explain_each(
         return part, method.score(part, order.options)
 
     for batch in question.parts(_map_sites(method, question) if question.maps else ()):
-        for part, scored in in_parts(range(len(batch)), score, _too_large(method, batch)):
+        for part, scored in in_parts(range(len(batch)), score, too_large(method, batch)):
             for row, index in enumerate(part.order):
                 yield index, _record(order, part, scored, row, notes)
 
@@ -124,14 +117,6 @@ def _left_out(size: int) -> str:
     )
 
 
-def _too_large(method: Method, question: Question) -> str:
-    count, device = len(question.inputs.tokens[0]), question.subject.device
-    return (
-        f"{method.name} of one text of {count} tokens does not fit on {device}; "
-        "shorten the text, or load the model in half precision (dtype)"
-    )
-
-
 def _record(
     order: Order, question: Question, scored: Scored, row: int, notes: Sequence[str]
 ) -> Explanation:
@@ -141,71 +126,27 @@ def _record(
         name = question.subject.name
         raise ModelError(f"{method.name} gave scores that are not finite for {name}")
     given = scored.maps if question.maps else ()
-    return Explanation(
+    found = Explanation(
         inputs.tokens[row],
         scores,
-        _target_record(question, row, method.of or "probability"),
-        _origin(order, question.subject, inputs.texts[row]),
+        target_record(question, row, method),
+        origin(order, question.subject, {"text": _plain_text(inputs.texts[row])}, "explain"),
         question.predictions[row],
-        (*inputs.notes[row], *scored.notes, *notes),
+        (*inputs.notes[row], *scored.notes, *_row_notes(scored, row), *notes),
         maps_of(inputs, row, given, method.signed) if given else None,
+        question.picture(row),
     )
+    return replace(found, notes=(*found.notes, *told_of(found.tokens, found.sinks)))
 
 
-def _target_record(question: Question, row: int, of: str) -> TargetRecord:
-    target: Target = question.targets[row]
-    return TargetRecord(
-        target.name,
-        target.quantity(of),
-        question.found[row][of],
-        target.contrast_name,
-        target.position,
-    )
-
-
-def _origin(order: Order, subject: Subject, text: Any) -> Origin:
-    method, request = order.method, order.request
-    asked = {
-        "text": _plain_text(text),
-        "target": _plain(request.target),
-        "contrast": _plain(request.contrast),
-        "position": _plain(request.position),
-        "prefix": request.prefix,
-        "chat": request.chat or None,
-        "truncate": request.truncate or None,
-        "maps": order.maps,
-    }
-    return Origin(
-        model=subject.name,
-        task=subject.task.name if subject.task else "",
-        method=method.name,
-        signed=method.signed,
-        paper=method.paper,
-        reading=method.reading,
-        options={**method.options, **order.options},
-        asked={name: value for name, value in asked.items() if value is not None},
-        versions={
-            "attlas": __version__,
-            "torch": torch.__version__,
-            "transformers": transformers.__version__,
-        },
-    )
+def _row_notes(scored: Scored, row: int) -> tuple[str, ...]:
+    return scored.row_notes[row] if scored.row_notes else ()
 
 
 def _plain_text(text: Any) -> Any:
     """A text as it can be given again: words as a list of one text; of a picture, what it was."""
     if isinstance(text, list) and not is_one_text(text):
         return [text]
+    if isinstance(text, tuple):
+        return tuple(_plain_text(each) for each in text)
     return text if isinstance(text, (str, tuple, list)) else type(text).__name__
-
-
-def _plain(wanted: Any) -> Any:
-    """What was asked for, as JSON that can be asked for again."""
-    if isinstance(wanted, Target):
-        return wanted.to_dict()
-    return int(wanted) if is_number(wanted) else wanted
-
-
-def list_methods() -> list[str]:
-    """The names of all methods."""
-    return METHODS.names()

@@ -1,0 +1,129 @@
+"""What methods are worth, as tables in a terminal and in Markdown, and how long that takes."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn
+from rich.progress import Progress as Bar
+from rich.table import Table
+from rich.text import Text
+
+from attlas.quantities.intervals import Estimate
+from attlas.scoring import BENCHES, Progress, Score, Scores
+from attlas.scoring.benches import KINDS
+from attlas.scoring.record import READING
+
+NONE = "–"
+
+
+@contextmanager
+def watching() -> Iterator[Callable[[Progress], None]]:
+    """A bar on standard error, where someone looks at it, and once a line on how long it takes."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[left]}"))
+    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=None, left="")
+        total: list[float] = []
+
+        def show(progress: Progress) -> None:
+            if progress.left is None:
+                bar.update(task, description=progress.what)
+                return
+            if not total:
+                total.append(progress.left)
+                console.print(f"about {_duration(progress.left)} to go", highlight=False)
+            bar.update(
+                task,
+                description=progress.what,
+                total=total[0],
+                completed=total[0] - progress.left,
+                left=f"about {_duration(progress.left)}",
+            )
+
+        yield show
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
+
+
+def print_scores(found: Scores) -> None:
+    """A table for each model, with the reasons for what is missing under it."""
+    console = Console()
+    for model in found.models:
+        bench = BENCHES[model]
+        console.print(Text(f"{model} · {bench.kind}", style="bold"))
+        console.print(Text(bench.about))
+        console.print(_table(found, model))
+        for line in _reasons(found, [model]):
+            console.print(Text(line))
+        console.print()
+    console.print(Text(READING))
+
+
+def _table(found: Scores, model: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("method", overflow="fold")
+    for name in (*BENCHES[model].figures, "inputs"):
+        table.add_column(name, justify="right", overflow="fold")
+    for method in found.methods:
+        score = found.of(model, method)
+        cells = _cells(score, "{0.mean:.2f} ({0.low:.2f}–{0.high:.2f})")
+        table.add_row(*map(Text, (method, *cells, _inputs([score]))))
+    return table
+
+
+def markdown(found: Scores) -> str:
+    """One table for each kind of knowledge, a row for each method, and what is missing."""
+    parts = []
+    for kind, about in KINDS.items():
+        models = [model for model in found.models if BENCHES[model].kind == kind]
+        if models:
+            lines = _rows(found, models)
+            reasons = [f"- {line}" for line in _reasons(found, models)]
+            parts.append("\n\n".join([f"### {kind.capitalize()}", f"{about.capitalize()}."]))
+            parts.append("\n".join(lines))
+            parts += ["\n".join(reasons)] if reasons else []
+    return "\n\n".join([*parts, READING])
+
+
+def _rows(found: Scores, models: Sequence[str]) -> Iterator[str]:
+    names = [f"{model}<br>{name}" for model in models for name in BENCHES[model].figures]
+    yield _row("method", *names, "inputs")
+    yield _row("---", *["---:"] * (len(names) + 1))
+    for method in found.methods:
+        scores = [found.of(model, method) for model in models]
+        form = "{0.mean:.2f}<br>{0.low:.2f}–{0.high:.2f}"
+        cells = [cell for score in scores for cell in _cells(score, form)]
+        yield _row(f"`{method}`", *cells, _inputs(scores))
+
+
+def _row(*cells: Any) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def _cells(score: Score, form: str) -> list[str]:
+    if score.figures is None:
+        return [NONE] * len(BENCHES[score.model].figures)
+    return [form.format(figure) for figure in score.figures.values()]
+
+
+def _inputs(scores: Sequence[Score]) -> str:
+    """From how many inputs the figures come: a number, or the least and the most."""
+    figures: list[Estimate] = [each for s in scores if s.figures for each in s.figures.values()]
+    counts = sorted({figure.inputs for figure in figures})
+    return "–".join(map(str, dict.fromkeys([counts[0], counts[-1]]))) if counts else NONE
+
+
+def _reasons(found: Scores, models: Sequence[str]) -> list[str]:
+    """Why figures are missing: each reason once, with all the models it holds for."""
+    missing: dict[tuple[str, str], list[str]] = {}
+    for score in found.scores:
+        if score.model in models and score.reason:
+            missing.setdefault((score.method, score.reason), []).append(score.model)
+    return [
+        f"{NONE} {method} on {', '.join(where)}: {reason}"
+        for (method, reason), where in missing.items()
+    ]

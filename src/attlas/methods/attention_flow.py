@@ -1,0 +1,77 @@
+"""Attention flow: attention as pipes, and how much could pass from each token to the prediction.
+
+Abnar and Zuidema, "Quantifying Attention Flow in Transformers", ACL 2020.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from attlas.errors import UsageError
+from attlas.methods.method import Scored, method
+from attlas.models.inputs import Inputs
+from attlas.models.question import Question
+from attlas.models.tap import Call
+from attlas.quantities.flow import Layer, Pipes, lay_encoder_decoder, lay_stack
+from attlas.quantities.flow_rows import flow_maps
+from attlas.quantities.token_rows import check_share, fuse_heads, mixing_sites, read_row
+from attlas.results import Site
+
+
+@method(
+    family="W",
+    signed=False,
+    of=None,
+    paper="arXiv:2005.00928",
+    reading="How much of each token could pass to the position that the model predicts from.",
+    needs=("attention",),
+    cost="dear",
+    many_targets=True,
+)
+def attention_flow(
+    question: Question,
+    *,
+    residual: float = 0.5,
+    fusion: str = "mean",
+    full: bool = False,
+    processes: int = 1,
+) -> Scored:
+    """Score each token by the most that could flow from it to where the model predicts from.
+
+    Each weight is the width of a pipe; `residual` is the share of every layer that bypasses
+    attention, and `fusion` joins the heads: mean, max or min. Every token is asked about on its
+    own, and the scores are scaled to sum to one. `full` gives the map of all positions, which takes
+    as many times longer as there are positions; `processes` share the work. Of the target, only the
+    positions it is read from matter, and what could flow need not have.
+    """
+    check_share("residual", residual)
+    if processes < 1:
+        raise UsageError(f"processes is how many share the work, 1 or more, not {processes}")
+
+    def keep(call: Call) -> tuple[str, Tensor]:
+        return call.site.kind, fuse_heads(call.weights.detach(), fusion).cpu().double()
+
+    folded = question.fold(keep, mixing_sites(question.subject.sites))
+    pipes = lay_pipes(question.inputs, folded.held, residual)
+    readout = folded.readout.cpu().double()
+    read = readout > 0 if len(pipes) == len(readout) else (readout > 0).any(dim=0, keepdim=True)
+    wanted = torch.ones_like(read) if full and question.maps else read
+    found = flow_maps(pipes, wanted.numpy(), processes)
+    mixing = torch.stack([torch.from_numpy(each) for each in found])
+    maps = [(Site("all", 0, 1), mixing[:, None])] if full and question.maps else []
+    return Scored(read_row(mixing, readout), maps)
+
+
+def lay_pipes(inputs: Inputs, layers: Sequence[tuple[str, Tensor]], residual: float) -> list[Pipes]:
+    """The network of each input of a batch, from the layers' fused attention, lowest first."""
+    source = len(inputs.source.positions)
+    prefix = None if inputs.prefix is None else len(inputs.prefix.positions)
+    found = []
+    for row in range(len(layers[0][1])):
+        own: list[Layer] = [(kind, layer[row].numpy()) for kind, layer in layers]
+        if any(kind == "cross" for kind, _ in own):
+            found.append(lay_encoder_decoder(own, residual, source, prefix))
+        else:
+            found.append(lay_stack([layer for _, layer in own], residual, source))
+    return found

@@ -1,0 +1,26 @@
+"""Gradient: how far the target would move if a token's vector were nudged."""
+
+from attlas.methods.method import Scored, method
+from attlas.models.embeddings import over_tokens
+from attlas.models.question import Question
+from attlas.quantities.vectors import lengths
+
+
+@method(
+    family="reference",
+    signed=False,
+    of="logit",
+    paper="Simonyan et al. 2013, arXiv:1312.6034; Li et al. 2016, arXiv:1506.01066",
+    reading="How far the target would move, up or down, for a small nudge of the token's vector.",
+    needs=("embeddings",),
+    many_targets=True,
+)
+def gradient(question: Question) -> Scored:
+    """Score each token by the length of the target's gradient on its embedding.
+
+    What enters by no embedding (the class token of an image model) scores zero. A long gradient
+    says that the model is sensitive there, not that the token speaks for the target.
+    """
+    found, _ = question.embedding_gradients("logit")
+    parts = [(each.start, lengths(each.gradient)) for each in found]
+    return Scored(over_tokens(question.inputs, parts))

@@ -1,0 +1,25 @@
+"""Input × gradient: what a token's vector adds to the target, if the model were linear."""
+
+from attlas.methods.method import Scored, method
+from attlas.models.embeddings import over_tokens
+from attlas.models.question import Question
+from attlas.quantities.vectors import inner_products
+
+
+@method(
+    family="reference",
+    signed=True,
+    of="logit",
+    paper="Denil et al. 2014, arXiv:1412.6815; Shrikumar et al. 2016, arXiv:1605.01713",
+    reading="How far the token's vector pushes the target up, or down if negative, to first order.",
+    needs=("embeddings",),
+    many_targets=True,
+)
+def input_x_gradient(question: Question) -> Scored:
+    """Score each token by its embedding times the target's gradient on it, summed over features.
+
+    What enters by no embedding (the class token of an image model) scores zero.
+    """
+    found, _ = question.embedding_gradients("logit")
+    parts = [(each.start, inner_products(each.values, each.gradient)) for each in found]
+    return Scored(over_tokens(question.inputs, parts))

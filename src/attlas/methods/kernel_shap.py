@@ -1,0 +1,49 @@
+"""Kernel SHAP: what each token adds to the target, on average over the company it may come in."""
+
+import torch
+
+from attlas.errors import UsageError
+from attlas.methods.method import Scored, method
+from attlas.models.question import Question
+from attlas.quantities.coalitions import shapley_coalitions, shapley_values
+from attlas.quantities.masking import one_by_one, over_players, play
+from attlas.quantities.removal import removable
+from attlas.shapes import TokenScores
+
+
+@method(
+    family="reference",
+    signed=True,
+    of="probability",
+    paper="Lundberg & Lee 2017, arXiv:1705.07874",
+    reading="What the token adds to the target's probability, on average over the other tokens.",
+    needs=("removal",),
+    cost="dear",
+    many_targets=True,
+)
+def kernel_shap(question: Question, *, samples: int = 512, seed: int = 0) -> Scored:
+    """Score each token by its Shapley value: its part of p(x) − p(x with everything masked).
+
+    The scores add up to that difference. They are exact where `samples` sets of tokens are all
+    there are besides the whole and the empty one, and estimated from as many otherwise. Special
+    tokens and the target's own are never masked and score zero.
+    """
+    if samples < 2:
+        raise UsageError(f"samples of kernel_shap is at least 2, not {samples}")
+    found = [_score(each, samples, seed) for each in one_by_one(question)]
+    notes = [note for scores, note in found for _ in scores]
+    return Scored(torch.cat([scores for scores, _ in found]), row_notes=notes)
+
+
+def _score(question: Question, samples: int, seed: int) -> tuple[TokenScores, tuple[str, ...]]:
+    """The scores of one input, and how they came about."""
+    players = len(removable(question, 0))
+    generator = torch.Generator().manual_seed(seed)
+    present, weights = shapley_coalitions(players, samples, generator)
+    ends = torch.tensor([[False], [True]]).expand(2, players)
+    values = play(question, torch.cat([ends, present]))
+    scores = shapley_values(present, weights, values[2:], empty=values[0], whole=values[1])
+    sets = len(present) + 2
+    exact = sets >= 2**players
+    how = f"exact, from all {2**players}" if exact else f"estimated from {sets}"
+    return over_players(question, scores), (f"{how} sets of tokens left unmasked",)

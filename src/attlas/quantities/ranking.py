@@ -1,0 +1,52 @@
+"""How well scores rank what is true above what is not; ties are taken in every order there is.
+
+Scores that are equal say nothing about the order of their tokens. Each measure is therefore its
+expected value with ties broken at random, so that scores that are all the same are worth what
+random scores are worth on average.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from attlas.errors import UsageError
+from attlas.shapes import TokenMarks, TokenVector
+
+
+def average_precision(scores: TokenVector, truth: TokenMarks) -> float:
+    """The mean, over the true tokens, of the precision among all that stand no lower."""
+    _check(truth)
+    total, before, true_before = 0.0, 0, 0
+    for size, true in _tied(scores, truth):
+        place = np.arange(size)
+        # Of the others in the tie, as many are true before a true one as chance has it.
+        above = true_before + 1 + place * (true - 1) / max(size - 1, 1)
+        total += true / size * float((above / (before + 1 + place)).sum())
+        before, true_before = before + size, true_before + true
+    return total / true_before
+
+
+def precision_at(scores: TokenVector, truth: TokenMarks, count: int) -> float:
+    """The share of true ones among this many tokens from the top."""
+    _check(truth)
+    if not 1 <= count <= len(scores):
+        raise UsageError(f"the top {count} of {len(scores)} tokens: 1 to {len(scores)} are allowed")
+    found, left = 0.0, count
+    for size, true in _tied(scores, truth):
+        taken = min(size, left)
+        found += taken * true / size
+        left -= taken
+    return found / count
+
+
+def _check(truth: TokenMarks) -> None:
+    if not truth.any():
+        raise UsageError("no token is marked as true, so there is nothing to rank")
+
+
+def _tied(scores: TokenVector, truth: TokenMarks) -> Iterator[tuple[int, int]]:
+    """From the top, the tokens of equal score: how many they are, and how many of them are true."""
+    _, group = np.unique(-scores, return_inverse=True)
+    sizes = np.bincount(group)
+    trues = np.bincount(group, weights=truth)
+    yield from ((int(size), round(true)) for size, true in zip(sizes, trues, strict=True))

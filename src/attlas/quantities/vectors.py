@@ -1,0 +1,20 @@
+"""A number for each token from its vectors, summed in no less than float32."""
+
+import torch
+
+from attlas.shapes import SharedVectors, TokenScores, Vectors
+
+
+def lengths(vectors: Vectors) -> TokenScores:
+    """The length (L2 norm) of each token's vector."""
+    return wide(vectors).norm(dim=-1)
+
+
+def inner_products(first: SharedVectors, second: SharedVectors) -> TokenScores:
+    """The inner product of each token's two vectors; vectors of one input serve every row."""
+    return (wide(first) * wide(second)).sum(dim=-1)
+
+
+def wide(vectors: Vectors) -> Vectors:
+    """The vectors in float32, or in float64 where they are."""
+    return vectors if vectors.dtype == torch.float64 else vectors.float()

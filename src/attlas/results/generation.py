@@ -1,0 +1,246 @@
+"""Generation: what a method gave for every token that a model wrote."""
+
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from attlas import views
+from attlas.errors import UnknownNameError, UsageError
+from attlas.results.explanation import Explanation
+from attlas.results.files import plain, read_record, write_record
+from attlas.results.maps import token_rows
+from attlas.results.origin import Origin, TargetRecord
+from attlas.results.pictures import check_picture, picture_arrays, picture_uri
+from attlas.results.sentences import join_sentences
+from attlas.results.showing import Shown
+from attlas.results.sinks import Sink, find_sinks, left_out
+from attlas.results.words import Unit, each_alone, join_tokens
+from attlas.results.written import check_matrix, tokens_before, unit_rows, unit_scores, written_text
+from attlas.shapes import OutputScores, Picture
+from attlas.tokens import Tokens
+from attlas.views.units import visible
+
+LEVELS: Mapping[str, Callable[[Tokens], list[Unit]]] = {
+    "tokens": each_alone,
+    "words": join_tokens,
+    "sentences": join_sentences,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Generation(Shown):
+    """A matrix, output × input: what each token that a model wrote owes to each token before it.
+
+    `tokens` are the prompt (for an encoder–decoder the source, then the decoder's start) and then
+    what was written. Row r is about `tokens[outputs[r]]`; at that token and after it, it is zero.
+    """
+
+    tokens: Tokens
+    scores: OutputScores
+    outputs: tuple[int, ...]  # which of `tokens` each row is about, in the order of writing
+    targets: tuple[TargetRecord, ...]  # one for each row
+    origin: Origin
+    notes: tuple[str, ...] = ()
+    predictions: tuple[tuple[Mapping[str, Any], ...], ...] = ()  # the best choices at each row
+    picture: Picture | None = None  # as the model saw it, where it saw one
+
+    def __post_init__(self) -> None:
+        check_matrix(self.tokens, self.scores, self.outputs)
+        for name, given in (("targets", self.targets), ("predictions", self.predictions)):
+            if len(given) != len(self) and (given or name == "targets"):
+                raise UsageError(f"{len(self)} outputs but {len(given)} {name}")
+        check_picture(self.picture)
+        predictions = tuple(tuple(plain(each) for each in row) for row in self.predictions)
+        object.__setattr__(self, "predictions", predictions)
+
+    def __len__(self) -> int:
+        """How many tokens are explained."""
+        return len(self.outputs)
+
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return self.origin.method
+
+    @property
+    def text(self) -> str:
+        """What was written, as far as it is explained."""
+        return written_text(self.tokens, self.outputs)
+
+    def row(self, index: int) -> Explanation:
+        """The explanation of one written token, over the tokens before it."""
+        try:
+            place = range(len(self))[index]
+        except IndexError:
+            raise UsageError(f"row {index} of {len(self)} written tokens is not there") from None
+        stop = self.outputs[place]
+        return Explanation(
+            tokens_before(self.tokens, stop),
+            self.scores[place, :stop],
+            self.targets[place],
+            self.origin.taking(f".row({place})"),
+            self.predictions[place] if self.predictions else (),
+            self.notes,
+            picture=self.picture,
+        )
+
+    def mean(self, start: int = 0, stop: int | None = None) -> Explanation:
+        """The explanation of a span of written tokens, rows `start` to `stop`: their mean.
+
+        Tokens inside the span are scored too, by the rows that come after them.
+        """
+        places = range(len(self))[start:stop]
+        if not places:
+            raise UsageError(f"no row from {start} to {stop}: there are {len(self)} written tokens")
+        last = self.outputs[places[-1]]
+        scores = self.scores[places.start : places.stop, :last]
+        count = f"The mean over {len(places)} written tokens."
+        return Explanation(
+            tokens_before(self.tokens, last),
+            scores.mean(axis=0, dtype=np.float64).astype(scores.dtype),
+            self._mean_target(places),
+            self.origin.taking(f".mean({places.start}, {places.stop})"),
+            notes=(*self.notes, count),
+            picture=self.picture,
+        )
+
+    def _mean_target(self, places: range) -> TargetRecord:
+        targets = [self.targets[place] for place in places]
+        contrasts = {target.contrast for target in targets}
+        return TargetRecord(
+            written_text(self.tokens, [self.outputs[place] for place in places]),
+            " and ".join(dict.fromkeys(target.quantity for target in targets)),
+            float(np.mean([target.value for target in targets])),
+            contrasts.pop() if len(contrasts) == 1 else None,
+        )
+
+    @property
+    def sinks(self) -> tuple[Sink, ...]:
+        """First tokens with more than half of the mean row; none where scores have a sign."""
+        if self.origin.signed or not len(self):
+            return ()
+        return find_sinks(self.tokens, self.scores.mean(axis=0, dtype=np.float64))
+
+    def without_sinks(self) -> "Generation":
+        """The same with nothing on the sinks; a note says what they held."""
+        if not self.sinks:
+            return self
+        scores = self.scores.copy()
+        scores[:, [sink.position for sink in self.sinks]] = 0
+        return replace(
+            self,
+            scores=scores,
+            origin=self.origin.taking(".without_sinks()"),
+            notes=(*self.notes, left_out(self.tokens, self.sinks)),
+        )
+
+    def aggregate(self, level: str = "words") -> pd.DataFrame:
+        """The matrix over tokens, words or sentences: a row for each written one, a column for all.
+
+        Scores are summed over the tokens of a column and averaged over those of a row. Rows and
+        columns are named by the place of their first token and by their text, so that no two are
+        the same: `table.droplevel(0).droplevel(0, axis=1)` leaves the texts alone.
+        """
+        if level not in LEVELS:
+            raise UnknownNameError("level", level, LEVELS)
+        units = LEVELS[level](self.tokens)
+        written = [units[i] for i in unit_rows(self.outputs, units)]
+        return pd.DataFrame(
+            unit_scores(self.scores, self.outputs, units),
+            index=_labels(written, "output"),
+            columns=_labels(units, "input"),
+        )
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row for each written token and each token before it; places are those in `tokens`."""
+        outputs = np.array(self.outputs, dtype=np.int64)
+        rows, inputs = np.nonzero(np.arange(len(self.tokens)) < outputs[:, None])
+        texts = np.array(self.tokens.texts, dtype=object)
+        return pd.DataFrame(
+            {
+                "output": outputs[rows],
+                "output_token": texts[outputs[rows]],
+                "input": inputs,
+                "input_token": texts[inputs],
+                "score": self.scores[rows, inputs],
+            }
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the picture, as JSON."""
+        return {"scores": self.scores.astype(np.float64).tolist(), **self._header()}
+
+    def _header(self) -> dict[str, Any]:
+        return {
+            "tokens": self.tokens.to_dict(),
+            "outputs": list(self.outputs),
+            "targets": [asdict(target) for target in self.targets],
+            "origin": self.origin.to_dict(),
+            "predictions": [[dict(choice) for choice in row] for row in self.predictions],
+            "notes": list(self.notes),
+        }
+
+    def payload(self) -> dict[str, Any]:
+        """What a page, a notebook or a terminal draws; the scores are little-endian floats."""
+        return {
+            "kind": "generation",
+            "version": 1,
+            **self.origin.shown(),
+            "tokens": token_rows(self.tokens),
+            "words": [unit.to_dict() for unit in join_tokens(self.tokens)],
+            "sentences": [unit.to_dict() for unit in join_sentences(self.tokens)],
+            "sources": dict(self.tokens.sources),
+            "grid": list(self.tokens.grid) if self.tokens.grid else None,
+            "outputs": list(self.outputs),
+            "targets": [asdict(target) for target in self.targets],
+            "predictions": [[dict(choice) for choice in row] for row in self.predictions],
+            "shape": list(self.scores.shape),
+            "data": b64encode(self.scores.astype("<f4").tobytes()).decode("ascii"),
+            "picture": picture_uri(self.picture),
+            "sinks": [sink.to_dict() for sink in self.sinks],
+            "notes": list(self.notes),
+            "code": self.code(),
+        }
+
+    def code(self) -> str:
+        """The Python lines that compute this again; a picture must be put in by hand."""
+        return self.origin.code(picture=self.tokens.grid is not None)
+
+    def to_html(self, path: str | PathLike[str]) -> Path:
+        """Write a page that shows the generation: one file, no network."""
+        return views.write_whole(path, views.page(self.payload(), f"{self.method} · {self.text}"))
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the generation to one file: safetensors, the rest in its header as JSON."""
+        arrays = {"scores": self.scores, **picture_arrays(self.picture)}
+        return write_record(path, "generation", self._header(), arrays)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "Generation":
+        """Read what `save` wrote."""
+        with read_record(path, "generation") as (header, arrays):
+            return cls(
+                Tokens.from_dict(header["tokens"]),
+                arrays["scores"],
+                tuple(header["outputs"]),
+                tuple(TargetRecord(**target) for target in header["targets"]),
+                Origin.from_dict(header["origin"]),
+                tuple(header["notes"]),
+                tuple(tuple(row) for row in header["predictions"]),
+                arrays.get("picture"),
+            )
+
+    def __repr__(self) -> str:
+        shown = visible(self.text[:60]) + ("…" if len(self.text) > 60 else "")
+        return f"Generation({self.method} of {len(self)} written tokens: {shown})"
+
+
+def _labels(units: Sequence[Unit], name: str) -> pd.MultiIndex:
+    places, texts = [unit.positions[0] for unit in units], [unit.text for unit in units]
+    return pd.MultiIndex.from_arrays([places, texts], names=[name, "text"])

@@ -1,0 +1,168 @@
+"""Scoring: the first inputs of everything, which tell how long it takes, and then the rest."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+from attlas.errors import AttlasError, UnknownNameError, UsageError
+from attlas.explaining import explain
+from attlas.methods import METHODS, Method
+from attlas.models.load import load
+from attlas.models.subject import Subject
+from attlas.quantities.intervals import bootstrap_mean
+from attlas.scoring.benches import BENCHES, Bench, Input
+from attlas.scoring.record import Score, Scores
+
+CONTROL = "random_scores"
+COUNT = 100
+DEAR_PART = 4  # a dear method gets one input in so many
+FIRST_PART = 10  # of the inputs, one in so many is worked on first
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What is being done, and about how many seconds are left, once that is known."""
+
+    what: str
+    left: float | None = None
+
+
+def score(
+    models: Sequence[str] = (),
+    methods: Sequence[str] = (),
+    *,
+    count: int = COUNT,
+    seed: int = 0,
+    watch: Callable[[Progress], None] = lambda _: None,
+) -> Scores:
+    """Score methods, all of them if none are named, on the models of known truth.
+
+    `count` is the number of inputs from each model; dear methods get a quarter of it. `seed`
+    decides which inputs. Random scores are always there, last, to compare with.
+    """
+    if count < 1:
+        raise UsageError(f"count is the number of inputs, 1 or more, not {count}")
+    benches = {bench.model: bench for bench in map(_find_bench, models or BENCHES)}.values()
+    chosen = _find_methods(methods)
+    jobs = [job for bench in benches for job in _jobs(bench, chosen, count, seed, watch)]
+    for job in jobs:
+        watch(Progress(job.name))
+        job.work(job.first)
+    left = sum(job.seconds_left for job in jobs)
+    for job in jobs:
+        watch(Progress(job.name, left))
+        left = max(left - job.seconds_left, 0.0)
+        job.work(len(job.inputs))
+    return Scores(tuple(job.result(seed) for job in jobs), CONTROL, seed)
+
+
+def _find_bench(name: str) -> Bench:
+    found = BENCHES.get(name.replace("-", "_"))
+    if found is None:
+        raise UnknownNameError("model to score on", name, BENCHES)
+    return found
+
+
+def _find_methods(names: Sequence[str]) -> list[Method]:
+    named = [METHODS[name] for name in names or METHODS.names()]
+    control = METHODS[CONTROL]
+    return [*dict.fromkeys(each for each in named if each is not control), control]
+
+
+@dataclass
+class Job:
+    """A method on the inputs of one model, and how far it has come."""
+
+    bench: Bench
+    method: Method
+    subject: Subject
+    inputs: Sequence[Input]
+    values: list[dict[str, list[float]]] = field(default_factory=list)  # one for each input
+    seconds: float = 0.0
+    reason: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What is being done, in words."""
+        return f"{self.bench.model}: {self.method.name}"
+
+    @property
+    def first(self) -> int:
+        """How many inputs are worked on first."""
+        return -(-len(self.inputs) // FIRST_PART)
+
+    @property
+    def seconds_left(self) -> float:
+        """About how long the rest takes, going by what is done."""
+        if self.reason or not self.values:
+            return 0.0
+        return self.seconds / len(self.values) * (len(self.inputs) - len(self.values))
+
+    def work(self, stop: int) -> None:
+        """Explain the inputs up to this one; a method that cannot is asked no more."""
+        inputs = self.inputs[len(self.values) : stop]
+        if self.reason or not inputs:
+            return
+        start = perf_counter()
+        try:
+            self.values += _values(self.subject, self.bench, self.method.name, inputs)
+        except AttlasError as problem:
+            self.reason = " ".join(str(problem).split())
+        self.seconds += perf_counter() - start
+
+    def result(self, seed: int) -> Score:
+        """The figures over all inputs."""
+        if self.reason:
+            return Score(self.bench.model, self.method.name, None, self.reason)
+        found = {
+            name: bootstrap_mean([each[name] for each in self.values], seed)
+            for name in self.bench.figures
+        }
+        return Score(self.bench.model, self.method.name, found)
+
+
+def _jobs(
+    bench: Bench,
+    methods: Sequence[Method],
+    count: int,
+    seed: int,
+    watch: Callable[[Progress], None],
+) -> list[Job]:
+    watch(Progress(f"{bench.model}: texts"))
+    subject = load(bench.model)
+    inputs = bench.inputs(subject, count, seed)
+    if not inputs:
+        raise AttlasError(f"{bench.model} answers none of {count} inputs rightly")
+    fewer = inputs[: max(1, count // DEAR_PART)]
+    return [
+        Job(bench, method, subject, fewer if _is_dear(method) else inputs) for method in methods
+    ]
+
+
+def _is_dear(method: Method) -> bool:
+    return method.cost == "dear"
+
+
+def _values(
+    subject: Subject, bench: Bench, method: str, inputs: Sequence[Input]
+) -> list[dict[str, list[float]]]:
+    """The figures of each case, those of one input together; what is asked alike goes together."""
+    groups: dict[Any, list[tuple[int, int]]] = {}
+    for number, cases in enumerate(inputs):
+        for place, case in enumerate(cases):
+            groups.setdefault((case.target, case.prefix), []).append((number, place))
+    found: dict[tuple[int, int], dict[str, float]] = {}
+    for (target, prefix), places in groups.items():
+        alike = [inputs[number][place] for number, place in places]
+        asked = [case.example.text for case in alike]
+        given = explain(subject, asked, method, target, prefix=prefix, maps=False)
+        for at, case, explanation in zip(places, alike, given, strict=True):
+            found[at] = {name: rate(explanation, case) for name, rate in bench.figures.items()}
+    return [
+        {
+            name: [found[number, place][name] for place in range(len(cases))]
+            for name in bench.figures
+        }
+        for number, cases in enumerate(inputs)
+    ]

@@ -1,0 +1,95 @@
+// Around a result: what it is of, what the model says, notes, and how to have it again.
+
+function drawHeader(element, payload, state) {
+  const facts = make("p", "facts");
+  const fact = (name, ...values) =>
+    facts.append(make("span", "fact", make("span", "quiet", `${name} `), ...values));
+  if (payload.method) fact("method", make("b", "mono", visible(payload.method)));
+  if (payload.target) fact("target", ...targetWords(payload.target));
+  if (payload.task) fact("task", visible(payload.task));
+  const theme = button("", "switch", () =>
+    state.set({chosen: state.theme === "dark" ? "light" : "dark"}));
+  const label = () => (theme.textContent = state.theme === "dark" ? "☀ light" : "☾ dark");
+  state.on(["theme"], label);
+  label();
+  element.append(make("header", "",
+    make("div", "", make("p", "brand quiet", "Attlas"), make("h1", "", visible(payload.model ?? "Attention")), facts),
+    theme));
+}
+
+function targetWords(target) {
+  const words = [make("b", "", visible(target.name))];
+  if (target.contrast) words.push(` rather than ${visible(target.contrast)}`);
+  if (typeof target.value === "number") {
+    words.push(make("span", "quiet", ` ${visible(target.quantity)} `),
+      make("span", "mono", minus(target.value.toFixed(3))));
+  }
+  return words;
+}
+
+function drawPrediction(element, payload) {
+  if (!payload.prediction.length) return;
+  section(element, "Prediction").append(choices(payload.prediction, payload.target.name));
+}
+
+// What a model might say, each with its probability; the target is marked.
+function choices(rows, target) {
+  const list = make("ul", "prediction");
+  for (const row of rows) {
+    const isTarget = row.label === target;
+    const known = typeof row.probability === "number";
+    const value = known ? row.probability : row.value;
+    const bar = make("span", known ? "track" : "");
+    if (known) {
+      bar.append(make("span", "fill"));
+      bar.firstChild.style.width = `${100 * row.probability}%`;
+    }
+    list.append(make("li", isTarget ? "target" : "", make("bdi", "label", visible(row.label)), bar,
+      make("span", "mono figure", typeof value === "number" ? minus(value.toFixed(3)) : ""),
+      make("span", "tag", isTarget ? "target" : "")));
+  }
+  return list;
+}
+
+function drawNotes(element, payload) {
+  if (!payload.notes?.length) return;
+  const list = make("ul", "notes");
+  for (const note of payload.notes) list.append(make("li", "", visible(note)));
+  section(element, "Notes").append(list);
+}
+
+function drawReading(element, payload) {
+  if (payload.reading) section(element, "How to read this").append(make("p", "", visible(payload.reading)));
+}
+
+function drawFoot(element, payload) {
+  const foot = make("footer", "");
+  const list = make("dl", "");
+  const written = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+  const pairs = (values) => Object.entries(values ?? {})
+    .map(([name, value]) => `${name} ${written(value)}`).join(" · ");
+  const versions = [payload.attlas ? `attlas ${payload.attlas}` : "", pairs(payload.versions)];
+  const facts = [["Paper", payload.paper], ["Options", pairs(payload.options)],
+    ["Versions", versions.filter(Boolean).join(" · ")]];
+  for (const [name, value] of facts) {
+    if (value) list.append(make("dt", "", name), make("dd", "mono", visible(value)));
+  }
+  foot.append(list);
+  if (payload.code) foot.append(codeBox(payload.code));
+  element.append(foot);
+}
+
+function codeBox(code) {
+  const text = make("pre", "mono", code);
+  const copy = button("copy as Python", "copy", async () => {
+    try {
+      await navigator.clipboard.writeText(code);
+      copy.textContent = "copied";
+    } catch {  // no permission in this frame: leave the text selected instead
+      getSelection().selectAllChildren(text);
+      copy.textContent = "selected";
+    }
+    setTimeout(() => (copy.textContent = "copy as Python"), 1500);
+  });
+  return make("div", "code", text, copy);
+}

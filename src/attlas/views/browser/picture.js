@@ -1,0 +1,73 @@
+// The patches of a picture, over the picture itself where it is there.
+
+function drawPicture(element, payload, state) {
+  const patches = patchesOf(payload);
+  if (!patches.length) return;
+  const [rows, columns] = payload.grid;
+  const grid = make("div", "patches");
+  grid.style.setProperty("--columns", columns);
+  grid.style.setProperty("--rows", rows);
+  grid.setAttribute("role", "group");
+  grid.setAttribute("aria-label", `${rows} by ${columns} patches`);
+  const told = make("p", "told"), key = make("div", "legend"), elementsAt = new Map();
+  const cells = patches.map((unit) => stand(make("span", "patch"), unit, payload, state, elementsAt));
+  grid.append(...cells);
+  const picture = pictureOf(payload);
+  const frame = make("div", picture ? "frame over" : "frame", ...(picture ? [picture] : []), grid);
+  section(element, picture ? "Picture" : "Patches")
+    .append(frame, ...(picture ? [opacity(frame)] : []), told, key);
+  const colour = () => {
+    const shown = patchScores(patches, payload, state);
+    told.replaceChildren(...shown.told);
+    cells.forEach((cell, i) => {
+      patches[i].weight = shown.told.length ? shown.scores[i] : undefined;
+      name(cell, patches[i], payload, state);
+      paint(cell, strength(shown.scores[i], shown.limit), shown.signed, state.theme);
+    });
+    key.replaceChildren(...(shown.told.length ? [] : legend(unitsOf(payload, state), payload, state)));
+  };
+  state.on(["theme", "scores", "unit", "row", "layer", "head"], colour);
+  colour();
+  rove(grid, ".patch");
+  lightUp(payload, state, () => elementsAt);
+}
+
+// The scores of the patches; where a token of the maps is chosen, where it looks instead.
+function patchScores(patches, payload, state) {
+  const site = payload.maps?.sites[state.layer];
+  const row = site && state.row !== null ? site.queries.indexOf(state.row) : -1;
+  if (row < 0) {
+    const scores = patches.map(({positions: [position]}) => state.scores[position]);
+    return {scores, limit: limitOf(unitsOf(payload, state)), signed: payload.signed, told: []};
+  }
+  const head = headOf(site, state.head);
+  const columnOf = new Map(site.keys.map((position, column) => [position, column]));
+  const scores = patches.map(({positions: [position]}) =>
+    columnOf.has(position) ? head.value(row, columnOf.get(position)) : 0);
+  const limit = scores.reduce((most, score) => Math.max(most, Math.abs(score)), 0);
+  const told = [make("bdi", "mono strong", visible(payload.tokens[state.row].label)),
+    make("span", "quiet", ` looks here, at ${visible(site.name)}, head ${state.head}; strongest weight `),
+    make("span", "mono", figure(limit, limit, false))];
+  return {scores, limit, signed: payload.maps.signed, told};
+}
+
+// Only a picture that is written out in the payload itself: a page loads nothing.
+function pictureOf(payload) {
+  if (!/^data:image\/png;base64,[A-Za-z0-9+/=]+$/.test(payload.picture ?? "")) return null;
+  const image = make("img", "picture");
+  image.src = payload.picture;
+  image.alt = "The picture as the model saw it";
+  return image;
+}
+
+// From the picture alone to the scores alone.
+function opacity(frame) {
+  const slider = make("input", "");
+  Object.assign(slider, {type: "range", min: 0, max: 100, value: 60});
+  const follow = () => frame.style.setProperty("--scores", slider.value / 100);
+  slider.addEventListener("input", follow);
+  follow();
+  const label = make("label", "opacity", "picture", slider, "scores");
+  slider.setAttribute("aria-label", "How much of the scores lies over the picture");
+  return label;
+}

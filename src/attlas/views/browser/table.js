@@ -1,0 +1,122 @@
+// The whole matrix: what was written down, what it was written from across.
+
+function drawTable(element, payload, state) {
+  const made = section(element, "Output × input", "whole");
+  const readout = make("p", "readout mono"), scroll = make("div", "scroll");
+  readout.setAttribute("aria-live", "polite");
+  made.append(make("p", "quiet", "Each row is a part of the output, each column what came before " +
+    "it; all rows have one scale."), readout, scroll);
+  let table = null;
+  const build = () => {
+    table = tableOf(payload, state, scroll.clientWidth);
+    scroll.replaceChildren(table.element);
+    listenTable(table, readout, payload, state);
+    lightTable(table, payload, state);
+  };
+  state.on(["unit", "theme", "leftOut", "width"], build);
+  state.on(["token", "scores"], () => lightTable(table, payload, state));
+  build();
+}
+
+function tableOf(payload, state, width) {
+  const columns = unitsOf(payload, state);
+  const rows = columns.filter((unit) => rowsOf(unit, state).length);
+  const values = rows.map((row) => {
+    const scores = meanOf(rowsOf(row, state), payload, state);
+    return columns.map(({positions}) => positions.reduce((sum, place) => sum + scores[place], 0));
+  });
+  const limit = values.reduce((most, row) => Math.max(most, limitOf(
+    columns.map((unit, i) => ({special: unit.special, score: row[i]})))), 0);
+  const longest = columns.reduce((most, unit) => Math.max(most, visible(unit.text).length), 0);
+  const margin = Math.min(width < 480 ? 80 : 144, 16 + 7 * longest);
+  const cell = Math.max(16, Math.min(28, Math.floor((width - margin) / columns.length)));
+  const table = {rows, columns, values, limit, cell, at: null, bands: [],
+    head: {queries: rows.length, keys: columns.length}};
+  return Object.assign(table, tableElements(table, margin, payload, state));
+}
+
+function tableElements(table, margin, payload, state) {
+  const labels = (units, side) => units.map((unit) => {
+    const label = make("bdi", `axis ${side}`, visible(unit.text));
+    label.title = visible(unit.text);
+    return label;
+  });
+  const down = labels(table.rows, "down"), across = labels(table.columns, "across");
+  const canvas = tableCanvas(table, payload, state);
+  const plot = make("div", "plot", canvas);
+  const element = make("div", "table", make("div", "corner"), make("div", "top", ...across),
+    make("div", "side", ...down), plot);
+  element.style.setProperty("--margin", `${margin}px`);
+  element.style.setProperty("--cell", `${table.cell}px`);
+  return {element, plot, canvas, down, across};
+}
+
+function tableCanvas({rows, columns, values, limit, cell}, payload, state) {
+  const canvas = make("canvas", "");
+  [canvas.width, canvas.height] = [columns.length, rows.length];
+  canvas.style.width = `${columns.length * cell}px`;
+  canvas.style.height = `${rows.length * cell}px`;
+  canvas.tabIndex = 0;
+  canvas.setAttribute("role", "img");
+  canvas.setAttribute("aria-label", `Scores of ${rows.length} outputs by ${columns.length} inputs. ` +
+    "The arrow keys move, Enter chooses a row.");
+  if (!rows.length) return canvas;
+  const image = new ImageData(columns.length, rows.length);
+  values.flat().forEach((value, i) =>
+    image.data.set([...background(strength(value, limit), payload.signed, state.theme), 255], 4 * i));
+  canvas.getContext("2d").putImageData(image, 0, 0);
+  return canvas;
+}
+
+function lightTable(table, payload, state) {
+  for (const each of table.bands) each.remove();
+  const lit = new Set(litPositions(payload, state)), shown = new Set(rowsShown(state));
+  const isShown = (unit) => shown.size < state.matrix.rows
+    && rowsOf(unit, state).some((row) => shown.has(row));
+  const isLit = (unit) => unit.positions.some((position) => lit.has(position));
+  table.bands = [];
+  table.rows.forEach((unit, i) => {
+    table.down[i].classList.toggle("lit", isShown(unit) || table.at?.[0] === i);
+    if (isShown(unit)) table.bands.push(band(table, "chosen-row", i, null));
+  });
+  table.columns.forEach((unit, i) => {
+    table.across[i].classList.toggle("lit", isLit(unit));
+    if (isLit(unit)) table.bands.push(band(table, "hover", null, i));
+  });
+  if (table.at) table.bands.push(band(table, "cell", ...table.at));
+  table.plot.append(...table.bands);
+}
+
+function listenTable(table, readout, payload, state) {
+  const {canvas, cell, rows, columns} = table;
+  const point = (row, column) => {
+    const same = table.at?.[0] === row && table.at?.[1] === column;
+    if (same || !rows[row] || !columns[column]) return;
+    table.at = [row, column];
+    const value = figure(table.values[row][column], table.limit, payload.signed);
+    readout.replaceChildren(make("bdi", "", visible(rows[row].text)), " ← ",
+      make("bdi", "", visible(columns[column].text)), " ", make("b", "", value));
+    const token = columns[column].positions[0];
+    if (state.token === token) lightTable(table, payload, state);
+    else state.set({token, tip: null});
+  };
+  const rest = `strongest score ${figure(table.limit, table.limit, false)}`;
+  const leave = () => {
+    table.at = null;
+    readout.textContent = rest;
+    if (state.token === null) lightTable(table, payload, state);
+    else state.set({token: null});
+  };
+  const pick = () => {
+    if (!table.at) return;
+    const chosen = rowsOf(rows[table.at[0]], state);
+    state.set({picked: String(state.picked) === String(chosen) ? null : chosen});
+  };
+  canvas.addEventListener("pointermove", (event) =>
+    point(Math.floor(event.offsetY / cell), Math.floor(event.offsetX / cell)));
+  canvas.addEventListener("pointerleave", leave);
+  canvas.addEventListener("blur", leave);
+  canvas.addEventListener("click", pick);
+  canvas.addEventListener("keydown", (event) => steer(event, table, point, pick));
+  readout.textContent = rest;
+}

@@ -1,0 +1,151 @@
+// The text in the colours of its scores, and the strongest of its units.
+
+// `dress` may give a unit's element more to do; what it gives back is called at every colouring.
+function drawText(element, payload, state, dress = () => () => {}) {
+  const patches = new Set(patchesOf(payload).map((unit) => unit.positions[0]));
+  const unitsShown = () =>
+    unitsOf(payload, state).filter((unit) => !patches.has(unit.positions[0]));
+  if (!unitsShown().length) return null;
+  const hasText = !patches.size || unitsShown().some((unit) => !unit.special);
+  const made = section(element, hasText ? "Text" : "Other tokens");
+  if (levelsOf(payload).length > 1) {
+    made.firstChild.after(choice("Unit", "unit", levelsOf(payload), state));
+  }
+  const rows = make("div", "rows"), key = make("div", "legend");
+  made.append(rows, key, ...sinkSwitch(payload, state));
+  const elementsAt = new Map();
+  let chips = [];
+  const colour = () => {
+    const units = unitsOf(payload, state), limit = limitOf(units);
+    for (const {chip, unit, dressed} of chips) {
+      colourChip(chip, unit, limit, payload, state);
+      dressed();
+    }
+    key.replaceChildren(...(patches.size ? [] : legend(units, payload, state)));
+  };
+  const build = () => {
+    elementsAt.clear();
+    chips = [];
+    const put = (chip, unit) => {
+      stand(chip, unit, payload, state, elementsAt);
+      chips.push({chip, unit, dressed: dress(chip, unit)});
+    };
+    rows.replaceChildren(...flows(unitsShown(), payload, put));
+    rove(rows, ".unit");
+    colour();
+  };
+  state.on(["unit"], build);
+  state.on(["scores", "theme"], colour);
+  build();
+  lightUp(payload, state, () => elementsAt);
+  return made;
+}
+
+// Where a first token holds most of the score, the rest can be looked at without it.
+function sinkSwitch(payload, state) {
+  if (!payload.sinks?.length) return [];
+  const box = make("input", "");
+  box.type = "checkbox";
+  box.checked = state.leftOut;
+  box.addEventListener("change", () => state.set({leftOut: box.checked}));
+  const held = payload.sinks.reduce((sum, sink) => sum + sink.share, 0);
+  const tokens = payload.sinks.map((sink) => visible(payload.tokens[sink.position].label));
+  return [make("label", "sinks", box, "leave out the first token ",
+    make("bdi", "mono", tokens.join(" ")), ` (holds ${Math.round(100 * held)} %)`)];
+}
+
+const isLeftOut = (payload, state, position) =>
+  state.leftOut && payload.sinks.some((sink) => sink.position === position);
+
+function flows(units, payload, put) {
+  const segments = [...new Set(units.map((unit) => unit.segment))];
+  return segments.map((segment) => {
+    const source = Array.from(payload.sources?.[segment] ?? "");  // offsets count code points
+    const flow = make("p", "flow");
+    const letter = source.find((sign) => /\p{L}/u.test(sign));
+    flow.dir = letter && RIGHT_TO_LEFT.test(letter) ? "rtl" : "ltr";
+    let before = null;
+    for (const unit of units.filter((each) => each.segment === segment)) {
+      if (before) flow.append(...gap(before, unit, source));
+      const chip = make("span", unit.special ? "unit special" : "unit", visible(unit.text));
+      put(chip, unit);
+      flow.append(chip);
+      before = unit;
+    }
+    const row = make("div", "row", flow);
+    if (segments.length > 1) row.prepend(make("h3", "quiet", visible(segment)));
+    return row;
+  });
+}
+
+function gap(before, unit, source) {
+  const known = Number.isInteger(before.end) && Number.isInteger(unit.start);
+  if (/[\n\u2028\u2029]/.test(before.text)) return [make("br")];
+  if (!known || before.special || unit.special) return [" "];
+  const between = source.slice(before.end, unit.start);
+  if (between.includes("\n")) return [make("br")];
+  return between.length ? [" "] : [make("wbr")];
+}
+
+function colourChip(element, unit, limit, payload, state) {
+  name(element, unit, payload, state);
+  if (unit.special) return;
+  const share = strength(scoreOf(unit, state), limit);
+  paint(element, share, payload.signed, state.theme);
+  element.classList.toggle("against", payload.signed && share < -0.15);
+}
+
+function legend(units, payload, state) {
+  if (!isScored(payload)) return [];
+  const limit = limitOf(units);
+  const ramp = make("span", "ramp");
+  ramp.setAttribute("aria-hidden", "true");
+  for (let step = payload.signed ? -4 : 0; step <= 4; step++) {
+    const cell = make("span", "");
+    cell.style.backgroundColor = css(background(step / 4, payload.signed, state.theme));
+    ramp.append(cell);
+  }
+  const number = (score) => make("span", "mono", figure(score, limit, payload.signed));
+  const scale = make("span", "scale");
+  if (payload.signed) scale.append("against ", number(-limit), ramp, number(limit), " for the target");
+  else scale.append(number(0), ramp, number(limit));
+  const special = units.filter((unit) => unit.special);
+  const total = units.reduce((sum, unit) => sum + Math.abs(unit.score), 0);
+  if (!special.length || special.length === units.length || !(total > 0)) return [scale];
+  const held = special.reduce((sum, unit) => sum + Math.abs(unit.score), 0) / total;
+  return [scale, make("span", "", `Special tokens hold ${Math.round(100 * held)} % of the score; ` +
+    "the colours are scaled without them.")];
+}
+
+function drawBars(element, payload, state) {
+  const made = section(element, "Strongest");
+  const list = make("ol", "bars");
+  made.append(list);
+  const elementsAt = new Map();
+  const build = () => {
+    elementsAt.clear();
+    const units = unitsOf(payload, state);
+    const able = plainOnes(units).filter((unit) => unit.score || !state.matrix);  // no later ones
+    const top = able.sort((a, b) => Math.abs(b.score) - Math.abs(a.score)).slice(0, 12);
+    bars(list, top, limitOf(units), payload, state, elementsAt);
+  };
+  state.on(["unit", "theme", "scores"], build);
+  build();
+  lightUp(payload, state, () => elementsAt);
+}
+
+function bars(list, units, limit, payload, state, elementsAt, signed = payload.signed) {
+  list.classList.toggle("signed", signed);
+  list.replaceChildren(...units.map((unit) => {
+    const share = strength(unit.score, limit);
+    const fill = make("span", share < 0 ? "fill left" : "fill");
+    fill.style.width = `${100 * Math.abs(share) / (signed ? 2 : 1)}%`;
+    fill.style.backgroundColor = css(pole(share, signed, state.theme));
+    const made = make("li", "unit-row", make("bdi", "label mono", visible(unit.text)),
+      make("span", "track", fill), make("span", "mono figure", figure(unit.score, limit, signed)));
+    stand(made, unit, payload, state, elementsAt);
+    made.setAttribute("role", "listitem");  // the list then says how many there are
+    return made;
+  }));
+  rove(list, ".unit-row");
+}

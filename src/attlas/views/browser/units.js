@@ -1,0 +1,120 @@
+// The state, and what follows from it.
+
+function makeState(values) {
+  const listeners = [];
+  const state = {
+    ...values,
+    on(names, listener) { listeners.push([names, listener]); },
+    set(change) {
+      const changed = Object.keys(change).filter((name) => state[name] !== change[name]);
+      Object.assign(state, change);
+      for (const [names, listener] of listeners) {
+        if (names.some((name) => changed.includes(name))) listener();
+      }
+    },
+  };
+  return state;
+}
+
+// What is shown together: tokens, words or sentences, each with the sum of its tokens' scores.
+function unitsOf(payload, state, level = state.unit) {
+  const groups = level === "tokens" ? null : payload[level];
+  const units = groups?.length ? groups.map((group) => placed(group, payload))
+    : payload.tokens.map((token, position) => ({...token, text: token.label, positions: [position]}));
+  return units.map((unit) => ({...unit, score: scoreOf(unit, state)}));
+}
+
+function placed(group, payload) {
+  const tokens = group.positions.map((position) => payload.tokens[position]);
+  const worded = tokens.filter((token) => token.label.trim());  // spaces stand before the unit
+  const found = (worded.length ? worded : tokens).filter((token) => Number.isInteger(token.start));
+  const start = found.length ? Math.min(...found.map((token) => token.start)) : null;
+  const end = found.length ? Math.max(...found.map((token) => token.end)) : null;
+  return {...group, start, end};
+}
+
+const scoreOf = (unit, state) =>
+  unit.weight ?? unit.positions.reduce((sum, position) => sum + state.scores[position], 0);
+
+const LEVELS = ["tokens", "words", "sentences"];
+const levelsOf = (payload) =>
+  LEVELS.filter((level) => level === "tokens" || payload[level]?.length);
+
+// Maps alone have tokens, but no scores for them.
+const isScored = (payload) => payload.kind !== "maps";
+
+const plainOnes = (units) => {
+  const plain = units.filter((unit) => !unit.special);
+  return plain.length ? plain : units;
+};
+const limitOf = (units) =>
+  plainOnes(units).reduce((most, unit) => Math.max(most, Math.abs(unit.score)), 0);
+
+// The patches are the last tokens of the segment "image", as many as the grid has places.
+function patchesOf(payload) {
+  if (!payload.grid) return [];
+  const [rows, columns] = payload.grid;
+  const found = payload.tokens
+    .map((token, position) => ({...token, text: token.label, positions: [position]}))
+    .filter((unit) => unit.segment === "image");
+  return found.length >= rows * columns ? found.slice(found.length - rows * columns) : [];
+}
+
+// The token pointed at, with all the tokens of its word or sentence where those are shown.
+function litPositions(payload, state) {
+  if (state.token === null) return [];
+  const groups = state.unit === "tokens" ? null : payload[state.unit];
+  return groups?.find((each) => each.positions.includes(state.token))?.positions ?? [state.token];
+}
+
+function lightUp(payload, state, elementsAt) {
+  let lit = [];
+  state.on(["token", "unit"], () => {
+    for (const element of lit) element.classList.remove("lit");
+    lit = litPositions(payload, state).flatMap((position) => elementsAt().get(position) ?? []);
+    for (const element of lit) element.classList.add("lit");
+  });
+}
+
+function describe(payload, unit, state) {
+  const raw = unit.positions.map((position) => visible(payload.tokens[position].text)).join(" ");
+  const where = unit.positions.length > 1 ? "positions" : "position";
+  const kind = unit.special ? ", special" : "";
+  const weighed = unit.weight !== undefined;
+  const signed = weighed ? payload.maps.signed : payload.signed;
+  const score = weighed || isScored(payload)
+    ? ` ${weighed ? "weight" : "score"} ${exact(scoreOf(unit, state), signed)},` : "";
+  return `${raw},${score} ${where} ${unit.positions.join(" ")}${kind}`;
+}
+
+// An element that stands for a unit: it lights the unit up, tells its score, and picks its row.
+function stand(element, unit, payload, state, elementsAt) {
+  element.tabIndex = -1;
+  const enter = () => state.set({token: unit.positions[0], tip: {element, unit}});
+  const leave = () => state.set({token: null, tip: null});
+  element.addEventListener("pointerenter", enter);
+  element.addEventListener("pointerleave", leave);
+  element.addEventListener("focus", enter);
+  element.addEventListener("blur", leave);
+  element.setAttribute("role", payload.maps ? "button" : "img");
+  name(element, unit, payload, state);
+  if (payload.maps) pickRow(element, unit.positions[0], state);
+  for (const position of unit.positions) {
+    elementsAt.set(position, [...(elementsAt.get(position) ?? []), element]);
+  }
+  return element;
+}
+
+function name(element, unit, payload, state) {
+  element.setAttribute("aria-label", `${visible(unit.text)}: ${describe(payload, unit, state)}`);
+}
+
+function pickRow(element, position, state) {
+  const pick = () => state.set({row: state.row === position ? null : position, tip: null});
+  element.addEventListener("click", pick);
+  element.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    pick();
+  });
+}

@@ -1,0 +1,30 @@
+// Words and numbers, as units.py writes them.
+
+const UNSAFE =
+  /[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]|\p{Surrogate}/gu;
+const SHOWN = {"\n": "⏎", "\r": "␍", "\t": "⇥", "\x7f": "␡", "\u2028": "⏎", "\u2029": "⏎"};
+const RIGHT_TO_LEFT = /[\p{sc=Hebrew}\p{sc=Arabic}\p{sc=Syriac}\p{sc=Thaana}\p{sc=Nko}]/u;
+
+function show(sign) {
+  const code = sign.codePointAt(0);
+  if (sign in SHOWN) return SHOWN[sign];
+  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+  return `\\u${code.toString(16).padStart(4, "0")}`;
+}
+
+function visible(text) {
+  if (text === "") return "∅";
+  return /^ +$/.test(text) ? "␣".repeat(text.length) : text.replace(UNSAFE, show);
+}
+
+const minus = (text) => text.replace("-", "−");
+
+function figure(score, limit, signed) {
+  const sign = signed && score >= 0 ? "+" : "";
+  if ((limit > 0 && limit < 1e-5) || limit >= 1e6) return minus(sign + score.toExponential(2));
+  const decimals = limit > 0 ? Math.max(0, 2 - Math.floor(Math.log10(limit))) : 3;
+  return minus(sign + score.toFixed(Math.min(decimals, 7)));
+}
+
+const exact = (score, signed) =>
+  minus((signed && score >= 0 ? "+" : "") + Number(score.toPrecision(6)));

@@ -1,0 +1,130 @@
+"""Self-attention attribution against a loop over layers and steps on transformers' own model."""
+
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import torch
+from subjects import ASKED, TEXTS, arguments, plain, subject
+from transformers.models.bert import modeling_bert
+
+import attlas
+from attlas.errors import UnknownNameError, UsageError
+from attlas.methods.attattr import places
+
+TASK = "sequence classification"
+LAYERS = 2
+
+
+@contextmanager
+def raised(layer, factor):
+    """BERT with the attention of one layer times a factor; the list gets that attention."""
+    own, calls, raised_weights = modeling_bert.eager_attention_forward, [], []
+
+    def attend(module, query, key, value, *args, **kwargs):
+        output, weights = own(module, query, key, value, *args, **kwargs)
+        calls.append(module)
+        if len(calls) - 1 == layer:
+            weights = (factor * weights).detach().requires_grad_()
+            raised_weights.append(weights)
+            output = (weights @ value).transpose(1, 2).contiguous()
+        return output, weights
+
+    modeling_bert.eager_attention_forward = attend
+    try:
+        yield raised_weights
+    finally:
+        modeling_bert.eager_attention_forward = own
+
+
+def probability(given, choice):
+    return plain(TASK)(**given).logits[0].softmax(-1)[choice]
+
+
+def loop(given, choice, factors):
+    """Attr = A ⊙ mean of dF(αA)/dA, layer by layer, `[layer, head, query, key]`."""
+    found = []
+    for layer in range(LAYERS):
+        with raised(layer, 1.0) as seen:
+            probability(given, choice)
+        total = torch.zeros_like(seen[0])
+        for factor in factors:
+            with raised(layer, factor) as at:
+                total += torch.autograd.grad(probability(given, choice), at[0])[0]
+        found.append(seen[0].detach() * total / len(factors))
+    return torch.cat(found)
+
+
+@pytest.mark.parametrize(("rule", "steps"), [("midpoint", 5), ("right", 4)])
+def test_is_the_integral_of_the_gradient_times_the_attention(rule, steps):
+    text, choice = TEXTS[TASK][0], 2
+    late = 0.5 if rule == "midpoint" else 1.0
+    expected = loop(arguments(TASK, text), choice, [(k + late) / steps for k in range(steps)])
+    found = attlas.explain(subject(TASK), text, "attattr", choice, rule=rule, steps=steps)
+    for layer, site in enumerate(found.maps.sites):
+        np.testing.assert_allclose(found.maps[site.name], expected[layer], atol=1e-6, rtol=1e-3)
+    np.testing.assert_allclose(found.scores, expected.sum((0, 1))[0], atol=1e-6, rtol=1e-3)
+
+
+def test_every_row_may_count():
+    text = TEXTS[TASK][0]
+    found = attlas.explain(subject(TASK), text, "attattr", 2, queries="all")
+    expected = sum(weights.sum(axis=(0, 1)) for _, weights in found.maps)
+    np.testing.assert_allclose(found.scores, expected, atol=1e-6)
+
+
+def test_adds_up_to_what_the_layer_is_worth():
+    text, choice = TEXTS[TASK][0], 2
+    given = arguments(TASK, text)
+    found = attlas.explain(subject(TASK), text, "attattr", choice, steps=40)
+    for layer, (_, weights) in enumerate(found.maps):
+        with raised(layer, 0.0):
+            without = probability(given, choice).item()
+        worth = probability(given, choice).item() - without
+        assert weights.sum() == pytest.approx(worth, abs=2e-5)
+
+
+def test_says_how_far_it_is_from_adding_up():
+    text, choice = TEXTS[TASK][0], 2
+    given = arguments(TASK, text)
+    found = attlas.explain(subject(TASK), text, "attattr", choice, steps=1, rule="right")
+    errors = []
+    for layer, (_, weights) in enumerate(found.maps):
+        with raised(layer, 0.0):
+            without = probability(given, choice).item()
+        errors.append(abs(weights.sum() - probability(given, choice).item() + without))
+    assert found.notes[-1] == f"completeness error, largest of a layer: {max(errors):.2g}"
+    assert max(errors) > 1e-4
+
+
+def test_the_maps_of_an_encoder_decoder_add_up_at_every_site():
+    task = "sequence to sequence"
+    asked = subject(task)
+    found = attlas.explain(asked, TEXTS[task][0], "attattr", 7, steps=540, **ASKED[task])
+    (question,) = asked.ask([TEXTS[task][0]], attlas.models.resolve.Request(7, **ASKED[task]))
+    whole = float(question.score("probability"))
+    kinds = set()
+    for site, weights in found.maps:
+        edit = attlas.edits.scale(0.0).at(kind=site.kind, layer=site.layer)
+        worth = whole - float(question.score("probability", edit))
+        assert weights.sum() == pytest.approx(worth, abs=1e-6, rel=2e-3)
+        kinds.add(site.kind)
+    assert kinds == {"encoder", "decoder", "cross"}
+
+
+def test_the_places_of_the_rules():
+    assert places(2, "midpoint") == [0.25, 0.75]
+    assert places(2, "right") == [0.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"rule": "left"}, UnknownNameError, "unknown rule 'left'"),
+        ({"queries": "cls"}, UnknownNameError, "unknown queries 'cls'"),
+        ({"steps": 0}, UsageError, "steps are at least 1, not 0"),
+    ],
+)
+def test_what_cannot_be_asked(options, error, message):
+    with pytest.raises(error, match=message):
+        attlas.explain(subject(TASK), "a cat", "attattr", **options)

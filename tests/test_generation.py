@@ -1,0 +1,158 @@
+"""explain_generation: every row is what `explain` gives for that token behind what came before."""
+
+import numpy as np
+import pytest
+import torch
+from subjects import LONG, plain, small, subject
+from tiny import BART_SHAPE, LLAMA_SHAPE
+
+import attlas
+from attlas.errors import UsageError
+from attlas.methods import METHODS
+from attlas.models.tap import Tap
+
+WRITERS = {
+    "Gpt2": lambda: subject("causal lm"),
+    "Llama": lambda: small("Llama", "ForCausalLM", "bpe", **LLAMA_SHAPE),
+    "Bart": lambda: small("Bart", "ForConditionalGeneration", "word_level", **BART_SHAPE),
+    "T5": lambda: subject("sequence to sequence"),
+}
+FEW = {"samples": 40, "steps": 5}
+
+
+def few(method):
+    return {name: value for name, value in FEW.items() if name in METHODS[method].options}
+
+
+def written_ids(found, asked):
+    texts = [found.tokens[place] for place in found.outputs]
+    return asked.tokenizer.convert_tokens_to_ids(texts)
+
+
+# Those that draw do so for all rows at once, and not as they would for one alone.
+DRAWN = {"lime", "kernel_shap", "random_scores"}
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS.names() if name not in DRAWN])
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_row_is_the_explanation_of_that_token(writer, method):
+    asked = WRITERS[writer]()
+    found = attlas.explain_generation(asked, LONG, method, max_new_tokens=4, **few(method))
+    ids = written_ids(found, asked)
+    prompt = [token for token in found.tokens[: found.outputs[0]]]
+    compared = 0
+    for row, place in enumerate(found.outputs[1:3], start=1):
+        target = attlas.Target("it", ((-1, ids[row]),))
+        if asked.has_decoder:
+            before = asked.tokenizer.decode(ids[:row])
+            alone = attlas.explain(asked, LONG, method, target, prefix=before, **few(method))
+            if list(alone.tokens) != list(found.tokens[:place]):
+                continue  # what was written does not tokenize back to itself
+        else:
+            given = asked.tokenizer.convert_tokens_to_ids(prompt) + ids[:row]
+            alone = attlas.explain(asked, given, method, target, **few(method))
+        scale = max(np.abs(alone.scores).max(), 1e-3)
+        np.testing.assert_allclose(found.scores[row, :place], alone.scores, atol=1e-4 * scale)
+        assert found.targets[row].value == pytest.approx(alone.target.value, rel=1e-4, abs=1e-5)
+        compared += 1
+    assert compared
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_what_is_written_is_what_the_model_generates(writer):
+    asked = WRITERS[writer]()
+    found = attlas.explain_generation(asked, LONG, "raw_attention", max_new_tokens=5)
+    given = asked.tokenizer(LONG, return_tensors="pt")
+    names = {"input_ids", "attention_mask"}
+    given = {name: value for name, value in given.items() if name in names}
+    torch.manual_seed(0)
+    ids = asked.model.generate(**given, do_sample=False, num_beams=1, max_new_tokens=5)[0].tolist()
+    ends = {asked.tokenizer.eos_token_id, asked.tokenizer.pad_token_id}
+    while ids[-1] in ends:
+        ids.pop()
+    assert ids[-len(found) :] == written_ids(found, asked)
+    assert [target.name for target in found.targets] == [
+        asked.tokenizer.decode([number]) for number in written_ids(found, asked)
+    ]
+
+
+@pytest.mark.parametrize("method", [each.name for each in METHODS if each.many_targets])
+def test_nothing_later_matters(method):
+    found = attlas.explain_generation(subject("causal lm"), LONG, method, max_new_tokens=4)
+    for row, place in enumerate(found.outputs):
+        assert not found.scores[row, place:].any()
+        assert found.scores[row, :place].any()
+
+
+def passes(monkeypatch, method, **options):
+    """How often the model ran with a tap open."""
+    rows = []
+    begin = Tap.begin
+
+    def count(tap):
+        rows.extend([1] * (tap._depth == 0))
+        begin(tap)
+
+    monkeypatch.setattr(Tap, "begin", count)
+    attlas.explain_generation(subject("causal lm"), LONG, method, max_new_tokens=6, **options)
+    return len(rows)
+
+
+@pytest.mark.parametrize(
+    "method", ["raw_attention", "attention_rollout", "gradient_attention", "generic_relevance"]
+)
+def test_one_forward_serves_every_token(method, monkeypatch):
+    subject("causal lm").sites  # noqa: B018  (finding them takes passes of its own)
+    assert passes(monkeypatch, method) == 1
+
+
+def test_an_output_may_be_given():
+    asked = subject("causal lm")
+    found = attlas.explain_generation(asked, "a cat", "raw_attention", output=" sat on")
+    assert found.text.strip() == "sat on"
+    assert "given" in " ".join(found.notes)
+    ids = asked.tokenizer("a cat sat on", return_tensors="pt")["input_ids"]
+    table = plain("causal lm")(ids).logits[0].log_softmax(-1).exp()
+    count = len(found)
+    expected = [float(table[-count - 1 + i, ids[0, -count + i]].detach()) for i in range(count)]
+    assert [target.value for target in found.targets] == pytest.approx(expected, rel=1e-4)
+
+
+def test_the_best_choices_are_those_of_each_place():
+    found = attlas.explain_generation(subject("causal lm"), LONG, "raw_attention", max_new_tokens=3)
+    for target, prediction in zip(found.targets, found.predictions, strict=True):
+        assert prediction[0]["label"] == target.name
+        assert prediction[0]["probability"] == pytest.approx(target.value, rel=1e-5)
+
+
+def test_can_be_computed_again(tmp_path):
+    asked = subject("causal lm")
+    found = attlas.explain_generation(
+        asked, LONG, "leave_one_out", max_new_tokens=3, removal="mask"
+    )
+    kept = attlas.Generation.load(found.save(tmp_path / "it.attlas"))
+    given = dict(kept.origin.asked)
+    twice = attlas.explain_generation(
+        asked, given.pop("text"), kept.method, **given, **kept.origin.options
+    )
+    assert np.array_equal(found.scores, twice.scores)
+    assert "attlas.explain_generation(subject, 'the film was not good'" in found.code()
+
+
+def test_random_rows_differ():
+    found = attlas.explain_generation(subject("causal lm"), LONG, "random_scores", max_new_tokens=3)
+    assert not np.array_equal(found.scores[0, :5], found.scores[1, :5])
+
+
+@pytest.mark.parametrize(
+    ("task", "asked", "message"),
+    [
+        ("sequence classification", {}, "only a model that writes"),
+        ("causal lm", {"max_new_tokens": 0}, "max_new_tokens is at least 1, not 0"),
+        ("causal lm", {"output": ""}, "a target is a string or a token id, not ''"),
+        ("causal lm", {"output": "x " * 400}, "prompt and output are"),
+    ],
+)
+def test_what_cannot_be_asked(task, asked, message):
+    with pytest.raises(UsageError, match=message):
+        attlas.explain_generation(subject(task), "a cat", "raw_attention", **asked)

@@ -1,0 +1,46 @@
+"""A browser, and a way to open payloads in it that lets nothing pass unseen."""
+
+import shutil
+
+import pytest
+
+from attlas.views import page, write_whole
+
+
+@pytest.fixture(scope="module")
+def browser():
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = next(filter(None, map(shutil.which, names)), None)
+    if path is None:
+        pytest.skip(f"no Chromium found (looked for {', '.join(names)})")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as session:
+        opened = session.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    """Open a payload as a saved page; at the end, see that nothing was loaded or failed."""
+    contexts, trouble = [], []
+
+    def open_page(payload, **options):
+        path = write_whole(tmp_path / "page.html", page(payload, "a title"))
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        contexts.append(context)
+        tab = context.new_page()
+        tab.on("console", lambda message: trouble.append(message.text))
+        tab.on("pageerror", lambda error: trouble.append(str(error)))
+        tab.on("dialog", lambda dialog: (trouble.append("a dialog"), dialog.dismiss()))
+        tab.on("request", lambda request: seen.append(request.url))
+        tab.goto(path.as_uri())
+        tab.wait_for_selector("footer")
+        return tab
+
+    seen: list[str] = []
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert trouble == []
+    assert [url for url in seen if not url.startswith(("file:", "data:"))] == []
