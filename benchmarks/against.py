@@ -4,9 +4,9 @@
 
 captum: integrated gradients, feature ablation (our leave_one_out), LIME and Kernel SHAP; networkx:
 maximum flow. Where both compute the same number, the largest difference is printed beside the
-largest score. Where both draw at random, so is the error of each, with its processor time: for Kernel SHAP against exact
-Shapley values, for LIME against a regression over every set of tokens. The model is a classifier of
-single texts; by default the one in the box.
+largest score. Where both draw at random, the error of each is, with its processor time: for Kernel
+SHAP against exact Shapley values, for LIME against a regression over every set of tokens. The model
+is a classifier of single texts; by default the one in the box.
 """
 
 import argparse

@@ -37,8 +37,15 @@ def make_subject(device: str) -> attlas.Subject:
     return attlas.Subject(model, attlas.load().tokenizer)
 
 
-def ask(subject: attlas.Subject, texts: list[list[int]]) -> Question:
-    (question,) = subject.ask(texts)
+def make_texts(subject: attlas.Subject, count: int, length: int) -> list[str]:
+    """Texts of words that are one token each, so many tokens with the two special ones."""
+    whole = sorted(word for word in subject.tokenizer.get_vocab() if word.isalpha())
+    numbers = torch.randint(len(whole), (count, length - 2))
+    return [" ".join(whole[number] for number in row) for row in numbers.tolist()]
+
+
+def ask(subject: attlas.Subject, text: str) -> Question:
+    (question,) = subject.ask([text])
     return question
 
 
@@ -73,8 +80,8 @@ def forward(subject: attlas.Subject, question: Question) -> Callable[[torch.Tens
     return run
 
 
-def against_captum(subject: attlas.Subject, ids: list[int], device: str, repeats: int) -> None:
-    question = ask(subject, [ids])
+def against_captum(subject: attlas.Subject, text: str, device: str, repeats: int) -> None:
+    question = ask(subject, text)
     run = forward(subject, question)
     given = question.inputs.arguments["input_ids"]
     mask = subject.tokenizer.mask_token_id
@@ -93,8 +100,8 @@ def against_captum(subject: attlas.Subject, ids: list[int], device: str, repeats
 
     ours = seconds(lambda: score("leave_one_out", {"removal": "mask"}), device, repeats)
     say("leave_one_out", ours, "FeatureAblation", seconds(lambda: ablation(1), device, repeats))
-    many = seconds(lambda: ablation(len(ids)), device, repeats)
-    say("leave_one_out", ours, f"FeatureAblation, {len(ids)} at once", many)
+    many = seconds(lambda: ablation(len(question.inputs.tokens[0])), device, repeats)
+    say("leave_one_out", ours, f"FeatureAblation, {len(question.inputs.tokens[0])} at once", many)
 
     embedding = subject.model.get_input_embeddings()
     gradients = LayerIntegratedGradients(run, embedding)
@@ -116,8 +123,8 @@ def against_captum(subject: attlas.Subject, ids: list[int], device: str, repeats
     print(f"{'':26} largest difference of integrated gradients {float(difference):.1e}")
 
 
-def against_one_pass(subject: attlas.Subject, ids: list[int], device: str, repeats: int) -> None:
-    question = ask(subject, [ids])
+def against_one_pass(subject: attlas.Subject, text: str, device: str, repeats: int) -> None:
+    question = ask(subject, text)
     run = forward(subject, question)
     given = question.inputs.arguments["input_ids"]
 
@@ -151,13 +158,13 @@ def against_one_pass(subject: attlas.Subject, ids: list[int], device: str, repea
     subject.model.zero_grad(set_to_none=True)
 
 
-def together(subject: attlas.Subject, texts: list[list[int]], device: str, repeats: int) -> None:
+def together(subject: attlas.Subject, texts: list[str], device: str, repeats: int) -> None:
     for method in METHODS:
         if method.name in ("random_scores", "attention_flow"):
             continue
         options = {name: value for name, value in FEW.items() if name in method.options}
 
-        def explain(given: list[list[int]]) -> None:
+        def explain(given: list[str]) -> None:
             attlas.explain(subject, given, method.name, maps=False, **options)  # noqa: B023
 
         def one_by_one() -> None:
@@ -177,13 +184,13 @@ def main() -> None:
     parser.add_argument("--batches", type=int, nargs="*", default=[128, 32])
     given = parser.parse_args()
     subject = make_subject(given.device)
-    ids = torch.randint(1000, 2000, (given.texts, given.tokens)).tolist()
+    (text,) = make_texts(subject, 1, given.tokens)
     print(f"one text of {given.tokens} tokens on {given.device}")
-    against_captum(subject, ids[0], given.device, given.repeats)
-    against_one_pass(subject, ids[0], given.device, given.repeats)
+    against_captum(subject, text, given.device, given.repeats)
+    against_one_pass(subject, text, given.device, given.repeats)
     for length in given.batches:
         print(f"{given.texts} texts of {length} tokens, together")
-        texts = torch.randint(1000, 2000, (given.texts, length)).tolist()
+        texts = make_texts(subject, given.texts, length)
         together(subject, texts, given.device, given.repeats)
 
 

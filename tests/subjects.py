@@ -58,6 +58,16 @@ TEXTS: dict[str, list[Any]] = {
 # So that an encoder–decoder does not write its own output first, which takes a while.
 ASKED: dict[str, dict[str, Any]] = {"sequence to sequence": {"prefix": "Das Haus"}}
 
+# The tasks whose model a method refuses, which is an UnsupportedModelError; all others it takes.
+REFUSES: dict[str, set[str]] = {
+    name: {"sequence to sequence"} for name in ("alti", "decompx", "globenc")
+}
+
+
+def takes(method: str, task: str) -> bool:
+    """Whether a method works on the model of a task."""
+    return task not in REFUSES.get(method, set())
+
 
 @cache
 def subject(task: str) -> Subject:

@@ -5,7 +5,7 @@ import inspect
 import numpy as np
 import pytest
 import torch
-from subjects import ASKED, TEXTS, subject
+from subjects import ASKED, TEXTS, subject, takes
 from tiny import TASKS, subject_parts
 from tiny_tokenizers import SENTENCE_SPECIALS
 
@@ -265,12 +265,18 @@ def again(found, of):
     return result[0] if isinstance(result, list) else result
 
 
-@pytest.mark.parametrize("method", METHODS.names())
-@pytest.mark.parametrize("task", ASKED_FOR)
+LOGITS_ALONE = {"decompx"}  # take no string of several tokens, whose quantity is a probability
+
+
+@pytest.mark.parametrize(
+    ("task", "method"), [(t, m) for t in ASKED_FOR for m in METHODS.names() if takes(m, t)]
+)
 def test_can_be_computed_again_from_its_record(task, method):
     for asked in ASKED_FOR[task]:
         if METHODS[method].of is None:
             asked = {name: value for name, value in asked.items() if name != "contrast"}
+        if method in LOGITS_ALONE and asked.get("target") == " the dog":
+            continue
         found = attlas.explain(subject(task), TEXTS[task][0], method, **asked)
         twice = again(found, subject(task))
         assert np.array_equal(found.scores, twice.scores)
@@ -311,6 +317,8 @@ def test_says_with_what_it_was_made():
 @pytest.mark.parametrize("task", TASKS)
 def test_the_target_is_said(task):
     for method in METHODS:
+        if not takes(method.name, task):
+            continue
         found = attlas.explain(subject(task), TEXTS[task][1], method.name, **ASKED.get(task, {}))
         quantity = "value" if task == "regression" else method.of or "probability"
         assert found.target.quantity == quantity

@@ -2,6 +2,7 @@
 
 batch: inputs of equal length · head, query, key: attention · token: what has a score
 place, choice: a model's output seen as rows of alternatives · feature: hidden width
+width: of the value that a head mixes of a key
 network, top, node: attention as a graph, its highest nodes, all of them
 sample, player: sets of tokens that stay, and the tokens that may go · direction: in a hidden state
 output: tokens that a model wrote · row, column, colour: a picture
@@ -11,12 +12,16 @@ targets a row for each: such a batch is written `#batch`.
 """
 
 import numpy as np
-from jaxtyping import Bool, Float, UInt8
+from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 
 Attention = Float[Tensor, "#batch head query key"]
 Visible = Bool[Tensor, "#batch #head query key"]
 HeadMean = Float[Tensor, "#batch query key"]
+HeadValues = Float[Tensor, "... key width"]
+OneRowSees = Bool[Tensor, "... 1 key"]
+HeadVectors = Float[Tensor, "#batch head key feature"]
+HeadRanks = Int[Tensor, "..."]
 QueryWeights = Float[Tensor, "batch query"]
 TokenScores = Float[Tensor, "batch token"]
 Hidden = Bool[Tensor, "sample token"]

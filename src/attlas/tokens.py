@@ -1,7 +1,7 @@
 """The tokens of one input: what the model saw, and where in the text each came from."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
 Span = tuple[int, int]
@@ -54,6 +54,17 @@ class Tokens(Sequence[str]):
             self.sources,
             self.words,
             self.grid,
+        )
+
+    def without(self, position: int) -> "Tokens":
+        """All tokens but the one at this position."""
+        after = position + 1
+        return replace(
+            self,
+            texts=self.texts[:position] + self.texts[after:],
+            offsets=self.offsets[:position] + self.offsets[after:],
+            special=self.special[:position] + self.special[after:],
+            segments=self.segments[:position] + self.segments[after:],
         )
 
     def followed_by(self, others: "Tokens") -> "Tokens":

@@ -7,18 +7,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from subjects import ASKED, LABELLED, TEXTS, subject
+from subjects import ASKED, LABELLED, REFUSES, TEXTS, subject, takes
 from tiny import TASKS, subject_parts
 
 import attlas
 from attlas import methods
-from attlas.errors import UnknownNameError, UsageError
+from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.methods import FAMILIES, METHODS
+from attlas.methods.method import COSTS, NEEDS
 from attlas.models.resolve import Request
 
 NAMES = METHODS.names()
+DOCS = Path(__file__).parents[2] / "docs" / "methods"
 every_method = pytest.mark.parametrize("method", NAMES)
-every_pair = pytest.mark.parametrize(("task", "method"), list(product(TASKS, NAMES)))
+PAIRS = [(task, method) for task, method in product(TASKS, NAMES) if takes(method, task)]
+every_pair = pytest.mark.parametrize(("task", "method"), PAIRS)
 # Two targets of each task that are read at the same place.
 TWO_TARGETS = {
     **{task: (0, 1) for task in LABELLED if task != "regression"},
@@ -39,6 +42,12 @@ def together(task, method):
 
 def alone(task, method, text, **asked):
     return attlas.explain(subject(task), text, method, **{**ASKED.get(task, {}), **asked})
+
+
+@pytest.mark.parametrize(("method", "task"), [(m, t) for m in REFUSES for t in REFUSES[m]])
+def test_a_model_that_is_refused_is_named(method, task):
+    with pytest.raises(UnsupportedModelError, match=type(subject(task).model).__name__):
+        alone(task, method, TEXTS[task][0])
 
 
 @every_pair
@@ -71,7 +80,8 @@ def test_nothing_unsigned_is_below_zero(task, method):
 
 @every_method
 def test_what_is_signed_can_be_below_zero(method):
-    found = [found.scores.min() < 0 for task in TASKS for found in together(task, method)]
+    tasks = [task for task in TASKS if takes(method, task)]
+    found = [found.scores.min() < 0 for task in tasks for found in together(task, method)]
     assert any(found) == METHODS[method].signed
 
 
@@ -87,7 +97,7 @@ def test_maps_are_about_the_tokens(task, method):
         assert found.maps is None or found.maps.signed == METHODS[method].signed
 
 
-@pytest.mark.parametrize(("task", "method"), list(product(TWO_TARGETS, NAMES)))
+@pytest.mark.parametrize(("task", "method"), [pair for pair in PAIRS if pair[0] in TWO_TARGETS])
 def test_respects_the_target(task, method):
     text, where = TEXTS[task][0], AT.get(task, {})
     first, second = (alone(task, method, text, target=t, **where) for t in TWO_TARGETS[task])
@@ -161,6 +171,8 @@ def borrowed_subjects():
 @every_method
 def test_leaves_the_model_as_it_was(method, borrowed_subjects):
     for task, asked in borrowed_subjects.items():
+        if not takes(method, task):
+            continue
         model, text = asked.model, TEXTS[task][0]
         weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
         before, drawn = state(model), torch.get_rng_state()
@@ -222,6 +234,26 @@ def test_says_what_it_is(method):
     assert found.reading.endswith(".") and found.reading[0].isupper()
     assert found.summary.endswith(".")
     assert found.score_tokens is getattr(methods, method)
+
+
+@every_method
+def test_has_a_page(method):
+    page = (DOCS / f"{method}.md").read_text(encoding="utf-8")
+    assert page.startswith(f"# {method}\n")
+    for heading in ("What it is", "Formula", "When to use another", "What it does not mean"):
+        assert f"\n## {heading}\n" in page
+    assert "\n## Paper\n" in page
+    assert all(f"`{option}`" in page for option in METHODS[method].options)
+    assert f"[{method}]({method}.md)" in (DOCS / "README.md").read_text(encoding="utf-8")
+
+
+@every_method
+def test_the_record_says_what_it_needs_and_gives(method):
+    found = METHODS[method]
+    assert set(found.needs) <= set(NEEDS)
+    assert found.cost in COSTS
+    assert found.gives.startswith("signed scores" if found.signed else "scores")
+    assert found.needs or method == "random_scores"
 
 
 @every_method

@@ -377,5 +377,7 @@ def test_a_classifier_with_a_decoder():
     ],
 )
 def test_what_was_asked_is_json(asked):
-    found = attlas.explain(subject("sequence classification"), "a cat", "raw_attention", **asked)
+    found = attlas.explain(
+        subject("sequence classification"), "a cat", "gradient_attention", **asked
+    )
     assert json.loads(json.dumps(dict(found.origin.asked))) == found.origin.asked

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from subjects import ASKED, TEXTS, ask, small
+from subjects import ASKED, TEXTS, ask, on_eager, small
 from tiny import (
     BART_SHAPE,
     BERT_SHAPE,
@@ -13,6 +13,7 @@ from tiny import (
     MODERNBERT,
     T5_SHAPE,
     UNSCALED_SPREAD,
+    XLNET_SHAPE,
     labels,
 )
 
@@ -151,3 +152,17 @@ def test_a_prediction_that_depends_on_nothing():
         asked.model.classifier.weight.zero_()
     with pytest.raises(ModelError, match="does not depend on its layers"):
         attlas.explain(asked, TEXT, "raw_attention")
+
+
+def test_a_stream_with_tokens_first_is_read_at_the_right_place():
+    asked = small("XLNet", "ForSequenceClassification", **XLNET_SHAPE)
+    texts = ["the film was not good", "a cat sat on a mat it"]
+    found = attlas.explain(asked, texts, "raw_attention")
+    assert asked.is_sequence_first
+    for text, explanation in zip(texts, found, strict=True):
+        given = asked.tokenizer(text, return_tensors="pt")
+        with torch.no_grad():
+            maps = on_eager(asked.model)(**given, output_attentions=True).attentions[-1]
+        own = maps if maps.shape[0] == 1 else maps.permute(2, 3, 0, 1)
+        expected = own[0].mean(0)[-1]  # XLNet sums up in its last token
+        assert explanation.scores == pytest.approx(expected.numpy(), abs=1e-5)

@@ -162,7 +162,8 @@ def _print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in columns:
+    table.add_column(columns[0], no_wrap=True)  # names stay whole
+    for column in columns[1:]:
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(Text(str(cell)) for cell in row))

@@ -15,7 +15,7 @@ from attlas.explaining.order import (
     target_record,
     too_large,
 )
-from attlas.methods import METHODS
+from attlas.methods import METHODS, Scored
 from attlas.models.asking import encode_plain
 from attlas.models.memory import in_parts
 from attlas.models.resolve import Request
@@ -60,16 +60,16 @@ def explain_generation(
     return _record(order, written, scored, asked)
 
 
-def _score(written: Written, order: Order) -> Iterator[tuple[torch.Tensor, tuple[str, ...]]]:
-    """The scores of all rows, `[output, token]`, part by part, each with its notes."""
+def _score(written: Written, order: Order) -> Iterator[Scored]:
+    """The scores of all rows over all tokens, part by part."""
     question, method = written.question, order.method
     width = len(question.inputs.tokens[0])
 
-    def score(rows: Sequence[int]) -> tuple[torch.Tensor, tuple[str, ...]]:
+    def score(rows: Sequence[int]) -> Scored:
         part = question.rows(rows) if method.many_targets else written.alone(rows[0])
         scored = method.score(part, order.options)
         scores = scored.scores.float().where(part.reached(), 0).cpu()
-        return torch.nn.functional.pad(scores, (0, width - scores.shape[1])), scored.notes
+        return replace(scored, scores=torch.nn.functional.pad(scores, (0, width - scores.shape[1])))
 
     count = len(question)
     most = count if method.many_targets else 1
@@ -79,18 +79,15 @@ def _score(written: Written, order: Order) -> Iterator[tuple[torch.Tensor, tuple
 
 
 def _record(
-    order: Order,
-    written: Written,
-    scored: Sequence[tuple[torch.Tensor, tuple[str, ...]]],
-    asked: dict[str, Any],
+    order: Order, written: Written, scored: Sequence[Scored], asked: dict[str, Any]
 ) -> Generation:
     question = written.question
-    scores = torch.cat([each for each, _ in scored])
+    scores = torch.cat([each.scores for each in scored])
     if not torch.isfinite(scores).all():
         name = question.subject.name
         raise ModelError(f"{order.method.name} gave scores that are not finite for {name}")
     rows = range(len(question))
-    notes = dict.fromkeys(note for _, notes in scored for note in notes)
+    notes = dict.fromkeys(note for each in scored for note in each.notes)
     found = Generation(
         written.tokens,
         torch.nn.functional.pad(scores, (0, 1)).numpy(),  # nothing depends on the last token
@@ -99,5 +96,6 @@ def _record(
         origin(order, question.subject, asked, "explain_generation"),
         (*question.inputs.notes[0], *notes),
         question.predictions,
+        row_notes=tuple(note for each in scored for note in each.row_notes),
     )
     return replace(found, notes=(*found.notes, *told_of(found.tokens, found.sinks)))

@@ -50,10 +50,7 @@ def attention_rollout(
     last = last_site(sites)
     if head is not None and not 0 <= head < last.heads:
         raise UsageError(f"unknown head {head}: the last layer has heads 0 to {last.heads - 1}")
-    reads_source = last.kind == "cross"
-    unmixed = reads_source and all(site.kind in ("decoder", "cross") for site in sites)
-    source = question.inputs.source
-    rolling = Rolling(residual, source.stop - source.start if unmixed else 0)
+    rolling = start_rolling(question, sites, residual)
 
     def add(call: Call) -> None:
         weights = call.weights
@@ -62,10 +59,23 @@ def attention_rollout(
         rolling.add(call.site.kind, drop_smallest(fuse_heads(weights, fusion), discard))
 
     readout = question.fold(add, sites).readout
-    copied = reads_source and not question.inputs.prefix
-    mixing = fold_copy(rolling.mixing) if copied else rolling.mixing
+    mixing = finish_rolling(question, sites, rolling)
     maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
     return Scored(read_row(mixing, readout), maps)
+
+
+def start_rolling(question: Question, sites: Sequence[Site], residual: float) -> "Rolling":
+    """The layers of a question's sites to come, each with this bypass."""
+    crossing = last_site(sites).kind == "cross"
+    unmixed = crossing and all(site.kind in ("decoder", "cross") for site in sites)
+    source = question.inputs.source
+    return Rolling(residual, source.stop - source.start if unmixed else 0)
+
+
+def finish_rolling(question: Question, sites: Sequence[Site], rolling: "Rolling") -> HeadMean:
+    """How much of each token is in each position that may be read."""
+    copied = last_site(sites).kind == "cross" and not question.inputs.prefix
+    return fold_copy(rolling.mixing) if copied else rolling.mixing
 
 
 def last_site(sites: Sequence[Site]) -> Site:

@@ -7,13 +7,11 @@ import torch
 from attlas.errors import UsageError
 from attlas.methods.method import Scored, method
 from attlas.models.embeddings import over_tokens, score_entering
-from attlas.models.memory import in_parts
+from attlas.models.memory import in_parts, rows_of
 from attlas.models.question import Question
 from attlas.quantities.baselines import baseline_vectors
 from attlas.quantities.vectors import inner_products, wide
 from attlas.shapes import StreamVectors, TokenScores
-
-TOKENS_AT_ONCE = 2**11
 
 
 @method(
@@ -67,7 +65,7 @@ def integrate(
         ]
         return rows, over_tokens(question.inputs, parts)
 
-    most = max(1, TOKENS_AT_ONCE // total.shape[1])
+    most = rows_of(total.device, total.shape[1])
     for first in range(0, len(points), most):
         numbers = range(first, min(first + most, len(points)))
         for rows, gained in in_parts(numbers, gain, "one text at one midpoint does not fit"):

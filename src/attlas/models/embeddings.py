@@ -94,6 +94,21 @@ class Entrance:
                 return number, layout
         return None
 
+    def beside(self, number: int, vectors: Tensor) -> tuple[int, Vectors]:
+        """Vectors that were added to those of a leaf, or put before them: from where, and by token.
+
+        The number is that of the leaf.
+        """
+        call = self._calls[number]
+        stream, found = self._streams[call.stream], _by_token(vectors, call.layout)
+        start = stream.stop - found.shape[1]
+        if start < stream.start:
+            raise UnsupportedModelError(
+                f"vectors for {found.shape[1]} places are added to those of {stream.argument}, "
+                f"which has {len(stream.positions)} tokens"
+            )
+        return start, found
+
     def entered(self, gradients: Sequence[Tensor | None]) -> list[Entered]:
         """The vectors of each stream with their gradients, one for each of the leaves."""
         found = []

@@ -14,15 +14,13 @@ from torch import Tensor
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.borrow import borrowed
 from attlas.models.embeddings import entering, over_tokens
-from attlas.models.memory import in_parts
+from attlas.models.memory import in_parts, rows_of
 from attlas.models.sites import find_block
 from attlas.shapes import Directions, QueryWeights, TokenSums
 
 if TYPE_CHECKING:
     from attlas.models.question import Question
     from attlas.models.subject import Subject
-
-TOKENS_AT_ONCE = 2**10
 
 
 def squared_gains(
@@ -52,7 +50,7 @@ def _sum_over(
     question: "Question", readout: QueryWeights, layer: int, directions: Directions
 ) -> TokenSums:
     length = len(question.inputs.tokens[0])
-    copies = min(len(directions), max(1, TOKENS_AT_ONCE // length))
+    copies = min(len(directions), rows_of(question.subject.device, length))
     several = question.rows([0] * copies)
     with (
         torch.enable_grad(),

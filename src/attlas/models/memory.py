@@ -8,6 +8,7 @@ import torch
 from attlas.errors import AttlasError
 
 Result = TypeVar("Result")
+_TOKENS = {"cpu": 2**11, "cuda": 2**15}  # a processor is quickest on what its caches hold
 _SIGNS = ("can't allocate memory", "not enough memory")  # of torch's allocator for the processor
 
 
@@ -28,6 +29,11 @@ def in_parts(
     middle = len(rows) // 2
     for part in (rows[:middle], rows[middle:]):
         yield from in_parts(part, work, too_large)
+
+
+def rows_of(device: torch.device, length: int) -> int:
+    """How many rows of this many tokens are a good batch on a device."""
+    return max(1, _TOKENS.get(device.type, 2**13) // length)
 
 
 def is_out_of_memory(problem: RuntimeError) -> bool:

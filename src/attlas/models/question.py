@@ -18,7 +18,7 @@ from attlas.models.readout import last_stream, read_out
 from attlas.models.several import apart, differentiate_each, reached
 from attlas.models.states import block_states
 from attlas.models.tap import Call
-from attlas.models.target import Target
+from attlas.models.target import Target, score_each
 from attlas.results import Site
 from attlas.shapes import Attention, BatchScores, Hidden, Logits, QueryWeights, StreamVectors, Table
 
@@ -242,8 +242,7 @@ class Question:
 
     def score_with_graph(self, of: str) -> BatchScores:
         """As `score`, for use inside an open tap: what autograd needs is kept."""
-        rows = zip(self.targets, self.logits().expand(len(self), -1, -1), strict=True)
-        return torch.stack([target.score(row, of) for target, row in rows])
+        return score_each(self.targets, self.logits().expand(len(self), -1, -1), of)
 
 
 def _pair(

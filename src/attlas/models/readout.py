@@ -24,18 +24,20 @@ def last_stream(subject: "Subject") -> Iterator[list[Tensor]]:
     """Within the block, the list holds what the last block gave, in the graph of what follows.
 
     Of a model that reads a text and a picture it is what the last block of each gave. Where nothing
-    below asks for a gradient the graph begins there, and costs next to nothing.
+    below asks for a gradient the graph begins there, and costs next to nothing. Rows come first,
+    whatever the model does.
     """
-    blocks = _last_blocks(subject)
+    blocks = last_blocks(subject)
+    axes = (1, 0) if subject.is_sequence_first else (0, 1)
     kept = [torch.empty(0)] * len(blocks)
 
     def keep(number: int, _module: Any, _arguments: Any, output: Any) -> Any:
         parts = [output] if isinstance(output, Tensor) else list(output)
         place = blocks[:number].count(blocks[number])  # a block of both gives the text's first
-        stream = parts[place]
+        stream = parts[place].movedim((0, 1), axes)
         kept[number] = stream if stream.requires_grad else stream.detach().requires_grad_()
-        parts[place] = kept[number]
-        return kept[number] if isinstance(output, Tensor) else tuple(parts)
+        parts[place] = kept[number].movedim((0, 1), axes)
+        return parts[0] if isinstance(output, Tensor) else tuple(parts)
 
     with ExitStack() as stack:
         for number, block in enumerate(blocks):
@@ -44,7 +46,7 @@ def last_stream(subject: "Subject") -> Iterator[list[Tensor]]:
         yield kept
 
 
-def _last_blocks(subject: "Subject") -> list[nn.Module]:
+def last_blocks(subject: "Subject") -> list[nn.Module]:
     """The last block of the model, or of the text and of the picture where it reads both."""
     paths = [[path for _, path in subject.places]]
     if subject.reads_pairs:

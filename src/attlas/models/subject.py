@@ -22,6 +22,7 @@ from attlas.models.holding import Pick, map_bytes, maps_of
 from attlas.models.inputs import Inputs
 from attlas.models.pairs import encode_pair, sample_objects
 from attlas.models.question import Held, Question
+from attlas.models.readout import last_blocks
 from attlas.models.resolve import Request
 from attlas.models.tap import Call, Seen, tap
 from attlas.models.tasks import TASKS, Task, find_task
@@ -155,6 +156,23 @@ class Subject:
             self._pass(inputs)
         return found
 
+    @cached_property
+    def is_sequence_first(self) -> bool:
+        """Whether the stream through its blocks is `[token, batch, feature]`, as in XLNet."""
+        found: list[int] = []
+
+        def look(_module: Any, _arguments: Any, output: Any) -> None:
+            found.append((output if isinstance(output, Tensor) else output[0]).shape[0])
+
+        written = SAMPLE if self.has_decoder else ""
+        inputs = self.encode(self.sample(), Request(prefix=written, truncate=True))
+        handle = last_blocks(self)[0].register_forward_hook(look)
+        try:
+            self._pass(inputs)
+        finally:
+            handle.remove()
+        return found[-1] != 1
+
     def sample(self) -> Any:
         """A small input of the kind this model reads."""
         if self.reads_objects:
@@ -284,6 +302,7 @@ class Subject:
 
     def ask(self, texts: Sequence[Any], request: Request = Request()) -> list[Question]:  # noqa: B008
         """Questions about texts, those of equal length together; each knows where its rows go."""
+        self.is_sequence_first  # noqa: B018  found now, before anything is opened to be read
         return ask(self, texts, request)
 
     def rows_at_once(self, inputs: Inputs) -> int:

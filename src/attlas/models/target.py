@@ -5,7 +5,7 @@ several for a string of tokens, two for the start and the end of an answer. A co
 is to be taken away: "why this and not that".
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from attlas.errors import UnknownNameError, UsageError
+from attlas.shapes import BatchScores, Logits
 
 Pick = tuple[int, int]  # place, choice
 QUANTITIES = ("logit", "probability")
@@ -85,6 +86,43 @@ class Target:
         """Read what `to_dict` gave."""
         picks = {name: tuple((p, c) for p, c in record[name]) for name in ("picks", "contrast")}
         return cls(**{**record, **picks})
+
+
+def score_each(targets: Sequence[Target], logits: Logits, of: str) -> BatchScores:
+    """The number of each target on its own row of outputs; alike targets are computed together."""
+    alike: dict[Any, list[int]] = {}
+    for row, target in enumerate(targets):
+        form = (target.link, target.chained, len(target.picks), len(target.contrast))
+        alike.setdefault(form, []).append(row)
+    if len(alike) == 1:
+        return _score_alike(targets, logits, of)
+    rows = [row for group in alike.values() for row in group]
+    parts = [
+        _score_alike([targets[row] for row in group], logits[group], of) for group in alike.values()
+    ]
+    back = torch.tensor(rows, device=logits.device).argsort()
+    return torch.cat(parts)[back]
+
+
+def _score_alike(targets: Sequence[Target], logits: Logits, of: str) -> BatchScores:
+    """As `score_each`, for targets that pick as many choices by the same link."""
+    first = targets[0]
+    quantity = first.quantity(of)
+    table = logits if logits.dtype == torch.float64 else logits.float()
+    if quantity in ("probability", "log-probability"):
+        table = _log_probabilities(table, first.link)
+    total = _gather(table, [target.picks for target in targets], quantity)
+    if not first.contrast:
+        return total
+    return total - _gather(table, [target.contrast for target in targets], quantity)
+
+
+def _gather(table: Logits, picks: Sequence[tuple[Pick, ...]], quantity: str) -> BatchScores:
+    """What each row picks of its own part of the table, `[batch, place, choice]`, summed."""
+    index = torch.tensor(picks, device=table.device)  # `[batch, pick, (place, choice)]`
+    rows = torch.arange(len(table), device=table.device)[:, None]
+    total = table[rows, index[..., 0], index[..., 1]].sum(dim=-1)
+    return total.exp() if quantity == "probability" else total
 
 
 def _sum(table: Tensor, picks: tuple[Pick, ...], quantity: str) -> Tensor:

@@ -47,6 +47,7 @@ def ask_written(
     subject: "Subject", found: Encoded, text: Any, output: str | None, most: int
 ) -> Written:
     """The question of every token of an output: the one given, else what the model writes."""
+    subject.is_sequence_first  # noqa: B018  found now, before anything is opened to be read
     given = as_inputs(subject, found, text)
     if subject.has_decoder:
         start, ids, note = _behind_source(subject, given, output, most)

@@ -37,10 +37,10 @@ def baseline_vectors(
 
 
 def _padded(question: Question) -> Question:
-    number = getattr(question.subject.tokenizer, "pad_token_id", None)
-    if number is None:
-        raise UsageError("there is no padding token here: use baseline='mask' or 'zero'")
     inputs, content = question.inputs, _content(question)
+    number = getattr(question.subject.tokenizer, "pad_token_id", None)
+    if number is None or any(inputs.arguments[each.argument].ndim > 2 for each in inputs.streams()):
+        raise UsageError("there is no padding token here: use baseline='mask' or 'zero'")
     changed = {
         stream.argument: inputs.arguments[stream.argument].masked_fill(
             content[:, stream.start : stream.stop].to(question.subject.device), number

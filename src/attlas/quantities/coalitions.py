@@ -102,7 +102,7 @@ def shapley_values(
     # Columns that add up to zero: the shortest solution then adds up to zero as well.
     centred = member - member.mean(dim=1, keepdim=True)
     root = weights.double().sqrt()[:, None]
-    found = torch.linalg.lstsq(root * centred, root * rest, driver="gelsd").solution
+    found: Tensor = torch.linalg.lstsq(root * centred, root * rest, driver="gelsd").solution
     return share + found.T
 
 
@@ -118,7 +118,8 @@ def ridge_scores(
     member, outcome = (each - (shares * each).sum(dim=0) for each in (member, outcome))
     weighted = member.T * weights.double()
     normal = weighted @ member + penalty * torch.eye(present.shape[1]).double()
-    return torch.linalg.solve(normal, weighted @ outcome).T
+    found: Tensor = torch.linalg.solve(normal, weighted @ outcome)
+    return found.T
 
 
 def closeness(present: Coalitions, width: float) -> SampleWeights:

@@ -8,12 +8,12 @@ from torch import Tensor
 
 from attlas.errors import UnknownNameError, UsageError
 from attlas.models.inputs import Inputs, Stream
+from attlas.models.memory import rows_of
 from attlas.models.question import Question
 from attlas.models.subject import Subject
 from attlas.shapes import Hidden
 
 REMOVALS = ("delete", "mask")
-TOKENS_AT_ONCE = 2**14
 Place = tuple[int, int]  # a row of the inputs, and a position in it
 
 
@@ -66,12 +66,18 @@ def remove_each(
                 yield chunk, _mask(question, inputs, _each(inputs, chunk))
 
 
-def masked_by(question: Question, hidden: Hidden) -> Iterator[Question]:
-    """The question of one row with, in each sample, the hidden tokens masked; in batches."""
+def masked_by(
+    question: Question, hidden: Hidden, rows: Sequence[int] | None = None
+) -> Iterator[Question]:
+    """The question with, in each sample, the hidden tokens masked; in batches.
+
+    `rows` says which row of the question each sample is of: the first if not given.
+    """
+    chosen = [0] * len(hidden) if rows is None else list(rows)
     most = _rows_at_once(question)
-    for chunk in hidden.split(most):
-        inputs = question.inputs.rows([0] * len(chunk))
-        yield question.rows([0] * len(chunk)).about(_mask(question, inputs, chunk))
+    for start in range(0, len(hidden), most):
+        part = question.rows(chosen[start : start + most])
+        yield part.about(_mask(question, part.inputs, hidden[start : start + most]))
 
 
 def mask_all(question: Question) -> Inputs:
@@ -84,7 +90,7 @@ def mask_all(question: Question) -> Inputs:
 
 
 def _rows_at_once(question: Question) -> int:
-    return max(1, TOKENS_AT_ONCE // len(question.inputs.tokens[0]))
+    return rows_of(question.subject.device, len(question.inputs.tokens[0]))
 
 
 def _each(inputs: Inputs, chunk: Sequence[Place]) -> Hidden:
@@ -105,7 +111,7 @@ def _delete(inputs: Inputs, stream: Stream, places: Sequence[int]) -> Inputs:
         for name, value in inputs.arguments.items()
     }
     tokens = tuple(
-        tokens.select([i for i in range(len(tokens)) if i != stream.start + place])
+        tokens.without(stream.start + place)
         for tokens, place in zip(inputs.tokens, places, strict=True)
     )
     return replace(

@@ -7,7 +7,7 @@ from attlas.shapes import SharedVectors, TokenScores, Vectors
 
 def lengths(vectors: Vectors) -> TokenScores:
     """The length (L2 norm) of each token's vector."""
-    return wide(vectors).norm(dim=-1)
+    return wide(vectors).square().sum(dim=-1).sqrt()
 
 
 def inner_products(first: SharedVectors, second: SharedVectors) -> TokenScores:

@@ -49,6 +49,7 @@ class Generation(Shown):
     notes: tuple[str, ...] = ()
     predictions: tuple[tuple[Mapping[str, Any], ...], ...] = ()  # the best choices at each row
     picture: Picture | None = None  # as the model saw it, where it saw one
+    row_notes: tuple[tuple[str, ...], ...] = ()  # what a reader must know of each row
 
     def __post_init__(self) -> None:
         check_matrix(self.tokens, self.scores, self.outputs)
@@ -86,7 +87,7 @@ class Generation(Shown):
             self.targets[place],
             self.origin.taking(f".row({place})"),
             self.predictions[place] if self.predictions else (),
-            self.notes,
+            (*self.notes, *(self.row_notes[place] if self.row_notes else ())),
             picture=self.picture,
         )
 
@@ -184,6 +185,7 @@ class Generation(Shown):
             "origin": self.origin.to_dict(),
             "predictions": [[dict(choice) for choice in row] for row in self.predictions],
             "notes": list(self.notes),
+            "row_notes": [list(notes) for notes in self.row_notes],
         }
 
     def payload(self) -> dict[str, Any]:
@@ -234,6 +236,7 @@ class Generation(Shown):
                 tuple(header["notes"]),
                 tuple(tuple(row) for row in header["predictions"]),
                 arrays.get("picture"),
+                tuple(tuple(notes) for notes in header["row_notes"]),
             )
 
     def __repr__(self) -> str:

@@ -1,0 +1,51 @@
+"""What carrying relevance costs, against one forward and backward pass of the plain model.
+
+    python benchmarks/relevance.py [--device cuda] [--tokens 128] [--texts 1] [--repeats 5]
+
+BERT-base shape, random weights, fused attention in the plain model; its backward pass is down to
+the vectors of the tokens. The first call, which also looks whether relevance is conserved in the
+model, is not counted but printed by itself.
+"""
+
+import argparse
+import time
+from functools import partial
+
+import torch
+from methods import make_subject, make_texts, seconds
+
+from attlas.methods import METHODS
+
+METHODS_AND_OPTIONS = [
+    ("attn_lrp", {}),
+    ("attn_lrp", {"variant": "cp"}),
+    ("lrp_relevance", {}),
+    ("generic_relevance", {}),
+    ("input_x_gradient", {}),
+]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--tokens", type=int, default=128)
+    parser.add_argument("--texts", type=int, default=1)
+    parser.add_argument("--repeats", type=int, default=5)
+    given = parser.parse_args()
+    torch.manual_seed(0)
+    subject = make_subject(given.device)
+    (question,) = subject.ask(make_texts(subject, given.texts, given.tokens))
+    start = time.perf_counter()
+    METHODS["attn_lrp"].score(question, {})
+    print(f"first call of attn_lrp   {(time.perf_counter() - start) * 1e3:9.1f} ms")
+    base = seconds(partial(question.embedding_gradients, "logit"), given.device, given.repeats)
+    print(f"forward and backward     {base * 1e3:9.1f} ms")
+    for name, options in METHODS_AND_OPTIONS:
+        work = partial(METHODS[name].score, question, options)
+        taken = seconds(work, given.device, given.repeats)
+        said = " ".join([name, *map(str, options.values())])
+        print(f"{said:<24} {taken * 1e3:9.1f} ms   {taken / base:5.2f} times", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""ALTI: how near the part of each token is to each layer's attention output, multiplied up.
+
+Ferrando et al., "Measuring the Mixing of Contextual Information in the Transformer", EMNLP 2022.
+"""
+
+from torch import Tensor
+
+from attlas.errors import UnsupportedModelError
+from attlas.methods.method import Scored, method
+from attlas.models.part_states import Rules
+from attlas.models.question import Question
+from attlas.models.token_parts import following
+from attlas.quantities.decomposition import closeness, multiplied_up, present
+from attlas.quantities.token_rows import read_row
+from attlas.results import Site
+from attlas.shapes import HeadMean
+
+EACH_BLOCK = Rules(own=present, each_block=True)
+
+
+@method(
+    family="V",
+    signed=False,
+    of=None,
+    paper="Ferrando et al. 2022, arXiv:2203.04212",
+    maps="all",
+    reading="How much of each token reaches the position that the model predicts from.",
+    needs=("attention",),
+    cost="dear",
+    many_targets=True,
+)
+def alti(question: Question) -> Scored:
+    """Score each token by how near its part is to each layer's attention output, multiplied up.
+
+    The output of a layer's attention, bypass and norm included, is taken apart into what each of
+    its inputs brings there; what counts is by how much a part is nearer to the output than nothing
+    is, in the L1 distance. The scores sum to one. Of the target, only the positions it is read
+    from matter.
+    """
+    layers: list[HeadMean] = []
+
+    def take(whole: Tensor, parts: Tensor) -> None:
+        layers.append(closeness(whole, parts[:-1]))
+
+    with following(question, EACH_BLOCK, at_sum=take), question.subject.tap():
+        question.logits()
+    if len(layers) != len(question.subject.sites):
+        raise UnsupportedModelError(
+            f"alti needs a feed-forward behind every attention: {question.subject.name} has "
+            f"{len(question.subject.sites)} attentions, {len(layers)} of them with one"
+        )
+    mixing = multiplied_up(layers)
+    maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
+    return Scored(read_row(mixing, question.readout()), maps)

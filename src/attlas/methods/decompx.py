@@ -1,0 +1,42 @@
+"""DecompX: the logit as a sum of parts, one for each token, followed through every layer.
+
+Modarressi et al., "DecompX: Explaining Transformers Decisions by Propagating Token Decomposition",
+ACL 2023.
+"""
+
+from attlas.errors import UsageError
+from attlas.methods.method import Scored, method
+from attlas.models.part_states import Rules
+from attlas.models.question import Question
+from attlas.models.token_parts import following
+from attlas.quantities.decomposition import aligned, present, slope
+
+WHOLE_MODEL = Rules(own=present, shared=aligned, slope=slope)
+
+
+@method(
+    family="P",
+    signed=True,
+    of="logit",
+    paper="Modarressi et al. 2023, arXiv:2306.02873",
+    reading="The token's part of the logit: the parts of all tokens sum to it.",
+    needs=("attention",),
+    cost="dear",
+    many_targets=True,
+)
+def decompx(question: Question) -> Scored:
+    """Score each token by its part of the logit, followed from layer to layer to the output.
+
+    Attention weights and the spreads of norms are taken as they are, activations as straight lines
+    through the origin, and biases are shared out by how far they point along the part of a token.
+    """
+    for target in question.targets:
+        if target.quantity("logit") == "log-probability":
+            raise UsageError(
+                f"decompx takes a logit apart; the target {target.name!r} is of several tokens, "
+                "whose probability is no sum of logits: give one token"
+            )
+    with following(question, WHOLE_MODEL) as mode, question.subject.tap():
+        scores = question.score_with_graph("logit")
+        parts = mode.parts(scores, "the output")
+    return Scored(parts[:-1].T)

@@ -1,0 +1,49 @@
+"""GlobEnc: how long the part of each token is in each layer's output, multiplied up.
+
+Modarressi et al., "GlobEnc: Quantifying Global Token Attribution by Incorporating the Whole Encoder
+Layer in Transformers", NAACL 2022.
+"""
+
+from torch import Tensor
+
+from attlas.methods.method import Scored, method
+from attlas.models.part_states import Rules
+from attlas.models.question import Question
+from attlas.models.token_parts import following
+from attlas.quantities.decomposition import multiplied_up, part_lengths, present
+from attlas.quantities.token_rows import read_row
+from attlas.results import Site
+from attlas.shapes import HeadMean
+
+EACH_BLOCK = Rules(own=present, each_block=True)
+
+
+@method(
+    family="V",
+    signed=False,
+    of=None,
+    paper="Modarressi et al. 2022, arXiv:2205.03286",
+    maps="all",
+    reading="How much of each token reaches the position that the model predicts from, by lengths.",
+    needs=("attention",),
+    cost="dear",
+    many_targets=True,
+)
+def globenc(question: Question) -> Scored:
+    """Score each token by the length of its part in every layer's output, multiplied up the layers.
+
+    A layer's output is taken apart into what each of its inputs brings there, through the values,
+    the bypass and both norms; the feed-forward is left out. Only relations between scores mean
+    something: the lengths are not normalised. Of the target, only the positions it is read from
+    matter.
+    """
+    layers: list[HeadMean] = []
+
+    def take(_: Tensor, parts: Tensor) -> None:
+        layers.append(part_lengths(parts[:-1]))
+
+    with following(question, EACH_BLOCK, at_end=take), question.subject.tap():
+        question.logits()
+    mixing = multiplied_up(layers)
+    maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
+    return Scored(read_row(mixing, question.readout()), maps)

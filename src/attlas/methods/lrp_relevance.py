@@ -1,0 +1,93 @@
+"""Relevance at the attention, weighed by its gradient and followed up through the layers.
+
+Chefer, Gur and Wolf, "Transformer Interpretability Beyond Attention Visualization", CVPR 2021.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from attlas.errors import UnsupportedModelError
+from attlas.methods.generic_relevance import Layout, layers_from
+from attlas.methods.method import Scored, method
+from attlas.models.question import Question
+from attlas.models.relevance.passes import attention_relevance
+from attlas.quantities.relevance import Read, Relevance, begin, weigh_heads
+from attlas.quantities.token_rows import mixing_sites, read_row
+from attlas.results import Site
+from attlas.shapes import HeadMean, TokenScores
+
+LOST = 0.05  # of all relevance: more than rounding, and than layers with nothing to give it to
+
+
+@method(
+    family="V",
+    signed=False,
+    of="logit",
+    paper="arXiv:2012.09838",
+    maps="all",
+    reading="How much of what speaks for the target each token brings to where it is read.",
+    needs=("attention", "gradients", "embeddings"),
+)
+def lrp_relevance(question: Question, *, start_layer: int = 0, normalise: bool = True) -> Scored:
+    """Score each token by the relevance of attention, times its gradient, that leads from it.
+
+    Layers below `start_layer`, which counts from the top if negative, are left out. With
+    `normalise`, what a position keeps and what it reads are shares of one. That each position
+    matters to itself to begin with is part of the maps and not of the scores.
+    """
+    sites = layers_from(mixing_sites(question.subject.sites), start_layer)
+    found = [_relate(part, sites, normalise) for part in question.parts(sites)]
+    mixing = torch.cat([each for _, each in found])
+    maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
+    return Scored(torch.cat([scores for scores, _ in found]), maps)
+
+
+def _relate(
+    question: Question, sites: Collection[Site], normalise: bool
+) -> tuple[TokenScores, HeadMean]:
+    """The scores of a batch, and how much each token matters to each position that is read."""
+    arrived = attention_relevance(question, sites)
+    if not arrived.lost <= LOST:
+        raise UnsupportedModelError(
+            f"relevance is not conserved in this model: {arrived.lost:.1%} of it is lost or made "
+            "on the way, so some operation of it has no rule"
+        )
+    found = question.gradients_and_readout(sites)
+    layout = Layout.of(question)
+    reads = [
+        layout.check((*layout.names(call.site.kind), weigh_heads(relevance, gradient)))
+        for relevance, (call, gradient) in zip(arrived.attention, found.held, strict=True)
+    ]
+    mixing, kept = (
+        layout.matrix(each, len(question)) for each in follow(layout.lengths, reads, normalise)
+    )
+    return read_row(mixing - kept, found.readout), mixing
+
+
+def follow(
+    lengths: Mapping[str, int], reads: Sequence[Read], normalise: bool
+) -> tuple[Relevance, Relevance]:
+    """The product of the layers over the positions of all streams, and what stayed in its place."""
+    relevance = begin(lengths, reads[0][2])
+    kept = relevance
+    for reader, other, layer in reads:
+        total = (
+            1 + layer.sum(dim=-1, keepdim=True) if normalise else torch.ones_like(layer[..., :1])
+        )
+        relevance = {**relevance, **_read(relevance, reader, other, layer, total)}
+        kept = {**kept, (reader, reader): kept[reader, reader] / total}
+    return relevance, kept
+
+
+def _read(
+    relevance: Relevance, reader: str, other: str, layer: HeadMean, total: Tensor
+) -> Relevance:
+    """What the reader has, and what it reads of the other, as shares of the total."""
+    found = {}
+    for name in {end for begin_, end in relevance if begin_ in (reader, other)}:
+        own, read = relevance.get((reader, name)), relevance.get((other, name))
+        gained = 0 if read is None else layer @ read
+        found[reader, name] = (gained if own is None else own + gained) / total
+    return found

@@ -1,0 +1,120 @@
+"""Steps of a backward pass that carries relevance itself."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function as Operation
+from torch.nn import functional
+
+TINY = 1e-9
+
+
+def divide(relevance: Tensor, parts: Tensor) -> Tensor:
+    """Relevance for each of the parts; nothing where there is nothing to divide by."""
+    away = parts + torch.where(parts < 0, -TINY, TINY)
+    return torch.where(parts == 0, 0.0, relevance / away)
+
+
+class Pass(Operation):
+    """Ties a result to what it was made of: relevance passes unchanged."""
+
+    @staticmethod
+    def forward(ctx: Any, given: Tensor, result: Tensor) -> Tensor:
+        """The result."""
+        ctx.dtype = given.dtype
+        return result.view_as(result)
+
+    @staticmethod
+    def backward(ctx: Any, *relevance: Tensor) -> tuple[Tensor, None]:
+        """All of it."""
+        return relevance[0].to(ctx.dtype), None
+
+
+class FromGradient(Operation):
+    """Before an operation that is differentiated as it is: its gradient becomes relevance."""
+
+    @staticmethod
+    def forward(ctx: Any, given: Tensor) -> Tensor:
+        """The same."""
+        ctx.save_for_backward(given)
+        return given.view_as(given)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        """The input times the gradient."""
+        found: Tensor = ctx.saved_tensors[0] * gradients[0]
+        return found
+
+
+class ToGradient(Operation):
+    """Behind an operation that is differentiated as it is: relevance becomes its gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, result: Tensor, operands: int) -> Tensor:
+        """The same."""
+        ctx.save_for_backward(result)
+        ctx.operands = operands
+        return result.view_as(result)
+
+    @staticmethod
+    def backward(ctx: Any, *relevance: Tensor) -> tuple[Tensor, None]:
+        """The relevance for each part of the result, shared by the operands."""
+        return divide(relevance[0], ctx.saved_tensors[0]) / ctx.operands, None
+
+
+class PositiveLinear(Operation):
+    """A linear layer whose relevance goes by what adds to its output (alpha 1, beta 0)."""
+
+    @staticmethod
+    def forward(ctx: Any, given: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """The layer as it is."""
+        ctx.save_for_backward(given, weight)
+        return functional.linear(given, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, *relevance: Tensor) -> tuple[Tensor, None, None]:
+        """By positive inputs through positive weights, and negative through negative."""
+        given, weight = ctx.saved_tensors
+        wide = torch.promote_types(given.dtype, torch.float32)
+        above, below = given.to(wide).clamp(min=0), given.to(wide).clamp(max=0)
+        raising, lowering = weight.to(wide).clamp(min=0), weight.to(wide).clamp(max=0)
+        total = functional.linear(above, raising) + functional.linear(below, lowering)
+        shares = divide(relevance[0].to(wide), total)
+        found = above * (shares @ raising) + below * (shares @ lowering)
+        return found.to(given.dtype), None, None
+
+
+class SharedSum(Operation):
+    """A sum whose relevance is shared by how much comes to each summand, in each row by itself."""
+
+    @staticmethod
+    def forward(ctx: Any, first: Tensor, second: Tensor, rows: int) -> Tensor:
+        """The sum; both are of one shape."""
+        ctx.save_for_backward(first, second)
+        ctx.rows = rows
+        return first + second
+
+    @staticmethod
+    def backward(ctx: Any, *relevance: Tensor) -> tuple[Tensor, Tensor, None]:
+        """Each element by its parts, then each summand as a whole by what came to it."""
+        given, kind = ctx.saved_tensors, relevance[0].dtype
+        first, second = share_sum(given[0], given[1], relevance[0], ctx.rows)
+        return first.to(kind), second.to(kind), None
+
+
+def share_sum(first: Tensor, second: Tensor, relevance: Tensor, rows: int) -> tuple[Tensor, Tensor]:
+    """The relevance of a sum that comes to each of its summands."""
+    wide = torch.promote_types(relevance.dtype, torch.float32)
+    whole = relevance.to(wide)
+    shares = divide(whole, first.to(wide) + second.to(wide))
+    parts = [first * shares, second * shares]
+    sums = [part.reshape(rows, -1).sum(dim=1) for part in parts]
+    size = sums[0].abs() + sums[1].abs()
+    total = whole.reshape(rows, -1).sum(dim=1)
+    factors = [divide(divide(each.abs(), size) * total, each) for each in sums]
+    scaled = [
+        (part.reshape(rows, -1) * factor[:, None]).reshape(part.shape)
+        for part, factor in zip(parts, factors, strict=True)
+    ]
+    return scaled[0], scaled[1]
