@@ -14,7 +14,7 @@ FLOORS = [
     {"quantities"},
     {"methods"},
     {"explaining", "checking", "verifying"},
-    {"scoring"},
+    {"heads", "scoring"},
     {"cli"},
 ]
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

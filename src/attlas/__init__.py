@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from attlas.data import texts
     from attlas.errors import AttlasError
     from attlas.explaining import attribute, explain, explain_generation, list_methods
+    from attlas.heads.pruning import prune
     from attlas.models import edits
     from attlas.models.load import load
     from attlas.models.pairs import Objects
@@ -37,6 +38,7 @@ _HOMES = {
     "explain_generation": "explaining",
     "list_methods": "explaining",
     "load": "models.load",
+    "prune": "heads.pruning",
     "texts": "data",
 }
 
@@ -57,6 +59,7 @@ __all__ = [
     "explain_generation",
     "list_methods",
     "load",
+    "prune",
     "texts",
 ]
 

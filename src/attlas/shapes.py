@@ -2,7 +2,7 @@
 
 batch: inputs of equal length · head, query, key: attention · token: what has a score
 place, choice: a model's output seen as rows of alternatives · feature: hidden width
-width: of the value that a head mixes of a key
+width: of the value that a head mixes of a key · layer: of a stack, from the bottom
 network, top, node: attention as a graph, its highest nodes, all of them
 sample, player: sets of tokens that stay, and the tokens that may go · direction: in a hidden state
 output: tokens that a model wrote · row, column, colour: a picture
@@ -44,6 +44,7 @@ TokenMarks = Bool[np.ndarray, " token"]
 OutputScores = Float[np.ndarray, "output token"]
 Picture = UInt8[np.ndarray, "row column colour"]
 LayerMap = Float[np.ndarray, "query key"]
+LayerMaps = Float[np.ndarray, "layer token token"]
 NodesBelow = Bool[np.ndarray, "top node"]
 NodesAbove = Bool[np.ndarray, "token node"]
 WantedTops = Bool[np.ndarray, "network top"]

@@ -12,6 +12,7 @@ from attlas.errors import UnsupportedModelError
 from attlas.models.embeddings import entering
 from attlas.models.inputs import Inputs, Stream
 from attlas.models.resolve import Request
+from attlas.models.transformers_internals import ways_in
 
 EVERY = {**FAMILIES, **SECOND_ROAD}
 PATCHES = 16
@@ -19,6 +20,11 @@ PATCHES = 16
 BY_NUDGES = {"vit", "clip"}
 # Their encoders stretch what they look up, and not what they are handed.
 STRETCHED = {"marian": 32**0.5, "pegasus": 32**0.5}
+
+
+def opened_by(case):
+    """What of a subject is needed to see the vectors come in."""
+    return SimpleNamespace(model=case.model, ways_in=ways_in(case.model))
 
 
 @cache
@@ -51,7 +57,7 @@ def run(case, values=None, gradients=False):
     inputs = inputs_of(case)
     with (
         torch.set_grad_enabled(gradients),
-        entering(SimpleNamespace(model=case.model), inputs, values) as entrance,
+        entering(opened_by(case), inputs, values) as entrance,
     ):
         score = number(case.model(**case.inputs))
     found = [None] * len(entrance.leaves)
@@ -148,7 +154,7 @@ def test_tokens_that_enter_by_no_embedding_are_refused():
     case = case_of("bert")
     with torch.no_grad():
         vectors = case.model.bert.embeddings.word_embeddings(case.inputs["input_ids"])
-        with entering(SimpleNamespace(model=case.model), inputs_of(case)) as entrance:
+        with entering(opened_by(case), inputs_of(case)) as entrance:
             case.model(inputs_embeds=vectors)
     with pytest.raises(UnsupportedModelError, match="the tokens of input_ids do not enter"):
         entrance.entered([])
@@ -156,7 +162,7 @@ def test_tokens_that_enter_by_no_embedding_are_refused():
 
 def test_no_hook_is_left_behind():
     case = case_of("bert")
-    opened = entering(SimpleNamespace(model=case.model), inputs_of(case))
+    opened = entering(opened_by(case), inputs_of(case))
     with pytest.raises(ZeroDivisionError), opened:
         raise ZeroDivisionError
     assert not any(module._forward_hooks for module in case.model.modules())

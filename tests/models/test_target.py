@@ -8,6 +8,7 @@ import torch
 
 from attlas import Target
 from attlas.errors import UnknownNameError, UsageError
+from attlas.models.target import score_each
 
 LOGITS = torch.tensor([[1.0, 2.0, 0.5], [0.0, -1.0, 3.0]])  # [place, choice]
 
@@ -118,3 +119,20 @@ def test_unknown_names():
 def test_goes_through_json():
     target = Target("c", ((-1, 2),), "sigmoid", ((-2, 0),), "a", position=4)
     assert Target.from_dict(json.loads(json.dumps(target.to_dict()))) == target
+
+
+def test_targets_scored_together_are_scored_as_alone():
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(7, 4, 5, generator=generator, dtype=torch.float64)
+    targets = [
+        Target("one", ((-1, 2),)),
+        Target("other", ((-3, 0),)),
+        Target("chain", ((-2, 1), (-1, 4)), chained=True),
+        Target("many", ((-1, 3),), link="sigmoid"),
+        Target("value", ((-1, 0),), link="identity"),
+        Target("against", ((-1, 1),), contrast=((-1, 2),)),
+        Target("last", ((-1, 4),)),
+    ]
+    for of in ("logit", "probability"):
+        alone = torch.stack([t.score(row, of) for t, row in zip(targets, logits, strict=True)])
+        torch.testing.assert_close(score_each(targets, logits, of), alone)

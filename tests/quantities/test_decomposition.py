@@ -6,6 +6,7 @@ import torch
 from attlas.quantities.decomposition import (
     aligned,
     closeness,
+    multiplied_to_scale,
     multiplied_up,
     part_lengths,
     present,
@@ -67,3 +68,13 @@ def test_where_no_part_is_nearer_than_nothing_all_are_zero():
 def test_layers_are_multiplied_from_the_top():
     low, high = torch.rand(1, 3, 3), torch.rand(1, 3, 3)
     torch.testing.assert_close(multiplied_up([low, high]), high @ low)
+
+
+def test_many_layers_do_not_overflow():
+    layers = [1e6 * torch.rand(2, 3, 3, generator=torch.Generator().manual_seed(n)) for n in (1, 2)]
+    product = layers[1] @ layers[0]
+    expected = product / product.amax(dim=(1, 2), keepdim=True)
+    torch.testing.assert_close(multiplied_to_scale(layers), expected)
+    assert torch.isfinite(multiplied_to_scale(layers * 40)).all()
+    assert not torch.isfinite(multiplied_up(layers * 40)).all()
+    assert not multiplied_to_scale([torch.zeros(1, 3, 3)]).any()

@@ -3,13 +3,14 @@
 Ferrando et al., "Measuring the Mixing of Contextual Information in the Transformer", EMNLP 2022.
 """
 
+import torch
 from torch import Tensor
 
 from attlas.errors import UnsupportedModelError
 from attlas.methods.method import Scored, method
 from attlas.models.part_states import Rules
 from attlas.models.question import Question
-from attlas.models.token_parts import following
+from attlas.models.token_parts import following, in_few_rows
 from attlas.quantities.decomposition import closeness, multiplied_up, present
 from attlas.quantities.token_rows import read_row
 from attlas.results import Site
@@ -37,6 +38,13 @@ def alti(question: Question) -> Scored:
     is, in the L1 distance. The scores sum to one. Of the target, only the positions it is read
     from matter.
     """
+    mixing = torch.cat([mix(part) for part in in_few_rows(question)])
+    maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
+    return Scored(read_row(mixing, question.readout()), maps)
+
+
+def mix(question: Question) -> HeadMean:
+    """The nearness of parts to what each attention gives, multiplied up."""
     layers: list[HeadMean] = []
 
     def take(whole: Tensor, parts: Tensor) -> None:
@@ -49,6 +57,4 @@ def alti(question: Question) -> Scored:
             f"alti needs a feed-forward behind every attention: {question.subject.name} has "
             f"{len(question.subject.sites)} attentions, {len(layers)} of them with one"
         )
-    mixing = multiplied_up(layers)
-    maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
-    return Scored(read_row(mixing, question.readout()), maps)
+    return multiplied_up(layers)

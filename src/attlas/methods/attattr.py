@@ -4,6 +4,7 @@ Hao, Dong, Wei and Xu, "Self-Attention Attribution", AAAI 2021.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -16,7 +17,7 @@ from attlas.models.holding import map_bytes
 from attlas.models.question import Question
 from attlas.quantities.token_rows import read_row, reading_kinds, readout_of, spread_over_tokens
 from attlas.results import Site
-from attlas.shapes import Attention
+from attlas.shapes import Attention, BatchScores
 
 RULES = ("midpoint", "right")
 QUERIES = ("readout", "all")
@@ -53,16 +54,16 @@ def attattr(
     rows: list[tuple[str, Tensor]] = []
     maps: list[tuple[Site, Tensor]] = []
     errors = []
-    for site, attribution, error in _attribute(question, sites, factors):
-        errors.append(error)
-        summed = attribution.sum(dim=1)
+    for found in attributions(question, sites, factors):
+        kind = found.site.kind
+        errors.append(found.completeness_error)
+        summed = found.weights.sum(dim=1)
         if queries == "all":
-            rows.append((site.kind, summed.sum(dim=1)))
-        elif site.kind in read:
-            own = readout_of(question.inputs, site.kind, readout)
-            rows.append((site.kind, read_row(summed, own)))
+            rows.append((kind, summed.sum(dim=1)))
+        elif kind in read:
+            rows.append((kind, read_row(summed, readout_of(question.inputs, kind, readout))))
         if question.maps:
-            maps.append((site, attribution))
+            maps.append((found.site, found.weights))
     worst = torch.stack(errors).amax(dim=0).tolist()
     return Scored(
         spread_over_tokens(question.inputs, rows),
@@ -82,10 +83,19 @@ def places(steps: int, rule: str) -> list[float]:
     return [(step + late) / steps for step in range(steps)]
 
 
-def _attribute(
+@dataclass(frozen=True, eq=False)
+class Attribution:
+    """What the attention at one site brings the target, and how far it is from adding up."""
+
+    site: Site
+    weights: Attention  # shaped as the attention is
+    completeness_error: BatchScores
+
+
+def attributions(
     question: Question, sites: Sequence[Site], factors: Sequence[float]
-) -> Iterator[tuple[Site, Attention, Tensor]]:
-    """Of each site, its attribution and its completeness error, `[batch]`."""
+) -> Iterator[Attribution]:
+    """The attribution of each of these sites, its attention raised to each of the factors."""
     whole = question.score("probability")
     without = question.branches(
         [Branch(site, variants.scaled([0.0])) for site in sites], "probability"
@@ -94,9 +104,10 @@ def _attribute(
     for group in _groups(question, sites, len(factors)):
         branches = [Branch(site, variants.scaled(factors)) for site in group]
         for found in question.branches(branches, "probability", gradients=True):
-            attribution = integrate(found, factors[-1])
+            weights = integrate(found, factors[-1])
             change = whole - switched_off[found.site.name]
-            yield found.site, attribution, (attribution.sum(dim=(1, 2, 3)) - change).abs()
+            error = (weights.sum(dim=(1, 2, 3)) - change).abs()
+            yield Attribution(found.site, weights, error)
 
 
 def integrate(found: Branched, last: float) -> Attention:

@@ -4,12 +4,15 @@ Modarressi et al., "DecompX: Explaining Transformers Decisions by Propagating To
 ACL 2023.
 """
 
+import torch
+
 from attlas.errors import UsageError
 from attlas.methods.method import Scored, method
 from attlas.models.part_states import Rules
 from attlas.models.question import Question
-from attlas.models.token_parts import following
+from attlas.models.token_parts import following, in_few_rows
 from attlas.quantities.decomposition import aligned, present, slope
+from attlas.shapes import TokenScores
 
 WHOLE_MODEL = Rules(own=present, shared=aligned, slope=slope)
 
@@ -36,7 +39,11 @@ def decompx(question: Question) -> Scored:
                 f"decompx takes a logit apart; the target {target.name!r} is of several tokens, "
                 "whose probability is no sum of logits: give one token"
             )
+    return Scored(torch.cat([take_apart(part) for part in in_few_rows(question)]))
+
+
+def take_apart(question: Question) -> TokenScores:
+    """The part of each token in the target's logit."""
     with following(question, WHOLE_MODEL) as mode, question.subject.tap():
         scores = question.score_with_graph("logit")
-        parts = mode.parts(scores, "the output")
-    return Scored(parts[:-1].T)
+        return mode.parts(scores, "the output")[:-1].T

@@ -4,13 +4,14 @@ Modarressi et al., "GlobEnc: Quantifying Global Token Attribution by Incorporati
 Layer in Transformers", NAACL 2022.
 """
 
+import torch
 from torch import Tensor
 
 from attlas.methods.method import Scored, method
 from attlas.models.part_states import Rules
 from attlas.models.question import Question
-from attlas.models.token_parts import following
-from attlas.quantities.decomposition import multiplied_up, part_lengths, present
+from attlas.models.token_parts import following, in_few_rows
+from attlas.quantities.decomposition import multiplied_to_scale, part_lengths, present
 from attlas.quantities.token_rows import read_row
 from attlas.results import Site
 from attlas.shapes import HeadMean
@@ -33,10 +34,17 @@ def globenc(question: Question) -> Scored:
     """Score each token by the length of its part in every layer's output, multiplied up the layers.
 
     A layer's output is taken apart into what each of its inputs brings there, through the values,
-    the bypass and both norms; the feed-forward is left out. Only relations between scores mean
-    something: the lengths are not normalised. Of the target, only the positions it is read from
-    matter.
+    the bypass and both norms; the feed-forward is left out. Only relations between the scores of
+    one text mean something: the largest entry of the map is one. Of the target, only the positions
+    it is read from matter.
     """
+    mixing = torch.cat([mix(part) for part in in_few_rows(question)])
+    maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
+    return Scored(read_row(mixing, question.readout()), maps)
+
+
+def mix(question: Question) -> HeadMean:
+    """The lengths of parts at the end of each block, multiplied up."""
     layers: list[HeadMean] = []
 
     def take(_: Tensor, parts: Tensor) -> None:
@@ -44,6 +52,4 @@ def globenc(question: Question) -> Scored:
 
     with following(question, EACH_BLOCK, at_end=take), question.subject.tap():
         question.logits()
-    mixing = multiplied_up(layers)
-    maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
-    return Scored(read_row(mixing, question.readout()), maps)
+    return multiplied_to_scale(layers)

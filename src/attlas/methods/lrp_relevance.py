@@ -18,7 +18,8 @@ from attlas.quantities.token_rows import mixing_sites, read_row
 from attlas.results import Site
 from attlas.shapes import HeadMean, TokenScores
 
-LOST = 0.05  # of all relevance: more than rounding, and than layers with nothing to give it to
+LOST = {torch.float64: 0.05, torch.float32: 0.05}  # of all relevance: far more than rounding
+LOST_COARSE = 0.2  # in half precision
 
 
 @method(
@@ -37,8 +38,9 @@ def lrp_relevance(question: Question, *, start_layer: int = 0, normalise: bool =
     `normalise`, what a position keeps and what it reads are shares of one. That each position
     matters to itself to begin with is part of the maps and not of the scores.
     """
-    sites = layers_from(mixing_sites(question.subject.sites), start_layer)
-    found = [_relate(part, sites, normalise) for part in question.parts(sites)]
+    through = mixing_sites(question.subject.sites)
+    sites = layers_from(through, start_layer)
+    found = [_relate(part, sites, normalise) for part in question.parts(through)]
     mixing = torch.cat([each for _, each in found])
     maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
     return Scored(torch.cat([scores for scores, _ in found]), maps)
@@ -49,7 +51,8 @@ def _relate(
 ) -> tuple[TokenScores, HeadMean]:
     """The scores of a batch, and how much each token matters to each position that is read."""
     arrived = attention_relevance(question, sites)
-    if not arrived.lost <= LOST:
+    dtype = next(question.subject.model.parameters()).dtype
+    if not arrived.lost <= LOST.get(dtype, LOST_COARSE):
         raise UnsupportedModelError(
             f"relevance is not conserved in this model: {arrived.lost:.1%} of it is lost or made "
             "on the way, so some operation of it has no rule"
@@ -86,7 +89,7 @@ def _read(
 ) -> Relevance:
     """What the reader has, and what it reads of the other, as shares of the total."""
     found = {}
-    for name in {end for begin_, end in relevance if begin_ in (reader, other)}:
+    for name in {end for start, end in relevance if start in (reader, other)}:
         own, read = relevance.get((reader, name)), relevance.get((other, name))
         gained = 0 if read is None else layer @ read
         found[reader, name] = (gained if own is None else own + gained) / total

@@ -3,12 +3,13 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from torch import nn
 
 _locks: WeakKeyDictionary[nn.Module, threading.RLock] = WeakKeyDictionary()
 _locks_guard = threading.Lock()
+_lent: WeakSet[nn.Module] = WeakSet()  # changed by those who hold the lock of a model
 
 
 def model_lock(model: nn.Module) -> threading.RLock:
@@ -19,17 +20,25 @@ def model_lock(model: nn.Module) -> threading.RLock:
 
 @contextmanager
 def borrowed(model: nn.Module) -> Iterator[None]:
-    """Within the block dropout is off, no parameter asks for a gradient, and no one else is in."""
+    """Within the block dropout is off, no parameter asks for a gradient, and no one else is in.
+
+    Who has borrowed a model may borrow it again, at no cost.
+    """
     with model_lock(model):
+        if model in _lent:
+            yield
+            return
         training = [module for module in model.modules() if module.training]
         wanting = [parameter for parameter in model.parameters() if parameter.requires_grad]
         try:
+            _lent.add(model)
             for module in training:
                 module.training = False
             for parameter in wanting:
                 parameter.requires_grad_(False)
             yield
         finally:
+            _lent.discard(model)
             for module in training:
                 module.training = True
             for parameter in wanting:

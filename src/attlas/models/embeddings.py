@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 
 from attlas.errors import UnsupportedModelError
-from attlas.models import transformers_internals as internals
 from attlas.models.borrow import borrowed
 from attlas.models.inputs import Inputs
 from attlas.shapes import BatchScores, StreamVectors, Vectors
@@ -165,7 +164,7 @@ def entering(
 @contextmanager
 def _watched(subject: "Subject", entrance: Entrance) -> Iterator[None]:
     with ExitStack() as stack:
-        for module in internals.ways_in(subject.model):
+        for module in subject.ways_in:
             handle = module.register_forward_hook(entrance.meet, with_kwargs=True)
             stack.callback(handle.remove)
         yield

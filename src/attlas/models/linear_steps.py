@@ -119,13 +119,15 @@ def bend(
 def halves(wholes: Sequence[Tensor], first: Tensor, second: Tensor) -> Tensor:
     """Parts of a product of two that have parts: half by the one's, half by the other's."""
     one, other = (whole.detach().to(first) for whole in wholes[:2])
-    return torch.vmap(lambda a, b: (a * other + one * b) / 2)(first, second)
+    found: Tensor = torch.vmap(lambda a, b: (a * other + one * b) / 2)(first, second)
+    return found
 
 
 def scaled(parts: Tensor, factor: Tensor | int | float, divides: bool) -> Tensor:
     """Parts times a factor, or divided by it."""
     held = factor.detach().to(parts) if isinstance(factor, Tensor) else factor
-    return torch.vmap(lambda part: part / held if divides else part * held)(parts)
+    found: Tensor = torch.vmap(lambda part: part / held if divides else part * held)(parts)
+    return found
 
 
 def signs_of(name: str, alpha: int | float) -> tuple[float, float]:
@@ -170,11 +172,6 @@ def distance_from_sum(parts: Tensor, whole: Tensor) -> tuple[float, float]:
     wide = whole.detach().to(parts)
     size = max(float(wide.abs().max()), float(parts.abs().max()), 1e-30)
     return float((parts.sum(dim=0) - wide).abs().max()), size
-
-
-def lower(first: torch.dtype, second: torch.dtype) -> torch.dtype:
-    """The one of two precisions that has the larger rounding."""
-    return max(first, second, key=lambda each: torch.finfo(each).eps)
 
 
 def own_parts(stream: Tensor) -> Tensor:

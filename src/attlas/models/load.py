@@ -4,6 +4,7 @@ import json
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.resources import files
 from inspect import signature
 from pathlib import Path
@@ -14,6 +15,7 @@ from urllib.request import getproxies
 import torch
 
 from attlas.errors import ModelError, UnknownNameError, UsageError
+from attlas.models.removing_heads import RECORD, load_without_heads
 from attlas.models.subject import Subject
 from attlas.models.tasks import find_task
 
@@ -84,9 +86,13 @@ def _find(name: str) -> str:
 
 
 def _load_model(place: str, name: str, task: str | None, options: dict[str, Any]) -> Any:
-    model_class = _model_class(place, name, task, options["trust_remote_code"])
+    config = _load_config(place, name, options["trust_remote_code"])
+    model_class = _model_class(config, task)
+    load_it = model_class.from_pretrained
+    if getattr(config, RECORD, None):
+        load_it = partial(load_without_heads, model_class, config)
     try:
-        model, report = model_class.from_pretrained(place, output_loading_info=True, **options)
+        model, report = load_it(place, output_loading_info=True, **options)
     except Exception as problem:
         raise ModelError(_why(name, problem)) from problem
     missing = sorted(report["missing_keys"])
@@ -99,15 +105,20 @@ def _load_model(place: str, name: str, task: str | None, options: dict[str, Any]
     return model
 
 
-def _model_class(place: str, name: str, task: str | None, trust_remote_code: bool) -> Any:
+def _load_config(place: str, name: str, trust_remote_code: bool) -> Any:
+    import transformers
+
+    try:
+        return transformers.AutoConfig.from_pretrained(place, trust_remote_code=trust_remote_code)
+    except Exception as problem:
+        raise ModelError(_why(name, problem)) from problem
+
+
+def _model_class(config: Any, task: str | None) -> Any:
     import transformers
 
     if task is not None:
         return getattr(transformers, _auto_class(task))
-    try:
-        config = transformers.AutoConfig.from_pretrained(place, trust_remote_code=trust_remote_code)
-    except Exception as problem:
-        raise ModelError(_why(name, problem)) from problem
     named = (getattr(config, "architectures", None) or [None])[0]
     return getattr(transformers, str(named), None) or transformers.AutoModel
 

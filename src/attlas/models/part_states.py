@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+from weakref import ReferenceType, ref
 
 import torch
 from torch import Tensor
@@ -54,3 +56,36 @@ class Skipped:
 
 
 State = Parts | Constant | Skipped
+
+
+class Known:
+    """What is known of the tensors of a pass, as long as they are there."""
+
+    def __init__(self) -> None:
+        self._states: dict[int, tuple[ReferenceType[Tensor], State]] = {}
+        self.precision = torch.float64  # the lowest of any of them
+
+    def state(self, tensor: Any) -> State | None:
+        """What is known of a tensor; None where it does not depend on the input."""
+        known, state = self._states.get(id(tensor), (None, None))
+        return state if known is not None and known() is tensor else None
+
+    def note(self, result: Any, state: Any) -> None:
+        """This is known of a tensor, or of each of several, for which there may be a list."""
+        if isinstance(result, Tensor):
+            if result.is_floating_point():
+                self.precision = lower(self.precision, result.dtype)
+            number = id(result)
+            self._states[number] = (ref(result, lambda _: self._states.pop(number, None)), state)
+        elif isinstance(result, (tuple, list)):
+            for place, each in enumerate(result):
+                self.note(each, state[place] if isinstance(state, list) else state)
+
+    def forget(self, tensor: Tensor) -> None:
+        """Nothing is known of this tensor any more."""
+        self._states.pop(id(tensor), None)
+
+
+def lower(first: torch.dtype, second: torch.dtype) -> torch.dtype:
+    """The one of two precisions that has the larger rounding."""
+    return max(first, second, key=lambda each: torch.finfo(each).eps)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
-from weakref import ReferenceType, ref
 
 import torch
 from torch import Tensor
@@ -19,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 
 from attlas.errors import UnsupportedModelError
 from attlas.models import linear_steps as steps
-from attlas.models.part_states import Constant, Parts, Rules, Share, Skipped, State
+from attlas.models.part_states import Constant, Known, Parts, Rules, Share, Skipped, State
 
 TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-4}
 HALF_TOLERANCE = 0.1  # of half precision, where the whole itself is that far off
@@ -32,11 +31,10 @@ class Following(TorchFunctionMode):
         super().__init__()
         self._name = name
         self._rules = rules
-        self._known: dict[int, tuple[ReferenceType[Tensor], State]] = {}
+        self.known = Known()
         self.suspended = False
         self.attending = False  # between the way into an attention and the values being mixed
         self.met_sum: Callable[[Tensor], None] | None = None  # told of what the skipped is added to
-        self._precision = torch.float64  # the lowest that a step was taken in
         self._alone = True  # no token has met another yet
         self._unsettled = False  # from the mixing of values to where the stream is added
 
@@ -50,26 +48,21 @@ class Following(TorchFunctionMode):
         """Let the function run, and note what became of the parts of what it was given."""
         given = dict(kwargs or {})
         tensors = steps.tensors_in((*args, *given.values()))
-        states = [state for state in map(self.state, tensors) if state is not None]
+        states = [state for state in map(self.known.state, tensors) if state is not None]
         if self.suspended or not states:
             return func(*args, **given)
         if func is Tensor.__iter__:
             return iter(self.__torch_function__(Tensor.unbind, types, args))
         found = self._follow(func, args, given, states)
         result = func(*args, **given)
-        self._note(args[0] if result is None and args else result, found)
+        self.known.note(args[0] if result is None and args else result, found)
         return result
 
     # What is known
 
-    def state(self, tensor: Any) -> State | None:
-        """What is known of a tensor; None where it does not depend on the input."""
-        known, state = self._known.get(id(tensor), (None, None))
-        return state if known is not None and known() is tensor else None
-
     def begin(self, stream: Tensor) -> None:
         """Each token of this stream is its own part from here on."""
-        self._note(stream, Parts(lambda: steps.own_parts(stream)))
+        self.known.note(stream, Parts(lambda: steps.own_parts(stream)))
         self._alone, self._unsettled = True, False
 
     @contextmanager
@@ -84,28 +77,18 @@ class Following(TorchFunctionMode):
 
     def parts(self, tensor: Tensor, what: str) -> Tensor:
         """The parts of a tensor, `[part, …]`, which sum to it; an error where they do not."""
-        state = self.state(tensor)
+        state = self.known.state(tensor)
         if not isinstance(state, Parts):
             raise UnsupportedModelError(f"{self._name} has no parts by token at {what}")
         with self.paused():
             distance, size = steps.distance_from_sum(state.values, tensor)
-        allowed = TOLERANCE.get(self._precision, HALF_TOLERANCE) * size
+        allowed = TOLERANCE.get(self.known.precision, HALF_TOLERANCE) * size
         if not distance <= allowed:
             raise UnsupportedModelError(
                 f"the parts of {self._name} at {what} do not sum to what the model computes: they "
                 f"are off by {distance:.2g} where {allowed:.2g} is allowed"
             )
         return state.values
-
-    def _note(self, result: Any, state: Any) -> None:
-        if isinstance(result, Tensor):
-            if result.is_floating_point():
-                self._precision = steps.lower(self._precision, result.dtype)
-            number = id(result)
-            self._known[number] = (ref(result, lambda _: self._known.pop(number, None)), state)
-        elif isinstance(result, (tuple, list)):
-            for place, each in enumerate(result):
-                self._note(each, state[place] if isinstance(state, list) else state)
 
     # What a step does
 
@@ -117,7 +100,7 @@ class Following(TorchFunctionMode):
             return self._add(name, states, *args[:2], **kwargs)
         if Skipped() in states:
             return Skipped()
-        first = self.state(args[0]) if args else None
+        first = self.known.state(args[0]) if args else None
         if name in ("linear", "addmm"):
             return self._project(name, *args, **kwargs)
         if name in steps.PRODUCTS | steps.MIXING:
@@ -128,7 +111,7 @@ class Following(TorchFunctionMode):
             return self._activate(first, args[0], func(*args, **kwargs))
         if name in steps.UNCHANGING and first is not None:
             return first
-        handed = [self.state(each) for each in steps.tensors_in(args[:1])]
+        handed = [self.known.state(each) for each in steps.tensors_in(args[:1])]
         if name in steps.LINEAR and handed and all(isinstance(each, Parts) for each in handed):
             return self._each_part(func, args, kwargs)
         return first_constant(states, name)
@@ -142,7 +125,7 @@ class Following(TorchFunctionMode):
 
     def _each_part(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Parts | list[Parts]:
         tensors = steps.tensors_in((*args, *kwargs.values()))
-        known = [(id(each), self.state(each)) for each in tensors]
+        known = [(id(each), self.known.state(each)) for each in tensors]
         parted = [(number, state) for number, state in known if isinstance(state, Parts)]
 
         @cache
@@ -157,7 +140,7 @@ class Following(TorchFunctionMode):
     def _add(
         self, name: str, states: Sequence[State], first: Any, second: Any, alpha: int | float = 1
     ) -> State:
-        both = [self.state(first), self.state(second)]
+        both = [self.known.state(first), self.known.state(second)]
         constant = first_constant(states, name)
         if constant in states:
             if not self.attending and len(states) > 1 and not all(is_constant(s) for s in states):
@@ -178,7 +161,7 @@ class Following(TorchFunctionMode):
         if not parted:
             return Skipped()
         own, other = (first, second) if isinstance(both[0], Parts) else (second, first)
-        skips = self.state(other) == Skipped()
+        skips = self.known.state(other) == Skipped()
         if skips and self.met_sum is not None and not self._unsettled:
             self.met_sum(own)
         (state, sign), share = parted[0], None if skips else self._share()
@@ -202,8 +185,8 @@ class Following(TorchFunctionMode):
             bias, given, weight = args[0], args[1], args[2].T
         elif len(args) > 2:
             bias = args[2]
-        state, share = self.state(given), self._share()
-        if not isinstance(state, Parts) or self.state(weight) or kwargs:
+        state, share = self.known.state(given), self._share()
+        if not isinstance(state, Parts) or self.known.state(weight) or kwargs:
             return state if isinstance(state, Constant) else Constant(name)
         return self._lazily(
             lambda: steps.with_bias(steps.project(state.values, weight), steps.as_bias(bias), share)
@@ -230,14 +213,14 @@ class Following(TorchFunctionMode):
 
     def activate(self, given: Tensor, gave: Tensor, is_gate: bool) -> None:
         """An activation, however it is written, was given this and gave that."""
-        state = self.state(given)
+        state = self.known.state(given)
         if isinstance(state, Parts):
             with self.paused():
                 found = self._activate(state, given, gave)
             skips = self._rules.slope is None
-            self._note(gave, Constant("a gate") if is_gate and not skips else found)
+            self.known.note(gave, Constant("a gate") if is_gate and not skips else found)
         elif state is not None:
-            self._note(gave, state)
+            self.known.note(gave, state)
 
     def _activate(self, state: Parts, given: Tensor, gave: Tensor) -> State:
         slope = self._rules.slope
@@ -256,7 +239,7 @@ class Following(TorchFunctionMode):
             if len(states) > 1:
                 self._alone, self.attending, self._unsettled = False, False, True
             return self._each_part(func, args, kwargs)
-        first, second = self.state(args[0]), self.state(args[1])
+        first, second = self.known.state(args[0]), self.known.state(args[1])
         if divides and not isinstance(first, Parts):
             return Constant(name)
         if isinstance(first, Parts) and isinstance(second, Parts) and not divides:

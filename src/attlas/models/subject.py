@@ -149,12 +149,16 @@ class Subject:
         In a second one nothing is read, so that which modules may go by fused attention is settled
         here, and all that is asked later is computed in the same way.
         """
-        written = SAMPLE if self.has_decoder else ""
-        inputs = self.encode(self.sample(), Request(prefix=written, truncate=True))
+        inputs = self.sample_inputs()
         found = tuple((call.site, call.path) for call in self.read(inputs))
         with self.tap(sites=()):
             self._pass(inputs)
         return found
+
+    @cached_property
+    def ways_in(self) -> list[nn.Module]:
+        """The modules that turn ids or pixels into vectors."""
+        return internals.ways_in(self.model)
 
     @cached_property
     def is_sequence_first(self) -> bool:
@@ -164,8 +168,7 @@ class Subject:
         def look(_module: Any, _arguments: Any, output: Any) -> None:
             found.append((output if isinstance(output, Tensor) else output[0]).shape[0])
 
-        written = SAMPLE if self.has_decoder else ""
-        inputs = self.encode(self.sample(), Request(prefix=written, truncate=True))
+        inputs = self.sample_inputs()
         handle = last_blocks(self)[0].register_forward_hook(look)
         try:
             self._pass(inputs)
@@ -182,6 +185,11 @@ class Subject:
             return (picture, SAMPLE) if self.reads_pairs else picture
         text = f"{self.tokenizer.mask_token} {SAMPLE}" if self._fills_masks else SAMPLE
         return (text, text) if self.task and self.task.name == "question answering" else text
+
+    def sample_inputs(self) -> Inputs:
+        """The same as a batch of one; a decoder is given what it would have written."""
+        written = SAMPLE if self.has_decoder else ""
+        return self.encode(self.sample(), Request(prefix=written, truncate=True))
 
     @property
     def _fills_masks(self) -> bool:

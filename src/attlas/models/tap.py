@@ -252,6 +252,11 @@ def opened_by(opened: Tap, known: Anatomy) -> Iterator[Tap]:
         yield opened
 
 
+def is_open(model: nn.Module) -> bool:
+    """Whether a model is tapped here, so that what it does now is not all its own."""
+    return any(each.model is model for each in _open_taps.get())
+
+
 def attend(
     module: nn.Module,
     query: Tensor,

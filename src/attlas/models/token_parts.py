@@ -20,6 +20,18 @@ if TYPE_CHECKING:
     from attlas.models.question import Question
 
 
+PAIRS_AT_ONCE = 2**14  # of tokens: each pair has a vector in every hidden state
+
+
+def in_few_rows(question: "Question") -> list["Question"]:
+    """The question in batches small enough for vectors between all tokens."""
+    most = max(1, PAIRS_AT_ONCE // len(question.inputs.tokens[0]) ** 2)
+    if question.is_shared:
+        return [question]
+    starts = range(0, len(question), most)
+    return [question.rows(range(start, min(start + most, len(question)))) for start in starts]
+
+
 @contextmanager
 def following(
     question: "Question",
@@ -128,11 +140,13 @@ class _Hooks:
                 f"{type(block).__name__} cannot be followed token by token: where it mixes its "
                 "values by its attention was not found"
             )
+        stream = output if isinstance(output, Tensor) else output[0]
         if self._is_ours() and self._at_end is not None:
-            stream = output if isinstance(output, Tensor) else output[0]
             parts = self._mode.parts(stream, f"the end of {type(block).__name__}")
             with self._mode.paused():
                 self._at_end(stream.detach(), parts)
+        if self._is_ours() and self._each_block:
+            self._mode.known.forget(stream)
 
     def attend(self, *_: Any) -> None:
         """An attention is called."""

@@ -58,3 +58,13 @@ def multiplied_up(layers: Sequence[HeadMean]) -> HeadMean:
     for layer in layers[1:]:
         mixing = layer @ mixing
     return mixing
+
+
+def multiplied_to_scale(layers: Sequence[HeadMean]) -> HeadMean:
+    """As `multiplied_up`, each product divided by its largest entry: many layers would overflow."""
+    mixing = torch.eye(layers[0].shape[-1]).to(layers[0])[None]
+    for layer in layers:
+        mixing = layer @ mixing
+        largest = mixing.amax(dim=(-2, -1), keepdim=True)
+        mixing = mixing / largest.where(largest > 0, 1)
+    return mixing

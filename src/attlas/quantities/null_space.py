@@ -98,14 +98,46 @@ def column_basis(matrices: Tensor, tolerance: float) -> Tensor:
 def _basis_from_products(matrices: Tensor, tolerance: float) -> Tensor:
     """As `column_basis`, from inner products: one small symmetric problem for each matrix.
 
-    Devices solve many of these at once, where they take one singular value problem at a time.
+    Devices solve many of these at once, where they take one singular value problem at a time; and
+    where no direction can be rounding, no eigenvalues are needed at all.
     """
     keys, width = matrices.shape[-2:]
     turned = matrices.transpose(-1, -2)
     if keys <= width:
         squares, vectors = torch.linalg.eigh(matrices @ turned)
         return _without(vectors, ~_counted(squares.clamp_min(0).sqrt(), tolerance))
-    squares, vectors = torch.linalg.eigh(turned @ matrices)
+    products = turned @ matrices
+    whole = _is_whole(products, tolerance)
+    if bool(whole.all()):
+        return _orthonormal(_orthonormal(matrices))
+    basis = torch.empty_like(matrices)
+    basis[whole] = _orthonormal(_orthonormal(matrices[whole]))
+    basis[~whole] = _basis_from_eigenvalues(matrices[~whole], products[~whole], tolerance)
+    return basis
+
+
+def _is_whole(products: Tensor, tolerance: float) -> Tensor:
+    """Whether all directions are surely more than rounding, of each matrix of inner products.
+
+    A matrix less a multiple of the identity has a Cholesky factor if all its eigenvalues are above
+    that multiple; their sum is no smaller than the largest of them.
+    """
+    total = products.diagonal(dim1=-2, dim2=-1).sum(dim=-1)
+    floor = (tolerance**2 * total)[..., None, None]
+    identity = torch.eye(products.shape[-1], dtype=products.dtype, device=products.device)
+    factored: Tensor = torch.linalg.cholesky_ex(products - floor * identity).info == 0
+    return factored & (total > 0)
+
+
+def _orthonormal(matrices: Tensor) -> Tensor:
+    """Columns that span the same, nearer to orthonormal; twice, they are to the last bits."""
+    products = matrices.transpose(-1, -2) @ matrices
+    factor = torch.linalg.cholesky_ex(products).L
+    return torch.linalg.solve_triangular(factor.mT, matrices, upper=True, left=False)
+
+
+def _basis_from_eigenvalues(matrices: Tensor, products: Tensor, tolerance: float) -> Tensor:
+    squares, vectors = torch.linalg.eigh(products)
     singular = squares.clamp_min(0).sqrt()
     counted = _counted(singular, tolerance)
     scale = torch.where(counted, singular, torch.inf).reciprocal()

@@ -4,5 +4,6 @@ from attlas.results.explanation import Explanation
 from attlas.results.generation import Generation
 from attlas.results.maps import Maps, Site
 from attlas.results.origin import Origin, TargetRecord
+from attlas.results.tree import Edge, Tree
 
-__all__ = ["Explanation", "Generation", "Maps", "Origin", "Site", "TargetRecord"]
+__all__ = ["Edge", "Explanation", "Generation", "Maps", "Origin", "Site", "TargetRecord", "Tree"]

@@ -72,6 +72,8 @@ class Origin:
     def code(self, *, picture: bool) -> str:
         """The Python lines that make the result again; a picture must be put in by hand."""
         given = {**self.asked, "method": self.method, **self.options}
+        if self.method == self.verb:  # what is no method, but a verb of its own, takes none
+            del given["method"]
         text = given.pop("text", "…")
         options = "".join(f", {key}={value!r}" for key, value in given.items() if value is not None)
         lines = ["import attlas", f"subject = attlas.load({self.model!r})"]

@@ -14,17 +14,22 @@ from attlas.views.generation_fragment import generation_fragment
 from attlas.views.generation_terminal import render_generation
 from attlas.views.page import page
 from attlas.views.terminal import render_explanation
+from attlas.views.tree_drawing import tree_fragment
+from attlas.views.tree_figure import tree_figure
+from attlas.views.tree_layout import lay_out_tree
+from attlas.views.tree_terminal import render_tree
 
-__all__ = ["fragment", "page", "render", "write_whole"]
+__all__ = ["fragment", "lay_out_tree", "page", "render", "tree_figure", "write_whole"]
+
+_FRAGMENTS = {"generation": generation_fragment, "tree": tree_fragment}
+_TERMINALS = {"generation": render_generation, "tree": render_tree}
 
 
 def fragment(payload: Mapping[str, Any]) -> str:
     """A result as HTML that needs no script, for notebooks, which may strip scripts."""
-    is_written = payload["kind"] == "generation"
-    return generation_fragment(payload) if is_written else explanation_fragment(payload)
+    return _FRAGMENTS.get(payload["kind"], explanation_fragment)(payload)
 
 
 def render(payload: Mapping[str, Any]) -> Group:
     """A result for a terminal."""
-    is_written = payload["kind"] == "generation"
-    return render_generation(payload) if is_written else render_explanation(payload)
+    return _TERMINALS.get(payload["kind"], render_explanation)(payload)

@@ -40,7 +40,7 @@ def explanation_fragment(payload: Mapping[str, Any]) -> str:
     units = words_or_tokens(payload)
     top = limit(units)
     table = _table(strongest(units, 8), top, payload["signed"])
-    parts = [_heading(payload), _prediction(payload), *body(payload, units, top), table]
+    parts = [heading(payload), prediction(payload), *body(payload, units, top), table]
     return card([*parts, *notes(payload)])
 
 
@@ -49,7 +49,8 @@ def card(parts: Iterable[str]) -> str:
     return f'<div class="attlas-fragment" style="{_CARD}">{"".join(parts)}</div>'
 
 
-def _heading(payload: Mapping[str, Any]) -> str:
+def heading(payload: Mapping[str, Any]) -> str:
+    """The model, the method and the target."""
     method, target = payload["method"], payload["target"]["name"]
     return (
         f'<div style="{QUIET}">{as_text(payload["model"])} · {as_text(method)} · '
@@ -57,7 +58,8 @@ def _heading(payload: Mapping[str, Any]) -> str:
     )
 
 
-def _prediction(payload: Mapping[str, Any]) -> str:
+def prediction(payload: Mapping[str, Any]) -> str:
+    """What the model says, each with its probability."""
     shown = []
     for row in payload["prediction"]:
         share = row.get("probability")

@@ -24,6 +24,7 @@ PARTS = (
     "matrix.js",
     "writing.js",
     "table.js",
+    "tree.js",
     "view.js",
 )
 

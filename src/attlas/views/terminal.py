@@ -32,8 +32,8 @@ def render_explanation(payload: Mapping[str, Any]) -> Group:
     units = words_or_tokens(payload)
     top, signed = limit(units), payload["signed"]
     return Group(
-        *_prediction(payload),
-        _asked(payload),
+        *prediction(payload),
+        asked(payload),
         Text(),
         *body(payload, units, top),
         Text(),
@@ -52,7 +52,8 @@ def body(payload: Mapping[str, Any], units: Sequence[Unit], top: float) -> Itera
         yield from _grid(cells, payload["grid"][1], top, signed)
 
 
-def _prediction(payload: Mapping[str, Any]) -> Iterator[Text]:
+def prediction(payload: Mapping[str, Any]) -> Iterator[Text]:
+    """What the model says, a line each, with its probability."""
     for row in payload["prediction"]:
         share, is_target = row.get("probability"), row["label"] == payload["target"]["name"]
         line = Text(fit(visible(row["label"])), style="bold" if is_target else "", no_wrap=True)
@@ -65,7 +66,8 @@ def _prediction(payload: Mapping[str, Any]) -> Iterator[Text]:
         yield line
 
 
-def _asked(payload: Mapping[str, Any]) -> Text:
+def asked(payload: Mapping[str, Any]) -> Text:
+    """The method, the model and the target."""
     target = payload["target"]
     parts = [f"{payload['method']} on {payload['model']}", f"target {target['name']}"]
     if target.get("contrast"):

@@ -80,7 +80,7 @@ class PositiveLinear(Operation):
         above, below = given.to(wide).clamp(min=0), given.to(wide).clamp(max=0)
         raising, lowering = weight.to(wide).clamp(min=0), weight.to(wide).clamp(max=0)
         total = functional.linear(above, raising) + functional.linear(below, lowering)
-        shares = divide(relevance[0].to(wide), total)
+        shares = relevance[0].to(wide) / (total + TINY)  # no product of equal signs is below zero
         found = above * (shares @ raising) + below * (shares @ lowering)
         return found.to(given.dtype), None, None
 

@@ -7,6 +7,8 @@ const VIEWS = {
     drawReading, drawFoot, drawTip],
   generation: [drawHeader, drawNotes, drawWriting, drawPicture, drawOwed, drawTable, drawReading,
     drawFoot, drawTip],
+  tree: [drawHeader, drawPrediction, drawNotes, drawTree, drawText, drawBars, drawReading, drawFoot,
+    drawTip],
   maps: [drawHeader, drawPicture, drawText, drawMaps, drawFoot, drawTip],
 };
 

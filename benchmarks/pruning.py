@@ -1,0 +1,92 @@
+"""What removing heads saves: a forward pass of the whole model, and of one without many heads.
+
+    python benchmarks/pruning.py [--device cuda] [--rounds 15]
+
+BERT-base shape, random weights, texts of 128 and of 512 tokens, on one thread. Of every layer a half
+and three quarters of the heads are gone: removed from the weights, or their output projection set to
+zero, which is no removal. All are timed in turn within each round, and the ratio printed is the
+median over the rounds of the ratio to the whole model in the same round.
+"""
+
+import argparse
+import time
+from copy import deepcopy
+from statistics import median
+
+import torch
+from transformers import BertConfig, BertModel
+from transformers.utils import logging
+
+from attlas.models.removing_heads import smaller_copy
+
+HEADS, WIDTH = 12, 64
+SHARES = {"half": 6, "three quarters": 9}
+
+
+def build(device: str) -> dict[str, torch.nn.Module]:
+    logging.set_verbosity_error()
+    torch.manual_seed(0)
+    whole = BertModel(BertConfig()).eval().to(device)
+    paths = [f"encoder.layer.{layer}.attention.self" for layer in range(12)]
+    models: dict[str, torch.nn.Module] = {"whole": whole}
+    for share, count in SHARES.items():
+        models[f"{share} removed"] = smaller_copy(whole, {path: range(count) for path in paths})
+        models[f"{share} zeroed"] = zeroed(whole, count)
+    return models
+
+
+def zeroed(whole: BertModel, count: int) -> BertModel:
+    model = deepcopy(whole)
+    for layer in model.encoder.layer:
+        layer.attention.output.dense.weight.data[:, : count * WIDTH] = 0
+    return model
+
+
+@torch.no_grad()
+def seconds(model: torch.nn.Module, ids: torch.Tensor) -> float:
+    if ids.is_cuda:
+        torch.cuda.synchronize()
+    start = time.perf_counter()
+    model(input_ids=ids)
+    if ids.is_cuda:
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+@torch.no_grad()
+def distance(models: dict[str, torch.nn.Module], share: str, ids: torch.Tensor) -> float:
+    one, two = (models[f"{share} {how}"](input_ids=ids)[0] for how in ("removed", "zeroed"))
+    return float((one - two).abs().max())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--batch", type=int, default=1)
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    models = build(given.device)
+    for length in (128, 512):
+        ids = torch.randint(1000, 20000, (given.batch, length), device=given.device)
+        times: dict[str, list[float]] = {name: [] for name in models}
+        for number in range(given.rounds + 2):
+            for name, model in models.items():
+                taken = seconds(model, ids)
+                if number >= 2:  # the first rounds warm up
+                    times[name].append(taken)
+        print(f"{given.batch} × {length} tokens on {given.device}")
+        for name, model in models.items():
+            pairs = zip(times[name], times["whole"], strict=True)
+            ratio = median(one / whole for one, whole in pairs)
+            size = sum(each.numel() for each in model.parameters()) / 1e6
+            took = 1e3 * median(times[name])
+            print(
+                f"  {name:24} {took:8.1f} ms   {ratio:5.2f} of the whole   {size:6.1f} M parameters"
+            )
+        for share in SHARES:
+            print(f"  {share}: removed and zeroed differ by {distance(models, share, ids):.1g}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""The verb `prune`: heads switched off for a while, or taken out of the weights for good."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from operator import index
+from typing import Any, Literal, overload
+
+from attlas.errors import UnknownNameError, UsageError
+from attlas.models.edits import Edit, scale
+from attlas.models.removing_heads import check_smaller, find_modules, first_output, smaller_copy
+from attlas.models.subject import Subject
+from attlas.models.tap import is_open
+from attlas.results import Site
+
+Heads = Mapping[Any, Any] | Iterable[Any]
+Chosen = Mapping[Site, tuple[int, ...]]
+_MARK = ", pruned"
+
+
+@overload
+def prune(
+    subject: Subject, heads: Heads, *, permanently: Literal[False] = False
+) -> AbstractContextManager[Subject]: ...
+
+
+@overload
+def prune(subject: Subject, heads: Heads, *, permanently: Literal[True]) -> Subject: ...
+
+
+def prune(
+    subject: Subject, heads: Heads, *, permanently: bool = False
+) -> AbstractContextManager[Subject] | Subject:
+    """Do without heads: within a `with` block, or in a smaller copy of the model.
+
+    `heads` are given by site, `{"encoder.3": [0, 5]}`, or one by one, `[("encoder.3", 0), ...]`; a
+    site is its name or `(kind, layer)`. In the block the attention of these heads is multiplied by
+    zero. `permanently` gives a new subject, whose model has lost the weights of these heads; the
+    subject that was given keeps its own.
+    """
+    chosen = _choose(subject.sites, heads)
+    return _removed(subject, chosen) if permanently else _switched_off(subject, chosen)
+
+
+@contextmanager
+def _switched_off(subject: Subject, chosen: Chosen) -> Iterator[Subject]:
+    with subject.tap(_edits(chosen), sites=()):
+        yield subject
+
+
+def _edits(chosen: Chosen) -> list[Edit]:
+    off = scale(0.0)
+    return [off.at(kind=site.kind, layer=site.layer, heads=each) for site, each in chosen.items()]
+
+
+def _removed(subject: Subject, chosen: Chosen) -> Subject:
+    _check_removable(subject, chosen)
+    places = {site.name: path for site, path in subject.places}
+    removed = find_modules(places, {site.name: heads for site, heads in chosen.items()})
+    model = smaller_copy(subject.model, removed)
+    inputs = subject.sample_inputs()
+    with _switched_off(subject, chosen):
+        expected = first_output(subject.model, inputs)
+    check_smaller(model, inputs, expected)
+    name = f"{subject.name.removesuffix(_MARK)}{_MARK}"
+    task = subject.task.name if subject.task else None
+    return Subject(model, subject, name=name, task=task)
+
+
+def _check_removable(subject: Subject, chosen: Chosen) -> None:
+    if is_open(subject.model):
+        raise UsageError(
+            f"{subject.name} is open in a with block, where it is not itself: remove heads outside"
+        )
+    for site, heads in chosen.items():
+        if len(heads) == site.heads:
+            raise UsageError(
+                f"all {site.heads} heads of {site.name} were given: one has to stay when heads are "
+                "removed; a with block can switch all of them off"
+            )
+
+
+def _choose(sites: Sequence[Site], heads: Heads) -> Chosen:
+    """The heads that are asked for at each site, in order, each once."""
+    pairs = heads.items() if isinstance(heads, Mapping) else [_pair(each) for each in heads]
+    found: dict[Site, set[int]] = {}
+    for place, asked in pairs:
+        site = _site(sites, place)
+        numbers = asked if isinstance(asked, Iterable) else [asked]
+        found.setdefault(site, set()).update(_head(site, each) for each in numbers)
+    return {site: tuple(sorted(found[site])) for site in sites if found.get(site)}
+
+
+def _pair(given: Any) -> tuple[Any, Any]:
+    if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != 2:
+        raise UsageError(
+            f"heads are pairs of a site and a head, as ('encoder.3', 0), or a dictionary, as "
+            f"{{'encoder.3': [0, 5]}}; not {given!r}"
+        )
+    return given[0], given[1]
+
+
+def _site(sites: Sequence[Site], place: Any) -> Site:
+    name = place.name if isinstance(place, Site) else place
+    if isinstance(place, tuple) and len(place) == 2:
+        name = ".".join(map(str, place))
+    known = {site.name: site for site in sites}
+    if name not in known:
+        raise UnknownNameError("site", str(name), known)
+    return known[name]
+
+
+def _head(site: Site, head: Any) -> int:
+    try:
+        number = index(head)
+    except TypeError as problem:
+        raise UsageError(f"a head is a number, not {head!r}") from problem
+    if not -site.heads <= number < site.heads:
+        raise UsageError(f"unknown head {number} at {site.name}: it has 0 to {site.heads - 1}")
+    return number % site.heads

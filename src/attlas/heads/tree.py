@@ -1,0 +1,144 @@
+"""The verb `attribution_tree`: how a prediction came together, token by token and layer by layer."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from attlas.errors import ModelError, UnknownNameError, UnsupportedModelError, UsageError
+from attlas.explaining import is_one_text
+from attlas.explaining.order import Order, check_subject, origin, target_record
+from attlas.heads.attributing import attribute_sites
+from attlas.methods import METHODS
+from attlas.models.question import Question
+from attlas.models.resolve import Request, check_position
+from attlas.models.subject import Subject
+from attlas.models.target import Target
+from attlas.quantities.token_rows import check_share
+from attlas.quantities.trees import grow, grow_as_released, kept_share, strongest_row
+from attlas.results import Origin
+from attlas.results.tree import Edge, Tree
+from attlas.shapes import LayerMaps
+
+VERB = "attribution_tree"
+VARIANTS = ("published", "released")
+READING = (
+    "Each edge: in this layer the upper token reads the lower one, and that much of the target's "
+    "probability is owed to it. Edges of different layers do not add up to anything."
+)
+
+
+def attribution_tree(
+    subject: Subject,
+    text: Any,
+    target: Any = None,
+    *,
+    tau: int | float = 0.4,
+    lambda_: int | float = 0.0,
+    variant: str = "published",
+    root: int | None = None,
+    steps: int = 20,
+    contrast: Any = None,
+    position: int | None = None,
+    chat: bool = False,
+    truncate: bool = False,
+) -> Tree:
+    """Grow the attribution tree of one text: the edges of attention that brought a prediction.
+
+    An edge is kept if it has more than `tau` of the largest attribution of its layer and more than
+    `lambda_` of probability. `root` is the token to start from, by its place: if not given, the one
+    that the prediction is read from. `variant="released"` grows the tree as the authors' code does,
+    from the token that reads most, and knows no `lambda_`.
+    """
+    check_subject(subject, VERB)
+    if not is_one_text(text):
+        raise UsageError(f"{VERB} takes one text, not a list of {len(text)}")
+    _check_options(tau, lambda_, variant)
+    wanted = Target.from_dict(target) if isinstance(target, Mapping) else target
+    request = Request(wanted, contrast, position, None, chat, truncate)
+    options = {"tau": tau, "lambda_": lambda_, "variant": variant, "root": root, "steps": steps}
+    with torch.inference_mode(False):
+        _check_stack(subject)
+        (question,) = subject.ask([text], request)
+        attribution, error = _attribution(question, steps)
+        start = _root(question, attribution, variant, root)
+    if variant == "released":
+        edges = grow_as_released(attribution, start, float(tau))
+    else:
+        edges = grow(attribution, start, float(tau), float(lambda_))
+    made = _origin(subject, request, text, options)
+    return _record(question, attribution, start, edges, made, error)
+
+
+def _check_options(tau: int | float, lambda_: int | float, variant: str) -> None:
+    if variant not in VARIANTS:
+        raise UnknownNameError("variant", variant, VARIANTS)
+    check_share("tau", tau)
+    if not 0 <= lambda_ <= 1:
+        raise UsageError(f"lambda_ is a probability, between 0 and 1, not {lambda_}")
+    if lambda_ and variant == "released":
+        raise UsageError("the released variant knows no lambda_: every edge above tau is kept")
+
+
+def _check_stack(subject: Subject) -> None:
+    kinds = list(dict.fromkeys(site.kind for site in subject.sites))
+    if len(kinds) > 1:
+        raise UnsupportedModelError(
+            f"a tree is grown through one stack of attention, and {subject.name} has several: "
+            f"{', '.join(kinds)}"
+        )
+
+
+def _attribution(question: Question, steps: int) -> tuple[LayerMaps, float]:
+    """The attribution of each layer, summed over heads, and its largest completeness error."""
+    found = list(attribute_sites(question, question.subject.sites, steps))
+    maps = [each.weights[0].sum(dim=0) for each in found]
+    count = len(question.inputs.tokens[0])
+    if any(each.shape != (count, count) for each in maps):
+        raise UnsupportedModelError(
+            f"the attention of {question.subject.name} is not from each token to each token"
+        )
+    table = torch.stack(maps).double().cpu().numpy()
+    if not torch.isfinite(torch.from_numpy(table)).all():
+        raise ModelError(f"the attribution of {question.subject.name} is not finite")
+    return table, max(float(each.completeness_error[0]) for each in found)
+
+
+def _root(question: Question, attribution: LayerMaps, variant: str, root: int | None) -> int:
+    if root is not None:
+        return check_position(root, question.inputs.tokens[0])
+    if variant == "released" and not question.subject.predicts_next:
+        return strongest_row(attribution)
+    return int(question.readout()[0].argmax())
+
+
+def _origin(subject: Subject, request: Request, text: Any, options: Mapping[str, Any]) -> Origin:
+    method = METHODS["attattr"]
+    given = text if isinstance(text, (str, tuple, list)) else type(text).__name__
+    made = origin(Order(method, request, {}), subject, {"text": given}, VERB)
+    return replace(made, method=VERB, signed=False, reading=READING, options=options)
+
+
+def _record(
+    question: Question,
+    attribution: LayerMaps,
+    root: int,
+    edges: list[Edge],
+    made: Origin,
+    error: float,
+) -> Tree:
+    return Tree(
+        question.inputs.tokens[0],
+        root,
+        tuple(edges),
+        len(attribution),
+        kept_share(attribution, edges),
+        target_record(question, 0, METHODS["attattr"]),
+        made,
+        question.predictions[0],
+        (
+            *question.inputs.notes[0],
+            f"completeness error of the attribution, largest of a layer: {error:.2g}",
+        ),
+    )

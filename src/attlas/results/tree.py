@@ -1,0 +1,160 @@
+"""Tree: the edges of attention that brought a prediction, from where it was read downwards."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from attlas import views
+from attlas.errors import UsageError
+from attlas.results.files import plain, read_record, write_record
+from attlas.results.maps import token_rows
+from attlas.results.origin import Origin, TargetRecord
+from attlas.results.showing import Shown
+from attlas.tokens import Tokens
+from attlas.views.units import visible
+
+
+@dataclass(frozen=True)
+class Edge:
+    """In a layer, the token `parent` reads the token `child`; what that brings the target."""
+
+    layer: int
+    parent: int
+    child: int
+    attribution: float
+
+
+@dataclass(frozen=True, eq=False)
+class Tree(Shown):
+    """The edges of attention that brought a prediction.
+
+    Tokens are named by their places in `tokens`. Each edge stands behind the one that reads its
+    parent, and every token but the root is the child of one edge at most. `share` is what the edges
+    have of all attribution above zero from one token to another.
+    """
+
+    tokens: Tokens
+    root: int
+    edges: tuple[Edge, ...]
+    layers: int
+    share: float
+    target: TargetRecord
+    origin: Origin
+    prediction: tuple[Mapping[str, Any], ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        inside = {self.root: self.layers}
+        for edge in self.edges:
+            if edge.parent not in inside or edge.child in inside:
+                raise UsageError(f"{edge} does not continue the tree")
+            inside[edge.child] = edge.layer
+        if not all(0 <= place < len(self.tokens) for place in inside):
+            raise UsageError(f"the tree has tokens that are not among the {len(self.tokens)}")
+        object.__setattr__(self, "prediction", tuple(plain(each) for each in self.prediction))
+
+    @property
+    def nodes(self) -> dict[int, int]:
+        """The tokens in the tree, each with the layer it is read in; the root above all layers."""
+        return {self.root: self.layers, **{edge.child: edge.layer for edge in self.edges}}
+
+    @property
+    def tau(self) -> float:
+        """The share of a layer's largest attribution that an edge had to exceed."""
+        return float(self.origin.options["tau"])
+
+    @property
+    def lambda_(self) -> float:
+        """What an edge cost: its attribution had to exceed it."""
+        return float(self.origin.options["lambda_"])
+
+    def to_networkx(self) -> Any:
+        """A `networkx.DiGraph` of token places, with text, segment and layer; edges go downwards."""
+        from networkx import DiGraph
+
+        graph = DiGraph(root=self.root)
+        labels = self.tokens.labels()
+        for place, layer in self.nodes.items():
+            segment = self.tokens.segments[place]
+            graph.add_node(place, text=labels[place], segment=segment, layer=layer)
+        for edge in self.edges:
+            graph.add_edge(
+                edge.parent, edge.child, layer=edge.layer, attribution=edge.attribution
+            )
+        return graph
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as JSON."""
+        return {
+            "tokens": self.tokens.to_dict(),
+            "root": self.root,
+            "edges": [asdict(edge) for edge in self.edges],
+            "layers": self.layers,
+            "share": self.share,
+            "target": asdict(self.target),
+            "origin": self.origin.to_dict(),
+            "prediction": [dict(choice) for choice in self.prediction],
+            "notes": list(self.notes),
+        }
+
+    def payload(self) -> dict[str, Any]:
+        """What a page, a notebook or a terminal draws; a token's score is what reading it brought."""
+        brought = {edge.child: edge.attribution for edge in self.edges}
+        rows = token_rows(self.tokens)
+        nodes = self.nodes
+        return {
+            "kind": "tree",
+            "version": 1,
+            **self.origin.shown(),
+            "target": asdict(self.target),
+            "prediction": [dict(choice) for choice in self.prediction],
+            "tokens": [row | {"score": brought.get(i, 0.0)} for i, row in enumerate(rows)],
+            "words": None,
+            "sources": dict(self.tokens.sources),
+            "grid": list(self.tokens.grid) if self.tokens.grid else None,
+            "root": self.root,
+            "edges": [asdict(edge) for edge in self.edges],
+            "layers": self.layers,
+            "share": self.share,
+            "drawing": views.lay_out_tree(rows, nodes),
+            "notes": list(self.notes),
+            "code": self.code(),
+        }
+
+    def code(self) -> str:
+        """The Python lines that compute this again; a picture must be put in by hand."""
+        return self.origin.code(picture=self.tokens.grid is not None)
+
+    def to_html(self, path: str | PathLike[str]) -> Path:
+        """Write a page that shows the tree: one file, no network."""
+        return views.write_whole(path, views.page(self.payload(), f"tree · {self.target.name}"))
+
+    def to_figure(self, path: str | PathLike[str]) -> Path:
+        """Write a drawing, by the ending of its name: `.svg`, or `.png` and `.pdf` by matplotlib."""
+        return views.write_whole(path, views.tree_figure(self.payload(), Path(path).suffix))
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the tree to one file: safetensors, all of it in its header as JSON."""
+        return write_record(path, "tree", self.to_dict(), {})
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "Tree":
+        """Read what `save` wrote."""
+        with read_record(path, "tree") as (header, _):
+            return cls(
+                Tokens.from_dict(header["tokens"]),
+                header["root"],
+                tuple(Edge(**edge) for edge in header["edges"]),
+                header["layers"],
+                header["share"],
+                TargetRecord(**header["target"]),
+                Origin.from_dict(header["origin"]),
+                tuple(header["prediction"]),
+                tuple(header["notes"]),
+            )
+
+    def __repr__(self) -> str:
+        root, target = visible(self.tokens.labels()[self.root]), visible(self.target.name)
+        return f"Tree({target}, from {root}: {len(self.edges)} edges, {self.share:.0%} kept)"

@@ -1,0 +1,168 @@
+"""Triggers: words that were over-trusted, and what they do to other texts."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from attlas import views
+from attlas.results.files import plain, read_record, write_record
+from attlas.results.origin import Origin
+from attlas.results.showing import Shown
+from attlas.views.units import visible
+
+
+@dataclass(frozen=True)
+class TriggerWord:
+    """A word, the part of the text it goes into, and its place there from 0 to 1."""
+
+    text: str
+    segment: str
+    place: float
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of an attention map: a token reads another, and what that brings the prediction."""
+
+    query: str
+    key: str
+    attribution: float
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a trigger does to the texts of one gold class: the share that is labelled rightly.
+
+    `control` is that share with random words of the same frequency at the same places, and `drop`
+    what the trigger takes beyond these, with its 95 % interval from `low` to `high`.
+    """
+
+    label: str
+    texts: int
+    before: float
+    after: float
+    control: float
+    drop: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """Words that a prediction rested on, where they were found, and what they do elsewhere."""
+
+    words: tuple[TriggerWord, ...]
+    attribution: float  # of the two largest entries together
+    entries: tuple[Entry, ...]
+    site: str
+    head: int
+    found_in: str
+    predicted: str
+    effects: tuple[Effect, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The words, in the order of the text they come from."""
+        return " ".join(word.text for word in self.words)
+
+    @property
+    def strongest(self) -> Effect:
+        """The class that it harms most, beyond what random words do."""
+        return max(self.effects, key=lambda effect: effect.drop)
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> "Trigger":
+        """Read what `dataclasses.asdict` gave."""
+        given = {
+            **record,
+            "words": tuple(TriggerWord(**word) for word in record["words"]),
+            "entries": tuple(Entry(**entry) for entry in record["entries"]),
+            "effects": tuple(Effect(**effect) for effect in record["effects"]),
+        }
+        return cls(**given)
+
+
+@dataclass(frozen=True, eq=False)
+class Triggers(Shown):
+    """The triggers that were tried, the one that harms most beyond random words first."""
+
+    triggers: tuple[Trigger, ...]
+    origin: Origin
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.triggers)
+
+    def __getitem__(self, index: int) -> Trigger:
+        return self.triggers[index]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row for each trigger and gold class."""
+        rows = [
+            {"trigger": trigger.text, "attribution": trigger.attribution, **asdict(effect)}
+            for trigger in self.triggers
+            for effect in trigger.effects
+        ]
+        names = ["trigger", "attribution", *Effect.__dataclass_fields__]
+        return pd.DataFrame(rows, columns=names)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as JSON."""
+        return {
+            "triggers": [plain(asdict(trigger)) for trigger in self.triggers],
+            "origin": self.origin.to_dict(),
+            "notes": list(self.notes),
+        }
+
+    def payload(self) -> dict[str, Any]:
+        """What a page, a notebook or a terminal draws."""
+        rows = [
+            {**plain(asdict(each)), "text": each.text, "strongest": asdict(each.strongest)}
+            for each in self.triggers
+        ]
+        return {
+            "kind": "triggers",
+            "version": 1,
+            **self.origin.shown(),
+            "tokens": [],
+            "triggers": rows,
+            "notes": list(self.notes),
+            "code": self.code(),
+        }
+
+    def code(self) -> str:
+        """The Python lines that compute this again; the data must be put in by hand."""
+        options = "".join(f", {key}={value!r}" for key, value in self.origin.options.items())
+        load = f"subject = attlas.load({self.origin.model!r})"
+        data = "data = ...  # the texts with their labels"
+        return f"import attlas\n{load}\n{data}\nattlas.triggers(subject, data{options})"
+
+    def to_html(self, path: str | PathLike[str]) -> Path:
+        """Write a page that shows the triggers: one file, no network."""
+        title = f"triggers · {self.origin.model}"
+        return views.write_whole(path, views.page(self.payload(), title))
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the triggers to one file: safetensors, all of it in its header as JSON."""
+        return write_record(path, "triggers", self.to_dict(), {})
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "Triggers":
+        """Read what `save` wrote."""
+        with read_record(path, "triggers") as (header, _):
+            return cls(
+                tuple(Trigger.from_dict(each) for each in header["triggers"]),
+                Origin.from_dict(header["origin"]),
+                tuple(header["notes"]),
+            )
+
+    def __repr__(self) -> str:
+        if not self.triggers:
+            return "Triggers(none)"
+        first = self.triggers[0]
+        told = f"{visible(first.text)} −{100 * first.strongest.drop:.0f} points"
+        return f"Triggers({len(self)} tried, strongest: {told} on {first.strongest.label})"
