@@ -2,10 +2,10 @@
 
     python benchmarks/pruning.py [--device cuda] [--rounds 15]
 
-BERT-base shape, random weights, texts of 128 and of 512 tokens, on one thread. Of every layer a half
-and three quarters of the heads are gone: removed from the weights, or their output projection set to
-zero, which is no removal. All are timed in turn within each round, and the ratio printed is the
-median over the rounds of the ratio to the whole model in the same round.
+BERT-base shape, random weights, texts of 128 and of 512 tokens, on one thread. Of every layer a
+half and three quarters of the heads are gone: removed from the weights, or their output projection
+set to zero, which is no removal. All are timed in turn within each round, and the ratio printed is
+the median over the rounds of the ratio to the whole model in the same round.
 """
 
 import argparse

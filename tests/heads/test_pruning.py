@@ -218,6 +218,17 @@ def test_methods_run_on_what_is_left():
         assert not np.any(whole[site.name][ENCODER[site.name]])
 
 
+@pytest.mark.parametrize("family", ["bert", "llama"])
+def test_what_branches_inside_a_block_sees_no_more_of_the_heads(family):
+    subject, heads = build(family), FAMILIES[family][1]
+    smaller = attlas.prune(subject, heads, permanently=True)
+    expected = attlas.explain(smaller, LONG, method="attattr", target=1)
+    with attlas.prune(subject, heads):
+        inside = attlas.explain(subject, LONG, method="attattr", target=1)
+    largest = np.abs(expected.scores).max()
+    np.testing.assert_allclose(inside.scores, expected.scores, atol=1e-4 * largest)
+
+
 def test_blocks_nest():
     subject = build("bert")
     given = inputs_of(subject)

@@ -63,7 +63,7 @@ def _trigger(question: Question, row: int, peak: Peak) -> Trigger | None:
     ]
     large = [pair for pair, value in zip(pairs, values, strict=True) if value >= SECOND * values[0]]
     words = words_at(tokens, {place for pair in large for place in pair})
-    if not words:
+    if not words or values[0] <= 0:
         return None
     return Trigger(
         words,

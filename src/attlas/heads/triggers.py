@@ -23,13 +23,12 @@ from attlas.quantities.intervals import bootstrap_mean
 from attlas.results.triggers import Effect, Trigger, Triggers, TriggerWord
 
 VERB = "triggers"
-LEAST = 0.02  # of attribution in the two largest entries; less is not worth a try
 READING = (
     "Each row: words that one prediction rested on, put into other texts at the same place. The "
     "drop that counts is the one beyond random words that are as frequent, put there too. "
     "The strongest of many is partly luck: an interval is that of one trigger alone."
 )
-Request_ = Request(truncate=True)
+CUT = Request(truncate=True)
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,7 @@ def triggers(
     count: int = 10,
     extract_from: int = 100,
     draws: int = 5,
+    least: int | float = 0.0,
     steps: int = 20,
     seed: int = 0,
     watch: Watch = lambda step: None,
@@ -59,8 +59,9 @@ def triggers(
 
     `data` are Examples (`attlas.texts`) or pairs of a text and its label. Triggers come from up to
     `extract_from` of the texts, half of them at most: from the head with the largest attribution to
-    what it predicts. The `count` of the largest attribution are put into all other texts, and so
-    are random words of the same frequency, `draws` times. `seed` decides which texts are which.
+    what it predicts. Those of the largest attribution, `count` of them, from each predicted class in
+    turn, are put into all other texts, and so are random words of the same frequency, `draws`
+    times. What is below `least` is not tried. `seed` decides which texts are which.
     """
     check_subject(subject, VERB)
     _check_model(subject)
@@ -73,8 +74,12 @@ def triggers(
     cut = min(extract_from, len(examples) // 2)
     sources, others = [examples[i] for i in order[:cut]], [examples[i] for i in order[cut:]]
     with torch.inference_mode(False):
-        found, seen = _find(subject, [text for text, _ in sources], steps, watch)
-        chosen = found[:count]
+        found = [
+            trigger
+            for trigger in _find(subject, [text for text, _ in sources], steps, watch)
+            if trigger.attribution >= least
+        ]
+        chosen = by_class_in_turn(found)[:count]
         counts = count_words(text for text, _ in examples)
         trial = Trial(subject, others, counts, draws, random)
         measured = trial.measure(chosen, watch)
@@ -82,11 +87,12 @@ def triggers(
         "count": count,
         "extract_from": extract_from,
         "draws": draws,
+        "least": least,
         "steps": steps,
         "seed": seed,
     }
-    told = _notes(seen, len(found), len(chosen), len(others), draws)
-    made = origin(Order(METHODS["attattr"], Request_, {}), subject, {}, VERB)
+    told = _notes(cut, len(found), len(chosen), len(others), draws)
+    made = origin(Order(METHODS["attattr"], CUT, {}), subject, {}, VERB)
     made = replace(made, method=VERB, signed=False, reading=READING, options=options, asked={})
     ordered = sorted(measured, key=lambda each: -each.strongest.drop)
     return Triggers(tuple(ordered), made, told)
@@ -123,24 +129,31 @@ def _pair(given: Any) -> tuple[Text, Any]:
     raise UsageError(f"the data are Examples or pairs (text, label), not {given!r:.60}")
 
 
-def _find(
-    subject: Subject, texts: Sequence[Text], steps: int, watch: Watch
-) -> tuple[list[Trigger], int]:
-    """Different triggers worth a try, the largest attribution first, and how many texts were read.
-    """
+def _find(subject: Subject, texts: Sequence[Text], steps: int, watch: Watch) -> list[Trigger]:
+    """The triggers of these texts, the largest attribution first, those of equal words once."""
     found: list[Trigger] = []
     done = 0
-    for question in subject.ask(texts, Request_):
+    for question in subject.ask(texts, CUT):
         watch(Step("reading", done, len(texts)))
         found += extract(question, steps)
         done += len(question)
-    ordered = sorted(found, key=lambda each: -each.attribution)
-    unique = {_key(each): each for each in reversed(ordered) if each.attribution >= LEAST}
-    return sorted(unique.values(), key=lambda each: -each.attribution), done
+    unique: dict[Any, Trigger] = {}
+    for each in sorted(found, key=lambda trigger: -trigger.attribution):
+        unique.setdefault(tuple((word.text.casefold(), word.segment) for word in each.words), each)
+    return list(unique.values())
 
 
-def _key(trigger: Trigger) -> tuple[tuple[str, str], ...]:
-    return tuple((word.text.casefold(), word.segment) for word in trigger.words)
+def by_class_in_turn(found: Sequence[Trigger]) -> list[Trigger]:
+    """The first of each predicted class, then the second of each, and so on.
+
+    What a class that is sure of itself owes to attention may be little in all its texts.
+    """
+    ranks: Counter[str] = Counter()
+    ranked = []
+    for trigger in found:
+        ranked.append((ranks[trigger.predicted], trigger))
+        ranks[trigger.predicted] += 1
+    return [trigger for _, trigger in sorted(ranked, key=lambda pair: pair[0])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +189,7 @@ class Trial:
         texts = [text for each in sets for text in each]
         right = np.zeros(len(texts), dtype=bool)
         labels = self.subject.labels
-        for question in self.subject.ask(texts, Request_):
+        for question in self.subject.ask(texts, CUT):
             for index, target, _ in question.answers():
                 gold = self.examples[index % len(self.examples)][1]
                 right[index] = target.name == labels[gold]
@@ -204,12 +217,8 @@ class Trial:
         return tuple(effects)
 
 
-def _notes(
-    read: int, found: int, tried: int, others: int, draws: int
-) -> tuple[str, ...]:
-    if not found:
-        return (f"No two entries of attention bring {LEAST} of probability in {read} texts.",)
+def _notes(read: int, found: int, tried: int, others: int, draws: int) -> tuple[str, ...]:
     return (
-        f"{found} different triggers in {read} texts; {tried} of the largest attribution tried on "
-        f"{others} others; {draws} draws of random words each.",
+        f"{found} different triggers in {read} texts; {tried} of them tried on {others} others, "
+        f"each beside {draws} draws of random words.",
     )

@@ -1,13 +1,14 @@
 """The tap of a branched pass: at each site, rewrite the attention of the rows that start there."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from attlas.errors import UnsupportedModelError
+from attlas.models.edits import Edit
 from attlas.models.fused import is_proven, prove, run_fused
 from attlas.models.sites import Owner
 from attlas.models.tap import Tap, apart, check_mixing, find_visible, mix, run_eager
@@ -24,6 +25,48 @@ class Piece:
     variants: Variants
     numbers: tuple[int, ...]
     depth: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Called:
+    """One call to an attention: what it was handed, and the edits of the taps further out."""
+
+    module: nn.Module
+    site: Site
+    streams: tuple[Tensor, Tensor, Tensor]  # query, key and value
+    mask: Tensor | None
+    given: Mapping[str, Any]
+    edits: Sequence[Edit]
+
+    def rows(self, rows: slice) -> "_Called":
+        """The same call for some of its rows."""
+        total = self.streams[0].shape[0]
+        query, key, value = (stream[rows] for stream in self.streams)
+        given = {name: _take(each, rows, total) for name, each in self.given.items()}
+        mask = _take(self.mask, rows, total)
+        return replace(self, streams=(query, key, value), mask=mask, given=given)
+
+    def output(self) -> Tensor:
+        """What the attention gives, fused where nothing is edited and it is known to be right."""
+        if self.edits:
+            return self.spelled_out()[1]
+        fused = run_fused(self.module, self.streams, self.mask, self.given)
+        if fused is not None and is_proven(self.module):
+            return fused
+        output, _ = run_eager(self.module, *self.streams, self.mask, **self.given)
+        if fused is not None:
+            prove(self.module, fused, output)
+        return output
+
+    def spelled_out(self) -> tuple[Tensor, Tensor]:
+        """The weights after the edits, and the values mixed by them."""
+        output, weights = run_eager(self.module, *self.streams, self.mask, **self.given)
+        check_mixing(self.module, weights, self.streams[2], output)
+        if not self.edits:
+            return weights, output
+        for edit in self.edits:
+            weights = edit.rewrite(self.site, weights, find_visible(self.mask, weights))
+        return weights, mix(weights, self.streams[2])
 
 
 class BranchTap(Tap):
@@ -52,53 +95,35 @@ class BranchTap(Tap):
         streams: tuple[Tensor, Tensor, Tensor],
         mask: Tensor | None,
         given: Mapping[str, Any],
+        outer: Sequence[Tap],
     ) -> Tensor:
         """The attention output of all rows: fused, but for those that start at this site."""
         owner = self._owners[id(module)]
         self._unmet[owner.path] -= 1
-        site = self._site(owner, streams[0].shape[1])
+        heads = streams[0].shape[1]
+        site = self._site(owner, heads)
+        edits = [edit for each in outer for edit in each.hand_down(module, heads)]
+        called = _Called(module, site, streams, mask, given, edits)
         started = self._starts.get(site.name, [])
         if not started:
-            return self._plain(module, streams, mask, given, slice(None))
+            return called.output()
         first = started[0][0]
         last = started[-1][0] + self.count * len(started[-1][1].numbers)
-        parts = [self._plain(module, streams, mask, given, slice(0, first))]
-        parts += self._rewritten(module, site, streams, mask, given)
+        parts = [called.rows(slice(0, first)).output(), *self._rewritten(called)]
         if last < streams[0].shape[0]:
-            parts.append(self._plain(module, streams, mask, given, slice(last, None)))
+            parts.append(called.rows(slice(last, None)).output())
         return torch.cat(parts)
 
-    def _plain(
-        self, module: nn.Module, streams: Any, mask: Any, given: Mapping[str, Any], rows: slice
-    ) -> Tensor:
-        total = streams[0].shape[0]
-        q, k, v = (stream[rows] for stream in streams)
-        own = {name: _take(value, rows, total) for name, value in given.items()}
-        seen = _take(mask, rows, total)
-        fused = run_fused(module, (q, k, v), seen, own)
-        if fused is not None and is_proven(module):
-            return fused
-        output, _ = run_eager(module, q, k, v, seen, **own)
-        if fused is not None:
-            prove(module, fused, output)
-        return output
-
-    def _rewritten(
-        self, module: nn.Module, site: Site, streams: Any, mask: Any, given: Mapping[str, Any]
-    ) -> list[Tensor]:
+    def _rewritten(self, called: "_Called") -> list[Tensor]:
         """The outputs of the rows that start here, from the clean attention of their inputs."""
-        total, clean = streams[0].shape[0], slice(0, self.count)
-        q, k, v = (stream[clean].detach() for stream in streams)
-        own = {name: _take(value, clean, total) for name, value in given.items()}
-        seen = _take(mask, clean, total)
+        clean = called.rows(slice(0, self.count))
         with torch.no_grad():
-            output, weights = run_eager(module, q, k, v, seen, **own)
-            check_mixing(module, weights, v, output)
+            weights, _ = clean.spelled_out()
+        values = clean.streams[2].detach()
         outputs = []
-        for _, piece in self._starts[site.name]:
-            used = self._variants(site, weights, find_visible(seen, weights), piece)
-            values = v.repeat(len(piece.numbers), 1, 1, 1)
-            outputs.append(mix(used, values))
+        for _, piece in self._starts[called.site.name]:
+            used = self._variants(called.site, weights, find_visible(clean.mask, weights), piece)
+            outputs.append(mix(used, values.repeat(len(piece.numbers), 1, 1, 1)))
         return outputs
 
     def _variants(self, site: Site, weights: Tensor, visible: Tensor, piece: Piece) -> Tensor:

@@ -98,8 +98,8 @@ def _fits(found: HeadProjections) -> bool:
 
 
 def _named(module: nn.Module, names: Collection[str]) -> list[nn.Module]:
-    # A layer that a library for quantising or adapting put in its place keeps its weights otherwise.
-    found = [getattr(module, name, None) for name in names]
+    # What a library for quantising or adapting puts in their place keeps its weights otherwise.
+    found: list[Any] = [getattr(module, name, None) for name in names]
     return [each for each in found if type(each) in (nn.Linear, Conv1D)]
 
 
@@ -113,9 +113,9 @@ def _beside(model: nn.Module, path: str) -> list[nn.Module]:
 def _unknown(module: nn.Module) -> str:
     inside = ", ".join(name for name, _ in module.named_children())
     return (
-        f"heads cannot be removed from {type(module).__name__}: it has {inside or 'nothing'} inside, "
-        "not projections of queries, keys, values and output that are known; a with block can "
-        "switch its heads off"
+        f"heads cannot be removed from {type(module).__name__}: it has {inside or 'nothing'} "
+        "inside, not projections of queries, keys, values and output that are known; a with block "
+        "can switch its heads off"
     )
 
 

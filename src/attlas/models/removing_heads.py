@@ -73,8 +73,8 @@ def check_smaller(smaller: nn.Module, inputs: "Inputs", expected: Tensor) -> Non
         given = first_output(smaller, inputs)
     except (RuntimeError, ValueError, IndexError) as problem:
         raise UnsupportedModelError(
-            f"{type(smaller).__name__} does not run without these heads ({problem}), so they cannot "
-            "be removed; a with block can switch them off"
+            f"{type(smaller).__name__} does not run without these heads ({problem}), so they "
+            "cannot be removed; a with block can switch them off"
         ) from problem
     if not are_close(given, expected):
         raise UnsupportedModelError(
@@ -99,7 +99,7 @@ def load_without_heads(model_class: Any, config: Any, place: str, **options: Any
         with torch.device("meta"):
             plain = type(model_class.from_config(config))
 
-    class WithoutHeads(plain):  # type: ignore[misc]
+    class WithoutHeads(plain):  # type: ignore[misc, valid-type]
         def __init__(self, config: Any, *args: Any, **kwargs: Any) -> None:
             super().__init__(config, *args, **kwargs)
             record = {
@@ -130,9 +130,9 @@ def _record(model: Any, removed: Removed) -> dict[str, list[int]]:
 
 
 def _say_in_configuration(model: Any) -> bool:
-    """Let the configuration say how many heads are left, if a model built from it then is this one.
+    """Let the configuration say how many heads are left, if a model built from it is this one.
 
-    Whether it is, is tried out: weights of the same shapes, and the same numbers in every attention.
+    Whether it is, is tried: weights of the same shapes, and the same numbers in every attention.
     """
     paths = [owner.path for owner in anatomy(model).owners]
     try:

@@ -171,9 +171,22 @@ class Tap:
         streams: tuple[Tensor, Tensor, Tensor],
         mask: Tensor | None,
         given: Mapping[str, Any],
+        outer: Sequence["Tap"],
     ) -> Tensor | None:
-        """The attention output of a call, from a tap that computes it itself; None otherwise."""
+        """The attention output of a call, from a tap that computes it itself; None otherwise.
+
+        It then owes the `outer` taps the edits that they hand down.
+        """
         return None
+
+    def hand_down(self, module: nn.Module, heads: int) -> list[Edit]:
+        """The edits of a call that an inner tap computes, which this one does not read."""
+        owner = self._owners[id(module)]
+        site = self._site(owner, heads)
+        if self.wants is None or self.wants(site):
+            return []  # stays unmet, which is an error when the pass ends
+        self._unmet[owner.path] -= 1
+        return [edit for edit in self.edits if edit.touches(site)]
 
     def passes_through(self, module: nn.Module, heads: int) -> bool:
         """Whether the attention of this call is neither read nor rewritten."""
@@ -269,7 +282,8 @@ def attend(
     """The registered attention function: the module's own eager one, seen by the open taps."""
     opened = [each for each in _open_taps.get() if each.owns(module)]
     if opened:
-        taken = opened[-1].take_over(module, (query, key, value), attention_mask, kwargs)
+        streams = (query, key, value)
+        taken = opened[-1].take_over(module, streams, attention_mask, kwargs, opened[:-1])
         if taken is not None:
             return taken, None
     unread = [each for each in opened if each.passes_through(module, query.shape[1])]

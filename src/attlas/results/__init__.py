@@ -5,5 +5,6 @@ from attlas.results.generation import Generation
 from attlas.results.maps import Maps, Site
 from attlas.results.origin import Origin, TargetRecord
 from attlas.results.tree import Edge, Tree
+from attlas.results.triggers import Trigger, Triggers
 
-__all__ = ["Edge", "Explanation", "Generation", "Maps", "Origin", "Site", "TargetRecord", "Tree"]
+__all__ = ["Edge", "Explanation", "Generation", "Maps", "Origin", "Site", "TargetRecord", "Tree", "Trigger", "Triggers"]

@@ -18,11 +18,12 @@ from attlas.views.tree_drawing import tree_fragment
 from attlas.views.tree_figure import tree_figure
 from attlas.views.tree_layout import lay_out_tree
 from attlas.views.tree_terminal import render_tree
+from attlas.views.trigger_table import render_triggers, triggers_fragment
 
 __all__ = ["fragment", "lay_out_tree", "page", "render", "tree_figure", "write_whole"]
 
-_FRAGMENTS = {"generation": generation_fragment, "tree": tree_fragment}
-_TERMINALS = {"generation": render_generation, "tree": render_tree}
+_FRAGMENTS = {"generation": generation_fragment, "tree": tree_fragment, "triggers": triggers_fragment}
+_TERMINALS = {"generation": render_generation, "tree": render_tree, "triggers": render_triggers}
 
 
 def fragment(payload: Mapping[str, Any]) -> str:

@@ -25,6 +25,7 @@ PARTS = (
     "writing.js",
     "table.js",
     "tree.js",
+    "triggers.js",
     "view.js",
 )
 

@@ -9,6 +9,7 @@ const VIEWS = {
     drawFoot, drawTip],
   tree: [drawHeader, drawPrediction, drawNotes, drawTree, drawText, drawBars, drawReading, drawFoot,
     drawTip],
+  triggers: [drawHeader, drawNotes, drawTriggers, drawReading, drawFoot],
   maps: [drawHeader, drawPicture, drawText, drawMaps, drawFoot, drawTip],
 };
 

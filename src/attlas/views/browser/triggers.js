@@ -1,0 +1,45 @@
+// Triggers: one row each, and below the row that is opened all gold classes and where it was found.
+
+const percent = (share) => `${Math.round(100 * share)} %`;
+const points = (effect) => minus(`${Math.round(100 * effect.drop)} `) + minus(
+  `(${Math.round(100 * effect.low)} to ${Math.round(100 * effect.high)})`);
+
+function drawTriggers(element, payload) {
+  const made = section(element, "Triggers, the strongest first", "triggers");
+  if (!payload.triggers.length) {
+    made.append(make("p", "quiet", "None was found."));
+    return;
+  }
+  made.append(make("p", "hint quiet", "How many texts of a class are labelled rightly: as they are, " +
+    "with random words as frequent put in, and with the trigger. The drop beyond random words has " +
+    "its 95 % interval behind it. Open a row for every class."));
+  made.append(...payload.triggers.map(triggerRow));
+}
+
+function triggerRow(trigger) {
+  const most = trigger.strongest;
+  const summary = make("summary", "", make("bdi", "mono strong", visible(trigger.text)),
+    make("bdi", "quiet", visible(most.label)), accuracies(most),
+    make("span", "mono figure", points(most)));
+  const pair = (entry) => `${visible(entry.query)} reads ${visible(entry.key)} ${entry.attribution.toPrecision(3)}`;
+  const source = make("p", "quiet", `Found in a text labelled ${visible(trigger.predicted)}, at ` +
+    `${visible(trigger.site)}, head ${trigger.head}: ${trigger.entries.map(pair).join("; ")}`);
+  const text = make("p", "mono", visible(trigger.found_in));
+  const rows = trigger.effects.map((effect) => make("li", "", make("bdi", "", visible(effect.label)),
+    make("span", "quiet", `${effect.texts} texts`), accuracies(effect),
+    make("span", "mono figure", points(effect))));
+  return make("details", "", summary, make("ul", "", ...rows), source, text);
+}
+
+// Three bars: as the texts are, with random words, with the trigger.
+function accuracies(effect) {
+  const bars = [["before", effect.before], ["random words", effect.control], ["trigger", effect.after]];
+  const box = make("span", "accuracies");
+  for (const [name, share] of bars) {
+    const fill = make("span", name === "trigger" ? "fill marked" : "fill");
+    fill.style.width = percent(share);
+    box.append(make("span", "quiet", name), make("span", "track", fill),
+      make("span", "mono figure", percent(share)));
+  }
+  return box;
+}
