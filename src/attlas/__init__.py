@@ -14,13 +14,18 @@ if TYPE_CHECKING:
     from attlas.data import texts
     from attlas.errors import AttlasError
     from attlas.explaining import attribute, explain, explain_generation, list_methods
+    from attlas.heads.curves import head_effectiveness, prune_curve
+    from attlas.heads.importance import head_importance
     from attlas.heads.pruning import prune
+    from attlas.heads.redundancy import head_redundancy
+    from attlas.heads.tree import attribution_tree
+    from attlas.heads.triggers import triggers
     from attlas.models import edits
     from attlas.models.load import load
     from attlas.models.pairs import Objects
     from attlas.models.subject import Subject
     from attlas.models.target import Target
-    from attlas.results import Explanation, Generation, Maps, Site
+    from attlas.results import Explanation, Generation, Maps, Site, Tree, Triggers
 
 _HOMES = {
     "AttlasError": "errors",
@@ -31,15 +36,23 @@ _HOMES = {
     "Site": "results",
     "Subject": "models.subject",
     "Target": "models.target",
+    "Tree": "results",
+    "Triggers": "results",
     "attribute": "explaining",
+    "attribution_tree": "heads.tree",
     "check": "checking",
     "edits": "models",
     "explain": "explaining",
     "explain_generation": "explaining",
+    "head_effectiveness": "heads.curves",
+    "head_importance": "heads.importance",
+    "head_redundancy": "heads.redundancy",
     "list_methods": "explaining",
     "load": "models.load",
     "prune": "heads.pruning",
+    "prune_curve": "heads.curves",
     "texts": "data",
+    "triggers": "heads.triggers",
 }
 
 __all__ = [
@@ -51,16 +64,24 @@ __all__ = [
     "Site",
     "Subject",
     "Target",
+    "Tree",
+    "Triggers",
     "__version__",
     "attribute",
+    "attribution_tree",
     "check",
     "edits",
     "explain",
     "explain_generation",
+    "head_effectiveness",
+    "head_importance",
+    "head_redundancy",
     "list_methods",
     "load",
     "prune",
+    "prune_curve",
     "texts",
+    "triggers",
 ]
 
 

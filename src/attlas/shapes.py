@@ -6,6 +6,7 @@ width: of the value that a head mixes of a key · layer: of a stack, from the bo
 network, top, node: attention as a graph, its highest nodes, all of them
 sample, player: sets of tokens that stay, and the tokens that may go · direction: in a hidden state
 output: tokens that a model wrote · row, column, colour: a picture
+every: the heads of all sites, in their order · example: texts of a data set · draw: means of them
 
 Where one input has several targets, what is of the input has a batch of one, and what is of the
 targets a row for each: such a batch is written `#batch`.
@@ -22,6 +23,7 @@ HeadValues = Float[Tensor, "... key width"]
 OneRowSees = Bool[Tensor, "... 1 key"]
 HeadVectors = Float[Tensor, "#batch head key feature"]
 HeadRanks = Int[Tensor, "..."]
+HeadScores = Float[Tensor, "batch every"]
 QueryWeights = Float[Tensor, "batch query"]
 TokenScores = Float[Tensor, "batch token"]
 Hidden = Bool[Tensor, "sample token"]
@@ -49,3 +51,7 @@ NodesBelow = Bool[np.ndarray, "top node"]
 NodesAbove = Bool[np.ndarray, "token node"]
 WantedTops = Bool[np.ndarray, "network top"]
 SiteMap = Float[np.ndarray, "head query key"]
+HeadVector = Float[np.ndarray, " every"]
+HeadTable = Float[np.ndarray, "example every"]
+HeadDraws = Float[np.ndarray, "draw every"]
+HeadPairs = Float[np.ndarray, "every every"]

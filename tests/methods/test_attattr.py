@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import torch
 from subjects import ASKED, TEXTS, arguments, plain, subject
+from tiny import BART_SHAPE, BERT_SHAPE, GPT2_SHAPE, LLAMA_SHAPE, text_subject
 from transformers.models.bert import modeling_bert
 
 import attlas
 from attlas.errors import UnknownNameError, UsageError
-from attlas.methods.attattr import places
+from attlas.models.resolve import Request
+from attlas.quantities.attribution import Quadrature, added_places, attributions, places
 
 TASK = "sequence classification"
 LAYERS = 2
@@ -93,8 +95,11 @@ def test_says_how_far_it_is_from_adding_up():
         with raised(layer, 0.0):
             without = probability(given, choice).item()
         errors.append(abs(weights.sum() - probability(given, choice).item() + without))
-    assert found.notes[-1] == f"completeness error, largest of a layer: {max(errors):.2g}"
+    assert found.notes[-1].endswith(f"largest completeness error of a site: {max(errors):.2g}")
     assert max(errors) > 1e-4
+    told = [each["completeness_error"] for each in found.details.values()]
+    assert told == pytest.approx(errors, abs=1e-6)
+    assert list(found.details) == [site.name for site in found.maps.sites]
 
 
 def test_the_maps_of_an_encoder_decoder_add_up_at_every_site():
@@ -112,6 +117,36 @@ def test_the_maps_of_an_encoder_decoder_add_up_at_every_site():
     assert kinds == {"encoder", "decoder", "cross"}
 
 
+def test_midpoints_of_thrice_as_many_steps_hold_those_before():
+    assert sorted(places(4, "midpoint") + added_places(4)) == pytest.approx(places(12, "midpoint"))
+
+
+@pytest.mark.parametrize("tolerance", [0.1, 0.01, 0.001])
+def test_takes_as_many_midpoints_as_the_maps_need(tolerance):
+    text, choice = TEXTS[TASK][0], 2
+    found = attlas.explain(subject(TASK), text, "attattr", choice, tolerance=tolerance)
+    exact = attlas.explain(subject(TASK), text, "attattr", choice, steps=324)
+    for site, weights in found.maps:
+        told = found.details[site.name]
+        fixed = attlas.explain(subject(TASK), text, "attattr", choice, steps=told["steps"])
+        np.testing.assert_allclose(weights, fixed.maps[site.name], atol=1e-7, rtol=1e-4)
+        true = exact.maps[site.name]
+        error = np.abs(weights - true).sum() / np.abs(true).sum()
+        assert told["steps"] in (12, 36, 108)
+        assert told["map_error"] <= tolerance or told["steps"] == 108
+        assert error <= 2 * told["map_error"] + 1e-4
+
+
+def test_rows_of_a_batch_stop_by_themselves():
+    texts = ["the film was not good", "the film was so good"]
+    together = attlas.explain(subject(TASK), texts, "attattr", 2, tolerance=0.002)
+    for text, found in zip(texts, together, strict=True):
+        alone = attlas.explain(subject(TASK), text, "attattr", 2, tolerance=0.002)
+        assert found.details.keys() == alone.details.keys()
+        for name, told in found.details.items():
+            assert told["steps"] == alone.details[name]["steps"]
+
+
 def test_the_places_of_the_rules():
     assert places(2, "midpoint") == [0.25, 0.75]
     assert places(2, "right") == [0.5, 1.0]
@@ -123,8 +158,39 @@ def test_the_places_of_the_rules():
         ({"rule": "left"}, UnknownNameError, "unknown rule 'left'"),
         ({"queries": "cls"}, UnknownNameError, "unknown queries 'cls'"),
         ({"steps": 0}, UsageError, "steps are at least 1, not 0"),
+        ({"rule": "right"}, UsageError, "the right rule needs a number of steps"),
+        ({"tolerance": 0.0}, UsageError, "tolerance is above 0, not 0.0"),
     ],
 )
 def test_what_cannot_be_asked(options, error, message):
     with pytest.raises(error, match=message):
         attlas.explain(subject(TASK), "a cat", "attattr", **options)
+
+
+FAMILIES = {
+    "encoder": ("Bert", "ForSequenceClassification", "wordpiece", BERT_SHAPE),
+    "decoder": ("GPT2", "LMHeadModel", "bpe", GPT2_SHAPE),
+    "grouped heads": ("Llama", "ForCausalLM", "bpe", LLAMA_SHAPE),
+    "encoder–decoder": ("Bart", "ForConditionalGeneration", "word_level", BART_SHAPE),
+}
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_equals_a_loop_of_whole_passes_in_double_precision(kind):
+    family, head, words, shape = FAMILIES[kind]
+    model, tokenizer = text_subject(family, head, words, **shape)
+    asked = attlas.Subject(model.double(), tokenizer)
+    given = {"prefix": "a mat"} if kind == "encoder–decoder" else {}
+    (question,) = asked.ask(["the cat sat"], Request(**given))
+    found = {
+        each.site.name: each.weights
+        for each in attributions(question, asked.sites, Quadrature(steps=3))
+    }
+    for number, site in enumerate(asked.sites):
+        total = 0.0
+        for factor in (1 / 6, 3 / 6, 5 / 6):
+            edit = attlas.edits.scale(factor).at(kind=site.kind, layer=site.layer)
+            total = total + question.gradients("probability", edit)[number][1] / 3
+        expected = question.attention()[number].weights * total
+        assert expected.abs().max() > 1e-8
+        torch.testing.assert_close(found[site.name], expected, atol=1e-10, rtol=0)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from attlas.cli import heads
 from attlas.cli.show import print_json, print_result, quiet_libraries, read_text
 from attlas.errors import AttlasError, UnknownNameError, UsageError
 from attlas.version import __version__
@@ -218,6 +219,10 @@ def models(
     failed = print_verified((verify_model(each) for each in chosen), as_json)
     if failed:
         raise AttlasError(f"not what was promised: {', '.join(failed)}")
+
+
+app.command()(heads.tree)
+app.command()(heads.triggers)
 
 
 def _show_version(wanted: bool | None) -> None:

@@ -135,6 +135,7 @@ def _record(
         (*inputs.notes[row], *scored.notes, *_row_notes(scored, row), *notes),
         maps_of(inputs, row, given, method.signed) if given else None,
         question.picture(row),
+        scored.row_details[row] if scored.row_details else {},
     )
     return replace(found, notes=(*found.notes, *told_of(found.tokens, found.sinks)))
 

@@ -26,7 +26,7 @@ class Peak:
     table: Tensor
 
 
-def extract(question: Question, steps: int) -> Iterator[Trigger]:
+def extract(question: Question, steps: int | None) -> Iterator[Trigger]:
     """The trigger of each row, those with no word left out."""
     device = question.subject.device
     too_large = f"the attribution of one text does not fit on {device}: load it in half precision"
@@ -41,7 +41,7 @@ def extract(question: Question, steps: int) -> Iterator[Trigger]:
             yield from (trigger for trigger in found if trigger is not None)
 
 
-def find_peaks(question: Question, steps: int) -> list[Peak]:
+def find_peaks(question: Question, steps: int | None) -> list[Peak]:
     """For each row, the head that has the largest entry over all sites."""
     best: list[Peak | None] = [None] * len(question)
     for found in attribute_sites(question, question.subject.sites, steps):
@@ -93,5 +93,3 @@ def words_at(tokens: Tokens, places: set[int]) -> tuple[TriggerWord, ...]:
 def shown_text(text: Any) -> str:
     """A text, or a pair, as one line."""
     return text if isinstance(text, str) else " / ".join(text)
-
-

@@ -1,4 +1,4 @@
-"""The verb `attribution_tree`: how a prediction came together, token by token and layer by layer."""
+"""The verb `attribution_tree`: how a prediction came together, layer by layer."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,7 +9,7 @@ import torch
 from attlas.errors import ModelError, UnknownNameError, UnsupportedModelError, UsageError
 from attlas.explaining import is_one_text
 from attlas.explaining.order import Order, check_subject, origin, target_record
-from attlas.heads.attributing import attribute_sites
+from attlas.heads.attributing import attribute_sites, check_one_stack
 from attlas.methods import METHODS
 from attlas.models.question import Question
 from attlas.models.resolve import Request, check_position
@@ -38,7 +38,7 @@ def attribution_tree(
     lambda_: int | float = 0.0,
     variant: str = "published",
     root: int | None = None,
-    steps: int = 20,
+    steps: int | None = None,
     contrast: Any = None,
     position: int | None = None,
     chat: bool = False,
@@ -49,7 +49,8 @@ def attribution_tree(
     An edge is kept if it has more than `tau` of the largest attribution of its layer and more than
     `lambda_` of probability. `root` is the token to start from, by its place: if not given, the one
     that the prediction is read from. `variant="released"` grows the tree as the authors' code does,
-    from the token that reads most, and knows no `lambda_`.
+    from the token that reads most, and knows no `lambda_`. `steps` are those of the attribution's
+    integral: as many as it takes, if not given.
     """
     check_subject(subject, VERB)
     if not is_one_text(text):
@@ -59,7 +60,7 @@ def attribution_tree(
     request = Request(wanted, contrast, position, None, chat, truncate)
     options = {"tau": tau, "lambda_": lambda_, "variant": variant, "root": root, "steps": steps}
     with torch.inference_mode(False):
-        _check_stack(subject)
+        check_one_stack(subject)
         (question,) = subject.ask([text], request)
         attribution, error = _attribution(question, steps)
         start = _root(question, attribution, variant, root)
@@ -74,23 +75,14 @@ def attribution_tree(
 def _check_options(tau: int | float, lambda_: int | float, variant: str) -> None:
     if variant not in VARIANTS:
         raise UnknownNameError("variant", variant, VARIANTS)
-    check_share("tau", tau)
+    check_share("tau", float(tau))
     if not 0 <= lambda_ <= 1:
         raise UsageError(f"lambda_ is a probability, between 0 and 1, not {lambda_}")
     if lambda_ and variant == "released":
         raise UsageError("the released variant knows no lambda_: every edge above tau is kept")
 
 
-def _check_stack(subject: Subject) -> None:
-    kinds = list(dict.fromkeys(site.kind for site in subject.sites))
-    if len(kinds) > 1:
-        raise UnsupportedModelError(
-            f"a tree is grown through one stack of attention, and {subject.name} has several: "
-            f"{', '.join(kinds)}"
-        )
-
-
-def _attribution(question: Question, steps: int) -> tuple[LayerMaps, float]:
+def _attribution(question: Question, steps: int | None) -> tuple[LayerMaps, float]:
     """The attribution of each layer, summed over heads, and its largest completeness error."""
     found = list(attribute_sites(question, question.subject.sites, steps))
     maps = [each.weights[0].sum(dim=0) for each in found]

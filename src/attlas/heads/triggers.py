@@ -4,23 +4,25 @@ Hao, Dong, Wei and Xu, "Self-Attention Attribution", AAAI 2021.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 
 from attlas.data.example import Example, Text
-from attlas.errors import UnsupportedModelError, UsageError
+from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.explaining.order import Order, check_subject, origin
+from attlas.heads.attributing import check_one_stack
 from attlas.heads.extraction import extract
+from attlas.heads.trial import CUT, Gold, Step, Trial, Watch
 from attlas.methods import METHODS
-from attlas.models.resolve import Request, find_label
+from attlas.models.resolve import find_label
 from attlas.models.subject import Subject
-from attlas.quantities.insertion import count_words, draw_alike, insert
-from attlas.quantities.intervals import bootstrap_mean
-from attlas.results.triggers import Effect, Trigger, Triggers, TriggerWord
+from attlas.quantities.insertion import count_words
+from attlas.results import Origin
+from attlas.results.triggers import Trigger, Triggers
 
 VERB = "triggers"
 READING = (
@@ -28,19 +30,6 @@ READING = (
     "drop that counts is the one beyond random words that are as frequent, put there too. "
     "The strongest of many is partly luck: an interval is that of one trigger alone."
 )
-CUT = Request(truncate=True)
-
-
-@dataclass(frozen=True)
-class Step:
-    """How far the work is."""
-
-    what: str
-    done: int
-    total: int
-
-
-Watch = Callable[[Step], None]
 
 
 def triggers(
@@ -51,7 +40,7 @@ def triggers(
     extract_from: int = 100,
     draws: int = 5,
     least: int | float = 0.0,
-    steps: int = 20,
+    steps: int | None = None,
     seed: int = 0,
     watch: Watch = lambda step: None,
 ) -> Triggers:
@@ -59,66 +48,71 @@ def triggers(
 
     `data` are Examples (`attlas.texts`) or pairs of a text and its label. Triggers come from up to
     `extract_from` of the texts, half of them at most: from the head with the largest attribution to
-    what it predicts. Those of the largest attribution, `count` of them, from each predicted class in
-    turn, are put into all other texts, and so are random words of the same frequency, `draws`
+    what it predicts. Those of the largest attribution, `count` of them and of each predicted class
+    in turn, are put into all other texts, and so are random words of the same frequency, `draws`
     times. What is below `least` is not tried. `seed` decides which texts are which.
     """
     check_subject(subject, VERB)
     _check_model(subject)
-    for name, value in {"count": count, "extract_from": extract_from, "draws": draws}.items():
+    options = {"count": count, "extract_from": extract_from, "draws": draws}
+    for name, value in options.items():
         if value < 1:
             raise UsageError(f"{name} is at least 1, not {value}")
-    examples = read_examples(data, subject.labels)
+    examples, unknown = read_examples(data, subject.labels)
     random = np.random.default_rng(seed)
-    order = random.permutation(len(examples)).tolist()
+    shuffled = [examples[i] for i in random.permutation(len(examples))]
     cut = min(extract_from, len(examples) // 2)
-    sources, others = [examples[i] for i in order[:cut]], [examples[i] for i in order[cut:]]
+    counts = count_words(text for text, _ in examples)
+    trial = Trial(subject, shuffled[cut:], counts, draws, random)
     with torch.inference_mode(False):
-        found = [
-            trigger
-            for trigger in _find(subject, [text for text, _ in sources], steps, watch)
-            if trigger.attribution >= least
-        ]
-        chosen = by_class_in_turn(found)[:count]
-        counts = count_words(text for text, _ in examples)
-        trial = Trial(subject, others, counts, draws, random)
-        measured = trial.measure(chosen, watch)
-    options = {
-        "count": count,
-        "extract_from": extract_from,
-        "draws": draws,
-        "least": least,
-        "steps": steps,
-        "seed": seed,
-    }
-    told = _notes(cut, len(found), len(chosen), len(others), draws)
-    made = origin(Order(METHODS["attattr"], CUT, {}), subject, {}, VERB)
-    made = replace(made, method=VERB, signed=False, reading=READING, options=options, asked={})
+        read = _find(subject, [text for text, _ in shuffled[:cut]], steps, watch)
+        found = [trigger for trigger in read if trigger.attribution >= least]
+        measured = trial.measure(by_class_in_turn(found)[:count], watch)
+    notes = [
+        f"{len(found)} different triggers in {cut} texts; {len(measured)} of them tried on "
+        f"{len(examples) - cut} others, each beside {draws} draws of random words."
+    ]
+    if unknown:
+        notes.append(f"{unknown} texts were left out: the model does not know their labels.")
     ordered = sorted(measured, key=lambda each: -each.strongest.drop)
-    return Triggers(tuple(ordered), made, told)
+    made = _origin(subject, {**options, "least": least, "steps": steps, "seed": seed})
+    return Triggers(tuple(ordered), made, tuple(notes))
+
+
+def _origin(subject: Subject, options: Mapping[str, Any]) -> Origin:
+    made = origin(Order(METHODS["attattr"], CUT, {}), subject, {}, VERB)
+    return replace(made, method=VERB, signed=False, reading=READING, options=options, asked={})
 
 
 def _check_model(subject: Subject) -> None:
     name = subject.task.name if subject.task else "no head"
-    if name != "sequence classification" or len(subject.labels) < 2:
+    if name != "sequence classification" or subject.link != "softmax":
         raise UnsupportedModelError(
-            f"triggers are for models that classify texts, and {subject.name} is for {name}"
+            f"triggers are for models that give a text one of several labels, and {subject.name} "
+            f"is for {name} ({subject.link})"
         )
+    check_one_stack(subject)
 
 
-def read_examples(data: Iterable[Any], labels: Sequence[str]) -> list[tuple[Text, int]]:
-    """Texts, each once, with the numbers of their labels."""
+def read_examples(data: Iterable[Any], labels: Sequence[str]) -> tuple[list[Gold], int]:
+    """Texts, each once, with the numbers of their labels, and how many have another label."""
     found: dict[Text, int] = {}
+    unknown: dict[Text, UnknownNameError] = {}
     for each in data:
         text, label = (each.text, each.label) if isinstance(each, Example) else _pair(each)
         if label is None:
             raise UsageError(f"every text needs its label, and {text!r:.60} has none")
-        found.setdefault(text, find_label(labels, label))
+        try:
+            found.setdefault(text, find_label(labels, label))
+        except UnknownNameError as problem:
+            unknown[text] = problem
+    if unknown and not found:
+        raise next(iter(unknown.values()))
     if len(found) < 2:
         raise UsageError(f"triggers need at least two different texts, not {len(found)}")
     if len({isinstance(text, str) for text in found}) > 1:
         raise UsageError("the data are texts or pairs of texts, not some of each")
-    return list(found.items())
+    return list(found.items()), len(unknown)
 
 
 def _pair(given: Any) -> tuple[Text, Any]:
@@ -129,7 +123,9 @@ def _pair(given: Any) -> tuple[Text, Any]:
     raise UsageError(f"the data are Examples or pairs (text, label), not {given!r:.60}")
 
 
-def _find(subject: Subject, texts: Sequence[Text], steps: int, watch: Watch) -> list[Trigger]:
+def _find(
+    subject: Subject, texts: Sequence[Text], steps: int | None, watch: Watch
+) -> list[Trigger]:
     """The triggers of these texts, the largest attribution first, those of equal words once."""
     found: list[Trigger] = []
     done = 0
@@ -154,71 +150,3 @@ def by_class_in_turn(found: Sequence[Trigger]) -> list[Trigger]:
         ranked.append((ranks[trigger.predicted], trigger))
         ranks[trigger.predicted] += 1
     return [trigger for _, trigger in sorted(ranked, key=lambda pair: pair[0])]
-
-
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """Texts to put triggers into, and the words that a control is drawn from."""
-
-    subject: Subject
-    examples: Sequence[tuple[Text, int]]
-    counts: Counter[str]
-    draws: int
-    random: np.random.Generator
-
-    def measure(self, chosen: Sequence[Trigger], watch: Watch) -> list[Trigger]:
-        """The triggers with what they do."""
-        before = self._right([self.examples_with(())])[0]
-        measured = []
-        for number, trigger in enumerate(chosen):
-            watch(Step(f"trying {trigger.text}", number, len(chosen)))
-            controls = [
-                draw_alike(trigger.words, self.counts, self.random) for _ in range(self.draws)
-            ]
-            sets = [trigger.words, *controls]
-            right = self._right([self.examples_with(words) for words in sets])
-            measured.append(replace(trigger, effects=self._effects(before, right)))
-        return measured
-
-    def examples_with(self, words: Sequence[TriggerWord]) -> list[Text]:
-        """All texts with these words put in."""
-        return [insert(text, words) if words else text for text, _ in self.examples]
-
-    def _right(self, sets: Sequence[Sequence[Text]]) -> np.ndarray:
-        """Which texts are labelled rightly, `[set, text]`."""
-        texts = [text for each in sets for text in each]
-        right = np.zeros(len(texts), dtype=bool)
-        labels = self.subject.labels
-        for question in self.subject.ask(texts, CUT):
-            for index, target, _ in question.answers():
-                gold = self.examples[index % len(self.examples)][1]
-                right[index] = target.name == labels[gold]
-        return right.reshape(len(sets), -1)
-
-    def _effects(self, before: np.ndarray, right: np.ndarray) -> tuple[Effect, ...]:
-        gold = np.array([label for _, label in self.examples])
-        after, control = right[0].astype(float), right[1:].mean(axis=0)
-        effects = []
-        for number in np.unique(gold):
-            own = gold == number
-            drop = bootstrap_mean([[float(each)] for each in (control - after)[own]])
-            effects.append(
-                Effect(
-                    self.subject.labels[number],
-                    int(own.sum()),
-                    float(before[own].mean()),
-                    float(after[own].mean()),
-                    float(control[own].mean()),
-                    drop.mean,
-                    drop.low,
-                    drop.high,
-                )
-            )
-        return tuple(effects)
-
-
-def _notes(read: int, found: int, tried: int, others: int, draws: int) -> tuple[str, ...]:
-    return (
-        f"{found} different triggers in {read} texts; {tried} of them tried on {others} others, "
-        f"each beside {draws} draws of random words.",
-    )

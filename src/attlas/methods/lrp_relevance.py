@@ -23,7 +23,7 @@ LOST_COARSE = 0.2  # in half precision
 
 
 @method(
-    family="V",
+    family="P",
     signed=False,
     of="logit",
     paper="arXiv:2012.09838",

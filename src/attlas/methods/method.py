@@ -43,6 +43,7 @@ class Scored:
     maps: Sequence[tuple[Site, Tensor]] = ()  # each `[batch, head, query, key]`
     notes: tuple[str, ...] = ()
     row_notes: Sequence[tuple[str, ...]] = ()  # of each row, where they differ
+    row_details: Sequence[Mapping[str, Any]] = ()  # of each row, what the result carries beside
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,7 @@ def relative_place(text: str, start: int) -> float:
     return min(before / (len(spans) - 1), 1.0) if len(spans) > 1 else 0.0
 
 
-def insert(
-    text: str | tuple[str, str], words: Sequence[TriggerWord]
-) -> str | tuple[str, str]:
+def insert(text: str | tuple[str, str], words: Sequence[TriggerWord]) -> str | tuple[str, str]:
     """A text, or a pair, with these words put in, each into its own part."""
     if isinstance(text, str):
         return _insert(text, words)
@@ -37,13 +35,13 @@ def _insert(text: str, words: Sequence[TriggerWord]) -> str:
     spans = word_spans(text)
     places = choose_places([word.place for word in words], len(spans) + len(words))
     found = sorted(zip(places, (word.text for word in words), strict=True))
+    starts = [*(start for start, _ in spans), len(text.rstrip())]
     for number, (place, word) in reversed(list(enumerate(found))):
-        behind = place - number  # so many of the text's own words stand before it
-        if behind < len(spans):
-            start = spans[behind][0]
-            text = f"{text[:start]}{word} {text[start:]}"
-        else:
-            text = f"{text.rstrip()} {word}"
+        start = starts[place - number]  # so many of the text's own words stand before it
+        before, behind = text[:start], text[start:]
+        left = " " if before and not before[-1].isspace() else ""
+        right = " " if behind and not behind[0].isspace() else ""
+        text = f"{before}{left}{word}{right}{behind}"
     return text
 
 

@@ -133,7 +133,8 @@ def _orthonormal(matrices: Tensor) -> Tensor:
     """Columns that span the same, nearer to orthonormal; twice, they are to the last bits."""
     products = matrices.transpose(-1, -2) @ matrices
     factor = torch.linalg.cholesky_ex(products).L
-    return torch.linalg.solve_triangular(factor.mT, matrices, upper=True, left=False)
+    found: Tensor = torch.linalg.solve_triangular(factor.mT, matrices, upper=True, left=False)
+    return found
 
 
 def _basis_from_eigenvalues(matrices: Tensor, products: Tensor, tolerance: float) -> Tensor:

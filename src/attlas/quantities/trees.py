@@ -78,7 +78,7 @@ def strongest_row(attribution: LayerMaps) -> int:
 
 def worth(edges: Sequence[Edge], cost: float) -> float:
     """The objective: the attribution of all edges, less the cost of each."""
-    return sum(edge.attribution - cost for edge in edges)
+    return sum((edge.attribution - cost for edge in edges), 0.0)
 
 
 def kept_share(attribution: LayerMaps, edges: Sequence[Edge]) -> float:

@@ -1,10 +1,28 @@
 """Frozen records of what was found: they know no model, show themselves, and can be saved."""
 
+from attlas.results.curves import Curve, PruneCurve
 from attlas.results.explanation import Explanation
 from attlas.results.generation import Generation
+from attlas.results.heads import HeadImportance
 from attlas.results.maps import Maps, Site
 from attlas.results.origin import Origin, TargetRecord
+from attlas.results.redundancy import HeadRedundancy
 from attlas.results.tree import Edge, Tree
 from attlas.results.triggers import Trigger, Triggers
 
-__all__ = ["Edge", "Explanation", "Generation", "Maps", "Origin", "Site", "TargetRecord", "Tree", "Trigger", "Triggers"]
+__all__ = [
+    "Curve",
+    "Edge",
+    "Explanation",
+    "Generation",
+    "HeadImportance",
+    "HeadRedundancy",
+    "Maps",
+    "Origin",
+    "PruneCurve",
+    "Site",
+    "TargetRecord",
+    "Tree",
+    "Trigger",
+    "Triggers",
+]

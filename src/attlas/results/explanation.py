@@ -1,7 +1,7 @@
 """Explanation: what a method gave for one input, with all that is needed to compute it again."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,9 @@ class Explanation(Shown):
     notes: tuple[str, ...] = ()
     maps: Maps | None = None
     picture: Picture | None = None  # as the model saw it, where it saw one
+    details: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # what the method found beside, as JSON
 
     def __post_init__(self) -> None:
         if self.scores.shape != (len(self.tokens),):
@@ -52,6 +55,7 @@ class Explanation(Shown):
             raise UsageError("scores must be finite floating-point numbers")
         check_picture(self.picture)
         object.__setattr__(self, "prediction", tuple(plain(each) for each in self.prediction))
+        object.__setattr__(self, "details", plain(self.details))
 
     @property
     def method(self) -> str:
@@ -127,6 +131,7 @@ class Explanation(Shown):
             "origin": self.origin.to_dict(),
             "prediction": [dict(choice) for choice in self.prediction],
             "notes": list(self.notes),
+            "details": dict(self.details),
         }
 
     def payload(self) -> dict[str, Any]:
@@ -184,6 +189,7 @@ class Explanation(Shown):
                 tuple(header["notes"]),
                 None if drawn is None else Maps.restore(drawn, arrays, tokens),
                 arrays.get("picture"),
+                header["details"],
             )
 
     def top(self, count: int = 5) -> list[tuple[str, float]]:

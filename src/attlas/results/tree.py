@@ -71,7 +71,7 @@ class Tree(Shown):
         return float(self.origin.options["lambda_"])
 
     def to_networkx(self) -> Any:
-        """A `networkx.DiGraph` of token places, with text, segment and layer; edges go downwards."""
+        """A `networkx.DiGraph` over places of tokens; edges go downwards."""
         from networkx import DiGraph
 
         graph = DiGraph(root=self.root)
@@ -80,9 +80,7 @@ class Tree(Shown):
             segment = self.tokens.segments[place]
             graph.add_node(place, text=labels[place], segment=segment, layer=layer)
         for edge in self.edges:
-            graph.add_edge(
-                edge.parent, edge.child, layer=edge.layer, attribution=edge.attribution
-            )
+            graph.add_edge(edge.parent, edge.child, layer=edge.layer, attribution=edge.attribution)
         return graph
 
     def to_dict(self) -> dict[str, Any]:
@@ -100,7 +98,7 @@ class Tree(Shown):
         }
 
     def payload(self) -> dict[str, Any]:
-        """What a page, a notebook or a terminal draws; a token's score is what reading it brought."""
+        """What a page, a notebook or a terminal draws; a score is what reading it brought."""
         brought = {edge.child: edge.attribution for edge in self.edges}
         rows = token_rows(self.tokens)
         nodes = self.nodes
@@ -132,7 +130,7 @@ class Tree(Shown):
         return views.write_whole(path, views.page(self.payload(), f"tree · {self.target.name}"))
 
     def to_figure(self, path: str | PathLike[str]) -> Path:
-        """Write a drawing, by the ending of its name: `.svg`, or `.png` and `.pdf` by matplotlib."""
+        """Write a drawing that ends in `.svg`, or in `.png` or `.pdf` where matplotlib is there."""
         return views.write_whole(path, views.tree_figure(self.payload(), Path(path).suffix))
 
     def save(self, path: str | PathLike[str]) -> Path:

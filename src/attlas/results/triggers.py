@@ -136,7 +136,8 @@ class Triggers(Shown):
 
     def code(self) -> str:
         """The Python lines that compute this again; the data must be put in by hand."""
-        options = "".join(f", {key}={value!r}" for key, value in self.origin.options.items())
+        given = {key: value for key, value in self.origin.options.items() if value is not None}
+        options = "".join(f", {key}={value!r}" for key, value in given.items())
         load = f"subject = attlas.load({self.origin.model!r})"
         data = "data = ...  # the texts with their labels"
         return f"import attlas\n{load}\n{data}\nattlas.triggers(subject, data{options})"

@@ -12,6 +12,12 @@ from attlas.views.files import write_whole
 from attlas.views.fragment import explanation_fragment
 from attlas.views.generation_fragment import generation_fragment
 from attlas.views.generation_terminal import render_generation
+from attlas.views.head_tables import (
+    heads_fragment,
+    redundancy_fragment,
+    render_heads,
+    render_redundancy,
+)
 from attlas.views.page import page
 from attlas.views.terminal import render_explanation
 from attlas.views.tree_drawing import tree_fragment
@@ -22,8 +28,20 @@ from attlas.views.trigger_table import render_triggers, triggers_fragment
 
 __all__ = ["fragment", "lay_out_tree", "page", "render", "tree_figure", "write_whole"]
 
-_FRAGMENTS = {"generation": generation_fragment, "tree": tree_fragment, "triggers": triggers_fragment}
-_TERMINALS = {"generation": render_generation, "tree": render_tree, "triggers": render_triggers}
+_FRAGMENTS = {
+    "generation": generation_fragment,
+    "heads": heads_fragment,
+    "redundancy": redundancy_fragment,
+    "tree": tree_fragment,
+    "triggers": triggers_fragment,
+}
+_TERMINALS = {
+    "generation": render_generation,
+    "heads": render_heads,
+    "redundancy": render_redundancy,
+    "tree": render_tree,
+    "triggers": render_triggers,
+}
 
 
 def fragment(payload: Mapping[str, Any]) -> str:

@@ -26,6 +26,8 @@ PARTS = (
     "table.js",
     "tree.js",
     "triggers.js",
+    "importance.js",
+    "curves.js",
     "view.js",
 )
 

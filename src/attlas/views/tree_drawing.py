@@ -6,7 +6,7 @@ from typing import Any
 
 from attlas.views.colours import LIGHT, RGB, Theme, css, strength
 from attlas.views.fragment import card, heading, notes, prediction
-from attlas.views.tree_layout import BOX
+from attlas.views.tree_layout import BOX, STORY
 from attlas.views.units import figure, visible
 
 QUIET = "#66625a"
@@ -65,18 +65,24 @@ def _edges(payload: Mapping[str, Any]) -> Iterator[str]:
     for edge in payload["edges"]:
         one, other = boxes[edge["parent"]], boxes[edge["child"]]
         told = f"layer {edge['layer']}: {figure(edge['attribution'], top, signed=False)}"
-        x, y, end, below = curve(one, other)
-        middle = (y + below) / 2
+        x, y, end, turn, below = curve(one, other)
+        middle = (y + turn) / 2
         yield (
             f'<path d="M{x:.1f} {y:.1f}C{x:.1f} {middle:.1f} {end:.1f} {middle:.1f} '
-            f'{end:.1f} {below:.1f}" fill="none" stroke="{LINE}" '
+            f'{end:.1f} {turn:.1f}V{below:.1f}" fill="none" stroke="{LINE}" '
             f'stroke-width="{thickness(edge, top):.2f}"><title>{escape(told)}</title></path>'
         )
 
 
-def curve(parent: Mapping[str, Any], child: Mapping[str, Any]) -> tuple[float, float, float, float]:
-    """Where an edge begins and where it ends, across and down."""
-    return parent["x"], parent["y"] + BOX / 2, child["x"], child["y"] - BOX / 2
+def curve(
+    parent: Mapping[str, Any], child: Mapping[str, Any]
+) -> tuple[float, float, float, float, float]:
+    """An edge: where it begins, across and down; where it ends across, turns down, and ends down.
+
+    It goes across before the next layer, and then down in the column of the child.
+    """
+    start, below = parent["y"] + BOX / 2, child["y"] - BOX / 2
+    return parent["x"], start, child["x"], min(start + STORY - BOX, below), below
 
 
 def _boxes(payload: Mapping[str, Any]) -> Iterator[str]:

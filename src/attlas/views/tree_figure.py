@@ -53,13 +53,14 @@ def _draw_edges(axes: Any, payload: Mapping[str, Any]) -> None:
     top = max((edge["attribution"] for edge in payload["edges"]), default=0.0)
     for row in payload["drawing"]["layers"]:
         if row["layer"] != payload["layers"]:
-            _write(axes, 12, row["y"], f"layer {row['layer']}", QUIET, 8, "left")
+            _write(axes, 12.0, row["y"], f"layer {row['layer']}", QUIET, 8.0, "left")
     for edge in payload["edges"]:
         one, other = boxes[edge["parent"]], boxes[edge["child"]]
         width = thickness(edge, top) * 72 / _DOTS
-        x, y, end, below = curve(one, other)
-        middle = (y + below) / 2
-        line = Path([(x, y), (x, middle), (end, middle), (end, below)], [1, 4, 4, 4])
+        x, y, end, turn, below = curve(one, other)
+        middle = (y + turn) / 2
+        points = [(x, y), (x, middle), (end, middle), (end, turn), (end, below)]
+        line = Path(points, [Path.MOVETO, *[Path.CURVE4] * 3, Path.LINETO])
         axes.add_patch(PathPatch(line, fill=False, ec=LINE, lw=width, zorder=1))
 
 

@@ -11,29 +11,35 @@ from rich.cells import cell_len
 from attlas.views.terminal import fit
 from attlas.views.units import visible
 
-SIGN, LINE = 8.0, 68.0  # the width of a sign, the height of a layer
+SIGN, STORY = 8.0, 68.0  # the width of a sign, the height of a layer
 BOX = 26.0  # the height of a token's box
 _STEP, _GAP, _PAD, _MARGIN, _SIDE = 30.0, 10.0, 16.0, 12.0, 84.0
 _LONGEST = 18  # signs of a label
+_WIDE = 900.0  # up to here every token has a column of its own, so that no edge runs behind it
 
 
 def lay_out_tree(tokens: Sequence[Mapping[str, Any]], nodes: Mapping[int, int]) -> dict[str, Any]:
     """The size of the drawing, the height of each layer in it, and the box of each token.
 
     `nodes` are places of tokens with the layer they are read in, the root's the highest. Boxes of
-    one layer do not touch; layers that nothing is read in are left out.
+    one layer do not touch, and where there is room those of no two; layers that nothing is read in
+    are left out.
     """
     layers = sorted(set(nodes.values()), reverse=True)
-    heights = {layer: _MARGIN + BOX / 2 + LINE * row for row, layer in enumerate(layers)}
+    heights = {layer: _MARGIN + BOX / 2 + STORY * row for row, layer in enumerate(layers)}
     root = max(nodes, key=nodes.__getitem__)
+    placed = [
+        _box(tokens[place], place, nodes[place], heights[nodes[place]])
+        for place in sorted(set(nodes) - {root})
+    ]
+    roomy = sum(box["width"] + _GAP for box in placed) <= _WIDE
     boxes: list[dict[str, Any]] = []
     ends: dict[int, float] = {}  # where the boxes of each layer end so far
     last = _SIDE - _STEP
-    for place in sorted(set(nodes) - {root}):
-        layer = nodes[place]
-        box = _box(tokens[place], place, layer, heights[layer])
-        last = max(last + _STEP, ends.get(layer, _SIDE) + _GAP + box["width"] / 2)
-        ends[layer] = last + box["width"] / 2
+    for box in placed:
+        taken = max(ends.values(), default=_SIDE) if roomy else ends.get(box["layer"], _SIDE)
+        last = max(last + _STEP, taken + _GAP + box["width"] / 2)
+        ends[box["layer"]] = last + box["width"] / 2
         boxes.append(box | {"x": last})
     top = _box(tokens[root], root, nodes[root], heights[nodes[root]])
     least = _SIDE + _GAP + top["width"] / 2

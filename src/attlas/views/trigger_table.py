@@ -13,7 +13,7 @@ from attlas.views.fragment import notes as note_lines
 from attlas.views.terminal import notes
 from attlas.views.units import visible
 
-HEADS = ("trigger", "harms", "before", "random words", "trigger in", "drop beyond", "attribution")
+HEADS = ("trigger", "harms", "before", "random", "after", "drop beyond random", "attribution")
 _ROWS = 20  # shown in a notebook
 
 
@@ -46,7 +46,7 @@ def cells(row: Mapping[str, Any]) -> tuple[str, ...]:
         _percent(most["before"]),
         _percent(most["control"]),
         _percent(most["after"]),
-        f"{100 * most['drop']:.0f} ({100 * most['low']:.0f} to {100 * most['high']:.0f})",
+        f"{_points(most['drop'])} ({_points(most['low'])} to {_points(most['high'])})",
         f"{row['attribution']:.2g}",
     )
 
@@ -61,4 +61,8 @@ def _rows(payload: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+    return f"{_points(share)} %"
+
+
+def _points(share: float) -> int:
+    return round(100 * share)

@@ -1,7 +1,7 @@
 // A tree: tokens across in the order of the text, down by the layer in which they are read. Where
 // each stands is in the payload. Pointing at a token shows how it came to the root.
 
-const BOX_HEIGHT = 26;
+const BOX_HEIGHT = 26, STORY = 68;  // as in tree_layout.py
 
 // What HTML itself makes of the tag knows the namespace that drawings live in.
 function drawn(tag, attributes, ...children) {
@@ -44,9 +44,10 @@ function treePicture(payload, state, elementsAt) {
   const top = Math.max(...payload.edges.map((edge) => edge.attribution));
   for (const edge of payload.edges) {
     const [from, to] = [boxAt.get(edge.parent), boxAt.get(edge.child)];
-    const [y, below] = [from.y + BOX_HEIGHT / 2, to.y - BOX_HEIGHT / 2], middle = (y + below) / 2;
+    const [y, below] = [from.y + BOX_HEIGHT / 2, to.y - BOX_HEIGHT / 2];
+    const turn = Math.min(y + STORY - BOX_HEIGHT, below), middle = (y + turn) / 2;
     picture.append(drawn("path", {"data-child": edge.child,
-      d: `M${from.x} ${y}C${from.x} ${middle} ${to.x} ${middle} ${to.x} ${below}`,
+      d: `M${from.x} ${y}C${from.x} ${middle} ${to.x} ${middle} ${to.x} ${turn}V${below}`,
       "stroke-width": 1 + 4 * strength(edge.attribution, top)}));
   }
   for (const box of boxes) picture.append(treeNode(box, payload, state, elementsAt));

@@ -1,8 +1,8 @@
 // Triggers: one row each, and below the row that is opened all gold classes and where it was found.
 
 const percent = (share) => `${Math.round(100 * share)} %`;
-const points = (effect) => minus(`${Math.round(100 * effect.drop)} `) + minus(
-  `(${Math.round(100 * effect.low)} to ${Math.round(100 * effect.high)})`);
+const point = (share) => minus(String(Math.round(100 * share)));
+const points = ({drop, low, high}) => `${point(drop)} (${point(low)} to ${point(high)})`;
 
 function drawTriggers(element, payload) {
   const made = section(element, "Triggers, the strongest first", "triggers");
@@ -37,7 +37,7 @@ function accuracies(effect) {
   const box = make("span", "accuracies");
   for (const [name, share] of bars) {
     const fill = make("span", name === "trigger" ? "fill marked" : "fill");
-    fill.style.width = percent(share);
+    fill.style.width = `${100 * share}%`;
     box.append(make("span", "quiet", name), make("span", "track", fill),
       make("span", "mono figure", percent(share)));
   }

@@ -7,9 +7,10 @@ const VIEWS = {
     drawReading, drawFoot, drawTip],
   generation: [drawHeader, drawNotes, drawWriting, drawPicture, drawOwed, drawTable, drawReading,
     drawFoot, drawTip],
-  tree: [drawHeader, drawPrediction, drawNotes, drawTree, drawText, drawBars, drawReading, drawFoot,
-    drawTip],
+  tree: [drawHeader, drawPrediction, drawNotes, drawTree, drawText, drawReading, drawFoot, drawTip],
   triggers: [drawHeader, drawNotes, drawTriggers, drawReading, drawFoot],
+  heads: [drawHeader, drawNotes, drawCharts, drawImportances, drawReading, drawFoot],
+  redundancy: [drawHeader, drawNotes, drawRedundancy, drawReading, drawFoot],
   maps: [drawHeader, drawPicture, drawText, drawMaps, drawFoot, drawTip],
 };
 

@@ -1,0 +1,135 @@
+"""The commands `tree` and `triggers`."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from attlas.cli.show import print_json, print_result, quiet_libraries, read_text
+
+Model = Annotated[str, typer.Option("--model", "-m", help="Embedded name, folder or hub id.")]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; chosen if not given.")]
+Dtype = Annotated[str | None, typer.Option(help="float32, float16, bfloat16 or float64.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Html = Annotated[Path | None, typer.Option(help="Write a page.")]
+Save = Annotated[Path | None, typer.Option(help="Save the result.")]
+
+
+def tree(
+    text: Annotated[
+        str, typer.Argument(help="The text, or - to read it from standard input.")
+    ] = "",
+    model: Model = "sentiment",
+    target: Annotated[str | None, typer.Option(help="Label, class number, token.")] = None,
+    pair: Annotated[str | None, typer.Option(help="A second text.")] = None,
+    image: Annotated[Path | None, typer.Option(help="A picture instead of a text.")] = None,
+    tau: Annotated[
+        float, typer.Option(help="Keep edges above this share of the largest in their layer.")
+    ] = 0.4,
+    lambda_: Annotated[
+        float, typer.Option("--lambda", help="What an edge costs, in probability.")
+    ] = 0.0,
+    variant: Annotated[str, typer.Option(help="published or released.")] = "published",
+    root: Annotated[int | None, typer.Option(help="The token to start from, by its place.")] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Of the integral; else as many as it takes.")
+    ] = None,
+    html: Html = None,
+    figure: Annotated[
+        Path | None, typer.Option("--figure", "--svg", help="Draw it: .svg, .png or .pdf.")
+    ] = None,
+    save: Save = None,
+    truncate: Annotated[bool, typer.Option("--truncate", help="Cut what is too long.")] = False,
+    device: Device = None,
+    dtype: Dtype = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how a prediction came together: which token read which, layer by layer.
+
+    Example: attlas tree "not a great film, but I could not look away" --svg tree.svg
+    """
+    quiet_libraries()
+    from attlas.heads.tree import attribution_tree
+    from attlas.models.load import load
+
+    found = attribution_tree(
+        load(model, device=device, dtype=dtype),
+        read_text(text, pair, image),
+        target,
+        tau=tau,
+        lambda_=lambda_,
+        variant=variant,
+        root=root,
+        steps=steps,
+        truncate=truncate,
+    )
+    if figure is not None:
+        found.to_figure(figure)
+    _print(found, [figure], html, save, as_json)
+
+
+def triggers(
+    model: Model = "sentiment",
+    data: Annotated[str, typer.Option(help="A set of texts: reviews, sst2, mnli, …")] = "reviews",
+    split: Annotated[str | None, typer.Option(help="Of the data; test if not given.")] = None,
+    texts: Annotated[int | None, typer.Option(help="Take so many texts, all if not given.")] = None,
+    count: Annotated[int, typer.Option(help="How many triggers to try.")] = 10,
+    draws: Annotated[int, typer.Option(help="Draws of random words beside each.")] = 5,
+    least: Annotated[float, typer.Option(help="Try none with less attribution.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Decides which texts are read, which tried on.")] = 0,
+    html: Html = None,
+    save: Save = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find words that a classifier over-trusts, and measure what they do to other texts.
+
+    Example: attlas triggers --model sentiment --data reviews --count 10
+    """
+    quiet_libraries()
+    from attlas.data import texts as read_texts
+    from attlas.heads.triggers import triggers as find_triggers
+    from attlas.models.load import load
+
+    subject = load(model, device=device, dtype=dtype)
+    examples = read_texts(data, split=split, count=texts, seed=seed)
+    with _watching() as watch:
+        found = find_triggers(
+            subject, examples, count=count, draws=draws, least=least, seed=seed, watch=watch
+        )
+    _print(found, [], html, save, as_json)
+
+
+def _print(
+    found: Any, drawn: list[Path | None], html: Path | None, save: Path | None, as_json: bool
+) -> None:
+    """Write a result to the files asked for, and print it; some are drawn already."""
+    if html is not None:
+        found.to_html(html)
+    if save is not None:
+        found.save(save)
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        print_result(found, written=[path for path in (html, *drawn, save) if path])
+
+
+@contextmanager
+def _watching() -> Iterator[Callable[[Any], None]]:
+    """A bar on standard error, where someone looks at it."""
+    from rich.console import Console
+    from rich.progress import Progress
+    from rich.text import Text
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+
+        def show(step: Any) -> None:
+            what = Text(step.what).markup
+            bar.update(task, description=what, completed=step.done, total=step.total)
+
+        yield show

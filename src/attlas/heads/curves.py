@@ -1,0 +1,235 @@
+"""The verbs `prune_curve` and `head_effectiveness`: how right a model stays as heads go.
+
+Hao, Dong, Wei and Xu, "Self-Attention Attribution", AAAI 2021.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from attlas.errors import UsageError
+from attlas.explaining.order import check_subject
+from attlas.heads.gold import Gold, are_right, ask_gold, read_labelled
+from attlas.heads.importance import how, rank
+from attlas.heads.rankings import RANKINGS, Ranking
+from attlas.heads.trial import Step, Watch
+from attlas.models.edits import Edit, scale
+from attlas.models.question import Question
+from attlas.models.subject import Subject
+from attlas.quantities.intervals import bootstrap_mean
+from attlas.results import HeadImportance, Origin, Site
+from attlas.results.curves import LAYER_AXIS, SHARE_AXIS, Curve, Mean, Point, PruneCurve
+from attlas.results.heads import Head
+from attlas.shapes import HeadScores
+
+Right = NDArray[np.floating[Any]]  # `[point, example]`: the share of tries that were right
+SHARES = tuple(tenth / 10 for tenth in range(11))
+CURVES_READING = (
+    "How many of the texts are answered rightly with so many heads switched off, the least "
+    "important first. A ranking is good if its curve stays up long; the texts were not used to rank."
+)
+EFFECTIVENESS_READING = (
+    "How many texts are answered rightly with so many heads switched off in every layer at once, "
+    "each text by its own ranking. A ranking that knows what a prediction rests on falls at once "
+    "from the top and late from the bottom. The gold label is part of the ranking, so this is a "
+    "test of the attribution and not of a way to prune."
+)
+
+
+def prune_curve(
+    subject: Subject,
+    rank_on: Iterable[Any],
+    try_on: Iterable[Any],
+    by: Sequence[str] = (),
+    *,
+    steps: int = 20,
+    draws: int = 5,
+    truncate: bool = False,
+    watch: Watch = lambda step: None,
+) -> PruneCurve:
+    """Switch heads off, the least important first, and see how many texts are still answered right.
+
+    Heads are ranked by their importance in `rank_on`, by each of the rankings `by`, all if none are
+    named; accuracy is that on `try_on`. Texts that are in both are not ranked on. The random
+    ranking is the mean of `draws` orders. `steps` are those of attattr.
+    """
+    check_subject(subject, "prune_curve")
+    chosen = _choose(by)
+    if draws < 1:
+        raise UsageError(f"draws are at least 1, not {draws}")
+    tried = read_labelled(try_on)
+    texts = [text for text, _ in tried]
+    ranked = [each for each in read_labelled(rank_on) if each[0] not in texts]
+    with torch.inference_mode(False):
+        gold = ask_gold(subject, tried, truncate=truncate)
+        first = ask_gold(subject, ranked, truncate=truncate)
+        importances = [rank(first, each, _options(each, steps), watch) for each in chosen]
+        trial = _Shares(gold, watch)
+        found = [
+            trial.of_one(each) if not ranking.control else trial.of_many(_others(each, draws))
+            for ranking, each in zip(chosen, importances, strict=True)
+        ]
+    counts = [round(share * len(importances[0])) for share in SHARES]
+    notes = (
+        f"Ranked on {len(first)} texts, tried on {len(gold)} others.",
+        *(f"Of those ranked on, {each}" for each in first.notes()),
+        *(f"Of those tried on, {each}" for each in gold.notes()),
+    )
+    names = [each.name for each in chosen]
+    options = {"by": names, "steps": steps, "draws": draws}
+    made = _origin(subject, "prune_curve", CURVES_READING, options)
+    curves = _curves(names, SHARES, counts, found, _control(chosen, found))
+    return PruneCurve(SHARE_AXIS, curves, tuple(importances), len(gold), made, notes)
+
+
+def head_effectiveness(
+    subject: Subject,
+    data: Iterable[Any],
+    by: Sequence[str] = ("attattr", "attention"),
+    *,
+    steps: int = 20,
+    truncate: bool = False,
+    watch: Watch = lambda step: None,
+) -> PruneCurve:
+    """Switch off the first or the last heads of every layer, by each text's own ranking of them.
+
+    For each ranking there are two curves: from the most important head on, and from the least.
+    """
+    check_subject(subject, "head_effectiveness")
+    chosen = _choose(by)
+    with torch.inference_mode(False):
+        gold = ask_gold(subject, data, truncate=truncate)
+        most = max(site.heads for site in subject.sites)
+        found: list[Right] = []
+        for ranking in chosen:
+            found += _by_layer(gold, ranking, _options(ranking, steps), most, watch)
+    names = [f"{each.name}, {end} first" for each in chosen for end in ("highest", "lowest")]
+    counts = [sum(min(count, site.heads) for site in subject.sites) for count in range(most + 1)]
+    options = {"by": [each.name for each in chosen], "steps": steps}
+    made = _origin(subject, "head_effectiveness", EFFECTIVENESS_READING, options)
+    curves = _curves(names, range(most + 1), counts, found, None)
+    return PruneCurve(LAYER_AXIS, curves, (), len(gold), made, gold.notes())
+
+
+def _choose(by: Sequence[str]) -> list[Ranking]:
+    if isinstance(by, str):
+        raise UsageError(f"by is a list of rankings, as [{by!r}]")
+    return list(dict.fromkeys(RANKINGS[name] for name in by or RANKINGS.names()))
+
+
+def _options(ranking: Ranking, steps: int) -> dict[str, Any]:
+    return {"steps": steps} if "steps" in ranking.options else {}
+
+
+class _Shares:
+    """Texts to try rankings on; what is tried once is not tried again."""
+
+    def __init__(self, gold: Gold, watch: Watch) -> None:
+        self.gold, self.watch = gold, watch
+        self._known: dict[frozenset[Head], Right] = {}
+
+    def of_one(self, importance: HeadImportance) -> Right:
+        """Which texts stay right, at each share."""
+        rows = []
+        for number, share in enumerate(SHARES):
+            self.watch(Step(f"pruning by {importance.by}", number, len(SHARES)))
+            rows.append(self._right(importance.lowest(round(share * len(importance)))))
+        return np.stack(rows)
+
+    def of_many(self, importances: Sequence[HeadImportance]) -> Right:
+        """The mean over several rankings."""
+        return np.mean([self.of_one(each) for each in importances], axis=0)
+
+    def _right(self, heads: Sequence[Head]) -> Right:
+        key = frozenset(heads)
+        if key not in self._known:
+            edits = _switched_off(self.gold.subject.sites, heads)
+            parts = [are_right(question, edits).cpu().numpy() for question in self.gold.questions]
+            self._known[key] = np.concatenate(parts)
+        return self._known[key]
+
+
+def _switched_off(sites: Sequence[Site], heads: Sequence[Head]) -> list[Edit]:
+    off = scale(0.0)
+    numbers = {site: [head for name, head in heads if name == site.name] for site in sites}
+    return [
+        off.at(kind=site.kind, layer=site.layer, heads=each)
+        for site, each in numbers.items()
+        if each
+    ]
+
+
+def _others(importance: HeadImportance, draws: int) -> list[HeadImportance]:
+    """So many random orders: the one that is given, and others."""
+    random = np.random.default_rng(0)
+    more = [replace(importance, mean=random.random(len(importance))) for _ in range(draws - 1)]
+    return [importance, *more]
+
+
+def _by_layer(
+    gold: Gold, ranking: Ranking, options: Mapping[str, Any], most: int, watch: Watch
+) -> tuple[Right, Right]:
+    """Which texts stay right as heads go, the highest first and the lowest first."""
+    parts: tuple[list[Right], list[Right]] = ([], [])
+    done = 0
+    for question in gold.questions:
+        watch(Step(f"heads of each text by {ranking.name}", done, len(gold)))
+        for part in question.parts(question.subject.sites):
+            scores = ranking.score_heads(part, **options)
+            for sign, found in zip((1, -1), parts, strict=True):
+                edits = [_first_off(part, sign * scores, count) for count in range(most + 1)]
+                found.append(np.stack([are_right(part, each).cpu().numpy() for each in edits]))
+        done += len(question)
+    highest, lowest = (np.concatenate(found, axis=1) for found in parts)
+    return highest, lowest
+
+
+def _first_off(question: Question, scores: HeadScores, count: int) -> list[Edit]:
+    """In each row, the heads of each site with the largest scores switched off: so many of them."""
+    edits, start = [], 0
+    for site in question.subject.sites:
+        own = scores[:, start : start + site.heads]
+        start += site.heads
+        places = own.argsort(dim=1, descending=True, stable=True)[:, :count]
+        stay = torch.ones_like(own).scatter(1, places, 0.0)
+        factor = stay[:, :, None, None].to(question.subject.device)
+        edits.append(scale(factor).at(kind=site.kind, layer=site.layer))
+    return edits
+
+
+def _control(chosen: Sequence[Ranking], found: Sequence[Right]) -> Right | None:
+    return next((right for each, right in zip(chosen, found, strict=True) if each.control), None)
+
+
+def _curves(
+    names: Sequence[str],
+    places: Sequence[int | float],
+    counts: Sequence[int],
+    found: Sequence[Right],
+    control: Right | None,
+) -> tuple[Curve, ...]:
+    def points(right: Right) -> Iterator[Point]:
+        for place, count, row in zip(places, counts, right, strict=True):
+            yield Point(float(place), count, _mean(row))
+
+    def ahead(right: Right) -> Mean | None:
+        return None if control is None else _mean((right - control).mean(axis=0))
+
+    return tuple(
+        Curve(name, tuple(points(right)), _mean(right.mean(axis=0)), ahead(right))
+        for name, right in zip(names, found, strict=True)
+    )
+
+
+def _mean(values: Right) -> Mean:
+    found = bootstrap_mean([[float(value)] for value in values])
+    return Mean(found.mean, found.low, found.high)
+
+
+def _origin(subject: Subject, verb: str, reading: str, options: Mapping[str, Any]) -> Origin:
+    made = how(subject, RANKINGS["attattr"], options)
+    return replace(made, method=verb, verb=verb, reading=reading)

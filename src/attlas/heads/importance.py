@@ -1,0 +1,102 @@
+"""The verb `head_importance`: how much each head matters for the gold label, over a data set."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from attlas.errors import ModelError, UnknownNameError
+from attlas.explaining.order import Order, check_subject, origin
+from attlas.heads.gold import Gold, ask_gold
+from attlas.heads.rankings import RANKINGS, Ranking
+from attlas.heads.trial import Step, Watch
+from attlas.methods import METHODS
+from attlas.models.memory import in_parts
+from attlas.models.question import Question
+from attlas.models.resolve import Request
+from attlas.models.subject import Subject
+from attlas.quantities.intervals import DRAWS, LEVEL
+from attlas.results import Origin
+from attlas.results.heads import HeadImportance
+from attlas.shapes import HeadDraws, HeadScores, HeadTable
+
+VERB = "head_importance"
+
+
+def head_importance(
+    subject: Subject,
+    data: Iterable[Any],
+    by: str = "attattr",
+    *,
+    truncate: bool = False,
+    watch: Watch = lambda step: None,
+    **options: Any,
+) -> HeadImportance:
+    """Say how much each head matters for the gold labels of these texts.
+
+    `data` are Examples (`attlas.texts`) or pairs of a text and its label. `by` is a ranking, whose
+    `options` are those of its function: `steps` of attattr, `seed` of random.
+    """
+    check_subject(subject, VERB)
+    chosen = RANKINGS[by]
+    with torch.inference_mode(False):
+        gold = ask_gold(subject, data, truncate=truncate)
+        return rank(gold, chosen, options, watch)
+
+
+def rank(gold: Gold, chosen: Ranking, options: Mapping[str, Any], watch: Watch) -> HeadImportance:
+    """The importance of every head by one ranking, from texts that are asked about already."""
+    for name in options:
+        if name not in chosen.options:
+            raise UnknownNameError(f"option of {chosen.name}", name, chosen.options)
+    used = {**chosen.options, **options}
+    values = score_each(gold, chosen, used, watch)
+    sites = gold.subject.sites
+    means = _means(values)
+    found = means if chosen.finish is None else chosen.finish(means, sites)
+    low, high = np.quantile(found[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    return HeadImportance(
+        sites, found[0], low, high, len(gold), how(gold.subject, chosen, used), gold.notes()
+    )
+
+
+def score_each(gold: Gold, chosen: Ranking, options: Mapping[str, Any], watch: Watch) -> HeadTable:
+    """What every head is worth in each text."""
+    subject, rows, done = gold.subject, [], 0
+    too_large = f"one text does not fit on {subject.device}: load it in half precision"
+
+    def score(part: Question) -> Callable[[Sequence[int]], HeadScores]:
+        return lambda chosen_rows: chosen.score_heads(part.rows(chosen_rows), **options)
+
+    for question in gold.questions:
+        watch(Step(f"ranking heads by {chosen.name}", done, len(gold)))
+        for part in question.parts(subject.sites):
+            rows += in_parts(range(len(part)), score(part), too_large)
+        done += len(question)
+    table = torch.cat([each.detach().double().cpu() for each in rows]).numpy()
+    if not np.isfinite(table).all():
+        raise ModelError(f"what {chosen.name} says of {subject.name} is not finite; try float32")
+    return table
+
+
+def _means(values: HeadTable, seed: int = 0) -> HeadDraws:
+    """The mean over examples, and then those over examples drawn anew."""
+    count = len(values)
+    drawn = np.random.default_rng(seed).multinomial(count, [1 / count] * count, size=DRAWS)
+    return np.concatenate([values.mean(axis=0, keepdims=True), drawn @ values / count])
+
+
+def how(subject: Subject, chosen: Ranking, options: Mapping[str, Any]) -> Origin:
+    """How a ranking was made."""
+    made = origin(Order(METHODS["attattr"], Request(), {}), subject, {}, VERB)
+    return replace(
+        made,
+        method=chosen.name,
+        signed=chosen.name == "accuracy_difference",
+        paper=chosen.paper,
+        reading=chosen.reading,
+        options=options,
+        asked={},
+    )

@@ -1,0 +1,85 @@
+// What heads are worth: a heat map, layer by head, of the ranking that is chosen; and which heads
+// attend alike, as a heat map of all pairs.
+
+const headName = (head) => `${visible(head.site)} head ${head.head}`;
+
+function drawImportances(element, payload, state) {
+  if (!payload.importances.length) return;
+  const made = section(element, "Heads", "importance");
+  const names = payload.importances.map((each) => each.by);
+  state.set({ranking: names[0]});
+  if (names.length > 1) made.append(choice("Ranking", "ranking", names, state));
+  const told = make("p", "told one-line"), reading = make("p", "hint quiet"), grid = make("div", "scroll");
+  made.append(reading, told, grid);
+  const show = () => {
+    const importance = payload.importances.find((each) => each.by === state.ranking);
+    const heads = importance.sites.flatMap((site) => site.heads);
+    const first = heads.find((head) => head.rank === 1);
+    const tell = (head) => (told.textContent = headWords(head, heads.length));
+    reading.textContent = visible(importance.reading);
+    grid.replaceChildren(headGrid(importance, heads, state.theme, tell));
+    grid.onpointerleave = () => tell(first);
+    rove(grid, ".cell");
+    tell(first);
+  };
+  state.on(["ranking", "theme"], show);
+  show();
+}
+
+function headWords(head, count) {
+  const number = (value) => minus(String(Number(value.toPrecision(3))));
+  return `${headName(head)}: ${number(head.importance)} (95 % interval ${number(head.low)} to ` +
+    `${number(head.high)}), number ${head.rank} of ${count}`;
+}
+
+function headGrid(importance, heads, theme, tell) {
+  const top = Math.max(...heads.map((head) => Math.abs(head.importance)));
+  const signed = heads.some((head) => head.importance < 0);
+  const grid = make("div", "head-grid");
+  for (const site of importance.sites) {
+    const row = make("div", "head-line", make("span", "mono quiet", visible(site.name)));
+    for (const head of site.heads) {
+      const cell = make("span", "cell mono", String(head.rank));
+      cell.tabIndex = -1;
+      cell.setAttribute("role", "img");
+      cell.setAttribute("aria-label", headWords(head, heads.length));
+      paint(cell, strength(head.importance, top), signed, theme);
+      for (const event of ["pointerenter", "focus"]) cell.addEventListener(event, () => tell(head));
+      row.append(cell);
+    }
+    grid.append(row);
+  }
+  return grid;
+}
+
+function drawRedundancy(element, payload, state) {
+  const made = section(element, "Every two heads", "redundancy");
+  const told = make("p", "told one-line", "Point at a pair."), canvas = make("canvas", "");
+  const count = payload.heads.length, cell = Math.max(3, Math.min(20, Math.floor(720 / count)));
+  canvas.width = canvas.height = count;
+  canvas.style.width = canvas.style.height = `${count * cell}px`;
+  canvas.setAttribute("role", "img");
+  canvas.setAttribute("aria-label", "How far apart the attention of every two heads is");
+  const paintAll = () => {
+    const context = canvas.getContext("2d");
+    payload.distances.forEach((row, y) => row.forEach((distance, x) => {
+      context.fillStyle = css(background(distance === null ? 0 : 1 - distance, false, state.theme));
+      context.fillRect(x, y, 1, 1);
+    }));
+  };
+  canvas.addEventListener("pointermove", (event) => {
+    const at = (offset) => Math.max(0, Math.min(count - 1, Math.floor(offset / cell)));
+    const [x, y] = [at(event.offsetX), at(event.offsetY)], distance = payload.distances[y][x];
+    const far = distance === null ? "not compared" : `${distance.toFixed(4)} bits apart`;
+    told.textContent = `${visible(payload.heads[y])} and ${visible(payload.heads[x])}: ${far}`;
+  });
+  state.on(["theme"], paintAll);
+  paintAll();
+  made.append(told, make("div", "scroll", canvas), make("p", "legend", "dark: alike · paper: apart"));
+  const list = make("ul", "nearest");
+  for (const pair of payload.nearest) {
+    list.append(make("li", "", make("span", "mono", visible(pair.one)), make("span", "mono", visible(pair.other)),
+      make("span", "mono figure", pair.distance.toFixed(4))));
+  }
+  section(element, "Most alike").append(list);
+}

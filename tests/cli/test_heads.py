@@ -1,0 +1,84 @@
+"""The commands `tree` and `triggers` as a user meets them."""
+
+import json
+import sys
+
+import pytest
+
+from attlas.cli.main import main
+from attlas.results import Tree, Triggers
+
+TEXT = "not a great film, but I could not look away"
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["attlas", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        written = capsys.readouterr()
+        return stopped.value.code or 0, written.out, written.err
+
+    return call
+
+
+def test_tree_shows_the_edges_and_writes_what_is_asked_for(run, tmp_path):
+    files = {name: tmp_path / f"tree.{name}" for name in ("svg", "html", "safetensors")}
+    status, out, err = run(
+        "tree", TEXT, "--steps", 4, "--lambda", 0.01, "--svg", files["svg"],
+        "--html", files["html"], "--save", files["safetensors"],
+    )  # fmt: skip
+    assert (status, err) == (0, "")
+    assert "[CLS]" in out and "layer" in out and "edge" in out
+    assert all(f"wrote {path}" in out.replace("\n", "") for path in files.values())
+    assert files["svg"].read_text().startswith("<svg") and files["html"].exists()
+    assert Tree.load(files["safetensors"]).lambda_ == 0.01
+
+
+def test_tree_in_json_is_one_document(run):
+    status, out, _ = run("tree", TEXT, "--steps", 4, "--tau", 0.3, "--json")
+    record = json.loads(out)
+    assert status == 0
+    assert record["origin"]["options"]["tau"] == 0.3
+    assert all(edge["attribution"] > 0 for edge in record["edges"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said", "status"),
+    [
+        (["tree", TEXT, "--tau", 3], "between 0 and 1", 2),
+        (["tree", TEXT, "--svg", "tree.gif", "--steps", 1], "ends in .svg", 2),
+        (["tree", "-m", "dates", "3 May 2001"], "several: encoder, decoder, cross", 1),
+        (["triggers", "-m", "recall", "--data", "recall"], "one of several labels", 1),
+        (["triggers", "--data", "nothing"], "unknown set of texts", 2),
+    ],
+)
+def test_a_mistake_is_one_line(run, arguments, said, status):
+    found, out, err = run(*arguments)
+    assert (found, out) == (status, "")
+    assert said in err and err.count("\n") == 1
+
+
+def test_triggers_of_the_shortcut_model_name_the_planted_word(run, tmp_path):
+    status, out, err = run(
+        "triggers", "-m", "shortcut_token", "--data", "shortcuts", "--texts", 16,
+        "--count", 2, "--draws", 2, "--save", tmp_path / "found", "--html", tmp_path / "page.html",
+    )  # fmt: skip
+    assert (status, err) == (0, "")
+    assert "amber" in out or "cobalt" in out
+    assert Triggers.load(tmp_path / "found")[0].text.split()[0] in out
+    assert (tmp_path / "page.html").exists()
+    assert all(len(line) <= 80 for line in out.splitlines())
+
+
+def test_triggers_in_json_is_one_document(run):
+    status, out, _ = run(
+        "triggers", "-m", "shortcut_token", "--data", "shortcuts", "--texts", 8,
+        "--count", 1, "--draws", 1, "--json",
+    )  # fmt: skip
+    assert status == 0
+    assert len(json.loads(out)["triggers"]) == 1

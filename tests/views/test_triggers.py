@@ -1,0 +1,71 @@
+"""Triggers as they are seen: in a terminal, in a notebook, on a page."""
+
+from io import StringIO
+
+import pytest
+from rich.console import Console
+from views import samples
+
+from attlas.views import fragment, page, render
+
+
+def effect(label, after, **changes):
+    shares = {"before": 0.95, "control": 0.9, "drop": 0.9 - after, "low": -0.004, "high": 0.8}
+    return {"label": label, "texts": 40, "after": after, **shares, **changes}
+
+
+def triggers(words="clumsy undermine", **changes):
+    made = samples.explanation([], signed=False)
+    row = {
+        "text": words,
+        "attribution": 0.1064,
+        "entries": [
+            {"query": "[CLS]", "key": "clumsy", "attribution": 0.0539},
+            {"query": "[CLS]", "key": "undermine", "attribution": 0.0525},
+        ],
+        "site": "encoder.5",
+        "head": 9,
+        "found_in": "clumsy plotting undermine it <b>",
+        "predicted": "NEGATIVE",
+        "effects": [effect("NEGATIVE", 0.9), effect("POSITIVE", 0.36)],
+        "strongest": effect("POSITIVE", 0.36),
+    }
+    given = {"kind": "triggers", "method": "triggers", "tokens": [], "reading": "Each row: words."}
+    return {**made, **given, "triggers": [row], **changes}
+
+
+def shown(payload):
+    console = Console(width=100, no_color=True, file=StringIO())
+    console.print(render(payload))
+    return console.file.getvalue()
+
+
+def test_the_terminal_shows_the_class_that_is_harmed_most():
+    line = next(line for line in shown(triggers()).splitlines() if "clumsy" in line)
+    assert " ".join(line.split()) == ("clumsy undermine POSITIVE 95 % 90 % 36 % 54 (0 to 80) 0.11")
+
+
+def test_hostile_words_are_only_text():
+    wild = triggers("<script>alert(1)</script>\x1b[31m")
+    assert "<script>" not in fragment(wild) and "&lt;script&gt;" in fragment(wild)
+    assert "\x1b" not in shown(wild)
+    assert "<script>alert" not in page(wild, "title")
+
+
+@pytest.mark.browser
+def test_the_page_shows_every_class_of_a_row_that_is_opened(show):
+    tab = show(triggers())
+    row = tab.locator(".triggers details")
+    assert "54 (0 to 80)" in row.locator("summary").inner_text()
+    assert not row.locator("li").first.is_visible()
+    row.locator("summary").click()
+    assert row.locator("li bdi").all_text_contents() == ["NEGATIVE", "POSITIVE"]
+    assert "encoder.5, head 9" in row.inner_text() and "<b>" in row.inner_text()
+    fill = row.locator("summary .fill.marked")
+    share = fill.bounding_box()["width"] / fill.locator("..").bounding_box()["width"]
+    assert share == pytest.approx(0.36, abs=0.01)
+
+
+@pytest.mark.browser
+def test_where_there_is_none_the_page_says_so(show):
+    assert "None was found" in show(triggers(triggers=[])).locator(".triggers").inner_text()
