@@ -15,6 +15,7 @@ FLOORS = [
     {"methods"},
     {"explaining", "checking", "verifying"},
     {"heads", "scoring"},
+    {"studies"},
     {"cli"},
 ]
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

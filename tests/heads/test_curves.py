@@ -19,7 +19,9 @@ def subject():
 
 @pytest.fixture(scope="module")
 def curves(subject):
-    return attlas.prune_curve(subject, RANKED, TRIED, ["accuracy_difference", "attention", "random"])
+    return attlas.prune_curve(
+        subject, RANKED, TRIED, ["accuracy_difference", "attention", "random"]
+    )
 
 
 RANKED, TRIED = recall.generate(6, 1), recall.generate(8, 2)

@@ -217,8 +217,10 @@ def test_correlation_is_by_rank_and_by_value():
 
 def test_it_comes_back_from_a_file_and_from_json(tmp_path, subject):
     found = importance(subject, "taylor")
-    for again in (HeadImportance.load(found.save(tmp_path / "heads")),
-                  HeadImportance.from_dict(found.to_dict())):
+    for again in (
+        HeadImportance.load(found.save(tmp_path / "heads")),
+        HeadImportance.from_dict(found.to_dict()),
+    ):
         assert again.payload() == found.payload() and again.sites == found.sites
     assert "attlas.head_importance(subject, data, 'taylor')" in found.code()
 

@@ -67,7 +67,7 @@ def tree(
     )
     if figure is not None:
         found.to_figure(figure)
-    _print(found, [figure], html, save, as_json)
+    print_found(found, [figure], html, save, as_json)
 
 
 def triggers(
@@ -96,14 +96,14 @@ def triggers(
 
     subject = load(model, device=device, dtype=dtype)
     examples = read_texts(data, split=split, count=texts, seed=seed)
-    with _watching() as watch:
+    with watching() as watch:
         found = find_triggers(
             subject, examples, count=count, draws=draws, least=least, seed=seed, watch=watch
         )
-    _print(found, [], html, save, as_json)
+    print_found(found, [], html, save, as_json)
 
 
-def _print(
+def print_found(
     found: Any, drawn: list[Path | None], html: Path | None, save: Path | None, as_json: bool
 ) -> None:
     """Write a result to the files asked for, and print it; some are drawn already."""
@@ -118,7 +118,7 @@ def _print(
 
 
 @contextmanager
-def _watching() -> Iterator[Callable[[Any], None]]:
+def watching() -> Iterator[Callable[[Any], None]]:
     """A bar on standard error, where someone looks at it."""
     from rich.console import Console
     from rich.progress import Progress

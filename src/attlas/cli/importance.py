@@ -1,6 +1,5 @@
 """The command `heads`: what heads are worth."""
 
-from pathlib import Path
 from random import Random
 from typing import Annotated, Any
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from attlas.cli import heads
+from attlas.cli import heads, importance, study
 from attlas.cli.show import print_json, print_result, quiet_libraries, read_text
 from attlas.errors import AttlasError, UnknownNameError, UsageError
 from attlas.version import __version__
@@ -223,6 +223,8 @@ def models(
 
 app.command()(heads.tree)
 app.command()(heads.triggers)
+app.command()(importance.heads)
+app.command()(study.study)
 
 
 def _show_version(wanted: bool | None) -> None:

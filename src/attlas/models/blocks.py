@@ -54,11 +54,17 @@ def _outermost_list(model: nn.Module, path: str) -> nn.ModuleList:
 
 
 def study_blocks(subject: "Subject", inputs: Inputs) -> list[BlockCall]:
-    """The calls of the blocks in one forward pass on this input, in order."""
+    """The calls of the blocks in one forward pass on inputs of this shape, in order."""
     if inputs.picture is not None:
         raise UnsupportedModelError(
             f"{subject.name} cannot branch: text and picture run through stacks of their own"
         )
+    if inputs.shape not in subject.block_calls:
+        subject.block_calls[inputs.shape] = _study(subject, inputs)
+    return subject.block_calls[inputs.shape]
+
+
+def _study(subject: "Subject", inputs: Inputs) -> list[BlockCall]:
     stacks = find_stacks(subject.model, [path for _, path in subject.places])
     two, three = (_watch_blocks(subject, inputs.rows([0] * count), stacks) for count in (2, 3))
     if len(two) != len(three) or not two:

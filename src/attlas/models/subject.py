@@ -16,6 +16,7 @@ from attlas.errors import ModelError, UnknownNameError, UsageError
 from attlas.models import images
 from attlas.models import transformers_internals as internals
 from attlas.models.asking import ask, encode_text
+from attlas.models.blocks import BlockCall
 from attlas.models.borrow import borrowed
 from attlas.models.edits import Edit
 from attlas.models.holding import Pick, map_bytes, maps_of
@@ -50,6 +51,7 @@ class Subject:
         self.image_processor = tokenizer.image_processor if both else tokenizer
         self.task: Task | None = TASKS[task] if task else find_task(self.model)
         self.name = name or getattr(self.model, "name_or_path", "") or type(self.model).__name__
+        self.block_calls: dict[Any, list[BlockCall]] = {}  # by the shape of inputs, once studied
         if tokenizer is None:
             raise UsageError("a subject needs a tokenizer, or an image processor, beside the model")
         if self.reads_pairs and not self.reads_objects and not both:

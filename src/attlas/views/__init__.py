@@ -13,6 +13,8 @@ from attlas.views.fragment import explanation_fragment
 from attlas.views.generation_fragment import generation_fragment
 from attlas.views.generation_terminal import render_generation
 from attlas.views.head_tables import (
+    area_cells,
+    chart_cells,
     heads_fragment,
     redundancy_fragment,
     render_heads,
@@ -26,7 +28,16 @@ from attlas.views.tree_layout import lay_out_tree
 from attlas.views.tree_terminal import render_tree
 from attlas.views.trigger_table import render_triggers, triggers_fragment
 
-__all__ = ["fragment", "lay_out_tree", "page", "render", "tree_figure", "write_whole"]
+__all__ = [
+    "area_cells",
+    "chart_cells",
+    "fragment",
+    "lay_out_tree",
+    "page",
+    "render",
+    "tree_figure",
+    "write_whole",
+]
 
 _FRAGMENTS = {
     "generation": generation_fragment,

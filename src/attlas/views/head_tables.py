@@ -183,4 +183,6 @@ def _html_table(rows: list[list[tuple[str, str]]]) -> str:
         + "</tr>"
         for row in rows
     )
-    return f'<table style="{MONO};font-size:12px;border-collapse:collapse;margin:8px 0">{body}</table>'
+    return (
+        f'<table style="{MONO};font-size:12px;border-collapse:collapse;margin:8px 0">{body}</table>'
+    )

@@ -8,7 +8,7 @@ function drawCharts(element, payload, state) {
 }
 
 function drawChart(element, chart, state) {
-  const made = section(element, "Accuracy as heads go", "chart");
+  const made = section(element, visible(chart.title ?? "Accuracy as heads go"), "chart");
   const told = make("p", "told one-line", "Point at a curve, or at its name, for its interval.");
   const {width, height} = CHART;
   const picture = drawn("svg", {viewBox: `0 0 ${width} ${height}`, role: "img",

@@ -1,0 +1,57 @@
+"""The command `study`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attlas.cli.heads import AsJson, Device, watching
+from attlas.cli.show import print_json, quiet_libraries
+from attlas.errors import UnknownNameError
+
+STUDIES = ("attattr",)
+
+
+def study(
+    name: Annotated[str, typer.Argument(help="attattr.")],
+    models: Annotated[
+        Path, typer.Option(help="A folder with a model for each task: sst2, rte, mrpc, mnli.")
+    ],
+    out: Annotated[Path, typer.Option(help="The folder to write to.")],
+    task: Annotated[list[str] | None, typer.Option(help="This task alone; repeatable.")] = None,
+    rank_on: Annotated[int, typer.Option(help="Training texts that heads are ranked on.")] = 200,
+    count: Annotated[
+        int | None, typer.Option(help="Dev texts to try on; all if not given.")
+    ] = None,
+    effect_on: Annotated[int, typer.Option(help="Of these, how many for effectiveness.")] = 200,
+    steps: Annotated[int, typer.Option(help="Points of the attribution's integral.")] = 20,
+    device: Device = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a published experiment again; data are read from the folder ATTLAS_DATA names.
+
+    A task that is in the folder already is not run again.
+
+    Example: attlas study attattr --models models --out found --task sst2 --count 200
+    """
+    if name not in STUDIES:
+        raise UnknownNameError("study", name, STUDIES)
+    quiet_libraries()
+    from attlas.studies.attattr import TASKS, attattr
+
+    with watching() as watch:
+        found = attattr(
+            models,
+            out,
+            task or TASKS,
+            rank_on=rank_on,
+            count=count,
+            effect_on=effect_on,
+            steps=steps,
+            device=device,
+            watch=watch,
+        )
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        print(found.markdown())
