@@ -17,6 +17,7 @@ from PIL import Image
 from torch import Tensor
 
 from attlas import Subject
+from attlas.methods import METHODS
 from attlas.models.resolve import Request
 
 LONG, SHORT, OTHER = (
@@ -87,6 +88,16 @@ def on_eager(model: transformers.PreTrainedModel) -> transformers.PreTrainedMode
         if isinstance(module, transformers.PreTrainedModel):
             module.set_attn_implementation("eager")
     return model
+
+
+# Of methods that take many steps, few: a test asks whether it is right, not how precise it is.
+FEW = {"samples": 64, "steps": 6, "probes": 8}
+
+
+def few(method: str) -> dict[str, int]:
+    """Options of a method that keep its work small."""
+    known = METHODS[method].options if method in METHODS.names() else {}
+    return {name: value for name, value in FEW.items() if name in known}
 
 
 def ask(task: str, text: Any = None, **asked: Any) -> Any:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from subjects import LONG, REFUSES, plain, small, subject
+from subjects import LONG, REFUSES, few, plain, small, subject
 from tiny import BART_SHAPE, LLAMA_SHAPE
 
 import attlas
@@ -17,11 +17,6 @@ WRITERS = {
     "Bart": lambda: small("Bart", "ForConditionalGeneration", "word_level", **BART_SHAPE),
     "T5": lambda: subject("sequence to sequence"),
 }
-FEW = {"samples": 40, "steps": 5}
-
-
-def few(method):
-    return {name: value for name, value in FEW.items() if name in METHODS[method].options}
 
 
 def written_ids(found, asked):

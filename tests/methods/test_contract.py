@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from subjects import ASKED, LABELLED, REFUSES, TEXTS, subject, takes
+from subjects import ASKED, LABELLED, REFUSES, TEXTS, few, subject, takes
 from tiny import TASKS, subject_parts
 
 import attlas
@@ -35,13 +35,15 @@ AT = {"token classification": {"position": 2}}
 @cache
 def together(task, method):
     """The explanations of all texts of a task, asked at once."""
-    found = attlas.explain(subject(task), TEXTS[task], method, **ASKED.get(task, {}))
+    asked = {**few(method), **ASKED.get(task, {})}
+    found = attlas.explain(subject(task), TEXTS[task], method, **asked)
     assert len(found) == len(TEXTS[task])
     return found
 
 
 def alone(task, method, text, **asked):
-    return attlas.explain(subject(task), text, method, **{**ASKED.get(task, {}), **asked})
+    given = {**few(method), **ASKED.get(task, {}), **asked}
+    return attlas.explain(subject(task), text, method, **given)
 
 
 @pytest.mark.parametrize(("method", "task"), [(m, t) for m in REFUSES for t in REFUSES[m]])
@@ -131,7 +133,7 @@ def test_half_precision_is_near_the_whole(method):
     model, tokenizer = subject_parts("sequence classification")
     half = attlas.Subject(model.to(torch.bfloat16), tokenizer)
     text = TEXTS["sequence classification"][0]
-    found = attlas.explain(half, text, method, target=0).scores
+    found = attlas.explain(half, text, method, target=0, **few(method)).scores
     expected = alone("sequence classification", method, text, target=0).scores
     assert np.isfinite(found).all()
     assert np.abs(found - expected).max() < 0.1 * max(np.abs(expected).max(), 0.1)
@@ -176,7 +178,7 @@ def test_leaves_the_model_as_it_was(method, borrowed_subjects):
         model, text = asked.model, TEXTS[task][0]
         weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
         before, drawn = state(model), torch.get_rng_state()
-        found = attlas.explain(asked, text, method, target=1, **ASKED.get(task, {}))
+        found = attlas.explain(asked, text, method, target=1, **few(method), **ASKED.get(task, {}))
         assert state(model) == before
         assert torch.equal(torch.get_rng_state(), drawn)
         assert all(torch.equal(weights[name], now) for name, now in model.state_dict().items())
@@ -211,7 +213,8 @@ def test_without_positions_order_does_not_matter(method):
     ids = tokenizer(TEXTS["sequence classification"][0])["input_ids"]
     order = torch.randperm(len(ids) - 2, generator=torch.Generator().manual_seed(1)) + 1
     order = [0, *order.tolist(), len(ids) - 1]
-    first, second = attlas.explain(asked, [ids, [ids[i] for i in order]], method, target=0)
+    both = [ids, [ids[i] for i in order]]
+    first, second = attlas.explain(asked, both, method, target=0, **few(method))
     np.testing.assert_allclose(first.scores[order], second.scores, rtol=1e-4, atol=1e-5)
     assert np.abs(first.scores - second.scores).max() > 1e-4
 
@@ -297,7 +300,7 @@ def test_whole_numbers_are_taken_as_they_are_meant():
 @every_method
 def test_the_result_names_every_option(method):
     origin = together("causal lm", method)[0].origin
-    assert origin.options == METHODS[method].options
+    assert origin.options == {**METHODS[method].options, **few(method)}
     assert (origin.method, origin.signed) == (method, METHODS[method].signed)
 
 

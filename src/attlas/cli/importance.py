@@ -78,6 +78,7 @@ def heads(
             found = curves.head_effectiveness(subject, examples, chosen, steps=steps, **given)
         else:
             name = names[0] if names else "attattr"
-            options = {"steps": steps} if "steps" in RANKINGS[name].options else {}
-            found = importance.head_importance(subject, examples, name, **given, **options)
+            if "steps" in RANKINGS[name].options:
+                given["steps"] = steps
+            found = importance.head_importance(subject, examples, name, **given)
     print_found(found, [], html, save, as_json)

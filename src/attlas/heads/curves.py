@@ -30,7 +30,7 @@ Right = NDArray[np.floating[Any]]  # `[point, example]`: the share of tries that
 SHARES = tuple(tenth / 10 for tenth in range(11))
 CURVES_READING = (
     "How many of the texts are answered rightly with so many heads switched off, the least "
-    "important first. A ranking is good if its curve stays up long; the texts were not used to rank."
+    "important first. A good ranking's curve stays up long. The texts were not used to rank."
 )
 EFFECTIVENESS_READING = (
     "How many texts are answered rightly with so many heads switched off in every layer at once, "
@@ -142,7 +142,8 @@ class _Shares:
 
     def of_many(self, importances: Sequence[HeadImportance]) -> Right:
         """The mean over several rankings."""
-        return np.mean([self.of_one(each) for each in importances], axis=0)
+        tried = np.stack([self.of_one(each) for each in importances])
+        return np.asarray(tried.mean(axis=0))
 
     def _right(self, heads: Sequence[Head]) -> Right:
         key = frozenset(heads)

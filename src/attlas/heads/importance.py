@@ -64,7 +64,8 @@ def rank(gold: Gold, chosen: Ranking, options: Mapping[str, Any], watch: Watch) 
 
 def score_each(gold: Gold, chosen: Ranking, options: Mapping[str, Any], watch: Watch) -> HeadTable:
     """What every head is worth in each text."""
-    subject, rows, done = gold.subject, [], 0
+    subject, done = gold.subject, 0
+    rows: list[HeadScores] = []
     too_large = f"one text does not fit on {subject.device}: load it in half precision"
 
     def score(part: Question) -> Callable[[Sequence[int]], HeadScores]:

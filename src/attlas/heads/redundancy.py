@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from math import log
 from typing import Any
 
 import numpy as np
@@ -87,4 +88,5 @@ def divergences(maps: Attention) -> Tensor:
 
 
 def _entropy(weights: Tensor) -> Tensor:
-    return torch.special.entr(weights.float()).sum(dim=-1) / np.log(2)
+    nats: Tensor = torch.special.entr(weights.float()).sum(dim=-1)
+    return nats / log(2)

@@ -30,7 +30,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class Point:
-    """Where on the axis, how many heads of the model are off there, and the share of right answers."""
+    """A place on the axis, how many heads are off there, and the share of right answers."""
 
     place: float
     heads: int

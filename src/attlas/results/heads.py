@@ -171,12 +171,17 @@ class HeadImportance(Shown):
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> "HeadImportance":
         """Read what `to_dict` gave."""
+        mean, low, high = (
+            np.asarray(record[name], dtype=np.float64) for name in ("mean", "low", "high")
+        )
         return cls(
             tuple(Site(*site) for site in record["sites"]),
-            *(np.asarray(record[name], dtype=np.float64) for name in ("mean", "low", "high")),
-            examples=record["examples"],
-            origin=Origin.from_dict(record["origin"]),
-            notes=tuple(record["notes"]),
+            mean,
+            low,
+            high,
+            record["examples"],
+            Origin.from_dict(record["origin"]),
+            tuple(record["notes"]),
         )
 
     def __repr__(self) -> str:

@@ -1,6 +1,6 @@
 """The study `attattr`: head pruning, effectiveness and triggers on four tasks.
 
-Hao, Dong, Wei and Xu, "Self-Attention Attribution", AAAI 2021: sections 4.1, 4.2, 4.3 and 4.5.
+Hao, Dong, Wei and Xu, "Self-Attention Attribution", AAAI 2021.
 """
 
 import json

@@ -65,7 +65,7 @@ class AttattrStudy:
     tasks: tuple[TaskFound, ...]
 
     def correlations(self) -> dict[tuple[str, str], Correlation]:
-        """How alike the importances of every two tasks are, where their models have equal shapes."""
+        """How alike the importances of every two tasks are, for models of equal shape."""
         return {
             (one.task, other.task): one.importance.correlation(other.importance)
             for one, other in combinations(self.tasks, 2)
@@ -139,6 +139,8 @@ class AttattrStudy:
             yield ""
 
     def _alike(self) -> Iterator[str]:
+        if not self.correlations():
+            return
         yield f"### Important heads across tasks, by {RANKED_BY}\n"
         rows = [["tasks", "Pearson", "Spearman", "heads"]]
         rows += [

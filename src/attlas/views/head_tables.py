@@ -144,7 +144,7 @@ def _every(importance: Payload) -> list[Payload]:
 
 
 def _limit(importance: Payload) -> float:
-    return max(abs(each["importance"]) for each in _every(importance))
+    return max(abs(float(each["importance"])) for each in _every(importance))
 
 
 def _signed(importance: Payload) -> bool:

@@ -68,7 +68,7 @@ function curveGroup(curve, chart, index) {
     chartPlace(chart, point, point.accuracy[name]).map((value) => value.toFixed(1)).join(" "));
   const band = [...along("high"), ...along("low").reverse()];
   return drawn("g", {class: `curve tint-${index % 6}`},
-    drawn("path", {class: "band", d: `M${band.join("L")}Z`}),
+    drawn("path", {class: "spread", d: `M${band.join("L")}Z`}),
     drawn("path", {class: "line", d: `M${along("mean").join("L")}`, "stroke-dasharray": DASHES[index % 6]}));
 }
 

@@ -16,7 +16,8 @@ function drawImportances(element, payload, state) {
     const heads = importance.sites.flatMap((site) => site.heads);
     const first = heads.find((head) => head.rank === 1);
     const tell = (head) => (told.textContent = headWords(head, heads.length));
-    reading.textContent = visible(importance.reading);
+    const what = names.length > 1 ? `${visible(importance.reading)} ` : "";
+    reading.textContent = `${what}The number in a cell is the head's rank.`;
     grid.replaceChildren(headGrid(importance, heads, state.theme, tell));
     grid.onpointerleave = () => tell(first);
     rove(grid, ".cell");

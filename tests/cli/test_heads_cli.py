@@ -1,0 +1,75 @@
+"""The commands `heads` and `study`."""
+
+import json
+import sys
+
+import pytest
+
+from attlas.cli.main import main
+from attlas.results import HeadImportance, HeadRedundancy, PruneCurve
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["attlas", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        written = capsys.readouterr()
+        return stopped.value.code or 0, written.out, written.err
+
+    return call
+
+
+RECALL = ("heads", "--model", "recall", "--data", "recall", "--texts", 6)
+
+
+def test_heads_are_ranked(run, tmp_path):
+    page, file = tmp_path / "heads.html", tmp_path / "heads"
+    status, out, _ = run(*RECALL, "--by", "accuracy-difference", "--html", page, "--save", file)
+    assert status == 0 and "heads by accuracy_difference" in out and f"wrote {page}" in out
+    assert all(len(line) <= 80 for line in out.splitlines() if "wrote" not in line)
+    assert HeadImportance.load(file).examples == 6
+    assert "head_importance" in page.read_text("utf-8")
+
+
+def test_curves_are_from_texts_that_were_not_ranked_on(run):
+    status, out, _ = run(*RECALL, "--prune-curve", "--by", "attention", "--by", "random", "--json")
+    found = PruneCurve.from_dict(json.loads(out))
+    assert status == 0 and [curve.name for curve in found.curves] == ["attention", "random"]
+    assert found.notes[0] == "Ranked on 3 texts, tried on 3 others."
+
+
+def test_effectiveness_and_redundancy(run, tmp_path):
+    status, out, _ = run(*RECALL, "--effectiveness", "--by", "attention", "--json")
+    assert status == 0 and len(json.loads(out)["curves"]) == 2
+    file = tmp_path / "pairs"
+    status, out, _ = run(*RECALL, "--redundancy", "--save", file)
+    assert status == 0 and "bits apart" in out
+    assert HeadRedundancy.load(file).distances.shape == (8, 8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("heads", "--by", "tailor"), "did you mean 'taylor'"),
+        (("heads", "--prune-curve", "--redundancy"), "one at a time"),
+        (("heads", "--by", "taylor", "--by", "attattr"), "several --by go with"),
+        (("heads", "--redundancy", "--by", "taylor"), "it takes no --by"),
+        (("study", "attatr", "--models", ".", "--out", "."), "did you mean 'attattr'"),
+        (("study", "attattr", "--models", ".", "--out", "."), "has no folder sst2"),
+    ],
+)
+def test_mistakes_are_named(run, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, "") and message in err and err.count("\n") == 1
+
+
+def test_help_has_an_example(run):
+    for command in ("heads", "study"):
+        status, out, _ = run(command, "--help")
+        assert status == 0 and f"attlas {command} " in out
