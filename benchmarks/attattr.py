@@ -2,12 +2,11 @@
 
     python benchmarks/attattr.py [--device cuda] [--tokens 128] [--dtype float32] [--tf32]
 
-BERT-base shape, random weights, one text, all layers. The loop is the published procedure: for each
-layer, one batch of m copies through the whole model on eager attention, that layer's attention scaled
-by k/m, and the gradient of the probability on it. `branches` is what attlas does at the same points;
-`midpoint` with as few steps as keep the error of the map below that of the published sum. The error
-is against 324 midpoints in float32: the mean over layers of |I - I*|₁ / |I*|₁. Last, many texts at
-once.
+BERT-base shape, random weights, one text, all layers. The loop is the published procedure: for
+each layer, one batch of m copies through the whole model on eager attention, that layer's attention
+scaled by k/m, and the gradient of the probability on it. `branches` is what attlas does at the same
+points; then with fewer midpoints. The error is against 324 midpoints in float32: the mean over
+layers of |I - I*|₁ / |I*|₁. Last, many texts at once.
 """
 
 import argparse

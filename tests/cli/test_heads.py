@@ -72,7 +72,7 @@ def test_triggers_of_the_shortcut_model_name_the_planted_word(run, tmp_path):
     assert "amber" in out or "cobalt" in out
     assert Triggers.load(tmp_path / "found")[0].text.split()[0] in out
     assert (tmp_path / "page.html").exists()
-    assert all(len(line) <= 80 for line in out.splitlines())
+    assert all(len(line) <= 80 for line in out.splitlines() if not line.startswith("wrote"))
 
 
 def test_triggers_in_json_is_one_document(run):

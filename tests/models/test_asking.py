@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from subjects import ASKED, TEXTS, arguments, ask, logits, plain, small, subject
+from subjects import ASKED, TEXTS, arguments, ask, few, logits, plain, small, subject, takes
 from tiny import (
     BART_SHAPE,
     BERT_SHAPE,
@@ -363,7 +363,10 @@ def test_a_classifier_with_a_decoder():
     settings = {**BART_SHAPE, **labels(*LABELS)}
     bart = small("Bart", "ForSequenceClassification", "word_level", **settings)
     for method in attlas.list_methods():
-        found = attlas.explain(bart, ["The cat sat", "The dog"], method, target="positive")
+        if not takes(method, SEQUENCE):
+            continue
+        asked = {"target": "positive", **few(method)}
+        found = attlas.explain(bart, ["The cat sat", "The dog"], method, **asked)
         assert [each.target.name for each in found] == ["POSITIVE"] * 2
         assert all(len(each.scores) == len(each.tokens) for each in found)
 

@@ -139,7 +139,8 @@ def test_no_tokens_at_all():
 
 def test_to_dict():
     record = strict_json(film().to_dict())
-    assert set(record) == {"tokens", "scores", "target", "origin", "prediction", "notes"}
+    known = {"tokens", "scores", "target", "origin", "prediction", "notes", "details"}
+    assert set(record) == known
     assert record["scores"] == [0.5, -2.0, 1.0, 0.25, 0.5, 0.125, 0.0]
     assert Tokens.from_dict(record["tokens"]) == film().tokens
     assert record["target"] == asdict(film().target)

@@ -19,6 +19,7 @@ from attlas.quantities.token_rows import (
     readout_of,
     spread_over_tokens,
 )
+from attlas.results import Site
 from attlas.shapes import HeadRanks
 
 
@@ -49,19 +50,19 @@ def effective_attention(
     """
     chosen = reading_sites(question.inputs, question.subject.sites, layer)
     readout = question.readout()
-    mean, maps, notes = LayerMean(), [], []
+    mean, notes = LayerMean(), []
 
     def add(call: Call) -> None:
         read = readout_of(question.inputs, call.site.kind, readout)
-        rows = None if question.maps else read.any(dim=0).nonzero()[:, 0]
-        found = effective_rows(call, rows, keep_sums)
-        if question.maps:
-            maps.append((call.site, found))
-        if call.site in chosen:
-            mean.add(call.site.kind, fuse_heads(found, fusion))
-            notes.append(describe_ranks(call, int(read.sum(dim=0).argmax())))
+        found = effective_rows(call, read.any(dim=0).nonzero()[:, 0], keep_sums)
+        mean.add(call.site.kind, fuse_heads(found, fusion))
+        notes.append(describe_ranks(call, int(read.sum(dim=0).argmax())))
 
-    question.fold(add, None if question.maps else chosen)
+    def whole(call: Call) -> tuple[Site, Tensor]:
+        return call.site, effective_rows(call, None, keep_sums)
+
+    question.fold(add, chosen)
+    maps = question.fold(whole).held if question.maps else ()
     scores = spread_over_tokens(question.inputs, mean.rows(question.inputs, readout))
     by_row = [tuple(note[row] for note in notes) for row in range(len(notes[0]))]
     by_row = by_row * len(question) if question.is_shared else by_row

@@ -63,12 +63,12 @@ def value_weighted_attention(
     rolling = start_rolling(question, chosen, 0.0 if residual else BYPASS) if rolled_out else None
     mean, maps, notes = LayerMean(), [], []
 
+    def whole(found: Projected) -> None:
+        parts = Parts(found, residual=residual, layer_norm=layer_norm)
+        maps.append((found.site, parts.heads()))
+
     def add(found: Projected) -> None:
         parts = Parts(found, residual=residual, layer_norm=layer_norm)
-        if question.maps:
-            maps.append((found.site, parts.heads()))
-        if found.site not in chosen:
-            return
         norms = parts.norms()
         if rolling is not None:
             rolling.add(found.site.kind, shares(norms))
@@ -77,7 +77,9 @@ def value_weighted_attention(
         if parts.reads_itself:
             notes.append((found.site.name, parts.mixing_ratio().tolist()))
 
-    readout = fold_projected(question, add, None if question.maps else chosen).readout
+    readout = fold_projected(question, add, chosen).readout
+    if question.maps:
+        fold_projected(question, whole, None)
     if rolling is not None:
         scores = read_row(finish_rolling(question, chosen, rolling), readout)
     else:
