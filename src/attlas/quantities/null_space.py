@@ -12,6 +12,7 @@ from torch import Tensor
 from attlas.shapes import Attention, HeadRanks, HeadValues, OneRowSees, Visible
 
 BYTES_AT_ONCE = {"cpu": 2**23, "cuda": 2**30}  # a processor is fast on what fits its cache
+LEAST_SQUARED = 1e-7  # below it, the squares of what is to be told apart do not fit float64
 SMALL = 100.0  # how much larger the largest direction may be before a step of care is needed
 
 
@@ -44,8 +45,16 @@ def ranks(values: HeadValues, visible: OneRowSees, tolerance: float) -> HeadRank
 
     `tolerance` is the share of the largest singular value below which one counts as nothing.
     """
-    singular = torch.linalg.svdvals(values.double() * _column(visible))
-    return _counted(singular, tolerance).sum(dim=-1)
+    matrices = values.double() * _column(visible)
+    turned = matrices.transpose(-1, -2)
+    keys, width = matrices.shape[-2:]
+    products = matrices @ turned if keys < width else turned @ matrices
+    whole = _is_whole(products, max(tolerance, LEAST_SQUARED))
+    found = torch.full_like(whole, min(keys, width), dtype=torch.long)
+    if not bool(whole.all()):
+        singular = torch.linalg.svdvals(matrices[~whole])
+        found[~whole] = _counted(singular, tolerance).sum(dim=-1)
+    return found
 
 
 def centred(values: HeadValues, visible: OneRowSees) -> HeadValues:
@@ -89,7 +98,7 @@ def _project(
 
 def column_basis(matrices: Tensor, tolerance: float) -> Tensor:
     """Orthonormal columns that span those of each matrix, and columns of zeros beyond its rank."""
-    if tolerance < 1e-7:  # the squares of what is to be told apart do not fit float64
+    if tolerance < LEAST_SQUARED:
         left, singular, _ = torch.linalg.svd(matrices, full_matrices=False)
         return _without(left, ~_counted(singular, tolerance))
     return _basis_from_products(matrices, tolerance)
