@@ -104,17 +104,16 @@ class SharedSum(Operation):
 
 
 def share_sum(first: Tensor, second: Tensor, relevance: Tensor, rows: int) -> tuple[Tensor, Tensor]:
-    """The relevance of a sum that comes to each of its summands."""
+    """The relevance of a sum that comes to each of its summands.
+
+    A summand to which S comes by its parts is to get |S| / (|S| + |T|) of all, T being what comes
+    to the other: its parts are scaled by that over S, in which S itself cancels.
+    """
     wide = torch.promote_types(relevance.dtype, torch.float32)
     whole = relevance.to(wide)
-    shares = divide(whole, first.to(wide) + second.to(wide))
-    parts = [first * shares, second * shares]
-    sums = [part.reshape(rows, -1).sum(dim=1) for part in parts]
-    size = sums[0].abs() + sums[1].abs()
-    total = whole.reshape(rows, -1).sum(dim=1)
-    factors = [divide(divide(each.abs(), size) * total, each) for each in sums]
-    scaled = [
-        (part.reshape(rows, -1) * factor[:, None]).reshape(part.shape)
-        for part, factor in zip(parts, factors, strict=True)
-    ]
+    both = torch.stack([first.to(wide), second.to(wide)])
+    parts = (both * divide(whole, both[0] + both[1])).reshape(2, rows, -1)
+    sums = parts.sum(dim=2)
+    scale = divide(whole.reshape(rows, -1).sum(dim=1), sums.abs().sum(dim=0))
+    scaled = (parts * (sums.sign() * scale)[..., None]).reshape(both.shape)
     return scaled[0], scaled[1]
