@@ -30,7 +30,7 @@ def test_the_wheel_explains_and_writes_a_page_by_itself(tmp_path):
     subprocess.run([*PIP, "wheel", "--no-deps", "-w", built, ROOT], check=True)
     (wheel,) = built.glob("attlas-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    for needed in ("py.typed", "views/view.js", "views/view.css"):
+    for needed in ("py.typed", "views/browser/view.js", "views/browser/view.css"):
         assert f"attlas/{needed}" in names
     assert wheel.stat().st_size < 20 * 2**20
     subprocess.run([*PIP, "install", "--no-deps", "--target", alone, wheel], check=True)
