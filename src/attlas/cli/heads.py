@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from attlas.cli.show import print_json, print_result, quiet_libraries, read_text
+from attlas.cli.show import print_found, quiet_libraries, read_text
 
 Model = Annotated[str, typer.Option("--model", "-m", help="Embedded name, folder or hub id.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; chosen if not given.")]
@@ -67,7 +67,7 @@ def tree(
     )
     if figure is not None:
         found.to_figure(figure)
-    print_found(found, [figure], html, save, as_json)
+    print_found(found, html, save, as_json, drawn=[figure])
 
 
 def triggers(
@@ -100,21 +100,7 @@ def triggers(
         found = find_triggers(
             subject, examples, count=count, draws=draws, least=least, seed=seed, watch=watch
         )
-    print_found(found, [], html, save, as_json)
-
-
-def print_found(
-    found: Any, drawn: list[Path | None], html: Path | None, save: Path | None, as_json: bool
-) -> None:
-    """Write a result to the files asked for, and print it; some are drawn already."""
-    if html is not None:
-        found.to_html(html)
-    if save is not None:
-        found.save(save)
-    if as_json:
-        print_json(found.to_dict())
-    else:
-        print_result(found, written=[path for path in (html, *drawn, save) if path])
+    print_found(found, html, save, as_json)
 
 
 @contextmanager

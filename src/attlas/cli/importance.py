@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from attlas.cli.heads import AsJson, Device, Dtype, Html, Model, Save, print_found, watching
-from attlas.cli.show import quiet_libraries
+from attlas.cli.heads import AsJson, Device, Dtype, Html, Model, Save, watching
+from attlas.cli.show import print_found, quiet_libraries
 from attlas.errors import UsageError
 
 RANKED = 200  # texts that heads are ranked on, half of all at most
@@ -81,4 +81,4 @@ def heads(
             if "steps" in RANKINGS[name].options:
                 given["steps"] = steps
             found = importance.head_importance(subject, examples, name, **given)
-    print_found(found, [], html, save, as_json)
+    print_found(found, html, save, as_json)

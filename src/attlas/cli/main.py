@@ -75,7 +75,7 @@ def explain(
     Example: attlas explain --method attention_rollout "not a great film, but I could not look away"
     """
     quiet_libraries()
-    from attlas.cli.show import parse_options, print_explained
+    from attlas.cli.show import parse_options, print_found
     from attlas.explaining import explain as explain_text
     from attlas.explaining import explain_generation
     from attlas.methods import METHODS
@@ -109,7 +109,7 @@ def explain(
         found = explain_generation(subject, given, method, **how)
     if without_sinks:
         found = found.without_sinks()
-    print_explained(found, html, save, tokens, as_json)
+    print_found(found, html, save, as_json, tokens=tokens)
 
 
 @app.command()

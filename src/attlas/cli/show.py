@@ -80,10 +80,16 @@ def print_result(found: Any, *, tokens: bool = False, written: Sequence[Path] = 
         console.print(Text(f"wrote {path}"), soft_wrap=True)
 
 
-def print_explained(
-    found: Any, html: Path | None, save: Path | None, tokens: bool, as_json: bool
+def print_found(
+    found: Any,
+    html: Path | None,
+    save: Path | None,
+    as_json: bool,
+    *,
+    tokens: bool = False,
+    drawn: Sequence[Path | None] = (),
 ) -> None:
-    """Write a result to the files asked for, and print it."""
+    """Write a result to the files asked for, and print it; some are drawn already."""
     if html is not None:
         found.to_html(html)
     if save is not None:
@@ -91,7 +97,8 @@ def print_explained(
     if as_json:
         print_json(found.to_dict())
     else:
-        print_result(found, tokens=tokens, written=[path for path in (html, save) if path])
+        written = [path for path in (html, *drawn, save) if path]
+        print_result(found, tokens=tokens, written=written)
 
 
 def print_methods(methods: Iterable[Any], as_json: bool) -> None:
