@@ -1,6 +1,7 @@
 """The verb `check`: is this model opened exactly, and which methods can run on it?"""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ from attlas.models.subject import Subject
 from attlas.results.check import CheckResult
 
 SAMPLE = "The film was not a great one, but I could not look away."
+LITTLE = {"samples": 8, "steps": 1, "probes": 1}  # whether a method runs shows in one step of it
 
 
 def check(subject: Subject) -> CheckResult:
@@ -92,9 +94,10 @@ def _why_not(subject: Subject, name: str) -> str:
     if subject.task is None:
         return "no head, so there is no prediction to explain"
     request = Request(prefix="" if subject.has_decoder else None, truncate=True)
+    options = {each: value for each, value in LITTLE.items() if each in METHODS[name].options}
     try:
         for question in subject.ask([_sample(subject)], request):
-            METHODS[name].score(question, {})
+            METHODS[name].score(replace(question, maps=False), options)
     except AttlasError as problem:
         return str(problem)
     return ""
