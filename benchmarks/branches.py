@@ -8,10 +8,9 @@ loops are timed on a share of their runs and scaled up. Scores are compared as t
 """
 
 import argparse
-import time
-from collections.abc import Callable
 
 import torch
+from timing import timed
 from transformers import BertConfig, BertForSequenceClassification
 from transformers.utils import logging
 
@@ -49,16 +48,6 @@ def as_batch(branch: Branch) -> Edit:
     return Edit("all", change).at(layer=branch.site.layer)
 
 
-def seconds(work: Callable[[], torch.Tensor], device: str) -> tuple[float, torch.Tensor]:
-    if device == "cuda":
-        torch.cuda.synchronize()
-    start = time.perf_counter()
-    result = work()
-    if device == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter() - start, result
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cpu")
@@ -84,15 +73,13 @@ def main() -> None:
         return question.rows([0] * given.variants).score("logit", as_batch(made[layer]))
 
     branched()
-    ours, scores = seconds(branched, given.device)
+    ours, scores = timed(branched, given.device)
     share = range(min(given.variants, 10))
     loop(0, share)
-    single, expected = seconds(lambda: loop(layers // 2, share), given.device)
+    single, expected = timed(lambda: loop(layers // 2, share), given.device)
     single *= layers * given.variants / len(share)
     batched(0)
-    halves = [
-        seconds(lambda layer=layer: batched(layer), given.device) for layer in (0, layers - 1)
-    ]
+    halves = [timed(lambda layer=layer: batched(layer), given.device) for layer in (0, layers - 1)]
     grouped = sum(each for each, _ in halves) / len(halves) * layers
     difference = (scores[layers // 2, : len(share)] - expected).abs().max()
     other = (scores[-1] - halves[1][1]).abs().max()

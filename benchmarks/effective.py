@@ -11,11 +11,9 @@ printed, and the loop runs once after a head to warm up.
 """
 
 import argparse
-import time
-from collections.abc import Callable
-from statistics import median
 
 import torch
+from timing import seconds, timed
 from torch import Tensor
 
 from attlas.quantities.null_space import effective_part, rounding
@@ -60,22 +58,6 @@ def by_loop(layers: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
     ]
 
 
-def seconds(work: Callable[[], object], rounds: int, device: str) -> float:
-    times = []
-    for _ in range(rounds):
-        wait(device)
-        start = time.perf_counter()
-        work()
-        wait(device)
-        times.append(time.perf_counter() - start)
-    return median(times)
-
-
-def wait(device: str) -> None:
-    if device.startswith("cuda"):
-        torch.cuda.synchronize()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tokens", type=int, default=256)
@@ -89,14 +71,14 @@ def main() -> None:
     difference = max(
         float((a - b).abs().max()) for a, b in zip(found, by_loop(layers[:1]), strict=True)
     )
-    slow = seconds(lambda: by_loop(layers), 1, given.device)
-    fast = seconds(lambda: ours(layers, visible), given.rounds, given.device)
+    slow, _ = timed(lambda: by_loop(layers), given.device)
+    fast = seconds(lambda: ours(layers, visible), given.device, given.rounds)
     print(f"{LAYERS} x {HEADS} heads at {given.tokens} tokens on {given.device}")
     print(f"loop {slow * 1e3:.0f} ms, ours {fast * 1e3:.0f} ms")
     print(f"ratio {slow / fast:.1f}, largest difference {difference:.1e}")
     back = seen_by(given.tokens, causal=True).to(given.device)
     causal = random_layers(given.tokens, given.device, causal=True)[:1]
-    took = seconds(lambda: ours(causal, back), 1, given.device)
+    took, _ = timed(lambda: ours(causal, back), given.device)
     print(f"one causal layer, {given.tokens} rows with a null space each: ours {took * 1e3:.0f} ms")
 
 

@@ -11,13 +11,12 @@ together and one by one.
 """
 
 import argparse
-import statistics
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
 import torch
 from captum.attr import FeatureAblation, LayerIntegratedGradients
+from timing import seconds
 from transformers import BertConfig, BertForSequenceClassification
 from transformers.utils import logging
 
@@ -47,20 +46,6 @@ def make_texts(subject: attlas.Subject, count: int, length: int) -> list[str]:
 def ask(subject: attlas.Subject, text: str) -> Question:
     (question,) = subject.ask([text])
     return question
-
-
-def seconds(work: Callable[[], object], device: str, repeats: int) -> float:
-    """The median of a few runs, the first one left out."""
-    times = []
-    for _ in range(repeats + 1):
-        if device == "cuda":
-            torch.cuda.synchronize()
-        start = time.perf_counter()
-        work()
-        if device == "cuda":
-            torch.cuda.synchronize()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times[1:])
 
 
 def say(what: str, ours: float, other: str, theirs: float) -> None:

@@ -9,11 +9,12 @@ the median over the rounds of the ratio to the whole model in the same round.
 """
 
 import argparse
-import time
 from copy import deepcopy
+from functools import partial
 from statistics import median
 
 import torch
+from timing import timed
 from transformers import BertConfig, BertModel
 from transformers.utils import logging
 
@@ -43,14 +44,8 @@ def zeroed(whole: BertModel, count: int) -> BertModel:
 
 
 @torch.no_grad()
-def seconds(model: torch.nn.Module, ids: torch.Tensor) -> float:
-    if ids.is_cuda:
-        torch.cuda.synchronize()
-    start = time.perf_counter()
+def run(model: torch.nn.Module, ids: torch.Tensor) -> None:
     model(input_ids=ids)
-    if ids.is_cuda:
-        torch.cuda.synchronize()
-    return time.perf_counter() - start
 
 
 @torch.no_grad()
@@ -72,7 +67,7 @@ def main() -> None:
         times: dict[str, list[float]] = {name: [] for name in models}
         for number in range(given.rounds + 2):
             for name, model in models.items():
-                taken = seconds(model, ids)
+                taken, _ = timed(partial(run, model, ids), given.device)
                 if number >= 2:  # the first rounds warm up
                     times[name].append(taken)
         print(f"{given.batch} × {length} tokens on {given.device}")

@@ -8,11 +8,11 @@ model, is not counted but printed by itself.
 """
 
 import argparse
-import time
 from functools import partial
 
 import torch
-from methods import make_subject, make_texts, seconds
+from methods import make_subject, make_texts
+from timing import seconds, timed
 
 from attlas.methods import METHODS
 
@@ -35,9 +35,8 @@ def main() -> None:
     torch.manual_seed(0)
     subject = make_subject(given.device)
     (question,) = subject.ask(make_texts(subject, given.texts, given.tokens))
-    start = time.perf_counter()
-    METHODS["attn_lrp"].score(question, {})
-    print(f"first call of attn_lrp   {(time.perf_counter() - start) * 1e3:9.1f} ms")
+    first, _ = timed(partial(METHODS["attn_lrp"].score, question, {}), given.device)
+    print(f"first call of attn_lrp   {first * 1e3:9.1f} ms")
     base = seconds(partial(question.embedding_gradients, "logit"), given.device, given.repeats)
     print(f"forward and backward     {base * 1e3:9.1f} ms")
     for name, options in METHODS_AND_OPTIONS:

@@ -10,12 +10,12 @@ allocator on a GPU.
 
 import argparse
 import multiprocessing
-import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
 import torch
+from timing import timed
 from transformers import BertConfig, BertModel
 from transformers.utils import logging
 
@@ -48,16 +48,6 @@ def ways(models: dict[str, BertModel], ids: torch.Tensor) -> dict[str, Callable[
         return models["eager"](input_ids=ids, output_attentions=True).attentions
 
     return {"eager": eager, "tap": tapped, "output_attentions": output_attentions}
-
-
-def seconds(way: Callable[[], object], device: str) -> float:
-    if device == "cuda":
-        torch.cuda.synchronize()
-    start = time.perf_counter()
-    way()
-    if device == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter() - start
 
 
 def peak_megabytes(name: str, length: int, device: str) -> float:
@@ -109,7 +99,7 @@ def main() -> None:
                 way()
             for _ in range(given.rounds):
                 for name, way in ways(models, ids).items():
-                    measured[name].append(seconds(way, given.device))
+                    measured[name].append(timed(way, given.device)[0])
         for name, times in measured.items():
             ratio = median(a / b for a, b in zip(times, measured["eager"], strict=True))
             peak = peak_megabytes(name, length, given.device)

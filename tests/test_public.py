@@ -30,6 +30,8 @@ def test_importing_and_asking_for_help_bring_in_no_torch():
         "from attlas.cli.main import app\n"
         "assert CliRunner().invoke(app, ['--help']).exit_code == 0\n"
         "assert CliRunner().invoke(app, ['explain', '--help']).exit_code == 0\n"
+        "assert 'attattr' in attlas.list_studies()\n"
+        "assert CliRunner().invoke(app, ['study', '--help']).exit_code == 0\n"
         "print({'torch', 'transformers', 'pandas', 'numpy'} & set(sys.modules))"
     )
     assert run(code).strip() == "set()"

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from attlas.models.subject import Subject
     from attlas.models.target import Target
     from attlas.results import Explanation, Generation, Maps, Site, Tree, Triggers
+    from attlas.studies import list_studies, study
 
 _HOMES = {
     "AttlasError": "errors",
@@ -48,9 +49,11 @@ _HOMES = {
     "head_importance": "heads.importance",
     "head_redundancy": "heads.redundancy",
     "list_methods": "explaining",
+    "list_studies": "studies",
     "load": "models.load",
     "prune": "heads.pruning",
     "prune_curve": "heads.curves",
+    "study": "studies",
     "texts": "data",
     "triggers": "heads.triggers",
 }
@@ -77,9 +80,11 @@ __all__ = [
     "head_importance",
     "head_redundancy",
     "list_methods",
+    "list_studies",
     "load",
     "prune",
     "prune_curve",
+    "study",
     "texts",
     "triggers",
 ]

@@ -10,24 +10,8 @@ import tiny
 import torch
 
 import attlas
-from attlas.cli.main import main
 
 TEXT = "not a great film, but I could not look away"
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["attlas", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        written = capsys.readouterr()
-        return stopped.value.code or 0, written.out, written.err
-
-    return call
 
 
 @pytest.fixture(scope="module")

@@ -1,29 +1,12 @@
 """The commands `tree` and `triggers` as a user meets them."""
 
 import json
-import sys
 
 import pytest
 
-from attlas.cli.main import main
 from attlas.results import Tree, Triggers
 
 TEXT = "not a great film, but I could not look away"
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["attlas", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        written = capsys.readouterr()
-        return stopped.value.code or 0, written.out, written.err
-
-    return call
 
 
 def test_tree_shows_the_edges_and_writes_what_is_asked_for(run, tmp_path):

@@ -1,28 +1,11 @@
 """The commands `heads` and `study`."""
 
 import json
-import sys
 
 import pytest
 
-from attlas.cli.main import main
+import attlas
 from attlas.results import HeadImportance, HeadRedundancy, PruneCurve
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["attlas", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        written = capsys.readouterr()
-        return stopped.value.code or 0, written.out, written.err
-
-    return call
-
 
 RECALL = ("heads", "--model", "recall", "--data", "recall", "--texts", 6)
 
@@ -67,6 +50,35 @@ def test_mistakes_are_named(run, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     status, out, err = run(*arguments)
     assert (status, out) == (2, "") and message in err and err.count("\n") == 1
+
+
+def test_a_study_is_run_by_its_name(run, tmp_path, monkeypatch):
+    from attlas.studies import attattr as module
+
+    class Found:
+        def __init__(self, **asked):
+            self.asked = asked
+
+        def markdown(self):
+            return "| table |"
+
+        def to_dict(self):
+            return {name: str(value) for name, value in self.asked.items() if name != "watch"}
+
+    def attattr(models, out, tasks=("all",), *, rank_on, count, effect_on, steps, device, watch):
+        return Found(tasks=tasks, count=count, steps=steps)
+
+    monkeypatch.setattr(module, "attattr", attattr)
+    called = ("study", "attattr", "--models", tmp_path, "--out", tmp_path)
+    assert run(*called)[:2] == (0, "| table |\n")
+    status, out, _ = run(*called, "--task", "rte", "--count", 7, "--json")
+    assert (status, json.loads(out)) == (0, {"tasks": "['rte']", "count": "7", "steps": "20"})
+    assert json.loads(run(*called, "--json")[1])["tasks"] == "('all',)"
+
+
+def test_help_lists_the_studies(run):
+    out = run("study", "--help")[1]
+    assert all(name in out for name in attlas.list_studies())
 
 
 def test_help_has_an_example(run):

@@ -148,27 +148,6 @@ def test_heads_are_switched_off_and_removed_alike(family, tmp_path):
         type(smaller.model).from_pretrained(tmp_path)
 
 
-@pytest.mark.parametrize("family", ["llama", "t5"])
-def test_a_configuration_that_can_say_what_is_left_says_it(family, tmp_path):
-    gone = {"llama": ([0, 1], [2, 3]), "t5": ([1], [1])}[family]
-    subject = build(family)
-    heads = {site.name: gone[site.layer] for site in subject.sites}
-    smaller = attlas.prune(subject, heads, permanently=True)
-    given = inputs_of(subject)
-    expected = logits(by_hand(subject, heads, FAMILIES[family][2]), given)
-    plain = type(smaller.model).from_pretrained(save(smaller, tmp_path))
-    assert_close(logits(plain, given), expected)
-    assert_close(logits(attlas.load(tmp_path, device="cpu").model, given), expected)
-
-
-def test_layers_of_t5_that_lose_other_heads_are_not_taken_for_layers_that_lose_the_same(tmp_path):
-    subject = build("t5")
-    heads = {site.name: [site.layer] for site in subject.sites}
-    smaller = attlas.prune(subject, heads, permanently=True)
-    with pytest.raises(RuntimeError, match="mismatch"):
-        type(smaller.model).from_pretrained(save(smaller, tmp_path))
-
-
 def test_what_was_pruned_can_be_pruned_again(tmp_path):
     _, _, places, _ = FAMILIES["bert"]
     subject = build("bert")

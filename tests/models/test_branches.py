@@ -3,11 +3,11 @@
 import pytest
 import tiny
 import torch
-from subjects import TEXTS, subject
+from subjects import LONG, SHORT, TEXTS, subject
 
 import attlas
 from attlas.errors import UnsupportedModelError, UsageError
-from attlas.models import branches, variants
+from attlas.models import blocks, branches, variants
 from attlas.models.branches import Branch, run_branches
 from attlas.models.edits import Edit
 from attlas.models.inputs import Inputs, Stream
@@ -121,6 +121,20 @@ def test_texts_of_a_user_branch_alike(task):
     for branch, branched in zip(made, found, strict=True):
         loop = [question.score("logit", as_edit(branch, n)) for n in range(COUNT)]
         torch.testing.assert_close(branched.scores, torch.stack(loop), atol=1e-5, rtol=1e-5)
+
+
+def test_blocks_are_studied_once_for_each_shape_of_inputs(monkeypatch):
+    one = attlas.Subject(*tiny.subject_parts("causal lm"))
+    studied = []
+    study = blocks._study
+    monkeypatch.setattr(
+        blocks, "_study", lambda subject, inputs: studied.append(inputs) or study(subject, inputs)
+    )
+    for text in (LONG, SHORT, LONG, SHORT):
+        (question,) = one.ask([text], Request())
+        made = everywhere(question)
+        hold_against_a_loop(question, run_branches(question, made, "logit"), made, 1e-5)
+    assert [each.texts for each in studied] == [(LONG,), (SHORT,)]
 
 
 @pytest.mark.parametrize("most", [1, 2, 5])

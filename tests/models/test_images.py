@@ -9,8 +9,9 @@ import tiny
 import torch
 from PIL import Image
 
+import attlas
 from attlas.errors import UnsupportedModelError, UsageError
-from attlas.models.images import is_image, patch_size, patch_tokens, prepare
+from attlas.models.images import as_seen, is_image, patch_size, patch_tokens, prepare
 
 
 @pytest.fixture(scope="module")
@@ -113,3 +114,42 @@ def test_patches_without_anything_before_them():
 def test_fewer_tokens_than_patches():
     with pytest.raises(UnsupportedModelError, match=r"over 3 tokens, fewer than the 2 × 2"):
         patch_tokens(torch.zeros(1, 3, 16, 16), size=8, count=3)
+
+
+def noise(rows, columns, seed=0):
+    return np.random.default_rng(seed).integers(0, 256, (rows, columns, 3), dtype=np.uint8)
+
+
+def test_what_is_seen_of_a_picture_of_the_right_size_is_the_picture(vit):
+    processor = vit[1]
+    given = noise(32, 32)
+    seen = as_seen(processor, prepare(processor, given)[0])
+    assert seen.dtype == np.uint8
+    np.testing.assert_array_equal(seen, given)
+
+
+def test_what_is_seen_undoes_each_colour_by_its_own_mean_and_spread():
+    processor = SimpleNamespace(image_mean=[0.5, 0.25, 0.0], image_std=[0.5, 0.25, 2.0])
+    pixels = torch.tensor([-1.0, 1.0, 0.1])[:, None, None].expand(3, 2, 1)
+    seen = as_seen(processor, pixels)
+    assert seen.shape == (2, 1, 3)
+    assert seen[0, 0].tolist() == [0, round(0.5 * 255), round(0.2 * 255)]
+
+
+def test_what_is_seen_where_nothing_is_known_of_it_spans_black_to_white():
+    for known in ({}, {"image_mean": [9.0], "image_std": [9.0], "do_normalize": False}):
+        seen = as_seen(SimpleNamespace(**known), torch.tensor([[[2.0, 3.0, 6.0]]]))
+        assert seen[0, :, 0].tolist() == [0, round(255 / 4), 255]
+    assert not as_seen(SimpleNamespace(), torch.full((1, 2, 2), 7.0)).any()
+
+
+def test_an_explanation_has_the_picture_that_the_model_saw(vit):
+    pictures = [noise(32, 32, seed) for seed in range(3)]
+    found = attlas.explain(attlas.Subject(*vit), pictures, "raw_attention")
+    for one, given in zip(found, pictures, strict=True):
+        np.testing.assert_array_equal(one.picture, given)
+
+
+def test_an_explanation_of_a_text_has_none():
+    subject = attlas.Subject(*tiny.subject_parts("sequence classification"))
+    assert attlas.explain(subject, "a cat", "raw_attention").picture is None

@@ -7,24 +7,29 @@ from typing import Annotated, Any
 
 import typer
 
+from attlas.cli.options import (
+    AsJson,
+    Data,
+    Device,
+    Dtype,
+    Html,
+    Image,
+    Model,
+    Save,
+    Split,
+    Target,
+    Text,
+    Truncate,
+)
 from attlas.cli.show import print_found, quiet_libraries, read_text
-
-Model = Annotated[str, typer.Option("--model", "-m", help="Embedded name, folder or hub id.")]
-Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; chosen if not given.")]
-Dtype = Annotated[str | None, typer.Option(help="float32, float16, bfloat16 or float64.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Html = Annotated[Path | None, typer.Option(help="Write a page.")]
-Save = Annotated[Path | None, typer.Option(help="Save the result.")]
 
 
 def tree(
-    text: Annotated[
-        str, typer.Argument(help="The text, or - to read it from standard input.")
-    ] = "",
+    text: Text = "",
     model: Model = "sentiment",
-    target: Annotated[str | None, typer.Option(help="Label, class number, token.")] = None,
+    target: Target = None,
     pair: Annotated[str | None, typer.Option(help="A second text.")] = None,
-    image: Annotated[Path | None, typer.Option(help="A picture instead of a text.")] = None,
+    image: Image = None,
     tau: Annotated[
         float, typer.Option(help="Keep edges above this share of the largest in their layer.")
     ] = 0.4,
@@ -41,7 +46,7 @@ def tree(
         Path | None, typer.Option("--figure", "--svg", help="Draw it: .svg, .png or .pdf.")
     ] = None,
     save: Save = None,
-    truncate: Annotated[bool, typer.Option("--truncate", help="Cut what is too long.")] = False,
+    truncate: Truncate = False,
     device: Device = None,
     dtype: Dtype = None,
     as_json: AsJson = False,
@@ -72,8 +77,8 @@ def tree(
 
 def triggers(
     model: Model = "sentiment",
-    data: Annotated[str, typer.Option(help="A set of texts: reviews, sst2, mnli, …")] = "reviews",
-    split: Annotated[str | None, typer.Option(help="Of the data; test if not given.")] = None,
+    data: Data = "reviews",
+    split: Split = None,
     texts: Annotated[int | None, typer.Option(help="Take so many texts, all if not given.")] = None,
     count: Annotated[int, typer.Option(help="How many triggers to try.")] = 10,
     draws: Annotated[int, typer.Option(help="Draws of random words beside each.")] = 5,

@@ -1,11 +1,24 @@
 """The command `heads`: what heads are worth."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import Annotated, Any
 
 import typer
 
-from attlas.cli.heads import AsJson, Device, Dtype, Html, Model, Save, watching
+from attlas.cli.heads import watching
+from attlas.cli.options import (
+    AsJson,
+    Data,
+    Device,
+    Dtype,
+    Html,
+    Model,
+    Save,
+    Split,
+    Truncate,
+)
 from attlas.cli.show import print_found, quiet_libraries
 from attlas.errors import UsageError
 
@@ -14,8 +27,8 @@ RANKED = 200  # texts that heads are ranked on, half of all at most
 
 def heads(
     model: Model = "sentiment",
-    data: Annotated[str, typer.Option(help="A set of texts: reviews, sst2, mnli, …")] = "reviews",
-    split: Annotated[str | None, typer.Option(help="Of the data; test if not given.")] = None,
+    data: Data = "reviews",
+    split: Split = None,
     texts: Annotated[int, typer.Option(help="Take so many texts.")] = 200,
     by: Annotated[
         list[str] | None,
@@ -35,7 +48,7 @@ def heads(
     ] = False,
     steps: Annotated[int, typer.Option(help="Points of the attribution's integral.")] = 20,
     seed: Annotated[int, typer.Option(help="Decides which texts, and which are ranked on.")] = 0,
-    truncate: Annotated[bool, typer.Option("--truncate", help="Cut what is too long.")] = False,
+    truncate: Truncate = False,
     html: Html = None,
     save: Save = None,
     device: Device = None,
@@ -46,39 +59,72 @@ def heads(
 
     Example: attlas heads --model sentiment --data reviews --prune-curve --html heads.html
     """
-    asked = [prune_curve, effectiveness, redundancy]
-    if sum(asked) > 1:
-        raise UsageError("--prune-curve, --effectiveness or --redundancy: one at a time")
-    if redundancy and by:
-        raise UsageError("--redundancy compares heads by their attention: it takes no --by")
-    if not any(asked) and len(by or ()) > 1:
-        raise UsageError("several --by go with --prune-curve or --effectiveness")
+    _check(by or (), prune_curve, effectiveness, redundancy)
     quiet_libraries()
     from attlas.data import texts as read_texts
-    from attlas.heads import curves, importance
     from attlas.heads.rankings import RANKINGS
-    from attlas.heads.redundancy import head_redundancy
     from attlas.models.load import load
 
     names = [RANKINGS[name].name for name in by or ()]
     subject = load(model, device=device, dtype=dtype)
     examples = read_texts(data, split=split, count=texts, seed=seed)
     with watching() as watch:
-        given: dict[str, Any] = {"truncate": truncate, "watch": watch}
-        found: Any
+        asked = _Asked(subject, examples, names, steps, {"truncate": truncate, "watch": watch})
         if redundancy:
-            found = head_redundancy(subject, [each.text for each in examples], **given)
+            found = asked.redundancy()
         elif prune_curve:
-            Random(seed).shuffle(examples)
-            cut = min(RANKED, len(examples) // 2)
-            first, others = examples[:cut], examples[cut:]
-            found = curves.prune_curve(subject, first, others, names, steps=steps, **given)
+            found = asked.prune_curve(seed)
         elif effectiveness:
-            chosen = names or ["attattr", "attention"]
-            found = curves.head_effectiveness(subject, examples, chosen, steps=steps, **given)
+            found = asked.effectiveness()
         else:
-            name = names[0] if names else "attattr"
-            if "steps" in RANKINGS[name].options:
-                given["steps"] = steps
-            found = importance.head_importance(subject, examples, name, **given)
+            found = asked.importance()
     print_found(found, html, save, as_json)
+
+
+def _check(by: Sequence[str], prune_curve: bool, effectiveness: bool, redundancy: bool) -> None:
+    asked = [prune_curve, effectiveness, redundancy]
+    if sum(asked) > 1:
+        raise UsageError("--prune-curve, --effectiveness or --redundancy: one at a time")
+    if redundancy and by:
+        raise UsageError("--redundancy compares heads by their attention: it takes no --by")
+    if not any(asked) and len(by) > 1:
+        raise UsageError("several --by go with --prune-curve or --effectiveness")
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """What was asked for, and the verbs it can be handed to."""
+
+    subject: Any
+    examples: list[Any]
+    by: list[str]
+    steps: int
+    how: dict[str, Any]
+
+    def importance(self) -> Any:
+        from attlas.heads.importance import head_importance
+        from attlas.heads.rankings import RANKINGS
+
+        name = self.by[0] if self.by else "attattr"
+        takes_steps = "steps" in RANKINGS[name].options
+        how = {**self.how, "steps": self.steps} if takes_steps else self.how
+        return head_importance(self.subject, self.examples, name, **how)
+
+    def prune_curve(self, seed: int) -> Any:
+        from attlas.heads.curves import prune_curve
+
+        mixed = Random(seed).sample(self.examples, len(self.examples))
+        cut = min(RANKED, len(mixed) // 2)
+        first, others = mixed[:cut], mixed[cut:]
+        return prune_curve(self.subject, first, others, self.by, steps=self.steps, **self.how)
+
+    def effectiveness(self) -> Any:
+        from attlas.heads.curves import head_effectiveness
+
+        by = self.by or ["attattr", "attention"]
+        return head_effectiveness(self.subject, self.examples, by, steps=self.steps, **self.how)
+
+    def redundancy(self) -> Any:
+        from attlas.heads.redundancy import head_redundancy
+
+        return head_redundancy(self.subject, [each.text for each in self.examples], **self.how)

@@ -5,15 +5,15 @@ from typing import Annotated
 
 import typer
 
-from attlas.cli.heads import AsJson, Device, watching
+from attlas.cli.heads import watching
+from attlas.cli.options import AsJson, Device
 from attlas.cli.show import print_json, quiet_libraries
-from attlas.errors import UnknownNameError
-
-STUDIES = ("attattr",)
+from attlas.studies import STUDIES, list_studies
+from attlas.studies import study as run_study
 
 
 def study(
-    name: Annotated[str, typer.Argument(help="attattr.")],
+    name: Annotated[str, typer.Argument(help=f"Which: {', '.join(list_studies())}.")],
     models: Annotated[
         Path, typer.Option(help="A folder with a model for each task: sst2, rte, mrpc, mnli.")
     ],
@@ -34,22 +34,20 @@ def study(
 
     Example: attlas study attattr --models models --out found --task sst2 --count 200
     """
-    if name not in STUDIES:
-        raise UnknownNameError("study", name, STUDIES)
+    STUDIES[name]  # an unknown name is an error before anything heavy is imported
     quiet_libraries()
-    from attlas.studies.attattr import TASKS, attattr
-
     with watching() as watch:
-        found = attattr(
-            models,
-            out,
-            task or TASKS,
+        found = run_study(
+            name,
+            models=models,
+            out=out,
             rank_on=rank_on,
             count=count,
             effect_on=effect_on,
             steps=steps,
             device=device,
             watch=watch,
+            **({"tasks": task} if task else {}),
         )
     if as_json:
         print_json(found.to_dict())

@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from attlas.models.inputs import Inputs
 
 RECORD = "attlas_pruned_heads"  # in a configuration: the heads to lose, by the path of a module
+NOTE = "attlas_note"  # and a word to whoever opens it since the weights do not fit
+TOLD = (
+    "Heads are missing from these weights in a way that this configuration cannot say, so "
+    "from_pretrained finds sizes that do not match: open the folder with attlas.load."
+)
 
 Removed = Mapping[str, Collection[int]]
 
@@ -35,9 +40,11 @@ def smaller_copy(model: nn.Module, removed: Removed) -> nn.Module:
     record = _record(copy, removed)
     remove(copy, removed)
     config: Any = copy.config
-    vars(config).pop(RECORD, None)
+    for name in (RECORD, NOTE):
+        vars(config).pop(name, None)
     if record and not _say_in_configuration(copy):
         setattr(config, RECORD, record)
+        setattr(config, NOTE, TOLD)
     return copy
 
 
