@@ -1,7 +1,7 @@
 """Spans of characters, from marked words and from two versions of a text."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 
 from attlas.data.example import Span
@@ -44,6 +44,19 @@ def marked(places: Sequence[Span], marks: Sequence[object]) -> tuple[Span, ...]:
     if len(marks) != len(places):
         raise ValueError(f"{len(marks)} marks for {len(places)} words")
     return spans_of(places, runs(marks))
+
+
+def place_words(text: str, words: str | Mapping[str, object]) -> Span:
+    """Where words stand; those that are there more than once come with their `start`."""
+    if isinstance(words, str):
+        if text.count(words) != 1:
+            raise ValueError(f"{words!r} is there {text.count(words)} times: give its start")
+        start, written = text.index(words), words
+    else:
+        start, written = int(str(words["start"])), str(words["text"])
+    if not text.startswith(written, start):
+        raise ValueError(f"{written!r} does not stand at {start}")
+    return start, start + len(written)
 
 
 def majority(maps: Sequence[Sequence[int]]) -> list[bool]:
