@@ -6,7 +6,9 @@ width: of the value that a head mixes of a key · layer: of a stack, from the bo
 network, top, node: attention as a graph, its highest nodes, all of them
 sample, player: sets of tokens that stay, and the tokens that may go · direction: in a hidden state
 output: tokens that a model wrote · row, column, colour: a picture
+way: sets of a text's content tokens that are removed
 every: the heads of all sites, in their order · example: texts of a data set · draw: means of them
+text, method: what is compared over a data set · statistic, part: figures, and ratios they add up
 
 Where one input has several targets, what is of the input has a batch of one, and what is of the
 targets a row for each: such a batch is written `#batch`.
@@ -40,9 +42,13 @@ TargetValues = Float[Tensor, " target"]
 PlayerScores = Float[Tensor, "target player"]
 Table = Float[Tensor, "input target"]
 Logits = Float[Tensor, "batch place choice"]
+Distributions = Float[Tensor, "*#rows choice"]
 
 TokenVector = Float[np.ndarray, " token"]
 TokenMarks = Bool[np.ndarray, " token"]
+Ways = Bool[np.ndarray, "_ token"]  # `[way, token]`, where ways of different number come together
+WayScores = Float[np.ndarray, " way"]
+WayMarks = Bool[np.ndarray, " way"]
 OutputScores = Float[np.ndarray, "output token"]
 Picture = UInt8[np.ndarray, "row column colour"]
 LayerMap = Float[np.ndarray, "query key"]
@@ -55,3 +61,10 @@ HeadVector = Float[np.ndarray, " every"]
 HeadTable = Float[np.ndarray, "example every"]
 HeadDraws = Float[np.ndarray, "draw every"]
 HeadPairs = Float[np.ndarray, "every every"]
+TextValues = Float[np.ndarray, " text"]
+TextGroups = Int[np.ndarray, " text"]
+MethodValues = Float[np.ndarray, "text method"]
+MethodVector = Float[np.ndarray, " method"]
+MethodScores = Float[np.ndarray, "method token"]
+MethodPairs = Float[np.ndarray, "method method"]
+TextParts = Float[np.ndarray, "text statistic part"]

@@ -1,0 +1,28 @@
+"""Decision flip: how much must go before the model decides otherwise."""
+
+import numpy as np
+
+from attlas.measures.measure import Case, measure
+from attlas.measures.sizes import sizes, tops
+from attlas.quantities.erasure import Outcomes
+
+
+@measure(
+    better="lower",
+    kind="faithfulness",
+    needs=("removal",),
+    by_rank=True,
+    reading="The share of tokens, highest first, that must go before the model chooses otherwise.",
+    paper="Serrano & Smith 2019, arXiv:1906.03731",
+    ways=tops,
+)
+def decision_flip(case: Case, whole: Outcomes, outcomes: Outcomes) -> float:
+    """The smallest share of the tokens, from the top, without which the choice is another.
+
+    One where no size turns it. Of a long text, the share is that of the first of its sizes.
+    """
+    counts = np.array(sizes(len(case)))
+    if len(counts) == 0:
+        return np.nan
+    turned = counts[~outcomes.chosen]
+    return float(turned[0] / len(case)) if len(turned) else 1.0

@@ -1,0 +1,42 @@
+"""Infidelity: whether the scores of sets of tokens add up to what the model loses with them."""
+
+import numpy as np
+
+from attlas.measures.measure import Case, measure
+from attlas.measures.sizes import mean
+from attlas.quantities.erasure import Outcomes, Ways
+
+SETS = 50
+
+
+def random_sets(case: Case) -> Ways:
+    """Sets of tokens of any size but all, the same for every explanation of a text."""
+    count = len(case)
+    random = np.random.default_rng(case.seed)
+    if count < 2:
+        return np.zeros((0, count), dtype=bool)
+    drawn = random.permuted(np.tile(np.arange(count), (SETS, 1)), axis=1)
+    return np.asarray(drawn < random.integers(1, count, size=(SETS, 1)))
+
+
+@measure(
+    better="lower",
+    kind="faithfulness",
+    needs=("removal",),
+    by_rank=False,
+    reading="How far the scores of sets of tokens, rightly scaled, are from what the model loses "
+    "without the sets: the mean square.",
+    paper="Yeh et al. 2019, arXiv:1901.09392",
+    ways=random_sets,
+)
+def infidelity(case: Case, whole: Outcomes, outcomes: Outcomes) -> float:
+    """The mean over sets of (β · their sum of scores − what p loses without them)².
+
+    β is the scale, not below zero, that makes it smallest: scores that say the opposite of what
+    happens are worth as much as none at all.
+    """
+    lost = whole.probability - outcomes.probability
+    sums = random_sets(case) @ case.scores.astype(np.float64)
+    size = float(sums @ sums)
+    scale = max(float(sums @ lost) / size, 0.0) if size > 0 else 0.0
+    return mean((scale * sums - lost) ** 2)

@@ -1,0 +1,106 @@
+"""Randomisation: whether an explanation changes when the weights it is said to explain do."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import rankdata
+
+from attlas.errors import ModelError
+from attlas.measures.again import Recipe, asked_again, mean_of
+from attlas.measures.measure import Occasion, asking_measure
+from attlas.methods import Method
+from attlas.models.question import Question
+from attlas.models.redrawing import HEAD, Storey, find_storeys, redrawn
+from attlas.shapes import TokenVector
+
+DEAF = "It looks at no target, so that drawing the head anew cannot change it."
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How alike the scores of a text are before and after some weights were drawn anew.
+
+    `cascade` says whether all above `storey` were drawn anew too, or it alone. The rank correlation
+    is Spearman's: of the scores, and of their sizes. NaN where either are all the same, or the
+    model gave nothing that can be explained.
+    """
+
+    storey: str
+    cascade: bool
+    scores: float
+    sizes: float
+
+
+@asking_measure(
+    better="lower",
+    kind="robustness",
+    needs=("method",),
+    by_rank=False,
+    cost="dear",
+    reading="How alike the sizes of the scores stay, by rank, as the weights are drawn anew "
+    "from the top down. It judges the method: near 1, it does not look at the weights.",
+    paper="Adebayo et al. 2018, arXiv:1810.03292",
+)
+def randomisation(occasion: Occasion) -> float:
+    """The mean Spearman correlation of |scores| over the cuts of the cascade below the head.
+
+    With the head alone drawn anew a method that looks at no target cannot change: that cut is left
+    out for all.
+    """
+    question, recipe = asked_again(occasion)
+    (cuts,) = randomise([question], recipe, seed=occasion.seed).values()
+    return figure(cuts)
+
+
+def figure(cuts: Sequence[Cut]) -> float:
+    """The one figure of a text."""
+    return mean_of([cut.sizes for cut in cuts if cut.cascade and cut.storey != HEAD])
+
+
+def cannot_react(method: Method) -> str | None:
+    """Which storey a method is blind to, in a sentence; None if to none."""
+    return DEAF if method.of is None else None
+
+
+def randomise(questions: Sequence[Question], recipe: Recipe, *, seed: int) -> dict[int, list[Cut]]:
+    """Of each text, by its place: the cuts of the cascade from the top, then each storey alone.
+
+    The weights are drawn once for all texts; afterwards the model is what it was, bit for bit.
+    """
+    own = {text: scores for each in questions for text, scores in recipe.content_scores(each)}
+    subject = questions[0].subject
+    storeys = find_storeys(subject)[::-1]
+    found: dict[int, list[Cut]] = {text: [] for text in own}
+
+    def compare(storey: Storey, *, cascade: bool) -> None:
+        for text, scores in _changed(questions, recipe):
+            pair = (own[text], scores)
+            sizes = spearman(*map(np.abs, pair))
+            found[text].append(Cut(storey.name, cascade, spearman(*pair), sizes))
+
+    with ExitStack() as so_far:
+        for storey in storeys:
+            so_far.enter_context(redrawn(subject, storey, seed))
+            compare(storey, cascade=True)
+    for storey in storeys:
+        with redrawn(subject, storey, seed):
+            compare(storey, cascade=False)
+    return found
+
+
+def _changed(questions: Sequence[Question], recipe: Recipe) -> Iterator[tuple[int, TokenVector]]:
+    """The scores of every text; none where the weights drawn anew leave nothing to explain."""
+    for question in questions:
+        try:
+            yield from recipe.content_scores(question)
+        except ModelError:
+            yield from ((text, np.empty(0)) for text in question.order)
+
+
+def spearman(one: TokenVector, other: TokenVector) -> float:
+    """Spearman's correlation, ties sharing their mean rank; NaN where one side is all ties."""
+    if len(one) != len(other) or len(one) < 2 or np.ptp(one) == 0 or np.ptp(other) == 0:
+        return np.nan
+    return float(np.corrcoef(rankdata(one), rankdata(other))[0, 1])

@@ -1,0 +1,81 @@
+"""Sensitivity: how far an explanation moves when the vectors of its tokens hardly do."""
+
+from collections.abc import Sequence
+from zlib import crc32
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from attlas.errors import UsageError
+from attlas.measures.again import Recipe, asked_again
+from attlas.measures.measure import Occasion, asking_measure
+from attlas.models.nudging import check_words, nudging
+from attlas.models.question import Question
+from attlas.quantities.removal import removable
+from attlas.shapes import Directions, Hidden
+
+RADIUS = 0.02  # of the mean length of the vectors that the content tokens enter as
+SAMPLES = 10
+
+
+@asking_measure(
+    better="lower",
+    kind="robustness",
+    needs=("method",),
+    by_rank=False,
+    cost="dear",
+    reading="How far the scores move at most, relative to their size, when the tokens' vectors "
+    "move by 2 %. It judges the method: scores that are always the same have 0.",
+    paper="Yeh et al. 2019, arXiv:1901.09392",
+)
+def sensitivity(occasion: Occasion) -> float:
+    """The largest ‖φ(x′) − φ(x)‖ / ‖φ(x)‖ over the drawn x′; NaN where all scores are zero."""
+    question, recipe = asked_again(occasion)
+    return float(sensitivities([question], recipe, seed=occasion.seed)[0])
+
+
+def sensitivities(
+    questions: Sequence[Question],
+    recipe: Recipe,
+    *,
+    seed: int,
+    radius: float = RADIUS,
+    samples: int = SAMPLES,
+) -> NDArray[np.float64]:
+    """The sensitivity of a method on each text, by its place among the texts.
+
+    Each content token's vector is moved within a ball of its own, as drawn evenly from it, and all
+    of a text at once; `radius` is in units of the mean length of the text's vectors.
+    """
+    if not radius > 0 or samples < 1:
+        raise UsageError(f"radius is above zero and samples at least 1, not {radius} and {samples}")
+    found = np.full(1 + max(max(question.order) for question in questions), np.nan)
+    for question in questions:
+        for row, (text, scores) in enumerate(recipe.content_scores(question)):
+            alone = question.rows([row])
+            if not scores.any():
+                continue
+            chosen, moves = draw_moves(alone, [seed, text], radius, samples)
+            with nudging(alone.rows([0] * samples), moves, chosen) as moved:
+                others = [each for _, each in recipe.content_scores(moved)]
+            found[text] = max(float(np.linalg.norm(each - scores)) for each in others)
+            found[text] /= float(np.linalg.norm(scores))
+    return found
+
+
+def draw_moves(
+    question: Question, seed: Sequence[int], radius: float, samples: int
+) -> tuple[Hidden, Directions]:
+    """Which tokens are moved in each sample of a text, and by how much, one after the other."""
+    check_words(question)
+    content = removable(question, 0)
+    vectors = torch.cat([stream[0] for stream in question.embeddings()])[content].double().cpu()
+    chosen = torch.zeros(samples, len(question.inputs.tokens[0]), dtype=torch.bool)
+    chosen[:, content] = True
+    random = np.random.default_rng([*seed, crc32(b"sensitivity")])
+    moves = torch.from_numpy(random.standard_normal((samples * len(content), vectors.shape[1])))
+    # Evenly from a ball: any direction, and a length whose power is even between zero and one.
+    lengths = torch.from_numpy(random.uniform(size=(len(moves), 1))) ** (1 / vectors.shape[1])
+    moves *= radius * vectors.norm(dim=1).mean() * lengths / moves.norm(dim=1, keepdim=True)
+    return chosen, moves.float()

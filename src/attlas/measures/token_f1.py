@@ -1,0 +1,28 @@
+"""Token F1: how many of the marked tokens are among as many from the top."""
+
+import numpy as np
+
+from attlas.measures.marks import telling
+from attlas.measures.measure import Case, measure
+from attlas.quantities.erasure import Outcomes
+from attlas.quantities.ranking import precision_at
+from attlas.shapes import TokenMarks, TokenVector
+
+
+def f1_at(scores: TokenVector, marks: TokenMarks, count: int) -> float:
+    """The F1 of this many tokens from the top; ties count as they would on average."""
+    return 2 * count * precision_at(scores, marks, count) / (count + int(marks.sum()))
+
+
+@measure(
+    better="higher",
+    kind="plausibility",
+    needs=("marks",),
+    by_rank=True,
+    reading="The share of the marked tokens that are among as many tokens from the top.",
+    paper="DeYoung et al. 2020, arXiv:1911.03429",
+)
+def token_f1(case: Case, whole: Outcomes, outcomes: Outcomes) -> float:
+    """The F1 of as many tokens from the top as are marked: precision and recall are then one."""
+    marks = telling(case)
+    return np.nan if marks is None else f1_at(case.scores, marks, int(marks.sum()))
