@@ -20,7 +20,10 @@ from attlas.views.head_tables import (
     render_heads,
     render_redundancy,
 )
+from attlas.views.judgement_terminal import judgement_fragment, render_judgement
 from attlas.views.page import page
+from attlas.views.report_fragment import report_fragment
+from attlas.views.report_terminal import render_report
 from attlas.views.terminal import render_explanation
 from attlas.views.tree_drawing import tree_fragment
 from attlas.views.tree_figure import tree_figure
@@ -42,14 +45,18 @@ __all__ = [
 _FRAGMENTS = {
     "generation": generation_fragment,
     "heads": heads_fragment,
+    "judgement": judgement_fragment,
     "redundancy": redundancy_fragment,
+    "report": report_fragment,
     "tree": tree_fragment,
     "triggers": triggers_fragment,
 }
 _TERMINALS = {
     "generation": render_generation,
     "heads": render_heads,
+    "judgement": render_judgement,
     "redundancy": render_redundancy,
+    "report": render_report,
     "tree": render_tree,
     "triggers": render_triggers,
 }

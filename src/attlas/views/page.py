@@ -26,10 +26,17 @@ PARTS = (
     "table.js",
     "tree.js",
     "triggers.js",
+    "judgement.js",
     "importance.js",
     "curves.js",
+    "report_plots.js",
+    "report_curves.js",
+    "report_tables.js",
+    "report_examples.js",
+    "report.js",
     "view.js",
 )
+STYLES = ("view.css", "report.css")
 
 _START = """
 embed(document.getElementById("view"), JSON.parse(document.getElementById("payload").textContent));
@@ -73,7 +80,7 @@ def view_script() -> str:
 
 def view_style() -> str:
     """The style that goes with the module."""
-    return (_BROWSER / "view.css").read_text("utf-8")
+    return "\n".join((_BROWSER / name).read_text("utf-8") for name in STYLES)
 
 
 def _json(payload: Mapping[str, Any]) -> str:

@@ -7,14 +7,18 @@ function drawHeader(element, payload, state) {
   if (payload.method) fact("method", make("b", "mono", visible(payload.method)));
   if (payload.target) fact("target", ...targetWords(payload.target));
   if (payload.task) fact("task", visible(payload.task));
+  element.append(make("header", "",
+    make("div", "", make("p", "brand quiet", "Attlas"), make("h1", "", visible(payload.model ?? "Attention")), facts),
+    themeSwitch(state)));
+}
+
+function themeSwitch(state) {
   const theme = button("", "switch", () =>
     state.set({chosen: state.theme === "dark" ? "light" : "dark"}));
   const label = () => (theme.textContent = state.theme === "dark" ? "☀ light" : "☾ dark");
   state.on(["theme"], label);
   label();
-  element.append(make("header", "",
-    make("div", "", make("p", "brand quiet", "Attlas"), make("h1", "", visible(payload.model ?? "Attention")), facts),
-    theme));
+  return theme;
 }
 
 function targetWords(target) {
@@ -79,9 +83,9 @@ function drawFoot(element, payload) {
   element.append(foot);
 }
 
-function codeBox(code) {
+function codeBox(code, label = "copy as Python") {
   const text = make("pre", "mono", code);
-  const copy = button("copy as Python", "copy", async () => {
+  const copy = button(label, "copy", async () => {
     try {
       await navigator.clipboard.writeText(code);
       copy.textContent = "copied";
@@ -89,7 +93,7 @@ function codeBox(code) {
       getSelection().selectAllChildren(text);
       copy.textContent = "selected";
     }
-    setTimeout(() => (copy.textContent = "copy as Python"), 1500);
+    setTimeout(() => (copy.textContent = label), 1500);
   });
   return make("div", "code", text, copy);
 }

@@ -8,9 +8,12 @@ const VIEWS = {
   generation: [drawHeader, drawNotes, drawWriting, drawPicture, drawOwed, drawTable, drawReading,
     drawFoot, drawTip],
   tree: [drawHeader, drawPrediction, drawNotes, drawTree, drawText, drawReading, drawFoot, drawTip],
+  judgement: [drawHeader, drawPrediction, drawJudgement, drawNotes, drawText, drawBars, drawReading,
+    drawFoot, drawTip],
   triggers: [drawHeader, drawNotes, drawTriggers, drawReading, drawFoot],
   heads: [drawHeader, drawNotes, drawCharts, drawImportances, drawReading, drawFoot],
   redundancy: [drawHeader, drawNotes, drawRedundancy, drawReading, drawFoot],
+  report: [drawReport],
   maps: [drawHeader, drawPicture, drawText, drawMaps, drawFoot, drawTip],
 };
 

@@ -1,0 +1,147 @@
+"""Judgement: what measures say of one explanation, beside chance and the best there is."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from attlas import views
+from attlas.results.explanation import Explanation
+from attlas.results.files import plain, read_record, write_record
+from attlas.results.origin import Origin, TargetRecord
+from attlas.results.showing import Shown
+from attlas.tokens import Tokens
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one measure says, under one way to remove tokens where it removes any.
+
+    `shuffled` is the mean over shuffles of the same scores, `ceiling` the best order that was
+    found, `share` where the figure lies between the two (0 and 1), `p` how often chance does as
+    well. Each is None where there is none; without a figure the `note` says why.
+    """
+
+    measure: str
+    removal: str
+    value: float | None
+    better: str
+    kind: str
+    shuffled: float | None = None
+    ceiling: float | None = None
+    share: float | None = None
+    p: float | None = None
+    circular: bool = False  # whether the scores were computed by what the measure does
+    note: str = ""
+    reading: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("value", "shuffled", "ceiling", "share", "p"):
+            given = getattr(self, name)
+            known = None if given is None or not np.isfinite(given) else float(given)
+            object.__setattr__(self, name, known)
+
+
+COLUMNS = tuple(Measured.__dataclass_fields__)
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement(Shown):
+    """An explanation and what each measure says of it."""
+
+    explanation: Explanation
+    measured: tuple[Measured, ...]
+    settings: Mapping[str, Any]  # removal, shuffles, seed
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.measured)
+
+    def __getitem__(self, index: int) -> Measured:
+        return self.measured[index]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row for each measure and way to remove tokens."""
+        return pd.DataFrame([asdict(each) for each in self.measured], columns=list(COLUMNS))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but maps and pictures, as JSON."""
+        return {
+            "explanation": self.explanation.to_dict(),
+            "measured": [plain(asdict(each)) for each in self.measured],
+            "settings": plain(self.settings),
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> "Judgement":
+        """Read what `to_dict` gave."""
+        return cls(
+            _explanation(record["explanation"]),
+            tuple(Measured(**each) for each in record["measured"]),
+            dict(record["settings"]),
+            tuple(record["notes"]),
+        )
+
+    def payload(self) -> dict[str, Any]:
+        """What a page, a notebook or a terminal draws."""
+        return {
+            **self.explanation.payload(),
+            "kind": "judgement",
+            "maps": None,
+            "measured": [plain(asdict(each)) for each in self.measured],
+            "settings": plain(self.settings),
+            "notes": list(self.notes),
+            "code": self.code(),
+        }
+
+    def code(self) -> str:
+        """The Python lines that judge it again; scores from elsewhere must be put in by hand."""
+        names = list(dict.fromkeys(each.measure for each in self.measured))
+        given = {"measures": names, **self.settings}
+        options = "".join(f", {key}={value!r}" for key, value in given.items())
+        origin = self.explanation.origin
+        if origin.verb == "judge":
+            text = f", text={origin.asked.get('text')!r}"
+            lines = ["import attlas", f"subject = attlas.load({origin.model!r})"]
+            lines.append("given = ...  # the tokens and their scores")
+            return "\n".join([*lines, f"attlas.judge(subject, given{options}{text})"])
+        *lines, last = self.explanation.code().splitlines()
+        return "\n".join([*lines, f"e = {last}", f"attlas.judge(subject, e{options})"])
+
+    def to_html(self, path: str | PathLike[str]) -> Path:
+        """Write a page that shows the judgement: one file, no network."""
+        title = f"{self.explanation.method} judged · {self.explanation.target.name}"
+        return views.write_whole(path, views.page(self.payload(), title))
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the judgement to one file: safetensors, all of it in its header as JSON."""
+        return write_record(path, "judgement", self.to_dict(), {})
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "Judgement":
+        """Read what `save` wrote."""
+        with read_record(path, "judgement") as (header, _):
+            return cls.from_dict(header)
+
+    def __repr__(self) -> str:
+        told = ", ".join(
+            f"{each.measure} {each.value:.3g}" for each in self.measured if each.value is not None
+        )
+        return f"Judgement({self.explanation.method}: {told})"
+
+
+def _explanation(record: Mapping[str, Any]) -> Explanation:
+    return Explanation(
+        Tokens.from_dict(record["tokens"]),
+        np.array(record["scores"], dtype=np.float32),
+        TargetRecord(**record["target"]),
+        Origin.from_dict(record["origin"]),
+        tuple(record["prediction"]),
+        tuple(record["notes"]),
+        details=record["details"],
+    )

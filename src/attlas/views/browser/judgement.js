@@ -1,0 +1,26 @@
+// A judgement: what each measure says of an explanation, beside shuffled scores and the best order.
+
+const JUDGED = ["measure", "removal", "figure", "shuffled", "best", "share", "p", ""];
+
+function drawJudgement(element, payload) {
+  const made = section(element, "Measures", "judgement");
+  made.append(make("p", "hint quiet", "↑ more is better, ↓ less is better. Shuffled: the mean of the same " +
+    "scores at other tokens. Best: the best order found. Share: where the figure lies from shuffled (0) to " +
+    "best (1). p: how often shuffled scores do as well. Point at a measure for what it says."));
+  const head = make("tr", "", ...JUDGED.map((name) => make("th", "", name)));
+  const body = make("tbody", "", ...payload.measured.map(measuredRow));
+  made.append(make("div", "scroll wide", make("table", "grid mono", make("thead", "", head), body)));
+}
+
+function measuredRow(row) {
+  const number = (value, digits = 3) =>
+    make("td", "", typeof value === "number" ? minus(value.toFixed(digits)) : "");
+  const name = make("th", "", `${ARROWS[row.better] ?? ""} ${visible(row.measure)}`);
+  name.scope = "row";
+  name.title = visible(row.reading);
+  const words = (text) => (text ? visible(text) : "");
+  const told = row.circular ? "circular: computed by what the measure does" : words(row.note);
+  return make("tr", "", name, make("td", "", words(row.removal)), number(row.value),
+    number(row.shuffled), number(row.ceiling), number(row.share, 2), number(row.p),
+    make("td", "quiet", told));
+}

@@ -1,0 +1,55 @@
+// Texts that show a point, and what was done to the attention itself.
+
+function drawExamples(made, payload, state, section = "examples") {
+  for (const example of payload.examples.filter((each) => each.section === section)) {
+    const box = make("article", "example", make("p", "lead", visible(example.point)),
+      make("p", "quiet", "The whole text: ", answer(example.label, example.probability)));
+    for (const reading of example.readings) box.append(exampleReading(example, reading, state));
+    made.append(box);
+  }
+}
+
+const answer = (label, probability) =>
+  make("span", "", make("bdi", "strong", visible(label)), make("span", "mono", ` ${reportNumber(probability)}`));
+
+// Where the answer turns, what is known is how likely the first one still is.
+const afterwards = (example, reading) => reading.label === example.label
+  ? answer(reading.label, reading.probability)
+  : make("span", "", make("bdi", "strong", visible(reading.label)),
+    make("span", "turned", " ⚑ the answer turns "), make("span", "quiet",
+      `${visible(example.label)} has ${reportNumber(reading.probability)} left`));
+
+function exampleReading(example, reading, state) {
+  const flow = make("p", "flow"), chips = [];
+  example.tokens.forEach((token, place) => {
+    const gap = token.match(/^\s*/)[0], chip = make("span", "unit", visible(token.slice(gap.length)));
+    if (gap) flow.append(" ");
+    if (reading.removed.includes(place)) chip.classList.add("removed");
+    chip.title = exact(reading.scores[place], reading.signed);
+    chips.push(chip);
+    flow.append(chip);
+  });
+  const top = Math.max(...reading.scores.map(Math.abs));
+  const colour = () => chips.forEach((chip, place) =>
+    paint(chip, strength(reading.scores[place], top), reading.signed, state.theme));
+  state.on(["theme"], colour);
+  colour();
+  const after = make("p", "", make("span", "quiet",
+    `Without the ${reading.removed.length} marked (${visible(example.removal)}): `), afterwards(example, reading));
+  return make("div", "reading", make("p", "mono strong", visible(reading.method)), flow, after);
+}
+
+function drawTrials(made, payload) {
+  for (const trial of payload.trials) {
+    const list = make("ul", "standings");
+    for (const {name, figure, ceiling} of trial.figures) {
+      const top = Math.max(ceiling ?? 0, figure.high ?? 0, figure.value ?? 0) || 1;
+      const marks = typeof ceiling === "number" ? [{at: 0}, {at: ceiling}] : [{at: 0}];
+      list.append(make("li", "", make("span", "who", visible(name)),
+        track([{figure, family: "W"}], [Math.min(0, figure.low ?? 0), top], marks),
+        make("span", "mono figure", `${reportFigure(figure)}${typeof ceiling === "number" ? ` of ${reportNumber(ceiling)}` : ""}`)));
+    }
+    made.append(make("h3", "", visible(trial.name)), make("p", "lead", visible(trial.sentence)),
+      make("p", "hint quiet", `Which attention: ${visible(trial.scope)}`), list, ...doesNotShow([trial.does_not_show]));
+  }
+}

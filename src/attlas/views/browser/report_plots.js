@@ -1,0 +1,144 @@
+// Intervals on a track: a thin line from the lower bound to the upper, a mark at the value. The
+// colour says the family of the method, the shape of the mark how tokens were removed.
+
+const FAMILY_TINTS = {W: 0, V: 1, P: 2, reference: 3, control: 5};
+const FAMILY_NAMES = {W: "the weights", V: "weights with values or gradients",
+  P: "propagation through the model", reference: "reference", control: "control"};
+const SHAPES = ["round", "square", "pointed", "tilted", "hollow"];
+const familyTint = (family) => `tint-${FAMILY_TINTS[family] ?? 4}`;
+
+function track(items, [start, end], marks) {
+  const place = (value) => 100 * Math.max(0, Math.min(1, (value - start) / (end - start)));
+  const made = make("span", "interval-track");
+  for (const {at} of marks) {
+    const rule = make("span", "at");
+    rule.style.left = `calc(${place(at)}% - ${place(at) / 100}px)`;  // the last within the track
+    made.append(rule);
+  }
+  for (const {figure, family, shape = 0} of items) {
+    const line = make("span", `interval-line ${familyTint(family)}`);
+    if (typeof figure.low === "number" && typeof figure.high === "number") {
+      const reach = make("span", "reach");
+      reach.style.left = `${place(figure.low)}%`;
+      reach.style.width = `${place(figure.high) - place(figure.low)}%`;
+      line.append(reach);
+    }
+    if (typeof figure.value === "number") {
+      const dot = make("span", `dot ${SHAPES[shape % SHAPES.length]}`);
+      dot.style.left = `${place(figure.value)}%`;
+      line.append(dot);
+    }
+    made.append(line);
+  }
+  return made;
+}
+
+const removalsOf = (rows) => [...new Set(rows.map((each) => each.removal))];
+
+function shapeKey(removals) {
+  const key = make("p", "legend");
+  removals.forEach((removal, index) => key.append(make("span", "",
+    make("span", `dot still tint-5 ${SHAPES[index % SHAPES.length]}`), removalWords(removal))));
+  return key;
+}
+
+const removalWords = (removal) => (removal ? visible(removal) : "nothing removed");
+
+function familyKey(families) {
+  const key = make("p", "legend");
+  for (const family of Object.keys(FAMILY_NAMES).filter((each) => families.includes(each))) {
+    key.append(make("span", "", familyTag(family), FAMILY_NAMES[family]));
+  }
+  return key;
+}
+
+const familyTag = (family) =>
+  make("span", `family ${familyTint(family)}`, family.length === 1 ? family : family.charAt(0).toUpperCase());
+
+// The methods from the one that stands highest down; several removals, a line each.
+function drawStandings(made, payload) {
+  const removals = removalsOf(payload.standings), rows = new Map();
+  for (const each of payload.standings) rows.set(each.method, [...(rows.get(each.method) ?? []), each]);
+  const mean = (all) => {
+    const known = all.map((each) => each.figure.value).filter((each) => typeof each === "number");
+    return known.length ? known.reduce((a, b) => a + b, 0) / known.length : -Infinity;
+  };
+  const sorted = [...rows].sort((one, other) => mean(other[1]) - mean(one[1]));
+  const lows = payload.standings.flatMap(({figure}) => [figure.low, figure.value]).filter((each) => typeof each === "number");
+  const span = [Math.min(-0.1, ...lows), Math.max(1, ...payload.standings.map(({figure}) => figure.high ?? 1))];
+  made.append(make("p", "hint quiet", "0: as good as the same scores shuffled. 1: the best order that a " +
+    "search could find. A line is the 95 % interval over texts."));
+  made.append(familyKey([...new Set(payload.standings.map((each) => each.family))]), shapeKey(removals));
+  const list = make("ul", "standings");
+  list.append(axisLine(span, [[0, "0 shuffled"], [0.5, "0.5"], [1, "1 best"]]));
+  for (const [method, all] of sorted) list.append(standingLine(method, all, removals, span, payload));
+  made.append(list);
+}
+
+function standingLine(method, all, removals, span, payload) {
+  const items = all.map((each) => ({...each, shape: removals.indexOf(each.removal)}));
+  const plot = track(items, span, [{at: 0}, {at: 0.5}, {at: 1}]);
+  const words = all.map((each) => `${removalWords(each.removal)} ${reportFigure(each.figure)}`).join("; ");
+  plot.setAttribute("role", "img");
+  plot.setAttribute("aria-label", words);
+  const line = make("li", all[0].family === "control" ? "control" : "",
+    make("span", "who", familyTag(all[0].family), make("bdi", "mono", visible(method))), plot,
+    make("span", "mono figure", all.map((each) => reportNumber(each.figure.value)).join("  ")));
+  if (method === payload.verdict.method) line.classList.add("asked");
+  line.title = words;
+  return line;
+}
+
+function axisLine(span, ticks) {
+  const axis = make("span", "interval-axis mono quiet");
+  for (const [at, label] of ticks) {
+    const place = 100 * (at - span[0]) / (span[1] - span[0]);
+    const tick = make("span", place < 2 ? "start" : place > 98 ? "end" : "", label);
+    tick.style.left = `${place}%`;
+    axis.append(tick);
+  }
+  const line = make("li", "axis-row", make("span", ""), axis, make("span", ""));
+  line.setAttribute("aria-hidden", "true");
+  return line;
+}
+
+function drawRemovals(made, payload) {
+  made.append(make("p", "hint quiet", "The rank correlation of the methods' order between every two ways of removing tokens: " +
+    "1 is the same order, 0 none, −1 the reverse."));
+  const list = make("ul", "standings");
+  list.append(axisLine([-1, 1], [[-1, "−1"], [0, "0"], [1, "1"]]));
+  for (const pair of payload.removals) {
+    list.append(make("li", "", make("span", "who mono", `${visible(pair.one)} – ${visible(pair.other)}`,
+      make("span", "quiet", ` ${visible(pair.measure)}`)),
+      track([{figure: pair.figure, family: "W"}], [-1, 1], [{at: -1}, {at: 0}, {at: 1}]),
+      make("span", "mono figure", reportFigure(pair.figure))));
+  }
+  made.append(list);
+}
+
+// What the answer rests on: a pair of bounds for each removal, and readings that use more.
+function drawVerdictBounds(made, payload) {
+  const {verdict} = payload, delta = payload.settings.delta, list = make("ul", "standings");
+  const margin = typeof delta === "number" ? [{at: -delta}] : [];
+  const row = (words, figure, marks, family) => list.append(make("li", "", make("span", "who", ...words),
+    track([{figure, family}], [-1, 1], marks), make("span", "mono figure", reportFigure(figure))));
+  list.append(axisLine([-1, 1], [[-1, "−1"], [0, "0"], [1, "1"]]));
+  for (const [removal, {s, less_reference: less, finding, why}] of Object.entries(verdict.bounds)) {
+    list.append(make("li", "heading", make("span", "", removalWords(removal), make("span", "quiet",
+      ` speaks ${visible(finding)}${why ? `: ${visible(why)}` : ""}`))));
+    row([familyTag("W"), make("bdi", "mono", visible(verdict.method))], s, [{at: 0}], "W");
+    if (less && verdict.reference) row([make("span", "quiet", "less "), make("bdi", "mono", visible(verdict.reference))],
+      less, [{at: 0}, ...margin], "reference");
+  }
+  if (verdict.readings.length) {
+    list.append(make("li", "heading", make("span", "", "Readings that use more than the weights, ",
+      make("span", "quiet", "and what they gain over them; ✓ beyond doubt"))));
+  }
+  for (const {method, family, gain, better} of verdict.readings) {
+    row([familyTag(family), make("bdi", "mono", visible(method)), better ? "  ✓" : ""], gain, [{at: 0}], family);
+  }
+  const needed = verdict.texts_needed === null ? "" : ` About ${verdict.texts_needed} texts in all would tell.`;
+  made.append(list, make("p", "quiet", `Chosen on ${verdict.chosen_on} texts, tested on ` +
+    `${verdict.tested_on} others; the bounds hold all at once.${needed}`));
+  if (verdict.notes.length) made.append(make("ul", "notes", ...verdict.notes.map((note) => make("li", "", visible(note)))));
+}

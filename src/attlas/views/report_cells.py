@@ -1,0 +1,89 @@
+"""The figures of a report as text."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attlas.views.units import visible
+
+Payload = Mapping[str, Any]
+ARROWS = {"higher": "↑", "lower": "↓"}
+MARKS = {"supported": "✓", "not supported": "✕", "partly": "◐", "too few texts": "…"}
+FAMILIES = ("W", "V", "P", "reference", "control")
+
+
+def figure_words(figure: Payload) -> str:
+    """A figure with its interval and the number of its texts."""
+    parts = [number(figure["value"])]
+    if figure["low"] is not None and figure["high"] is not None:
+        parts.append(f"({number(figure['low'])} to {number(figure['high'])})")
+    words = " ".join(parts)
+    return words if figure["n"] is None else f"{words}, {texts(figure['n'])}"
+
+
+def facts(payload: Payload) -> str:
+    """The model, the data, and how often the model is right where that is known."""
+    data = payload["data"]
+    words = f"{visible(payload['model'])} on {visible(data['name'])} · {texts(data['texts'])}"
+    right = data["accuracy"]
+    if right is None or right["value"] is None:
+        return words
+    shares = (f"{100 * right[name]:.1f}" for name in ("low", "high") if right[name] is not None)
+    return f"{words} · right {100 * right['value']:.1f} % ({' to '.join(shares)})"
+
+
+def columns_of(payload: Payload, removal: str, *, plausible: bool) -> list[int]:
+    """The numbers of the columns under this removal, of plausibility or of all that is not."""
+    return [
+        place
+        for place, column in enumerate(payload["table"]["columns"])
+        if column["removal"] == removal and (column["kind"] == "plausibility") == plausible
+    ]
+
+
+def removals_of(payload: Payload) -> list[str]:
+    """The removals of the table, in its order; nothing removed comes last."""
+    found = dict.fromkeys(column["removal"] for column in payload["table"]["columns"])
+    return sorted(found, key=lambda removal: removal == "")
+
+
+def rows_of(payload: Payload) -> list[Payload]:
+    """The rows of the table, family by family, the controls last."""
+    return sorted(payload["table"]["rows"], key=lambda row: FAMILIES.index(row["family"]))
+
+
+def standing_rows(payload: Payload) -> list[tuple[str, str, list[Payload]]]:
+    """The method, its family and a standing for each removal, from the highest mean down."""
+    rows: dict[str, list[Payload]] = {}
+    for each in payload["standings"]:
+        rows.setdefault(each["method"], []).append(each)
+    ordered = sorted(rows.values(), key=_mean, reverse=True)
+    return [(row[0]["method"], row[0]["family"], row) for row in ordered]
+
+
+def heading(column: Payload) -> str:
+    """The measure of a column, with the arrow that says which way is better."""
+    return f"{ARROWS.get(column['better'], '')} {visible(column['measure'])}"
+
+
+def cell_words(cell: Payload) -> str:
+    """A figure without its interval, marked where it is best or of no use."""
+    if cell["figure"]["value"] is None:
+        return "circular" if cell["note"].startswith("circular") else "–"
+    star = "★ " if cell["best"] else ""
+    odd = "?" if cell["note"] else ""
+    return f"{star}{number(cell['figure']['value'])}{odd}"
+
+
+def number(value: float | int | None) -> str:
+    """A number with two decimals, or a dash where it is not known."""
+    return "–" if value is None else f"{value:.2f}".replace("-", "−")
+
+
+def texts(count: int) -> str:
+    """So many texts, in words."""
+    return f"{count} text{'' if count == 1 else 's'}"
+
+
+def _mean(standings: Sequence[Payload]) -> float:
+    known = [each["figure"]["value"] for each in standings if each["figure"]["value"] is not None]
+    return sum(known) / len(known) if known else float("-inf")

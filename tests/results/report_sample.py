@@ -1,0 +1,283 @@
+"""A report as an audit of a fine-tuned classifier might give it."""
+
+import zlib
+
+import numpy as np
+
+from attlas.results.report import Report
+from attlas.results.report_parts import (
+    Agreement,
+    Cell,
+    Column,
+    Cost,
+    DataRecord,
+    Figure,
+    Finding,
+    LeftOutRow,
+    Line,
+    Panel,
+    Reading,
+    RemovalPair,
+    Row,
+    Sample,
+    Standing,
+    Table,
+    Trial,
+    TrialFigure,
+)
+from attlas.results.verdict import Bounds, OtherReading, Verdict
+
+WORTH = {  # what each method is worth, from 0 to 1
+    "raw_attention": ("W", 0.24),
+    "attention_rollout": ("W", 0.08),
+    "attention_flow": ("W", 0.11),
+    "effective_attention": ("W", 0.19),
+    "value_weighted_attention": ("V", 0.31),
+    "value_zeroing": ("V", 0.42),
+    "globenc": ("V", 0.47),
+    "alti": ("V", 0.49),
+    "gradient_attention": ("V", 0.52),
+    "generic_relevance": ("V", 0.45),
+    "attattr": ("V", 0.58),
+    "lrp_relevance": ("P", 0.55),
+    "attn_lrp": ("P", 0.66),
+    "decompx": ("P", 0.63),
+    "integrated_gradients": ("reference", 0.61),
+    "kernel_shap": ("reference", 0.72),
+    "leave_one_out": ("reference", 0.7),
+    "gradient": ("reference", 0.34),
+    "shuffled": ("control", 0.0),
+    "position": ("control", 0.05),
+    "ceiling": ("control", 1.0),
+}
+REMOVALS = ("delete", "mask", "knock_out")
+MEASURES = {  # better, kind, value of worth 0, value of worth 1
+    "comprehensiveness": ("higher", "faithfulness", 0.12, 0.71),
+    "sufficiency": ("lower", "faithfulness", 0.35, 0.02),
+    "decision_flip": ("lower", "faithfulness", 0.68, 0.09),
+    "log_odds": ("lower", "faithfulness", -0.4, -3.1),
+    "tau_leave_one_out": ("higher", "faithfulness", 0.0, 1.0),
+}
+TEXTS = 400
+
+
+def noise(*names):
+    """A small number that is always the same for the same names."""
+    seed = zlib.crc32("·".join(names).encode())
+    return float(np.random.default_rng(seed).normal(0, 0.02))
+
+
+def around(value, spread, n=TEXTS):
+    return Figure(value, value - spread, value + spread, n)
+
+
+def worth(method, removal):
+    shift = -0.09 if removal == "knock_out" and WORTH[method][0] in "VP" else 0.0
+    return WORTH[method][1] + shift + noise(method, removal)
+
+
+def cell(method, column):
+    if column.kind == "plausibility":
+        value = 0.3 + 0.4 * WORTH[method][1] + noise(method, column.measure)
+        return Cell(around(value, 0.05, 120), best=method == "attn_lrp", p=0.004)
+    if method == "leave_one_out" and column.measure == "tau_leave_one_out":
+        return Cell(Figure(None), note="circular")
+    if method == "ceiling" and column.measure not in ("comprehensiveness", "sufficiency"):
+        return Cell(Figure(float("nan")), note="not applicable: no search for this measure")
+    _, _, low, high = MEASURES[column.measure]
+    value = low + (high - low) * worth(method, column.removal)
+    best = method == "kernel_shap" and column.removal != "knock_out"
+    return Cell(around(value, 0.06 * abs(high - low)), best, 0.0001 if best else 0.21)
+
+
+def table():
+    columns = [
+        Column(measure, removal, better, kind)
+        for measure, (better, kind, *_) in MEASURES.items()
+        for removal in REMOVALS
+    ]
+    columns += [Column(name, "", "higher", "plausibility") for name in ("token_f1", "auprc")]
+    rows = (
+        Row(method, family, tuple(cell(method, column) for column in columns))
+        for method, (family, _) in WORTH.items()
+    )
+    return Table(tuple(columns), tuple(rows))
+
+
+def standings():
+    return tuple(
+        Standing(method, family, removal, around(worth(method, removal), 0.07))
+        for removal in REMOVALS
+        for method, (family, _) in WORTH.items()
+        if method not in ("shuffled", "ceiling")
+    )
+
+
+def panel(measure, removal):
+    better, _, low, high = MEASURES[measure]
+    places = tuple(round(0.05 * step, 2) for step in range(1, 20))
+    lines = []
+    for method, (family, _) in WORTH.items():
+        value = low + (high - low) * worth(method, removal)
+        shape = np.sqrt(places) if measure == "comprehensiveness" else 1 - np.array(places)
+        mean = tuple(float(each) for each in 1.3 * value * shape)
+        band = 0.05 * abs(high - low)
+        lower, upper = tuple(m - band for m in mean), tuple(m + band for m in mean)
+        lines.append(Line(method, family, mean, lower, upper))
+    return Panel(measure, removal, better, "share of tokens removed", places, tuple(lines))
+
+
+def agreement():
+    methods = tuple(name for name, (family, _) in WORTH.items() if family != "control")
+    values = [WORTH[name][1] for name in methods]
+
+    def matrix(scale):
+        return tuple(
+            tuple(1.0 if a == b else round(scale - 1.2 * abs(a - b), 3) for b in values)
+            for a in values
+        )
+
+    by = {"kendall": matrix(0.6), "top_k": matrix(0.7), "rank_biased_overlap": matrix(0.8)}
+    return Agreement(methods, by, "Two methods agree at τ = 0.31 on average.")
+
+
+TOKENS = ("a", " clumsy", ",", " over", "wrought", " film", " that", " nevertheless", " works")
+
+
+def sample(point):
+    raw = (0.02, 0.05, 0.2, 0.03, 0.02, 0.06, 0.04, 0.03, 0.05)
+    best = (0.01, -0.31, -0.02, -0.2, -0.14, 0.02, 0.01, 0.38, 0.62)
+    readings = (
+        Reading("raw_attention", raw, False, (2, 5), "POSITIVE", 0.81),
+        Reading("kernel_shap", best, True, (7, 8), "NEGATIVE", 0.12),
+    )
+    return Sample(point, TOKENS, "POSITIVE", 0.87, "mask", readings)
+
+
+def verdict():
+    return Verdict(
+        word="not supported",
+        sentence="On these texts the attention weights say little of what the model does: read "
+        "by raw_attention, the best of them, they reach 0.24 of what is possible, where "
+        "kernel_shap reaches 0.71.",
+        method="raw_attention",
+        reference="kernel_shap",
+        bounds={
+            removal: Bounds(
+                Figure(0.24, 0.17, 0.31, 200),
+                Figure(-0.47, -0.56, -0.38, 200),
+                "against",
+                "far below the reference",
+            )
+            for removal in REMOVALS
+        },
+        chosen_on=200,
+        tested_on=200,
+        texts_needed=None,
+        readings=(
+            OtherReading("attn_lrp", "P", around(0.66, 0.07, 200), around(0.42, 0.09, 200), True),
+            OtherReading("attattr", "V", around(0.58, 0.07, 200), around(0.34, 0.09, 200), True),
+            OtherReading("globenc", "V", around(0.29, 0.08, 200), around(0.05, 0.09, 200), False),
+        ),
+        notes=("The method and the reference were chosen on the other 200 texts.",),
+    )
+
+
+def findings():
+    return (
+        Finding(
+            "The weights reach a quarter of what is possible",
+            "raw_attention, the best reading of the weights, stands at 0.24 between its shuffled "
+            "scores (0) and the best order there is (1).",
+            around(0.24, 0.07, 200),
+            "standing",
+            "That no other function of the same weights would do better.",
+            mark=0.0,
+        ),
+        Finding(
+            "A reference does better by half of the scale",
+            "kernel_shap leads raw_attention by 0.47.",
+            Figure(-0.47, -0.56, -0.38, 200),
+            "verdict",
+            "That kernel_shap is right: it is only more right, by the same removals.",
+            span=(-1.0, 1.0),
+            mark=-0.1,
+        ),
+        Finding(
+            "The methods do not agree",
+            "Two methods agree at τ = 0.31 on average over the texts.",
+            around(0.31, 0.02),
+            "agreement",
+            "Which of them is right: disagreement alone makes none of them wrong.",
+            span=(-1.0, 1.0),
+            mark=0.0,
+        ),
+        Finding(
+            "How tokens are removed changes the order little",
+            "Between delete and mask the order of the methods correlates at 0.94.",
+            Figure(0.94, 0.88, 0.97, TEXTS),
+            "removals",
+            "That either removal leaves the text one that the model knows.",
+            span=(-1.0, 1.0),
+            mark=0.0,
+        ),
+    )
+
+
+def report(**changes):
+    pairs = (("delete", "mask", 0.94), ("delete", "knock_out", 0.81), ("mask", "knock_out", 0.85))
+    given = {
+        "model": "minilm-sst2",
+        "task": "sequence classification",
+        "data": DataRecord(
+            "reviews.csv",
+            TEXTS,
+            ("NEGATIVE", "POSITIVE"),
+            Figure(0.912, 0.88, 0.938, TEXTS),
+            {"empty text": 12, "longer than 512 tokens": 3},
+            (LeftOutRow("17", "empty text"), LeftOutRow("204", "longer than 512 tokens", "When I")),
+        ),
+        "verdict": verdict(),
+        "findings": findings(),
+        "table": table(),
+        "standings": standings(),
+        "panels": tuple(
+            panel(measure, removal)
+            for measure in ("comprehensiveness", "sufficiency")
+            for removal in REMOVALS
+        ),
+        "agreement": agreement(),
+        "removals": tuple(
+            RemovalPair(measure, one, other, Figure(value, value - 0.07, value + 0.03, TEXTS))
+            for measure in ("comprehensiveness", "sufficiency")
+            for one, other, value in pairs
+        ),
+        "examples": (sample("The comma is attended to; the verb decides."),),
+        "trials": (
+            Trial(
+                "permutation",
+                "readout: last layer, all heads, the readout row, content keys",
+                "Shuffled, the attention moves the output by a tenth of what losing it does.",
+                (TrialFigure("total variation", around(0.03, 0.01, 100), 0.3),),
+                "That the attention of other layers is as idle.",
+            ),
+        ),
+        "plausibility": Finding(
+            "Agreement with people",
+            "attn_lrp ranks what people marked best, at an average precision of 0.57.",
+            around(0.57, 0.05, 120),
+            "plausibility",
+            "What people would mark says nothing of what the model uses.",
+        ),
+        "does_not_show": (
+            "The figures hold for this checkpoint and these texts, not for a kind of model.",
+            "Every removal makes a text that nobody wrote.",
+        ),
+        "settings": {"shuffles": 20, "delta": 0.1, "removals": list(REMOVALS)},
+        "versions": {"attlas": "0.1.0", "torch": "2.13", "transformers": "5.22.2"},
+        "costs": (Cost("explanations", 148.0, TEXTS), Cost("removals", 312.5, TEXTS)),
+        "seed": 0,
+        "seconds": 492.0,
+        "command": "attlas audit --model minilm-sst2 --data reviews.csv --text review",
+    }
+    return Report(**{**given, **changes})

@@ -1,0 +1,63 @@
+"""A judgement as it is seen: in a terminal, in a notebook, on a page."""
+
+from io import StringIO
+
+import pytest
+from rich.console import Console
+from views import samples
+
+from attlas.views import fragment, page, render
+
+
+def row(measure="comprehensiveness", **changes):
+    figures = {"value": 0.3721, "shuffled": 0.2297, "ceiling": 0.6344, "share": 0.3518, "p": 0.11}
+    plain = {"removal": "delete", "better": "higher", "kind": "faithfulness", "circular": False}
+    words = {"note": "", "reading": "How far it falls."}
+    return {"measure": measure, **figures, **plain, **words, **changes}
+
+
+def nothing(measure, note):
+    blank = dict.fromkeys(("value", "shuffled", "ceiling", "share", "p"))
+    return row(measure, **blank, removal="", better="lower", note=note)
+
+
+def judgement(*measured):
+    made = samples.film()
+    return {**made, "kind": "judgement", "maps": None, "measured": list(measured), "settings": {}}
+
+
+def shown(payload):
+    console = Console(width=120, no_color=True, file=StringIO())
+    console.print(render(payload))
+    return console.file.getvalue()
+
+
+def test_the_terminal_has_a_line_for_each_measure():
+    given = judgement(row(), nothing("sensitivity", "not applicable"), row(circular=True))
+    lines = [" ".join(line.split()) for line in shown(given).splitlines()]
+    told = "↑ comprehensiveness delete 0.372 0.230 0.634 0.35 0.110"
+    assert told in lines
+    assert f"{told} circular: computed by what the measure does" in lines
+    assert "↓ sensitivity not applicable" in lines
+    assert "∅" not in shown(given)
+
+
+def test_hostile_words_are_only_text():
+    wild = judgement(row("<script>alert(1)</script>\x1b[31m", note="<i>", reading='"><img>'))
+    assert "<script>" not in fragment(wild) and "&lt;script&gt;" in fragment(wild)
+    assert "<img>" not in fragment(wild) and "<i>" not in fragment(wild)
+    assert "\x1b" not in shown(wild)
+    assert "<script>alert" not in page(wild, "title")
+
+
+@pytest.mark.browser
+def test_the_page_shows_every_figure(show):
+    tab = show(judgement(row(value=-0.25), nothing("sensitivity", "not <applicable>")))
+    lines = tab.locator(".judgement tbody tr")
+    cells = lines.first.locator("th, td").all_text_contents()
+    assert cells == [
+        "↑ comprehensiveness", "delete", "−0.250", "0.230", "0.634", "0.35", "0.110", ""
+    ]  # fmt: skip
+    assert "not <applicable>" in lines.nth(1).inner_text()
+    headings = tab.locator("h2").all_text_contents()
+    assert headings.index("Measures") < headings.index("Text")

@@ -1,0 +1,213 @@
+"""A report on a page: what is seen first, what is drawn where, and what is only text."""
+
+from dataclasses import replace
+
+import pytest
+from results.report_sample import findings, report, sample
+from views.test_report import bare, hostile
+
+from attlas.results.report_parts import SECTIONS
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def tab(browser, tmp_path_factory):
+    """The whole report, opened once for all who only look at it."""
+    path = report().to_html(tmp_path_factory.mktemp("report") / "report.html")
+    opened = browser.new_page(viewport={"width": 1280, "height": 900})
+    opened.goto(path.as_uri())
+    opened.wait_for_selector("footer")
+    yield opened
+    opened.close()
+
+
+def test_the_first_screen_answers_the_question(tab):
+    assert tab.locator("h1").inner_text() == "May attention be read as an explanation here?"
+    assert tab.locator(".verdict-word").inner_text().strip() == "✕Not supported"
+    lines = tab.locator(".finding")
+    assert lines.count() == 5
+    for place in range(5):
+        box = lines.nth(place).bounding_box()
+        assert box["y"] + box["height"] < 900
+    assert lines.first.locator(".figures").inner_text() == "0.24 0.17 to 0.31"
+    assert lines.first.locator(".count").inner_text() == "200 texts"
+    assert "without weight in the answer" in tab.locator(".findings .apart").inner_text()
+
+
+def test_an_answer_without_a_reference_has_a_sign_of_its_own(show):
+    verdict = replace(report().verdict, word="too few texts", reference=None, texts_needed=80)
+    tab = show(report(verdict=verdict).payload())
+    assert tab.locator(".verdict-mark").inner_text() == "…"
+    told = tab.locator("#attlas-verdict").inner_text()
+    assert "About 80 texts in all would tell." in told and "less" not in told
+
+
+def test_findings_lead_to_their_sections_and_these_say_what_is_not_shown(tab):
+    targets = tab.locator(".finding a").evaluate_all("all => all.map(each => each.hash)")
+    expected = [each.section for each in (*findings(), report().plausibility)]
+    assert targets == [f"#attlas-{name}" for name in expected]
+    for name, finding in zip(expected, (*findings(), report().plausibility), strict=True):
+        words = tab.locator(f"#attlas-{name}").inner_text()
+        assert finding.sentence in words and finding.does_not_show in words
+
+
+def test_the_sections_are_those_that_findings_may_name(tab):
+    ids = tab.locator("section.part[id]").evaluate_all("all => all.map(each => each.id)")
+    assert ids == [f"attlas-{name}" for name in SECTIONS]
+
+
+def test_an_interval_is_where_its_figures_are(tab):
+    track = tab.locator(".finding .interval-track").nth(1)  # from -1 to 1
+    style = "(each) => [each.style.left, each.style.width].map(parseFloat)"
+    assert track.locator(".reach").evaluate(style) == pytest.approx([22, 9])
+    assert track.locator(".dot").evaluate("each => parseFloat(each.style.left)") == 26.5
+    whole, dot = track.bounding_box(), track.locator(".dot").bounding_box()
+    middle = (dot["x"] + dot["width"] / 2 - whole["x"]) / whole["width"]
+    assert middle == pytest.approx(0.265, abs=0.005)
+
+
+def test_methods_are_drawn_from_the_highest_down(tab):
+    lines = tab.locator("#attlas-standing li:not(.axis-row)")
+    assert lines.count() == 19
+    names = lines.locator(".who bdi").all_text_contents()
+    assert names[:2] == ["kernel_shap", "leave_one_out"] and names[-1] == "position"
+    assert lines.first.locator(".dot").count() == 3
+    assert tab.locator("#attlas-standing .asked bdi").all_text_contents() == ["raw_attention"]
+
+
+def test_a_curve_goes_through_its_points(tab):
+    made = report()
+    assert tab.locator(".panel").count() == 6
+    first = tab.locator(".panel").first
+    assert first.locator(".curve").count() == 21
+    path = first.locator(".curve", has_text="alti").locator(".line").get_attribute("d")
+    places = [tuple(map(float, each.split())) for each in path[1:].split("L")]
+    assert places[-1][0] == 312.0  # the right edge of 320, less 8
+    line = next(each for each in made.panels[0].lines if each.method == "alti")
+    heights = [y for _, y in places]
+    slope = (heights[0] - heights[-1]) / (line.mean[-1] - line.mean[0])
+    for height, value in zip(heights, line.mean, strict=True):
+        assert heights[0] - height == pytest.approx(slope * (value - line.mean[0]), abs=0.2)
+
+
+def test_a_hole_in_a_curve_is_left_out(show):
+    panel = report().panels[0]
+    mean = (float("nan"), *panel.lines[0].mean[1:])
+    made = report(panels=(replace(panel, lines=(replace(panel.lines[0], mean=mean),)),))
+    path = show(made.payload()).locator(".panel .line").get_attribute("d")
+    assert len(path.split("L")) == 18 and "NaN" not in path
+
+
+def test_pointing_at_a_method_lights_it_in_all_charts(tab):
+    tab.get_by_role("button", name="globenc").hover()
+    assert tab.locator(".panel .lit").count() == 6
+    assert tab.locator("#attlas-curves .told").inner_text().startswith("globenc, mean of the curve")
+
+
+def test_the_table_marks_what_is_significantly_best(tab):
+    grid = tab.locator("#attlas-table table")
+    heads = grid.locator("thead tr").first.locator("th").all_text_contents()
+    assert heads[1:3] == ["↑ comprehensiveness", "↓ sufficiency"]
+    spans = (
+        grid.locator("thead tr")
+        .first.locator("th")
+        .evaluate_all("all => all.map(each => each.colSpan)")
+    )
+    assert spans == [1, 3, 3, 3, 3, 3]
+    rows = grid.locator("tbody tr")
+    assert rows.count() == 21
+    best = grid.locator("td.best")
+    assert best.count() == 10 and all("★" in words for words in best.all_text_contents())
+    assert grid.locator("td:not(.best)", has_text="★").count() == 0
+    assert grid.locator("tr.control bdi").all_text_contents() == ["shuffled", "position", "ceiling"]
+    circular = grid.locator("td[title=circular]")
+    assert circular.count() == 3 and circular.first.inner_text() == "–c"
+    assert tab.locator("#attlas-table .notes-key > span").all_text_contents() == [
+        "c circular",
+        "? not applicable: no search for this measure",
+    ]
+
+
+def test_the_cell_tells_its_interval_its_texts_and_its_p(tab):
+    made = report()
+    cell = made.table.rows[0].cells[0]
+    told = tab.locator("#attlas-table tbody td").first.get_attribute("title")
+    low, high = cell.figure.low, cell.figure.high
+    assert told == f"{cell.figure.value:.2f} ({low:.2f} to {high:.2f}), 400 texts, p 0.210"
+
+
+def test_plausibility_stands_apart(tab):
+    heads = tab.locator("#attlas-plausibility thead tr").first.inner_text()
+    assert "token_f1" in heads and "auprc" in heads
+    assert "auprc" not in tab.locator("#attlas-table").inner_text()
+
+
+def test_agreement_can_be_chosen(tab):
+    cell = tab.locator(".likeness tbody tr").first.locator("td").nth(1)
+    assert cell.inner_text() == ".41"
+    tab.get_by_role("button", name="top_k").click()
+    assert cell.inner_text() == ".51"
+    cell.hover()
+    assert tab.locator("#attlas-agreement .told").inner_text() == (
+        "raw_attention and attention_rollout: top_k 0.51"
+    )
+
+
+def test_an_example_shows_what_was_removed_and_what_it_did(tab):
+    readings = tab.locator("#attlas-examples .reading")
+    assert readings.count() == 2
+    assert readings.nth(0).locator(".removed").all_text_contents() == [",", "film"]
+    assert readings.nth(1).locator(".flow").inner_text() == (
+        "a clumsy, overwrought film that nevertheless works"
+    )
+    assert "turns" not in readings.nth(0).inner_text()
+    assert "NEGATIVE ⚑ the answer turns POSITIVE has 0.12 left" in readings.nth(1).inner_text()
+    colours = (
+        readings.nth(1)
+        .locator(".unit")
+        .evaluate_all("all => all.map(each => each.style.backgroundColor)")
+    )
+    assert colours[8] == "rgb(224, 122, 20)"  # the largest score, for the target
+
+
+def test_an_example_may_stand_with_its_finding(show):
+    there = replace(sample("Shown where it is claimed."), section="agreement")
+    tab = show(report(examples=(there,)).payload())
+    assert "Shown where it is claimed." in tab.locator("#attlas-agreement").inner_text()
+    assert tab.locator("#attlas-examples").count() == 0
+
+
+def test_the_end_says_how_to_have_it_again(tab):
+    foot = tab.locator("footer").inner_text()
+    for words in ("seed", "8.2 min", "shuffles", "transformers 5.22.2", "attlas audit --model"):
+        assert words in foot
+    assert "12 × empty text" in tab.locator(".left-out").inner_text()
+
+
+def test_a_phone_shows_all_without_scrolling_sideways(show):
+    tab = show(report().payload(), viewport={"width": 400, "height": 800})
+    assert tab.evaluate("document.documentElement.scrollWidth") == 400
+    assert tab.locator("#attlas-standing .interval-track").first.bounding_box()["width"] > 300
+
+
+def test_print_is_on_light_paper_and_fits_its_width(show):
+    tab = show(report(table=bare().table).payload(), color_scheme="dark")
+    tab.set_viewport_size({"width": 703, "height": 1000})  # A4 less its margins
+    tab.emulate_media(media="print")
+    tab.locator('.attlas[data-theme="light"]').wait_for()
+    assert tab.evaluate("document.documentElement.scrollWidth") == 703
+    assert not tab.get_by_role("button", name="dark").is_visible()
+
+
+def test_an_answer_alone_is_a_page(show):
+    tab = show(bare().payload())
+    assert tab.locator(".verdict-word").is_visible()
+    ids = tab.locator("section.part[id]").evaluate_all("all => all.map(each => each.id)")
+    assert ids == ["attlas-verdict"]
+
+
+def test_hostile_texts_are_only_text(show):
+    tab = show(hostile().payload())
+    assert tab.locator("#view img").count() == 0
+    assert "<img src=x onerror=alert(1)>␛[31m" in tab.locator(".verdict-sentence").inner_text()
