@@ -1,19 +1,20 @@
 """Removing tokens from an input: what "without this token" means, named once for everyone."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 import torch
-from torch import Tensor
 
-from attlas.errors import UnknownNameError, UsageError
-from attlas.models.inputs import Inputs, Stream
+from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
+from attlas.models.inputs import Inputs
 from attlas.models.memory import rows_of
 from attlas.models.question import Question
 from attlas.models.subject import Subject
+from attlas.quantities import operators
 from attlas.shapes import Hidden
 
-REMOVALS = ("delete", "mask")
+REMOVALS = ("delete", "mask", "pad", "zero_embedding", "knock_out")
 Place = tuple[int, int]  # a row of the inputs, and a position in it
 
 
@@ -23,13 +24,16 @@ def usual_removal(question: Question) -> str:
 
 
 def _why_not_delete(question: Question) -> str | None:
-    task = question.subject.task
-    if question.subject.reads_images or (task is not None and task.by_position):
+    if _is_tied(question.subject):
         return "the target or the patches are tied to places"
     own = 0 if question.inputs.prefix else _own(question)
     if len(question.inputs.source.positions) - own <= 1:
         return "nothing would be left of the text"
     return None
+
+
+def _is_tied(subject: Subject) -> bool:
+    return subject.reads_images or (subject.task is not None and subject.task.by_position)
 
 
 def _own(question: Question, row: int = 0) -> int:
@@ -44,12 +48,69 @@ def removable(question: Question, row: int) -> list[int]:
     return [i for i in range(len(tokens) - _own(question, row)) if not tokens.special[i]]
 
 
+def check_removal(subject: Subject, how: str) -> None:
+    """An error where tokens cannot be removed from the inputs of this model so."""
+    if how not in REMOVALS:
+        raise UnknownNameError("removal", how, REMOVALS)
+    if how == "delete" and _is_tied(subject):
+        raise UsageError(
+            "tokens cannot be deleted here, the target or the patches are tied to places: "
+            "use removal='mask'"
+        )
+    if how in ("delete", "mask"):
+        return
+    if subject.reads_images or subject.reads_pairs:
+        raise UsageError(
+            f"the removal {how!r} is for texts, and {subject.name} reads pictures: "
+            "use removal='mask'"
+        )
+    if how == "pad":
+        _check_pad(subject)
+    if how == "knock_out" and subject.has_decoder and not subject.predicts_next:
+        raise UnsupportedModelError(
+            f"tokens cannot be knocked out of {subject.name}: its decoder reads the text again, "
+            "one place late"
+        )
+
+
+def _check_pad(subject: Subject) -> None:
+    if subject.predicts_next or subject.has_decoder:
+        raise UsageError(
+            "padding cannot stand in a text that is read at its last token, or that a decoder "
+            "reads: use removal='mask'"
+        )
+    if getattr(subject.tokenizer, "pad_token_id", None) is None:
+        raise UsageError("this tokenizer has no token to pad with: use removal='mask'")
+    if "attention_mask" not in subject.parameters:
+        raise UnsupportedModelError(
+            f"{subject.name} takes no attention_mask, so padding cannot be closed: "
+            "use removal='mask'"
+        )
+
+
+def without(
+    question: Question, inputs: Inputs, hidden: Hidden, how: str
+) -> AbstractContextManager[Inputs]:
+    """Within the block, the model on these inputs is without the hidden tokens of each row.
+
+    The question says whose inputs they are. `delete` wants as many hidden in each row.
+    """
+    if how == "zero_embedding":
+        return operators.zero_embedding(question, inputs, hidden)
+    if how == "knock_out":
+        return operators.knock_out(question, inputs, hidden)
+    change = {"delete": operators.delete, "mask": operators.mask, "pad": operators.pad}[how]
+    return nullcontext(change(question, inputs, hidden))
+
+
 def remove_each(
     question: Question, places: Sequence[Place], how: str
 ) -> Iterator[tuple[Sequence[Place], Inputs]]:
-    """The inputs without each of these places in turn, in batches, a row for each place."""
-    if how not in REMOVALS:
-        raise UnknownNameError("removal", how, REMOVALS)
+    """The inputs without each of these places in turn, in batches, a row for each place.
+
+    What is asked of them between one batch and the next is asked without those places.
+    """
+    check_removal(question.subject, how)
     reason = _why_not_delete(question)
     if how == "delete" and reason:
         raise UsageError(f"tokens cannot be deleted here, {reason}: use removal='mask'")
@@ -59,11 +120,18 @@ def remove_each(
         for start in range(0, len(inside), most):
             chunk = inside[start : start + most]
             inputs = question.inputs.rows([row for row, _ in chunk])
-            within = [position - stream.start for _, position in chunk]
-            if how == "delete" and inputs.arguments[stream.argument].ndim == 2:
-                yield chunk, _delete(inputs, stream, within)
-            else:
-                yield chunk, _mask(question, inputs, _each(inputs, chunk))
+            with without(question, inputs, _each(inputs, chunk), how) as changed:
+                yield chunk, _recorded(changed, chunk) if how == "delete" else changed
+
+
+def _recorded(inputs: Inputs, chunk: Sequence[Place]) -> Inputs:
+    """The inputs with the record of tokens that they are left with."""
+    length = inputs.streams()[-1].stop
+    tokens = tuple(
+        tokens if len(tokens) == length else tokens.without(position)
+        for tokens, (_, position) in zip(inputs.tokens, chunk, strict=True)
+    )
+    return replace(inputs, tokens=tokens)
 
 
 def masked_by(
@@ -77,7 +145,7 @@ def masked_by(
     most = _rows_at_once(question)
     for start in range(0, len(hidden), most):
         part = question.rows(chosen[start : start + most])
-        yield part.about(_mask(question, part.inputs, hidden[start : start + most]))
+        yield part.about(operators.mask(question, part.inputs, hidden[start : start + most]))
 
 
 def mask_all(question: Question) -> Inputs:
@@ -86,7 +154,7 @@ def mask_all(question: Question) -> Inputs:
     hidden = torch.zeros(len(inputs), len(inputs.tokens[0]), dtype=torch.bool)
     for row in range(len(inputs)):
         hidden[row, removable(question, row)] = True
-    return _mask(question, inputs, hidden)
+    return operators.mask(question, inputs, hidden)
 
 
 def _rows_at_once(question: Question) -> int:
@@ -98,76 +166,3 @@ def _each(inputs: Inputs, chunk: Sequence[Place]) -> Hidden:
     positions = torch.tensor([position for _, position in chunk])
     hidden = torch.zeros(len(chunk), len(inputs.tokens[0]), dtype=torch.bool)
     return hidden.scatter_(1, positions[:, None], True)
-
-
-def _delete(inputs: Inputs, stream: Stream, places: Sequence[int]) -> Inputs:
-    """Row r of the batch without place r of a stream."""
-    length = stream.stop - stream.start
-    keep = torch.arange(length - 1).repeat(len(places), 1)
-    keep += keep >= torch.tensor(list(places))[:, None]
-    names = inputs.companions(stream)
-    arguments = {
-        name: value.gather(1, keep.to(value.device)) if name in names else value
-        for name, value in inputs.arguments.items()
-    }
-    tokens = tuple(
-        tokens.without(stream.start + place)
-        for tokens, place in zip(inputs.tokens, places, strict=True)
-    )
-    return replace(
-        inputs,
-        arguments=arguments,
-        tokens=tokens,
-        source=_shorter(inputs.source, stream),
-        prefix=inputs.prefix and _shorter(inputs.prefix, stream),
-    )
-
-
-def _shorter(stream: Stream, cut: Stream) -> Stream:
-    """Where a stream is once a token of `cut` is gone."""
-    if stream.start < cut.start:
-        return stream
-    moved = stream.start - (stream.start > cut.start)
-    return replace(stream, start=moved, stop=stream.stop - 1)
-
-
-def _mask(question: Question, inputs: Inputs, hidden: Hidden) -> Inputs:
-    """The inputs with the hidden tokens of each row masked."""
-    changed = {}
-    for stream in inputs.streams():
-        value, own = inputs.arguments[stream.argument], hidden[:, stream.start : stream.stop]
-        if not own.any():
-            continue
-        if value.ndim == 4:
-            changed[stream.argument] = _blank(value, inputs, own)
-        elif value.ndim == 3:  # objects, by their features
-            changed[stream.argument] = value.masked_fill(own.to(value.device)[..., None], 0)
-        else:
-            nothing = mask_id(question.subject)
-            changed[stream.argument] = value.masked_fill(own.to(value.device), nothing)
-    return replace(inputs, arguments={**inputs.arguments, **changed})
-
-
-def mask_id(subject: Subject) -> int:
-    """The token that stands for nothing: mask, else pad, else unknown, else end of text."""
-    names = ("mask_token_id", "pad_token_id", "unk_token_id", "eos_token_id")
-    found = [getattr(subject.tokenizer, name, None) for name in names]
-    number = next((each for each in found if each is not None), None)
-    if number is None:
-        raise UsageError("this tokenizer has no token to mask with: use removal='delete'")
-    if subject.reads_pairs and number == subject.tokenizer.eos_token_id:
-        raise UsageError(
-            "this tokenizer has no token to mask with but the one that ends a text, and the text "
-            "would be read there"
-        )
-    return int(number)
-
-
-def _blank(pixels: Tensor, inputs: Inputs, hidden: Hidden) -> Tensor:
-    """The pictures with the hidden patches in the mean colour, which is zero once normalised."""
-    rows, columns = inputs.tokens[0].grid or (1, 1)
-    patches = hidden[:, -rows * columns :].unflatten(1, (rows, columns)).to(pixels.device)
-    height, width = pixels.shape[-2] // rows, pixels.shape[-1] // columns
-    covered = patches.repeat_interleave(height, 1).repeat_interleave(width, 2)
-    rest = (0, pixels.shape[-1] - covered.shape[2], 0, pixels.shape[-2] - covered.shape[1])
-    return pixels.masked_fill(torch.nn.functional.pad(covered, rest)[:, None], 0)
