@@ -1,0 +1,95 @@
+"""Scores of pieces of a text put on the tokens that a model reads, by their characters."""
+
+from collections.abc import Collection, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attlas.errors import UsageError
+from attlas.tokens import Span, Tokens, overlap
+
+SPACES = "Ġ▁Ċ"  # what tokenizers write for a space, or the end of a line
+INSIDE = "##"  # what they write before a piece that goes on with a word
+AFTER = "</w>"  # and behind one that ends it
+SHOWN = 20  # characters of a text in an error
+
+Place = tuple[str, Span]  # a segment, and where in it
+
+
+def join_pieces(pieces: Sequence[str], specials: Collection[str]) -> str:
+    """The text that pieces make up, the special ones left out."""
+    return "".join(_plain(each) for each in pieces if each not in specials).strip()
+
+
+def put_on_tokens(
+    tokens: Tokens,
+    content: Sequence[int],
+    pieces: Sequence[str],
+    scores: NDArray[np.float64],
+    specials: Collection[str],
+) -> NDArray[np.float64]:
+    """The scores of the content tokens, from those of pieces of the same text.
+
+    A token gets the sum of the scores of all pieces that it has a character in common with: each
+    token of a word that of the word. A piece that is not in the text where it should be, and a
+    token that no piece covers, are errors.
+    """
+    if tuple(pieces) == tokens.texts:  # its own tokens, whatever characters they stand for
+        return scores[list(content)]
+    places = list(_find(tokens, pieces, specials))
+    return np.array([_score(tokens, position, places, scores) for position in content])
+
+
+def _score(
+    tokens: Tokens, position: int, places: Sequence[Place | None], scores: NDArray[np.float64]
+) -> float:
+    span, segment = tokens.spans()[position], tokens.segments[position]
+    text = tokens.sources.get(segment, "")
+    if span is None or not text[slice(*span)].strip():
+        return 0.0
+    found = [
+        score
+        for place, score in zip(places, scores.tolist(), strict=True)
+        if place and place[0] == segment and overlap(place[1], span)
+    ]
+    if not found:
+        raise UsageError(
+            f"token {position} of the model, {text[slice(*span)]!r}, has no score: no piece that "
+            "was given covers it"
+        )
+    return float(sum(found))
+
+
+def _find(
+    tokens: Tokens, pieces: Sequence[str], specials: Collection[str]
+) -> Iterator[Place | None]:
+    """Where each piece stands, one after the other; None for what stands for no text."""
+    segments = [name for name in dict.fromkeys(tokens.segments) if tokens.sources.get(name)]
+    number, start = 0, 0
+    for index, piece in enumerate(pieces):
+        bare = _plain(piece).strip()
+        if piece in specials or not bare:
+            yield None
+            continue
+        while True:
+            if number == len(segments):
+                raise UsageError(f"token {index}, {piece!r}, stands behind the end of the text")
+            text = tokens.sources[segments[number]]
+            start += len(text[start:]) - len(text[start:].lstrip())
+            if start < len(text):
+                break
+            number, start = number + 1, 0
+        if text[start : start + len(bare)].casefold() != bare.casefold():
+            raise UsageError(
+                f"token {index}, {piece!r}, does not fit the text, which goes on with "
+                f"{text[start : start + SHOWN]!r}"
+            )
+        yield segments[number], (start, start + len(bare))
+        start += len(bare)
+
+
+def _plain(piece: str) -> str:
+    """A piece without what a tokenizer writes beside its text."""
+    bare = piece.translate(dict.fromkeys(map(ord, SPACES), " "))
+    bare = bare.removeprefix(INSIDE) if len(bare) > len(INSIDE) else bare
+    return bare.replace(AFTER, " ") if bare != AFTER else bare

@@ -1,0 +1,47 @@
+"""Which tokens of a text are marked: from marks, from spans of characters, from an Example."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from attlas.data.example import Example
+from attlas.errors import UsageError
+from attlas.models.wanted import is_number
+from attlas.shapes import TokenMarks
+from attlas.tokens import Tokens, overlap
+
+
+def marked_tokens(given: Any, tokens: Tokens, content: Sequence[int]) -> TokenMarks | None:
+    """The marks of the content tokens; None where nothing is given.
+
+    Spans are half-open and in the text, of a pair in its second part. Marks are one for each
+    content token, or one for each token.
+    """
+    spans = given.spans if isinstance(given, Example) else given
+    if spans is None or (isinstance(given, Example) and not spans):
+        return None
+    if all(_is_span(each) for each in spans):
+        return _of_spans(spans, tokens, content)
+    marks = np.array(spans)
+    if marks.dtype != bool or len(marks) not in (len(content), len(tokens)):
+        raise UsageError(
+            f"marks are spans of characters (start, end), or True and False for each of the "
+            f"{len(content)} content tokens ({len(tokens)} with special ones), not {given!r}"
+        )
+    return marks if len(marks) == len(content) else marks[list(content)]
+
+
+def _is_span(each: Any) -> bool:
+    return isinstance(each, (tuple, list)) and len(each) == 2 and all(map(is_number, each))
+
+
+def _of_spans(spans: Any, tokens: Tokens, content: Sequence[int]) -> TokenMarks:
+    last = [name for name in dict.fromkeys(tokens.segments) if name in tokens.sources][-1]
+    places = tokens.spans()
+    found = [
+        tokens.segments[position] == last
+        and any(overlap(places[position] or (0, 0), (start, end)) for start, end in spans)
+        for position in content
+    ]
+    return np.array(found, dtype=bool)
