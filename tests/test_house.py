@@ -7,15 +7,16 @@ import attlas
 
 HOUSE = Path(attlas.__file__).parent
 FLOORS = [
-    {"errors", "shapes", "version"},
+    {"errors", "progress", "shapes", "version"},
     {"data", "registry", "tokens", "views"},
     {"results"},
     {"models"},
     {"quantities"},
     {"methods"},
     {"explaining", "checking", "verifying"},
-    {"heads", "scoring"},
-    {"studies"},
+    {"heads", "measures", "scoring", "trials"},
+    {"judging"},
+    {"auditing", "studies"},
     {"cli"},
 ]
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

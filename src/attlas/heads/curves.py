@@ -16,10 +16,10 @@ from attlas.explaining.order import check_subject
 from attlas.heads.gold import Gold, are_right, ask_gold, read_labelled
 from attlas.heads.importance import how, rank
 from attlas.heads.rankings import RANKINGS, Ranking
-from attlas.heads.trial import Step, Watch
 from attlas.models.edits import Edit, scale
 from attlas.models.question import Question
 from attlas.models.subject import Subject
+from attlas.progress import Step, Watch
 from attlas.quantities.intervals import bootstrap_mean
 from attlas.results import HeadImportance, Origin, Site
 from attlas.results.curves import LAYER_AXIS, SHARE_AXIS, Curve, Mean, Point, PruneCurve

@@ -13,10 +13,10 @@ from attlas.errors import UsageError
 from attlas.explaining.order import check_subject
 from attlas.heads.importance import how
 from attlas.heads.rankings import RANKINGS
-from attlas.heads.trial import Step, Watch
 from attlas.models.question import Question
 from attlas.models.resolve import Request
 from attlas.models.subject import Subject
+from attlas.progress import Step, Watch
 from attlas.results.redundancy import HeadRedundancy
 from attlas.shapes import Attention, HeadPairs
 

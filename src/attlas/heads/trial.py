@@ -1,7 +1,7 @@
 """Triggers put to the test: other texts with them in, and with random words of their frequency."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from attlas.data.example import Text
 from attlas.models.resolve import Request
 from attlas.models.subject import Subject
+from attlas.progress import Step, Watch
 from attlas.quantities.insertion import draw_alike, insert
 from attlas.quantities.intervals import bootstrap_mean
 from attlas.results.triggers import Effect, Trigger, TriggerWord
@@ -16,16 +17,6 @@ from attlas.results.triggers import Effect, Trigger, TriggerWord
 CUT = Request(truncate=True)  # a text that a trigger makes too long loses its end
 
 
-@dataclass(frozen=True)
-class Step:
-    """How far the work is."""
-
-    what: str
-    done: int
-    total: int
-
-
-Watch = Callable[[Step], None]
 Gold = tuple[Text, int]  # a text and the number of its label
 
 

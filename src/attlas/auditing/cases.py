@@ -1,0 +1,152 @@
+"""What is judged on each text of a part: the methods' scores, and controls that know no model."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from zlib import crc32
+
+import numpy as np
+
+from attlas.auditing.settings import Settings
+from attlas.auditing.texts import Texts
+from attlas.errors import AttlasError
+from attlas.judging.marking import marked_tokens
+from attlas.measures import Case
+from attlas.measures.again import Recipe
+from attlas.methods import METHODS
+from attlas.models.question import Question
+from attlas.quantities.removal import removable
+from attlas.shapes import TokenMarks, TokenVector
+
+SHUFFLED, CEILING = "shuffled", "ceiling"
+OTHER, POSITION, FREQUENCY = "other_text", "position", "frequency"
+BORROWED = "raw_attention"  # the method whose scores of another text are tried
+CONTROLS = {
+    SHUFFLED: "the scores at other tokens of the same text",
+    OTHER: f"{BORROWED} of another text with as many tokens",
+    POSITION: "the first tokens first",
+    FREQUENCY: "the tokens that are rarest in the data first",
+    "random_scores": "random numbers",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """A text of a part: its number among all, its tokens, and the scores to be judged."""
+
+    number: int
+    local: int  # among those of the part
+    question: Question  # of one row
+    content: Sequence[int]
+    seed: int
+    marks: TokenMarks | None  # which content tokens are marked, where the data say so
+    scores: Mapping[str, TokenVector] = field(default_factory=dict)  # by method
+
+    def case(self, name: str) -> Case:
+        """The scores of a method as a measure takes them."""
+        return self._as_case(self.scores[name])
+
+    def shuffles(self, count: int, scores: TokenVector | None = None) -> list[Case]:
+        """So many orders drawn at random, or scores put at random tokens."""
+        random = np.random.default_rng([self.seed, crc32(SHUFFLED.encode())])
+        start = np.arange(float(len(self.content))) if scores is None else np.sort(scores)
+        return [self._as_case(random.permutation(start)) for _ in range(count)]
+
+    def _as_case(self, scores: TokenVector) -> Case:
+        return Case(scores, self.seed, self.marks)
+
+
+@dataclass(frozen=True, eq=False)
+class Explained:
+    """The texts of a part with their scores, and why some methods gave none."""
+
+    texts: Sequence[Judged]
+    questions: Sequence[Question]
+    refused: Mapping[str, str]
+
+
+def explain_part(
+    texts: Texts, numbers: Sequence[int], settings: Settings, refused: Mapping[str, str]
+) -> Explained:
+    """The scores of every method for the texts with these numbers."""
+    questions = texts.ask(numbers)
+    judged = {each.local: each for each in _judged(texts, numbers, questions, settings)}
+    found: dict[int, dict[str, TokenVector]] = {local: {} for local in judged}
+    reasons = dict(refused)
+    for name in settings.methods:
+        if name in reasons:
+            continue
+        try:
+            for local, scores in _scores(name, questions, numbers, texts, settings):
+                found[local][name] = scores
+        except AttlasError as problem:
+            reasons[name] = " ".join(str(problem).split())
+            found = {local: _without(own, name) for local, own in found.items()}
+    for local, own in found.items():
+        own.update(_controls(judged[local], texts))
+    _exchange(judged, found)
+    complete = [replace(judged[local], scores=found[local]) for local in sorted(judged)]
+    return Explained(complete, questions, reasons)
+
+
+def _without(scores: Mapping[str, TokenVector], name: str) -> dict[str, TokenVector]:
+    return {key: value for key, value in scores.items() if key != name}
+
+
+def _judged(
+    texts: Texts, numbers: Sequence[int], questions: Sequence[Question], settings: Settings
+) -> Iterator[Judged]:
+    for question in questions:
+        for row, local in enumerate(question.order):
+            number, content = numbers[local], removable(question, row)
+            seed = np.random.default_rng([settings.seed, number, crc32(b"case")])
+            marks = marked_tokens(texts.examples[number], question.inputs.tokens[row], content)
+            yield Judged(
+                number,
+                local,
+                question.rows([row]),
+                content,
+                int(seed.integers(2**32)),
+                marks,
+            )
+
+
+def _scores(
+    name: str,
+    questions: Sequence[Question],
+    numbers: Sequence[int],
+    texts: Texts,
+    settings: Settings,
+) -> Iterator[tuple[int, TokenVector]]:
+    """The scores of one method for those of the texts that it is asked of."""
+    recipe = Recipe(METHODS[name], {})
+    for question in questions:
+        rows = [
+            row
+            for row, local in enumerate(question.order)
+            if METHODS[name] in settings.methods_on(int(texts.ranks[numbers[local]]))
+        ]
+        if rows:
+            yield from recipe.content_scores(question.rows(rows))
+
+
+def _controls(judged: Judged, texts: Texts) -> dict[str, TokenVector]:
+    """Scores that know the text, but not what the model makes of it."""
+    inputs = judged.question.inputs
+    ids = inputs.arguments[inputs.source.argument]
+    found = {POSITION: -np.arange(float(len(judged.content)))}
+    if ids.ndim == 2 and len(inputs.streams()) == 1:
+        counts = [texts.counts[int(ids[0, place])] for place in judged.content]
+        found[FREQUENCY] = -np.array(counts, dtype=np.float64)
+    return found
+
+
+def _exchange(judged: Mapping[int, Judged], found: Mapping[int, dict[str, TokenVector]]) -> None:
+    """Give each text the scores of another that has as many tokens, where there is one."""
+    alike: dict[int, list[int]] = {}
+    for local, own in found.items():
+        if BORROWED in own:
+            alike.setdefault(len(judged[local].content), []).append(local)
+    for group in alike.values():
+        if len(group) > 1:
+            for local, other in zip(group, [*group[1:], group[0]], strict=True):
+                found[local][OTHER] = found[other][BORROWED]

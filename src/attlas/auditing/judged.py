@@ -1,0 +1,206 @@
+"""The figures of a part of the texts: every case by every measure, tokens removed in every way."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from attlas.auditing.cases import CEILING, CONTROLS, SHUFFLED, Explained, Judged
+from attlas.auditing.settings import Settings
+from attlas.auditing.texts import Texts
+from attlas.errors import AttlasError
+from attlas.measures import NOTHING, Case, Measure, sizes
+from attlas.models.question import Question
+from attlas.quantities.agreement import (
+    kendall_matrix,
+    rank_biased_overlap_matrix,
+    top_overlap_matrix,
+)
+from attlas.quantities.ceilings import AIMS, Best, best_orders
+from attlas.quantities.erasure import Erasures, Ways
+
+SHARES = tuple(tenth / 10 for tenth in range(1, 10))  # of the tokens, where curves are read
+TOP_SHARE = 0.2  # of the tokens, that two methods may have in common
+COLUMNS = ("text", "method", "measure", "removal", "value", "shuffled")
+
+
+@dataclass(frozen=True, eq=False)
+class Figures:
+    """The tables of a part."""
+
+    values: pd.DataFrame
+    curves: pd.DataFrame
+    agreement: pd.DataFrame
+    scores: pd.DataFrame
+    refused: Mapping[str, str]
+
+
+def judge_part(explained: Explained, texts: Texts, settings: Settings) -> Figures:
+    """Judge all that a part has, one removal after the other."""
+    rows: list[tuple[Any, ...]] = []
+    curves: list[tuple[Any, ...]] = []
+    refused = dict(explained.refused)
+    measures = settings.found(asking=False)
+    for each in explained.texts:
+        rows += _without_model(each, measures, settings)
+    removing = [each for each in measures if each.ways is not None]
+    for how in settings.removals:
+        chosen = [
+            each
+            for each in explained.texts
+            if how in settings.removals_on(int(texts.ranks[each.number])) and len(each.content) > 1
+        ]
+        if not chosen or how in refused:
+            continue
+        try:
+            removed = _Removed(explained.questions, how, chosen, removing, settings)
+        except AttlasError as problem:
+            refused[how] = " ".join(str(problem).split())
+            continue
+        for each in chosen:
+            rows += removed.figures(each)
+            curves += removed.curves(each)
+    return Figures(
+        pd.DataFrame(rows, columns=list(COLUMNS)),
+        pd.DataFrame(curves, columns=["text", "method", "measure", "removal", "share", "value"]),
+        _agreement(explained.texts),
+        _scores(explained.texts),
+        refused,
+    )
+
+
+def _without_model(
+    judged: Judged, measures: Sequence[Measure], settings: Settings
+) -> Iterator[tuple[Any, ...]]:
+    """The figures of measures that need marked tokens alone."""
+    if judged.marks is None:
+        return
+    for measure in measures:
+        if measure.ways is not None or measure.value is None:
+            continue
+        drawn = judged.shuffles(settings.shuffles)
+        chance = _mean([measure.value(each, NOTHING, NOTHING) for each in drawn])
+        for name in judged.scores:
+            value = measure.value(judged.case(name), NOTHING, NOTHING)
+            yield judged.number, name, measure.name, "", value, chance
+        yield judged.number, SHUFFLED, measure.name, "", chance, chance
+
+
+class _Removed:
+    """The answers of the model to the texts of a part without tokens, and the best orders."""
+
+    def __init__(
+        self,
+        questions: Sequence[Question],
+        how: str,
+        texts: Sequence[Judged],
+        measures: Sequence[Measure],
+        settings: Settings,
+    ) -> None:
+        self.how, self.measures, self.settings = how, measures, settings
+        self.erasures = Erasures(questions, how)
+        self.erasures.ask({each.local: self._ways(each) for each in texts})
+        locals_ = [each.local for each in texts]
+        self.best: dict[str, Mapping[int, Best]] = {
+            aim: best_orders(self.erasures, locals_, aim, sizes)
+            for aim in AIMS
+            if aim in [each.name for each in measures]
+        }
+
+    def _ways(self, judged: Judged) -> Ways:
+        """All sets of tokens that the cases of a text want removed."""
+        cases = [judged.case(name) for name in judged.scores]
+        cases += judged.shuffles(self.settings.shuffles)
+        width = len(judged.content)
+        found = [each.ways(case) for each in self.measures if each.ways for case in cases]
+        return np.concatenate([np.zeros((1, width), dtype=bool), *found])
+
+    def figures(self, judged: Judged) -> Iterator[tuple[Any, ...]]:
+        """The figures of one text."""
+        for measure in self.measures:
+            drawn = judged.shuffles(self.settings.shuffles)
+            shared = _mean([self._value(measure, judged, each) for each in drawn])
+            for name, scores in judged.scores.items():
+                chance = shared if measure.by_rank else self._chance(measure, judged, scores)
+                value = self._value(measure, judged, judged.case(name))
+                yield judged.number, name, measure.name, self.how, value, chance
+            if measure.by_rank:
+                yield judged.number, SHUFFLED, measure.name, self.how, shared, shared
+        for aim, best in self.best.items():
+            value = best[judged.local].value
+            yield judged.number, CEILING, aim, self.how, value, np.nan
+
+    def _chance(self, measure: Measure, judged: Judged, scores: NDArray[Any]) -> float:
+        drawn = judged.shuffles(self.settings.shuffles, scores)
+        return _mean([self._value(measure, judged, each) for each in drawn])
+
+    def _value(self, measure: Measure, judged: Judged, case: Case) -> float:
+        assert measure.value is not None and measure.ways is not None
+        outcomes = self.erasures.of(judged.local, measure.ways(case))
+        return measure.value(case, self.erasures.whole(judged.local), outcomes)
+
+    def curves(self, judged: Judged) -> Iterator[tuple[Any, ...]]:
+        """The figures at shares of the tokens, for measures that go by size."""
+        places = np.array(sizes(len(judged.content))) / len(judged.content)
+        for measure in self.measures:
+            if measure.curve is None or measure.name not in AIMS:
+                continue
+            cases = {name: judged.case(name) for name in judged.scores}
+            lines = {name: self._curve(measure, judged, case) for name, case in cases.items()}
+            drawn = judged.shuffles(self.settings.shuffles)
+            lines[SHUFFLED] = np.mean([self._curve(measure, judged, each) for each in drawn], 0)
+            lines[CEILING] = self._curve(measure, judged, self._best_case(measure, judged))
+            for name, line in lines.items():
+                values = np.interp(SHARES, places, line, right=np.nan)
+                for share, value in zip(SHARES, values.tolist(), strict=True):
+                    yield judged.number, name, measure.name, self.how, share, value
+
+    def _best_case(self, measure: Measure, judged: Judged) -> Case:
+        order = self.best[measure.name][judged.local].order
+        scores = np.empty(len(order))
+        scores[order] = -np.arange(float(len(order)))
+        return Case(scores, judged.seed)
+
+    def _curve(self, measure: Measure, judged: Judged, case: Case) -> NDArray[np.float64]:
+        assert measure.curve is not None and measure.ways is not None
+        outcomes = self.erasures.of(judged.local, measure.ways(case))
+        return measure.curve(case, self.erasures.whole(judged.local), outcomes)
+
+
+def _agreement(texts: Sequence[Judged]) -> pd.DataFrame:
+    """How alike every two methods are on each text."""
+    rows = []
+    for each in texts:
+        names = [name for name in each.scores if name not in CONTROLS]
+        if len(each.content) < 2 or len(names) < 2:
+            continue
+        scores = np.stack([each.scores[name] for name in names])
+        top = max(1, round(TOP_SHARE * len(each.content)))
+        matrices = (
+            kendall_matrix(scores),
+            top_overlap_matrix(scores, top),
+            rank_biased_overlap_matrix(scores),
+        )
+        for one in range(len(names)):
+            for other in range(one):
+                found = [float(matrix[one, other]) for matrix in matrices]
+                rows.append((each.number, names[one], names[other], *found))
+    return pd.DataFrame(rows, columns=["text", "one", "other", "kendall", "top", "overlap"])
+
+
+def _scores(texts: Sequence[Judged]) -> pd.DataFrame:
+    rows = [
+        (each.number, name, scores.astype(np.float32).tolist())
+        for each in texts
+        for name, scores in each.scores.items()
+        if name not in CONTROLS
+    ]
+    return pd.DataFrame(rows, columns=["text", "method", "scores"])
+
+
+def _mean(values: Sequence[float]) -> float:
+    known = [value for value in values if not np.isnan(value)]
+    return float(np.mean(known)) if known else float("nan")

@@ -1,0 +1,64 @@
+"""One run at a time: a lock on a file that goes when the process goes, however it ends."""
+
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import FileIO
+from pathlib import Path
+
+from attlas.errors import ResultFileError, UsageError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+_FAR = 2**30  # Windows locks bytes and hides them: one that nobody reads
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the file, or refuse with a line that says who holds it.
+
+    The file stays when the lock goes: one that is taken away could be held by two.
+    """
+    try:
+        file = FileIO(path, "a+")
+    except OSError as error:
+        reason = f"cannot write in {str(path.parent)!r}: {error.strerror}"
+        raise ResultFileError(reason) from error
+    with file:
+        try:
+            _take(file)
+        except BlockingIOError as error:
+            raise UsageError(
+                f"{path.parent} is in use by another run (process {_holder(file)}): "
+                "wait until it ends, or give another folder"
+            ) from error
+        except OSError as error:
+            reason = f"cannot lock {str(path)!r}, as one run at a time must: {error.strerror}"
+            raise ResultFileError(reason) from error
+        with suppress(OSError):  # who holds it is only told; the lock itself needs no bytes
+            file.truncate(0)
+            file.write(f"{os.getpid()} on {platform.node()}".encode())
+        yield
+
+
+def _take(file: FileIO) -> None:
+    """Lock without waiting; BlockingIOError where another has it."""
+    if fcntl is not None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return
+    import msvcrt
+
+    file.seek(_FAR)
+    try:
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    except PermissionError as error:
+        raise BlockingIOError(*error.args) from error
+
+
+def _holder(file: FileIO) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace") or "unknown"

@@ -1,0 +1,165 @@
+"""The texts of an audit: those the model can be asked about, and the rows that were left out."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attlas.data.example import Example
+from attlas.data.tables import LeftOut, Read
+from attlas.errors import UsageError
+from attlas.models.question import Question
+from attlas.models.resolve import Request
+from attlas.models.subject import Subject
+from attlas.shapes import TextGroups
+
+AT_ONCE = {"cpu": 24, "cuda": 256}  # texts in a part
+UNKNOWN = "the model does not know the label"
+SHOWN = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """Examples that the model can be asked about, each with its number, and the rows left out.
+
+    `gold` is the number of each text's label, where the model knows the labels of the data.
+    """
+
+    subject: Subject
+    examples: Sequence[Example]
+    lengths: Sequence[int]  # in tokens
+    counts: Counter[int]  # how often each token id occurs in all of them
+    left_out: Sequence[LeftOut]
+    gold: Sequence[int] | None
+    notes: tuple[str, ...]
+    request: Request
+    seed: int
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    @cached_property
+    def ranks(self) -> NDArray[np.int64]:
+        """Where each text stands in the order in which texts are drawn for dear work."""
+        ranks = np.empty(len(self), dtype=np.int64)
+        ranks[np.random.default_rng([self.seed, 1]).permutation(len(self))] = np.arange(len(self))
+        return ranks
+
+    def drawn(self, count: int) -> list[int]:
+        """So many texts, drawn by the seed, in their order."""
+        return np.flatnonzero(self.ranks < count).tolist()
+
+    def parts(self) -> list[list[int]]:
+        """The texts in parts of like length, so that many share a batch."""
+        most = AT_ONCE.get(self.subject.device.type, 64)
+        order = sorted(range(len(self)), key=lambda text: (self.lengths[text], text))
+        return [order[start : start + most] for start in range(0, len(order), most)]
+
+    def ask(self, texts: Sequence[int]) -> list[Question]:
+        """Questions about these texts, which are numbered as in the list."""
+        return list(self.subject.ask([self.examples[text].text for text in texts], self.request))
+
+    @cached_property
+    def groups(self) -> TextGroups | None:
+        """Which texts belong together, where the data say so."""
+        names = [each.fields.get("cluster") for each in self.examples]
+        if all(name is None for name in names):
+            return None
+        keys = [
+            ("text", number) if name is None else ("group", str(name))
+            for number, name in enumerate(names)
+        ]
+        known = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+        return np.array([known[key] for key in keys])
+
+
+def usable_texts(subject: Subject, read: Read, request: Request, seed: int) -> Texts:
+    """The examples that the model can be asked about; the others are counted, with the reason."""
+    left_out = list(read.left_out)
+    gold, notes = _gold(subject, read.examples)
+    kept: list[int] = []
+    lengths: list[int] = []
+    counts: Counter[int] = Counter()
+    for number, example in enumerate(read.examples):
+        problem = UNKNOWN if gold is not None and gold[number] is None else ""
+        if not problem:
+            try:
+                inputs = subject.encode(example.text, request)
+            except UsageError as refused:
+                problem = " ".join(str(refused).split())
+        if problem:
+            left_out.append(LeftOut(_row(example, number), problem, _shown(example)))
+            continue
+        kept.append(number)
+        lengths.append(len(inputs.tokens[0]))
+        ids = inputs.arguments.get(inputs.source.argument)
+        if ids is not None and ids.ndim == 2:
+            counts.update(ids[0].tolist())
+    if not kept:
+        raise UsageError(_nothing(left_out))
+    labels = None if gold is None else [_known(gold[number]) for number in kept]
+    examples = [read.examples[number] for number in kept]
+    return Texts(
+        subject,
+        examples,
+        lengths,
+        counts,
+        left_out,
+        labels,
+        (*_columns(read), *notes),
+        request,
+        seed,
+    )
+
+
+def _known(label: int | None) -> int:
+    assert label is not None
+    return label
+
+
+def _gold(
+    subject: Subject, examples: Sequence[Example]
+) -> tuple[list[int | None] | None, tuple[str, ...]]:
+    """The number of each label, where the model knows them, and what must be said of that."""
+    given = [each.label for each in examples]
+    if all(label is None for label in given):
+        return None, ()
+    if subject.task is None or subject.task.name != "sequence classification":
+        return None, ("The data have labels, which this model does not choose among.",)
+    names = {name.casefold(): number for number, name in enumerate(subject.labels)}
+    found = [None if label is None else names.get(str(label).casefold()) for label in given]
+    if any(number is not None for number in found):
+        return found, ()
+    numbers = {str(number): number for number in range(len(subject.labels))}
+    if all(str(label) in numbers for label in given if label is not None):
+        shown = ", ".join(f"{number} = {name}" for number, name in enumerate(subject.labels))
+        return [numbers.get(str(label)) for label in given], (f"Labels were read as {shown}.",)
+    shown = ", ".join(sorted({str(label) for label in given if label is not None})[:6])
+    return None, (
+        f"The labels of the data ({shown}) are none of the model's "
+        f"({', '.join(subject.labels[:6])}): its accuracy is not known.",
+    )
+
+
+def _columns(read: Read) -> Iterator[str]:
+    if read.columns:
+        yield ", ".join(f"{what} from {column!r}" for what, column in read.columns.items())
+
+
+def _row(example: Example, number: int) -> int | str:
+    row = example.fields.get("row", number + 1)
+    return row if isinstance(row, (int, str)) else number + 1
+
+
+def _shown(example: Example) -> str:
+    line = " ".join(str(example.text).split())
+    return line if len(line) <= SHOWN else line[: SHOWN - 1] + "…"
+
+
+def _nothing(left_out: Sequence[LeftOut]) -> str:
+    reasons = Counter(each.reason for each in left_out).most_common(3)
+    shown = "; ".join(f"{count} × {reason}" for reason, count in reasons)
+    return f"there is no text to audit: {shown}" if shown else "there is no text to audit"
