@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from attlas.version import __version__
 
 if TYPE_CHECKING:
+    from attlas.auditing.run import audit
     from attlas.checking import check
     from attlas.data import texts
     from attlas.errors import AttlasError
@@ -20,20 +21,34 @@ if TYPE_CHECKING:
     from attlas.heads.redundancy import head_redundancy
     from attlas.heads.tree import attribution_tree
     from attlas.heads.triggers import triggers
+    from attlas.judging import judge
+    from attlas.measures import list_measures
     from attlas.models import edits
     from attlas.models.load import load
     from attlas.models.pairs import Objects
     from attlas.models.subject import Subject
     from attlas.models.target import Target
-    from attlas.results import Explanation, Generation, Maps, Site, Tree, Triggers
+    from attlas.results import (
+        Explanation,
+        Generation,
+        Judgement,
+        Maps,
+        Report,
+        Site,
+        Tree,
+        Triggers,
+    )
     from attlas.studies import list_studies, study
+    from attlas.trials import list_trials
 
 _HOMES = {
     "AttlasError": "errors",
     "Explanation": "results",
     "Generation": "results",
+    "Judgement": "results",
     "Maps": "results",
     "Objects": "models.pairs",
+    "Report": "results",
     "Site": "results",
     "Subject": "models.subject",
     "Target": "models.target",
@@ -41,6 +56,7 @@ _HOMES = {
     "Triggers": "results",
     "attribute": "explaining",
     "attribution_tree": "heads.tree",
+    "audit": "auditing.run",
     "check": "checking",
     "edits": "models",
     "explain": "explaining",
@@ -48,8 +64,11 @@ _HOMES = {
     "head_effectiveness": "heads.curves",
     "head_importance": "heads.importance",
     "head_redundancy": "heads.redundancy",
+    "judge": "judging",
+    "list_measures": "measures",
     "list_methods": "explaining",
     "list_studies": "studies",
+    "list_trials": "trials",
     "load": "models.load",
     "prune": "heads.pruning",
     "prune_curve": "heads.curves",
@@ -62,8 +81,10 @@ __all__ = [
     "AttlasError",
     "Explanation",
     "Generation",
+    "Judgement",
     "Maps",
     "Objects",
+    "Report",
     "Site",
     "Subject",
     "Target",
@@ -72,6 +93,7 @@ __all__ = [
     "__version__",
     "attribute",
     "attribution_tree",
+    "audit",
     "check",
     "edits",
     "explain",
@@ -79,8 +101,11 @@ __all__ = [
     "head_effectiveness",
     "head_importance",
     "head_redundancy",
+    "judge",
+    "list_measures",
     "list_methods",
     "list_studies",
+    "list_trials",
     "load",
     "prune",
     "prune_curve",

@@ -81,11 +81,19 @@ def explain_part(
         except AttlasError as problem:
             reasons[name] = " ".join(str(problem).split())
             found = {local: _without(own, name) for local, own in found.items()}
-    for local, own in found.items():
+    drawn = {
+        local: own for local, own in found.items() if _is_drawn(texts, numbers[local], settings)
+    }
+    for local, own in drawn.items():
         own.update(_controls(judged[local], texts))
-    _exchange(judged, found)
+    _exchange(judged, drawn)
     complete = [replace(judged[local], scores=found[local]) for local in sorted(judged)]
     return Explained(complete, questions, reasons)
+
+
+def _is_drawn(texts: Texts, number: int, settings: Settings) -> bool:
+    """Whether a text is among those that controls are tried on."""
+    return int(texts.ranks[number]) < settings.some
 
 
 def _without(scores: Mapping[str, TokenVector], name: str) -> dict[str, TokenVector]:

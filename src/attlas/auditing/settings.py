@@ -9,6 +9,7 @@ from attlas.errors import UnknownNameError, UsageError
 from attlas.measures import MEASURES, Measure
 from attlas.methods import METHODS, Method
 from attlas.quantities.removal import REMOVALS
+from attlas.trials import TRIALS
 
 REMOVED_BY = ("delete", "mask", "knock_out")
 JUDGED_BY = ("delete", "mask")  # what the verdict rests on
@@ -21,6 +22,8 @@ QUICK_METHODS = (
 )
 QUICK_MEASURES = ("comprehensiveness", "sufficiency", "decision_flip", "tau_leave_one_out")
 QUICK_MARKS = ("auprc",)
+QUICK_TRIALS = ("permutation", "uniform", "agreement")
+BROUGHT = ("training data", "conllu")  # what a trial may need that the texts do not have
 
 
 @dataclass(frozen=True)
@@ -33,8 +36,9 @@ class Settings:
 
     methods: tuple[str, ...]
     measures: tuple[str, ...]
+    trials: tuple[str, ...] = ()
     removals: tuple[str, ...] = REMOVED_BY
-    shuffles: int = 20
+    shuffles: int = 5
     some: int = 200
     few: int = 100
     seed: int = 0
@@ -74,6 +78,7 @@ class Settings:
 def settings_of(
     methods: Sequence[str] | None,
     measures: Sequence[str] | None,
+    trials: Sequence[str] | None,
     removal: Sequence[str] | None,
     quick: bool,
     options: Mapping[str, Any],
@@ -82,15 +87,22 @@ def settings_of(
     usual = Settings(
         tuple(METHODS.names()),
         tuple(MEASURES.names()),
+        tuple(each.name for each in TRIALS if not set(each.needs) & set(BROUGHT)),
     )
     if quick:
         usual = Settings(
-            QUICK_METHODS, (*QUICK_MEASURES, *QUICK_MARKS), JUDGED_BY, shuffles=10, some=40, few=20
+            QUICK_METHODS,
+            (*QUICK_MEASURES, *QUICK_MARKS),
+            tuple(name for name in QUICK_TRIALS if name in TRIALS.names()),
+            JUDGED_BY,
+            some=40,
+            few=20,
         )
     return replace(
         usual,
         methods=_with_control(_names(methods, METHODS, usual.methods)),
         measures=_names(measures, MEASURES, usual.measures),
+        trials=_chosen(trials, usual.trials),
         removals=_removals(removal, usual.removals),
         **options,
     )
@@ -102,6 +114,11 @@ def _names(given: Iterable[str] | None, known: Any, usual: tuple[str, ...]) -> t
     if isinstance(given, str):
         raise UsageError(f"names are given in a list, as [{given!r}]")
     return tuple(dict.fromkeys(known[name].name for name in given)) or usual
+
+
+def _chosen(given: Iterable[str] | None, usual: tuple[str, ...]) -> tuple[str, ...]:
+    """The trials; none where an empty list is given."""
+    return usual if given is None else tuple(dict.fromkeys(TRIALS[name].name for name in given))
 
 
 def _with_control(names: tuple[str, ...]) -> tuple[str, ...]:

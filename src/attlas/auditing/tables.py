@@ -92,7 +92,7 @@ def make_table(found: Found) -> Table:
     """Methods by measures, each figure with its interval, and which is best beyond doubt."""
     columns = list(_columns(found))
     names = [*found.methods, *(each for each in CONTROLS if each in set(found.values["method"]))]
-    cells = {name: [] for name in names}
+    cells: dict[str, list[Cell]] = {name: [] for name in names}
     for column in columns:
         for name, cell in _cells(found, column, names).items():
             cells[name].append(cell)
@@ -202,7 +202,7 @@ def _panel(found: Found, rows: pd.DataFrame, measure: str, removal: str) -> Pane
     for name in names:
         if name not in table.columns.get_level_values(0):
             continue
-        values = table[name].reindex(columns=list(SHARES)).to_numpy(dtype=np.float64)
+        values = table.reindex(columns=[(name, share) for share in SHARES]).to_numpy(np.float64)
         means = bootstrap_means(values, found.seed, found.of_texts(table.index.tolist()))
         family = "control" if name in (SHUFFLED, CEILING) else METHODS[name].family
         mean, low, high = (
@@ -222,9 +222,9 @@ def make_agreement(found: Found) -> tuple[Agreement | None, Estimate | None]:
     if not len(rows):
         return None, None
     names = [name for name in found.methods if name in {*rows["one"], *rows["other"]}]
-    means = rows.groupby(["one", "other"])[["kendall", "top", "overlap"]].mean()
+    means = rows.groupby(["one", "other"], as_index=False)[["kendall", "top", "overlap"]].mean()
     kinds = {"Kendall τ": "kendall", "top fifth in common": "top", "rank-biased overlap": "overlap"}
-    by = {shown: _matrix(means[name], names) for shown, name in kinds.items()}
+    by = {shown: _matrix(means, name, names) for shown, name in kinds.items()}
     own = {name for name, family in found.families.items() if family in "WVP"}
     inside = rows[rows["one"].isin(own) & rows["other"].isin(own)]
     if not len(inside):
@@ -239,8 +239,11 @@ def make_agreement(found: Found) -> tuple[Agreement | None, Estimate | None]:
     return Agreement(tuple(names), by, sentence), mean
 
 
-def _matrix(means: pd.Series, names: Sequence[str]) -> tuple[tuple[float | None, ...], ...]:
-    known = {frozenset(pair): float(value) for pair, value in means.items()}
+def _matrix(
+    means: pd.DataFrame, kind: str, names: Sequence[str]
+) -> tuple[tuple[float | None, ...], ...]:
+    rows = means[["one", "other", kind]].to_numpy()
+    known = {frozenset((one, other)): float(value) for one, other, value in rows}
     return tuple(
         tuple(1.0 if one == other else known.get(frozenset((one, other))) for other in names)
         for one in names
@@ -295,5 +298,6 @@ def _ranks(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray
     means = np.divide(sums, seen, out=np.full(sums.shape, np.nan), where=seen > 0)
     ranks = rankdata(means, axis=1)
     ranks = ranks - ranks.mean(axis=1, keepdims=True)
-    norms: NDArray[np.float64] = np.linalg.norm(ranks, axis=1, keepdims=True)
-    return ranks / np.where(norms > 0, norms, np.nan)
+    norms = np.linalg.norm(ranks, axis=1, keepdims=True)
+    scaled: NDArray[np.float64] = ranks / np.where(norms > 0, norms, np.nan)
+    return scaled

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from attlas.cli import explain, heads, importance, methods, models, study
+from attlas.cli import audit, explain, heads, importance, methods, models, study
 from attlas.errors import AttlasError, UsageError
 from attlas.version import __version__
 
@@ -20,6 +20,7 @@ app = typer.Typer(
 )
 
 app.command()(explain.explain)
+app.command()(audit.audit)
 app.command()(models.check)
 app.command()(methods.methods)
 app.command()(models.models)

@@ -35,6 +35,7 @@ __all__ = [
     "infidelity",
     "iou_f1",
     "is_circular",
+    "list_measures",
     "log_odds",
     "monotonicity",
     "randomisation",
@@ -44,3 +45,8 @@ __all__ = [
     "tau_leave_one_out",
     "token_f1",
 ]
+
+
+def list_measures() -> list[str]:
+    """The names of all measures."""
+    return MEASURES.names()

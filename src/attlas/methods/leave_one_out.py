@@ -19,10 +19,10 @@ from attlas.quantities.removal import removable, remove_each, usual_removal
 def leave_one_out(question: Question, *, removal: str | None = None) -> Scored:
     """Score each token by p(x) − p(x without the token).
 
-    `removal` says what "without" means: `delete`, or `mask` (replaced by the mask token, or the
-    nearest thing the tokenizer has; a patch is blanked). By default tokens are deleted, and masked
-    where places count (patches, a target tied to a position) or nothing would be left. Special
-    tokens and the target's own are never removed and score zero.
+    `removal` says what "without" means: `delete`, `mask` (replaced by the mask token, or the
+    nearest thing the tokenizer has; a patch is blanked), `pad`, `zero_embedding` or `knock_out`. By
+    default tokens are deleted, and masked where places count (patches, a target tied to a position)
+    or nothing would be left. Special tokens and the target's own are never removed and score zero.
     """
     how = removal or usual_removal(question)
     whole = question.score("probability")

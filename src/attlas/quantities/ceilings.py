@@ -12,6 +12,7 @@ from attlas.shapes import Ways, WayScores
 
 AIMS = ("comprehensiveness", "sufficiency")
 WIDTH = 2
+CANDIDATES = 6  # tokens that are tried next: those that promised most when they were tried last
 Sizes = Callable[[int], Sequence[int]]  # for a text of so many tokens: how many come first, rising
 
 
@@ -31,8 +32,9 @@ def best_orders(
     The aim is `comprehensiveness`: without them the probability falls as far as can be; or
     `sufficiency`: with them alone it falls as little as can be. The search goes from one size to
     the next with the `width` best sets so far, and once more with the best alone, so that it is
-    never worse than greedy. Where sizes lie apart, the tokens between come as a block: those that
-    do most by themselves.
+    never worse than that. Of the tokens that could come next, those are tried that brought most
+    when they were tried last. Where sizes lie apart, the tokens between come as a block: those
+    that do most by themselves.
     """
     if aim not in AIMS:
         raise UnknownNameError("aim", aim, AIMS)
@@ -51,24 +53,40 @@ class _Beam:
     chosen: Ways
     totals: WayScores  # what the sets on the way were worth together
     orders: NDArray[np.intp]  # `[way, size]`
+    worth: NDArray[np.float64]  # of each set by itself; of no token, whatever all are compared with
 
     @classmethod
     def start(cls, count: int) -> "_Beam":
-        return cls(np.zeros((1, count), dtype=bool), np.zeros(1), np.zeros((1, 0), dtype=np.intp))
+        nothing = np.zeros((1, count), dtype=bool)
+        return cls(nothing, np.zeros(1), np.zeros((1, 0), dtype=np.intp), np.zeros(1))
 
-    def singles(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Ways]:
-        """Each set with each token that it lacks: which set, which token, and both together."""
-        states, tokens = (~self.chosen).nonzero()
+    def singles(
+        self, hope: NDArray[np.float64], most: int
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_]]:
+        """Each set with tokens that it lacks: which set, which token, and both together.
+
+        Of each set those `most` tokens that there is most hope for.
+        """
+        ranked = np.argsort(np.where(self.chosen, np.inf, -hope), axis=1, kind="stable")
+        left = self.chosen.shape[1] - int(self.chosen[0].sum())
+        tokens = ranked[:, : min(most, left)]
+        states = np.repeat(np.arange(len(tokens)), tokens.shape[1])
         sets = self.chosen[states]
-        sets[np.arange(len(sets)), tokens] = True
-        return states, tokens, sets
+        sets[np.arange(len(sets)), tokens.ravel()] = True
+        return states, tokens.ravel(), sets
 
-    def blocks(self, worth: WayScores, size: int, width: int) -> tuple[NDArray[np.intp], Ways]:
+    def blocks(
+        self,
+        states: NDArray[np.intp],
+        tokens: NDArray[np.intp],
+        worth: NDArray[np.float64],
+        size: int,
+        width: int,
+    ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Orders up to a size, `width` for each set, by what its tokens are worth by themselves.
 
         They share all tokens but the last. Of one set, the orders stand together.
         """
-        states, tokens, _ = self.singles()
         rank = np.lexsort((-worth, states)).reshape(len(self.chosen), -1)
         ranked = tokens[rank]  # `[way, rank]`
         step = size - self.orders.shape[1]
@@ -89,7 +107,21 @@ class _Beam:
         best = np.argsort(-totals, kind="stable")
         _, first = np.unique(np.packbits(sets[best], axis=1), axis=0, return_index=True)
         kept = best[np.sort(first)[:width]]
-        return _Beam(sets[kept], totals[kept], orders[kept])
+        return _Beam(sets[kept], totals[kept], orders[kept], worth[kept])
+
+
+def _learned(
+    hope: NDArray[np.float64],
+    tokens: NDArray[np.intp],
+    worth: NDArray[np.float64],
+    beam: _Beam,
+    states: NDArray[np.intp],
+) -> NDArray[np.float64]:
+    """What each token promises: what it brought, at best, when it was tried last."""
+    before = beam.worth[states]
+    found = np.full(len(hope), -np.inf)
+    np.maximum.at(found, tokens, worth - before)
+    return np.where(np.isfinite(found), found, hope)
 
 
 def _total(beam: _Beam) -> float:
@@ -115,14 +147,31 @@ class _Game:
         counts = {text: len(self._erasures.content(text)) for text in texts}
         beams = {text: _Beam.start(count) for text, count in counts.items()}
         steps = {text: list(sizes(count)) for text, count in counts.items()}
+        hopes = {text: np.full(count, np.inf) for text, count in counts.items()}
         for number in range(max(map(len, steps.values()), default=0)):
             here = {text: step[number] for text, step in steps.items() if number < len(step)}
-            alone = self.worth({text: beams[text].singles()[2] for text in here})
-            grown = {text: beams[text].blocks(alone[text], here[text], width) for text in here}
+            tried = {
+                text: self._tried(beams[text], hopes[text], here[text], width) for text in here
+            }
+            alone = self.worth({text: sets for text, (_, _, sets) in tried.items()})
+            grown = {}
+            for text, (states, tokens, _) in tried.items():
+                hopes[text] = _learned(hopes[text], tokens, alone[text], beams[text], states)
+                grown[text] = beams[text].blocks(states, tokens, alone[text], here[text], width)
             worth = self.worth({text: sets for text, (_, sets) in grown.items()})
             for text, (orders, sets) in grown.items():
                 beams[text] = beams[text].advance(orders, sets, worth[text], width)
         return beams
+
+    @staticmethod
+    def _tried(
+        beam: _Beam, hope: NDArray[np.float64], size: int, width: int
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_]]:
+        """What is tried next: all tokens at first, then those there is most hope for."""
+        step = size - beam.orders.shape[1]
+        first = beam.orders.shape[1] == 0
+        most = len(hope) if first else max(CANDIDATES, step + width - 1)
+        return beam.singles(hope, most)
 
     def best(self, text: int, beam: _Beam, sizes: Sizes) -> Best:
         """The best order of a beam with the tokens behind it, and its figure."""

@@ -106,7 +106,7 @@ class Judgement(Shown):
         options = "".join(f", {key}={value!r}" for key, value in given.items())
         origin = self.explanation.origin
         if origin.verb == "judge":
-            text = f", text={origin.asked.get('text')!r}"
+            text = "".join(f", {key}={value!r}" for key, value in origin.asked.items())
             lines = ["import attlas", f"subject = attlas.load({origin.model!r})"]
             lines.append("given = ...  # the tokens and their scores")
             return "\n".join([*lines, f"attlas.judge(subject, given{options}{text})"])

@@ -1,0 +1,128 @@
+"""What an audit will take, before it is begun: a few texts are tried and the rest counted."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+import torch
+
+from attlas.auditing.run import Plan
+from attlas.auditing.settings import Settings
+from attlas.errors import AttlasError
+from attlas.measures import sizes
+from attlas.measures.again import Recipe
+from attlas.methods import METHODS
+from attlas.models.question import Question
+from attlas.quantities.ceilings import CANDIDATES, WIDTH
+from attlas.quantities.erasure import Erasures
+from attlas.trials import TRIALS
+
+TRIED = 4  # texts of middle length
+SETS = 40  # of tokens removed, to see how quick the model is
+SHARED = 0.75  # of the sets that methods ask for, how many no other has asked for
+TRIAL_PASSES = {"cheap": 60, "dear": 600}  # of the model, for one text
+SLOW_REMOVAL = 2.0  # what a removal through the attention takes more
+
+
+@dataclass(frozen=True)
+class Expected:
+    """About how long an audit will take and how much memory, and what it does."""
+
+    texts: int
+    seconds: float
+    gigabytes: float
+    parts: dict[str, float]  # seconds by part
+
+    def lines(self) -> list[str]:
+        """The estimate, in lines."""
+        total = (
+            f"about {_duration(self.seconds)} and {self.gigabytes:.1f} GB for {self.texts} texts"
+        )
+        return [total, *(f"  {name:<24} {_duration(spent)}" for name, spent in self.parts.items())]
+
+
+def expect(plan: Plan) -> Expected:
+    """Try a few texts by every method, and a few removals, and reckon from there."""
+    texts, settings = plan.texts, plan.settings
+    order = sorted(range(len(texts)), key=lambda text: texts.lengths[text])
+    middle = len(order) // 2
+    chosen = order[max(0, middle - TRIED // 2) : middle + TRIED // 2 + 1][:TRIED]
+    questions = texts.ask(chosen)
+    explaining = {name: _seconds_a_text(name, questions) for name in settings.methods}
+    row = _seconds_a_row(questions)
+    cheap, some = len(texts), min(settings.some, len(texts))
+    spent = sum(
+        seconds * (some if METHODS[name].cost == "dear" else cheap)
+        for name, seconds in explaining.items()
+    )
+    removing = sum(
+        row * _rows(length, settings, int(texts.ranks[text]))
+        for text, length in enumerate(texts.lengths)
+    )
+    few = min(settings.few, len(texts))
+    again = sum(10 * explaining[name] * few for _, name in plan.again)
+    trying = sum(
+        TRIAL_PASSES[TRIALS[name].cost] * row * (few if TRIALS[name].cost == "dear" else some)
+        for name in settings.trials
+    )
+    parts = {
+        "explaining": spent,
+        "removing tokens": removing,
+        "asking methods again": again,
+        "trials": trying,
+    }
+    return Expected(len(texts), sum(parts.values()), _gigabytes(plan), parts)
+
+
+def _seconds_a_text(name: str, questions: Sequence[Question]) -> float:
+    recipe = Recipe(METHODS[name], {})
+    start, count = perf_counter(), 0
+    try:
+        for question in questions:
+            count += len(list(recipe.content_scores(question)))
+    except AttlasError:
+        return 0.0
+    return (perf_counter() - start) / max(count, 1)
+
+
+def _seconds_a_row(questions: Sequence[Question]) -> float:
+    erasures = Erasures(questions, "mask")
+    random = np.random.default_rng(0)
+    wanted = {
+        text: random.random((SETS, len(erasures.content(text)))) < 0.5
+        for question in questions
+        for text in question.order
+        if len(erasures.content(text)) > 1
+    }
+    start = perf_counter()
+    erasures.ask(wanted)
+    return (perf_counter() - start) / max(1, SETS * len(wanted))
+
+
+def _rows(length: int, settings: Settings, rank: int) -> float:
+    """About how many changed texts are asked for one of so many tokens."""
+    count = max(length - 2, 1)
+    steps = len(sizes(count))
+    cases = len(settings.methods_on(rank)) + settings.shuffles
+    orders = SHARED * 2 * cases * steps
+    ceilings = 2 * (count + WIDTH * CANDIDATES * steps)
+    total = 0.0
+    for how in settings.removals_on(rank):
+        slow = SLOW_REMOVAL if how == "knock_out" else 1.0
+        short = 0.6 if how == "delete" else 1.0  # what is left is about half a text
+        total += slow * short * (orders + ceilings + 50 + count)
+    return total
+
+
+def _gigabytes(plan: Plan) -> float:
+    model = plan.texts.subject.model
+    weights = sum(each.numel() * each.element_size() for each in model.parameters())
+    sets = max(map(len, plan.parts)) * 5000 * 16
+    return (2 * weights + sets) / 2**30 + (0.5 if torch.cuda.is_available() else 0.8)
+
+
+def _duration(seconds: float) -> str:
+    if seconds >= 5400:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"

@@ -1,0 +1,174 @@
+"""The findings of an audit: a few lines, each with its figure, its interval and its limits."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from attlas.auditing.cases import CONTROLS, SHUFFLED
+from attlas.auditing.tables import Found
+from attlas.auditing.verdict import figure
+from attlas.quantities.intervals import Estimate, bootstrap_means
+from attlas.results.report_parts import Finding, RemovalPair, Table
+from attlas.results.verdict import Verdict
+
+ALIKE = 0.5  # a rank correlation below this is low
+
+
+def findings(
+    verdict: Verdict,
+    agreement: Estimate | None,
+    removals: Sequence[RemovalPair],
+    table: Table,
+) -> tuple[Finding, ...]:
+    """At most five lines for the first screen."""
+    lines = [
+        *_weights(verdict),
+        *_better(verdict),
+        *_control(table, verdict),
+        *_agreement(agreement),
+        *_removals(removals),
+    ]
+    return tuple(lines[:5])
+
+
+def _weights(verdict: Verdict) -> Iterator[Finding]:
+    """Where the best reading of the weights stands."""
+    removal, bounds = next(iter(verdict.bounds.items()))
+    s = bounds.s
+    if s.value is None or np.isnan(s.value):
+        return
+    yield Finding(
+        f"The weights ({verdict.method})",
+        f"Of the way from shuffled scores (0) to the best order there is (1), "
+        f"{verdict.method} comes {s.value:.2f}, tokens removed by {removal}.",
+        s,
+        "standing",
+        "That another reading would not do as well; see the other methods.",
+        (-0.2, 1.0),
+        0.0,
+    )
+
+
+def _better(verdict: Verdict) -> Iterator[Finding]:
+    better = verdict.better_readings
+    if not better:
+        if verdict.readings:
+            first = verdict.readings[0]
+            yield Finding(
+                "No better reading",
+                f"No method that adds values, gradients or propagation is above "
+                f"{verdict.method} beyond doubt; the highest is {first.method}.",
+                first.gain,
+                "standing",
+                "That there is none: more texts might tell.",
+                (-0.5, 1.0),
+                0.0,
+            )
+        return
+    first = better[0]
+    yield Finding(
+        f"A better reading: {first.method}",
+        f"{first.method} comes {first.gain.value:.2f} further than {verdict.method} "
+        f"({len(better)} of {len(verdict.readings)} other readings do better).",
+        first.gain,
+        "standing",
+        "That it is right on every text; it is the mean over texts.",
+        (-0.5, 1.0),
+        0.0,
+    )
+
+
+def _control(table: Table, verdict: Verdict) -> Iterator[Finding]:
+    """Whether scores that know no model do as well as the weights."""
+    places = [
+        place
+        for place, column in enumerate(table.columns)
+        if column.measure == "comprehensiveness" and column.removal in verdict.bounds
+    ]
+    rows = {row.method: row for row in table.rows}
+    own = rows.get(verdict.method)
+    controls = [name for name in CONTROLS if name in rows and name != SHUFFLED]
+    if not places or own is None or not controls:
+        return
+    place = places[0]
+    known = {name: rows[name].cells[place].figure for name in controls}
+    known = {name: each for name, each in known.items() if each.value is not None}
+    mine = own.cells[place].figure
+    if not known or mine.value is None:
+        return
+    name = max(known, key=lambda each: known[each].value or 0.0)
+    best = known[name]
+    above = mine.low is not None and best.high is not None and mine.low > best.high
+    verb = "does worse than" if above else "is not surely below"
+    yield Finding(
+        f"Scores that know no model ({name})",
+        f"{CONTROLS[name].capitalize()} {verb} {verdict.method} in comprehensiveness "
+        f"({best.value:.3f} against {mine.value:.3f}, {table.columns[place].removal}).",
+        best,
+        "table",
+        "Why: place and rarity may go along with what the model uses.",
+        (0.0, max(1e-6, 1.5 * max(mine.value, best.value or 0.0))),
+        mine.value,
+    )
+
+
+def _agreement(mean: Estimate | None) -> Iterator[Finding]:
+    if mean is None:
+        return
+    word = "low" if mean.mean < ALIKE else "high"
+    yield Finding(
+        f"Methods agree little with each other ({word})"
+        if word == "low"
+        else "Methods agree with each other",
+        f"Kendall's τ between two methods that use attention is {mean.mean:.2f} in the mean.",
+        figure(mean),
+        "agreement",
+        "Which of them is right: methods may agree and be wrong.",
+        (-0.2, 1.0),
+        0.0,
+    )
+
+
+def _removals(pairs: Sequence[RemovalPair]) -> Iterator[Finding]:
+    if not pairs:
+        return
+    low = min(pairs, key=lambda pair: np.inf if pair.figure.value is None else pair.figure.value)
+    if low.figure.value is None:
+        return
+    yield Finding(
+        f"What removing means: {low.one} or {low.other}",
+        f"The two put the methods in orders that correlate by {low.figure.value:.2f} "
+        f"({low.measure}).",
+        low.figure,
+        "removals",
+        "Which of them is the right one: a text with tokens gone is a new text either way.",
+        (-1.0, 1.0),
+        0.0,
+    )
+
+
+def plausibility(found: Found, method: str) -> Finding | None:
+    """Agreement of the weights with what people marked; it says nothing of the model."""
+    rows = found.values[found.values["measure"] == "auprc"]
+    if not len(rows):
+        return None
+    table = rows.pivot(index="text", columns="method", values="value")
+    names = [name for name in found.methods if name in table]
+    if method not in names:
+        return None
+    groups = found.of_texts(table.index.tolist())
+    means = bootstrap_means(table[names].to_numpy(dtype=np.float64), found.seed, groups)
+    known = dict(zip(names, means, strict=True))
+    best = max(names, key=lambda name: known[name].mean)
+    chance = bootstrap_means(table[[SHUFFLED]].to_numpy(dtype=np.float64), found.seed, groups)[0]
+    own = known[method]
+    return Finding(
+        "What people marked",
+        f"{method} ranks the marked words with an average precision of {own.mean:.2f}, shuffled "
+        f"scores with {chance.mean:.2f}, and the best method ({best}) with {known[best].mean:.2f}.",
+        figure(own),
+        "plausibility",
+        "What the model does: it may use words that people would not mark.",
+        (0.0, 1.0),
+        chance.mean,
+    )

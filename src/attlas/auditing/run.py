@@ -1,0 +1,265 @@
+"""The verb `audit`: methods held to measures over a data set, part by part, and the verdict."""
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from os import PathLike
+from time import perf_counter
+from types import MappingProxyType
+from typing import Any
+
+import pandas as pd
+import torch
+
+from attlas.auditing.cases import explain_part
+from attlas.auditing.folder import Folder
+from attlas.auditing.judged import COLUMNS, Figures, judge_part
+from attlas.auditing.reporting import RIGHT, Gathered, make_report
+from attlas.auditing.robustness import ask_again, wanted
+from attlas.auditing.rules import Rules
+from attlas.auditing.settings import Settings, settings_of
+from attlas.auditing.texts import Texts, usable_texts
+from attlas.auditing.trying import try_all
+from attlas.data.tables import Read, read_examples
+from attlas.explaining.order import check_subject
+from attlas.models.fingerprint import fingerprint
+from attlas.models.load import load
+from attlas.models.resolve import Request
+from attlas.models.subject import Subject
+from attlas.progress import Step, Watch
+from attlas.results.report import Report
+from attlas.results.report_parts import Cost
+from attlas.views import write_whole
+
+DATA = "reviews"
+TABLES = ("values", "curves", "agreement", "scores")
+REPORT = "report.json"
+QUICK_COUNT = 100
+
+
+def audit(
+    subject: Subject | None = None,
+    data: Any = DATA,
+    methods: Sequence[str] | None = None,
+    measures: Sequence[str] | None = None,
+    trials: Sequence[str] | None = None,
+    *,
+    out: str | PathLike[str] | None = None,
+    text: str | None = None,
+    pair: str | None = None,
+    label: str | None = None,
+    spans: str | None = None,
+    split: str | None = None,
+    count: int | None = None,
+    removal: Sequence[str] | None = None,
+    truncate: bool = False,
+    quick: bool = False,
+    seed: int = 0,
+    rules: Rules | None = None,
+    watch: Watch = lambda step: None,
+    **sizes: int,
+) -> Report:
+    """Ask whether the attention of a model may be read as an explanation of its predictions.
+
+    The embedded sentiment model and reviews if nothing is given. `data` is whatever `read_examples`
+    takes: a file, a name, a DataFrame, a list; `text`, `pair`, `label` and `spans` are its columns.
+    `methods`, `measures`, `trials` and `removal` are names, all if not given; `quick` takes fewer,
+    and 100 texts. `out` is a folder: the report, the figures of every text and a manifest are
+    written there, and an audit that was stopped goes on where it was. `sizes` are `shuffles` of
+    the scores of a text, `some` texts for what is dear and `few` for what is dearer.
+    """
+    plan = prepare(
+        subject, data, methods, measures, trials,
+        text=text, pair=pair, label=label, spans=spans, split=split, count=count,
+        removal=removal, truncate=truncate, quick=quick, seed=seed, rules=rules, sizes=sizes,
+    )  # fmt: skip
+    return run(plan, out, watch)
+
+
+def run(
+    plan: "Plan", out: str | PathLike[str] | None = None, watch: Watch = lambda step: None
+) -> Report:
+    """Carry a plan out, or the rest of it."""
+    with torch.inference_mode(False), _folder(out, plan) as folder:
+        return _run(plan, folder, watch, keep=out is not None)
+
+
+class Plan:
+    """What an audit will do: the texts, the settings and the parts of the work."""
+
+    def __init__(self, texts: Texts, read: Read, settings: Settings) -> None:
+        self.texts, self.read, self.settings = texts, read, settings
+        self.parts = texts.parts()
+        self.again = wanted(texts, settings)
+
+    def steps(self) -> int:
+        """How many parts of the work there are."""
+        return len(self.parts) + len(self.again) + len(self.settings.trials)
+
+    def identity(self) -> dict[str, Any]:
+        """All that the figures depend on."""
+        subject = self.texts.subject
+        return {
+            "model": subject.name,
+            "weights": fingerprint(subject.model),
+            "device": subject.device.type,
+            "dtype": str(subject.model.dtype),
+            "data": self.read.source,
+            "texts": self.read.fingerprint,
+            **self.settings.to_dict(),
+        }
+
+    def command(self) -> str:
+        """The command that makes the report again."""
+        subject = self.texts.subject
+        parts = ["attlas audit", f"--model {subject.name}", f"--data {self.read.source}"]
+        parts += [f"--{what} {column}" for what, column in self.read.columns.items()]
+        return " ".join([*parts, f"--seed {self.settings.seed}"])
+
+
+def prepare(
+    subject: Subject | None,
+    data: Any,
+    methods: Sequence[str] | None,
+    measures: Sequence[str] | None,
+    trials: Sequence[str] | None,
+    *,
+    count: int | None,
+    removal: Sequence[str] | None,
+    truncate: bool,
+    quick: bool,
+    seed: int,
+    rules: Rules | None = None,
+    sizes: Mapping[str, int] = MappingProxyType({}),
+    **columns: str | None,
+) -> Plan:
+    """Everything but the work: mistakes show here."""
+    options: dict[str, Any] = {"seed": seed, "truncate": truncate, **sizes}
+    if rules is not None:
+        options["rules"] = rules
+    settings = settings_of(methods, measures, trials, removal, quick, options)
+    chosen = load() if subject is None else subject
+    check_subject(chosen, "audit")
+    most = QUICK_COUNT if quick and count is None else count
+    read = read_examples(data, count=most, seed=seed, **columns)
+    texts = usable_texts(chosen, read, Request(truncate=truncate), seed)
+    return Plan(texts, read, settings)
+
+
+@contextmanager
+def _folder(out: str | PathLike[str] | None, plan: Plan) -> Iterator[Folder]:
+    """The folder to work in; without one, a place that is gone afterwards."""
+    if out is not None:
+        with Folder(out, plan.identity()) as folder:
+            yield folder
+        return
+    with tempfile.TemporaryDirectory() as place, Folder(place, plan.identity()) as folder:
+        yield folder
+
+
+def _run(plan: Plan, folder: Folder, watch: Watch, keep: bool) -> Report:
+    kept = folder.path / REPORT
+    if folder.done and kept.is_file():
+        return Report.from_dict(json.loads(kept.read_text("utf-8")))
+    gathered = _gather(plan, folder, watch)
+    report = make_report(plan.texts, plan.read.source, plan.settings, gathered, plan.command())
+    if keep:
+        write_whole(kept, json.dumps(report.to_dict(), ensure_ascii=False, allow_nan=False))
+        report.to_html(folder.path / "report.html")
+        told = {"verdict": report.verdict.word, "versions": dict(report.versions)}
+        folder.finish(gathered.values, {**told, "seconds": report.seconds, "seed": report.seed})
+        folder.remove_parts()
+    return report
+
+
+def _gather(plan: Plan, folder: Folder, watch: Watch) -> Gathered:
+    """All parts of the work, those that are done read again."""
+    tables: dict[str, list[pd.DataFrame]] = {name: [] for name in TABLES}
+    refused: dict[str, str] = {}
+    done, seconds = 0, {"explaining and judging": 0.0, "asking again": 0.0}
+    for number, texts in enumerate(plan.parts):
+        watch(Step(f"texts {number + 1} of {len(plan.parts)} parts", done, plan.steps()))
+        found, told = _part(plan, folder, number, texts, refused)
+        refused |= told["refused"]
+        seconds["explaining and judging"] += told["seconds"]
+        for name, table in found.items():
+            tables[name].append(table)
+        done += 1
+    for measure, method in plan.again:
+        watch(Step(f"{measure.name} of {method}", done, plan.steps()))
+        if method not in refused:
+            table, spent = _again(plan, folder, measure.name, method)
+            tables["values"].append(table)
+            seconds["asking again"] += spent
+        done += 1
+    tried = try_all(plan.texts, plan.settings, folder, watch, done, plan.steps())
+    watch(Step("the report", plan.steps(), plan.steps()))
+    joined = {name: _joined(parts) for name, parts in tables.items()}
+    costs = [Cost(name, spent, len(plan.texts)) for name, spent in seconds.items() if spent]
+    return Gathered(
+        **joined,
+        refused=refused,
+        trials=tried.trials,
+        used=tried.used,
+        costs=[*costs, *tried.costs],
+    )
+
+
+def _joined(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    full = [part for part in parts if len(part)]
+    return pd.concat(full or parts[:1], ignore_index=True)
+
+
+def _part(
+    plan: Plan, folder: Folder, number: int, texts: Sequence[int], refused: Mapping[str, str]
+) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
+    """The tables of some texts, worked out or read; the values are written last."""
+    names = {table: f"{table} {number:05d}" for table in TABLES}
+    if all(folder.has(name) for name in names.values()):
+        read = {table: folder.read(name) for table, name in names.items()}
+        return {table: frame for table, (frame, _) in read.items()}, read["values"][1]
+    start = perf_counter()
+    explained = explain_part(plan.texts, texts, plan.settings, refused)
+    found = judge_part(explained, plan.texts, plan.settings)
+    frames = _frames(found, _right(plan.texts, explained.texts))
+    told = {"refused": dict(found.refused), "seconds": perf_counter() - start}
+    for table in reversed(TABLES):
+        folder.write(names[table], frames[table], told if table == "values" else {})
+    return frames, told
+
+
+def _frames(found: Figures, right: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    values = _joined([found.values, right])
+    return {
+        "values": values,
+        "curves": found.curves,
+        "agreement": found.agreement,
+        "scores": found.scores,
+    }
+
+
+def _right(texts: Texts, judged: Sequence[Any]) -> pd.DataFrame:
+    """Whether the model is right on each text, where that is known."""
+    if texts.gold is None:
+        return pd.DataFrame(columns=list(COLUMNS))
+    labels = texts.subject.labels
+    rows = [
+        (each.number, "", RIGHT, "", float(name == labels[texts.gold[each.number]]), float("nan"))
+        for each in judged
+        for name in (each.question.targets[0].name,)
+    ]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _again(plan: Plan, folder: Folder, measure: str, method: str) -> tuple[pd.DataFrame, float]:
+    name = f"again {measure} {method}"
+    if folder.has(name):
+        frame, told = folder.read(name)
+        return frame, told["seconds"]
+    start = perf_counter()
+    chosen = next(each for each, _ in plan.again if each.name == measure)
+    frame, reason = ask_again(plan.texts, plan.settings, chosen, method)
+    spent = perf_counter() - start
+    folder.write(name, frame, {"seconds": spent, "reason": reason})
+    return frame, spent

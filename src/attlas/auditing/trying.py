@@ -1,0 +1,162 @@
+"""The trials of an audit: experiments on the attention itself, each on some of the texts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from attlas.auditing.folder import Folder
+from attlas.auditing.settings import Settings
+from attlas.auditing.texts import Texts
+from attlas.auditing.verdict import figure
+from attlas.errors import AttlasError
+from attlas.progress import Step, Watch
+from attlas.quantities.intervals import Estimate, bootstrap_means
+from attlas.results.files import plain
+from attlas.results.report_parts import Cost, Trial, TrialFigure
+from attlas.trials import TRIALS, Scope, Tried, used
+
+SCOPE = Scope()
+
+
+@dataclass(frozen=True, eq=False)
+class Attempts:
+    """What the trials found, whether the attention is used at all, and what they took."""
+
+    trials: Sequence[Trial]
+    used: Estimate | None
+    costs: Sequence[Cost]
+
+
+def try_all(
+    texts: Texts, settings: Settings, folder: Folder, watch: Watch, done: int, total: int
+) -> Attempts:
+    """Run every trial that is asked for; those that are done are read again."""
+    found: dict[str, Tried] = {}
+    shown: list[Trial] = []
+    costs: list[Cost] = []
+    for place, name in enumerate(settings.trials):
+        watch(Step(f"trial: {name}", done + place, total))
+        tried, told = _try(texts, settings, folder, name)
+        if tried is None:
+            shown.append(_refused(name, told["reason"]))
+            continue
+        found[name] = tried
+        shown.append(_shown(name, tried, texts, settings))
+        costs.append(Cost(f"trial {name}", told["seconds"], len(tried.texts)))
+    return Attempts(shown, _used(found), costs)
+
+
+def _used(found: Mapping[str, Tried]) -> Estimate | None:
+    if "permutation" not in found or "uniform" not in found:
+        return None
+    return used(found["permutation"], found["uniform"])
+
+
+def _try(
+    texts: Texts, settings: Settings, folder: Folder, name: str
+) -> tuple[Tried | None, dict[str, Any]]:
+    part = f"trial {name}"
+    if folder.has(part):
+        frame, told = folder.read(part)
+        return (_read(frame, told) if told["reason"] is None else None), told
+    start = perf_counter()
+    told = {"reason": None}
+    tried = None
+    try:
+        tried = _run(texts, settings, name)
+    except AttlasError as problem:
+        told["reason"] = " ".join(str(problem).split())
+    told["seconds"] = perf_counter() - start
+    frame, more = _written(tried)
+    folder.write(part, frame, {**told, **more})
+    return tried, {**told, **more}
+
+
+def _run(texts: Texts, settings: Settings, name: str) -> Tried:
+    trial = TRIALS[name]
+    numbers = texts.drawn(settings.few if trial.cost == "dear" else settings.some)
+    tried = trial.run(texts.ask(numbers), SCOPE, seed=settings.seed)
+    return Tried(
+        tried.figures,
+        tuple(numbers[local] for local in tried.texts),
+        tried.sentence,
+        tried.ceilings,
+        tried.plots,
+        tried.notes,
+        tried.details,
+    )
+
+
+def _written(tried: Tried | None) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """A trial as a table and what goes with it."""
+    columns = ["text", "figure", "value"]
+    if tried is None:
+        return pd.DataFrame(columns=columns), {}
+    rows = [
+        (text, name, float(value))
+        for name, values in tried.figures.items()
+        for text, value in zip(tried.texts, values, strict=True)
+    ]
+    told = {
+        "texts": list(tried.texts),
+        "sentence": tried.sentence,
+        "ceilings": {name: _listed(each) for name, each in tried.ceilings.items()},
+        "plots": list(tried.plots),
+        "notes": list(tried.notes),
+    }
+    return pd.DataFrame(rows, columns=columns), plain(told)
+
+
+def _listed(ceiling: Any) -> Any:
+    if isinstance(ceiling, np.ndarray):
+        return [None if np.isnan(each) else float(each) for each in ceiling]
+    return None if np.isnan(ceiling) else float(ceiling)
+
+
+def _read(frame: pd.DataFrame, told: Mapping[str, Any]) -> Tried:
+    figures = {
+        str(name): own["value"].to_numpy(dtype=np.float64)
+        for name, own in frame.groupby("figure", sort=False)
+    }
+    ceilings = {name: _ceiling(each) for name, each in told["ceilings"].items()}
+    return Tried(
+        figures,
+        tuple(told["texts"]),
+        told["sentence"],
+        ceilings,
+        tuple(told["plots"]),
+        tuple(told["notes"]),
+    )
+
+
+def _ceiling(stored: Any) -> Any:
+    if isinstance(stored, list):
+        return np.array([np.nan if each is None else each for each in stored])
+    return float("nan") if stored is None else float(stored)
+
+
+def _shown(name: str, tried: Tried, texts: Texts, settings: Settings) -> Trial:
+    groups = None if texts.groups is None else texts.groups[list(tried.texts)]
+    columns = np.stack([*tried.figures.values()], axis=1)
+    means = bootstrap_means(columns.astype(np.float64), settings.seed, groups)
+    figures = tuple(
+        TrialFigure(each, figure(mean), _most(tried.ceilings.get(each)))
+        for each, mean in zip(tried.figures, means, strict=True)
+    )
+    limit = TRIALS[name].does_not_show
+    sentence = " ".join([tried.sentence, *tried.notes])
+    return Trial(name, str(SCOPE), sentence, figures, limit, tuple(tried.plots))
+
+
+def _most(ceiling: Any) -> float | None:
+    if ceiling is None or np.isnan(ceiling).all():
+        return None
+    return float(np.nanmean(ceiling))
+
+
+def _refused(name: str, reason: str) -> Trial:
+    return Trial(name, str(SCOPE), f"It could not be run: {reason}.", (), "")

@@ -1,0 +1,114 @@
+"""The command `audit`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attlas.cli.heads import watching
+from attlas.cli.options import AsJson, Device, Dtype, Split, Task, Truncate, Trust, Unsafe
+from attlas.cli.show import print_json, print_result, quiet_libraries
+
+
+def audit(
+    model: Annotated[
+        str, typer.Option("--model", "-m", help="Embedded name, folder or hub id.")
+    ] = "sentiment",
+    data: Annotated[
+        str, typer.Option(help="A file (csv, tsv, json, jsonl, parquet), a name, or a hub set.")
+    ] = "reviews",
+    text: Annotated[str | None, typer.Option(help="The column of the text.")] = None,
+    pair: Annotated[str | None, typer.Option(help="The column of a second text.")] = None,
+    label: Annotated[str | None, typer.Option(help="The column of the label.")] = None,
+    spans: Annotated[str | None, typer.Option(help="The column of marked words.")] = None,
+    split: Split = None,
+    count: Annotated[
+        int | None, typer.Option(help="So many texts, drawn by the seed; all if not given.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The folder for report.html and all figures.")
+    ] = None,
+    method: Annotated[list[str] | None, typer.Option(help="Repeatable; all.")] = None,
+    measure: Annotated[list[str] | None, typer.Option(help="Repeatable; all.")] = None,
+    trial: Annotated[
+        list[str] | None, typer.Option(help="Repeatable; all. none: no trial.")
+    ] = None,
+    removal: Annotated[
+        list[str] | None,
+        typer.Option(help="delete, mask, pad, zero_embedding, knock_out; repeatable."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A first verdict on 100 texts.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it would take, and stop.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Decides whatever is drawn.")] = 0,
+    truncate: Truncate = False,
+    task: Task = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    unsafe_weights: Unsafe = False,
+    trust_remote_code: Trust = False,
+    as_json: AsJson = False,
+) -> None:
+    """Ask whether attention may be read as an explanation, for your model and your texts.
+
+    Stopped and started again with the same words, it goes on where it was.
+
+    Example: attlas audit --model FOLDER --data reviews.csv --text review --label stars --out audit
+    """
+    quiet_libraries()
+    from attlas.auditing.estimating import expect
+    from attlas.auditing.run import prepare, run
+    from attlas.models.load import load
+
+    subject = load(
+        model,
+        task=task,
+        device=device,
+        dtype=dtype,
+        unsafe_weights=unsafe_weights,
+        trust_remote_code=trust_remote_code,
+    )
+    plan = prepare(
+        subject,
+        data,
+        method,
+        measure,
+        _none(trial),
+        text=text,
+        pair=pair,
+        label=label,
+        spans=spans,
+        split=split,
+        count=count,
+        removal=removal,
+        truncate=truncate,
+        quick=quick,
+        seed=seed,
+    )
+    if dry_run:
+        _say(expect(plan).lines(), as_json)
+        return
+    if not as_json:
+        _say_first(expect(plan).lines()[0])
+    with watching() as watch:
+        report = run(plan, out, watch)
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        print_result(report, written=[out / "report.html"] if out else [])
+
+
+def _none(trials: list[str] | None) -> list[str] | None:
+    return [] if trials == ["none"] else trials
+
+
+def _say(lines: list[str], as_json: bool) -> None:
+    if as_json:
+        print_json({"estimate": lines})
+    else:
+        print("\n".join(lines))
+
+
+def _say_first(line: str) -> None:
+    typer.echo(line, err=True)
