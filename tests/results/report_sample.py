@@ -4,6 +4,7 @@ import zlib
 
 import numpy as np
 
+from attlas.results import plots
 from attlas.results.report import Report
 from attlas.results.report_parts import (
     Agreement,
@@ -141,6 +142,73 @@ def agreement():
     return Agreement(methods, by, "Two methods agree at τ = 0.31 on average.")
 
 
+def trial_plots():
+    """One plot of each kind."""
+    random = np.random.default_rng(5)
+    largest = random.uniform(0.05, 0.9, 60)
+    moved = {
+        "NEGATIVE": 0.4 * largest[:30] * random.uniform(0, 1, 30),
+        "POSITIVE": np.full(30, 0.02),
+    }
+    moved["POSITIVE"][3] = np.nan
+    places = np.linspace(0, 1, 11)
+    tokens = ["[CLS]", *(token.strip() for token in TOKENS), "[SEP]"]
+    own = random.dirichlet(np.full(len(tokens), 0.4), len(tokens))
+    other = random.dirichlet(np.full(len(tokens), 0.4), len(tokens))
+    shares = random.uniform(0, 1, (6, 12))
+    shares[5, 2] = np.nan
+    return (
+        plots.scatter(
+            "Output moved by the largest weight",
+            {
+                "NEGATIVE": (largest[:30], moved["NEGATIVE"]),
+                "POSITIVE": (largest[30:], moved["POSITIVE"]),
+            },
+            x_label="largest weight",
+            y_label="median total variation",
+            reading="A point is a text; low on the right: a large weight that does not matter.",
+        ),
+        plots.curve(
+            "Total variation against divergence",
+            places,
+            {"consistent": places**2, "each text by itself": 0.1 * places},
+            x_label="Jensen–Shannon divergence",
+            y_label="total variation",
+            reading="A lower curve is an adversary that is freer.",
+            bands={"consistent": (places**2 - 0.05, places**2 + 0.05)},
+        ),
+        plots.bars(
+            "Share of texts whose answer turns",
+            {"encoder.0": 0.02, "encoder.1": 0.31, "encoder.2, the last layer": -0.1, "none": None},
+            x_label="share of texts",
+            reading="A longer bar: a layer whose attention decides more.",
+            intervals={"encoder.1": (0.22, 0.4)},
+        ),
+        plots.matrix(
+            "Heads: previous",
+            [f"encoder.{layer}" for layer in range(6)],
+            [str(head) for head in range(12)],
+            shares,
+            x_label="head",
+            y_label="layer",
+            reading="How much of its attention each head gives to the token before.",
+        ),
+        plots.maps(
+            "Two attentions, one output",
+            tokens,
+            tokens,
+            {"the model's": own, "another with the same output": other},
+            reading="Both give the very same output.",
+        ),
+        plots.table(
+            "Erased weights and answers that turn",
+            ("largest weight", "random turns", "random does not", "share"),
+            [["turns", 3, 12, 0.2], ["does not", 1, 84, 0.0118]],
+            reading="Each text is in one of four cells.",
+        ),
+    )
+
+
 TOKENS = ("a", " clumsy", ",", " over", "wrought", " film", " that", " nevertheless", " works")
 
 
@@ -260,6 +328,7 @@ def report(**changes):
                 "Shuffled, the attention moves the output by a tenth of what losing it does.",
                 (TrialFigure("total variation", around(0.03, 0.01, 100), 0.3),),
                 "That the attention of other layers is as idle.",
+                trial_plots(),
             ),
         ),
         "plausibility": Finding(

@@ -102,24 +102,30 @@ def _control(table: Table, verdict: Verdict) -> Iterator[Finding]:
     verb = "does worse than" if above else "is not surely below"
     yield Finding(
         f"Scores that know no model ({name})",
-        f"{CONTROLS[name].capitalize()} {verb} {verdict.method} in comprehensiveness "
+        f"A control, {CONTROLS[name]}, {verb} {verdict.method} in comprehensiveness "
         f"({best.value:.3f} against {mine.value:.3f}, {table.columns[place].removal}).",
         best,
         "table",
         "Why: place and rarity may go along with what the model uses.",
-        (0.0, max(1e-6, 1.5 * max(mine.value, best.value or 0.0))),
+        (0.0, _round_up(1.2 * max(mine.high or mine.value, best.high or 0.0))),
         mine.value,
     )
+
+
+def _round_up(value: float) -> float:
+    """The next number of one digit, to end an axis at."""
+    if not value > 0:
+        return 1.0
+    unit = 10.0 ** np.floor(np.log10(value))
+    return float(round(np.ceil(value / unit) * unit, 10))
 
 
 def _agreement(mean: Estimate | None) -> Iterator[Finding]:
     if mean is None:
         return
-    word = "low" if mean.mean < ALIKE else "high"
+    title = "Methods agree little" if mean.mean < ALIKE else "Methods agree"
     yield Finding(
-        f"Methods agree little with each other ({word})"
-        if word == "low"
-        else "Methods agree with each other",
+        title,
         f"Kendall's τ between two methods that use attention is {mean.mean:.2f} in the mean.",
         figure(mean),
         "agreement",

@@ -23,6 +23,7 @@ from attlas.auditing.tables import (
 )
 from attlas.auditing.texts import Texts
 from attlas.auditing.verdict import figure, verdict
+from attlas.errors import UsageError
 from attlas.quantities.intervals import Estimate, clopper_pearson
 from attlas.results.report import Report
 from attlas.results.report_parts import Cost, DataRecord, LeftOutRow, Trial
@@ -68,6 +69,8 @@ def make_report(
         settings.seed,
     )
     judged_by = [each for each in settings.judged_by if each in found.removals]
+    if not judged_by:
+        raise UsageError("; ".join(["no token could be removed", *_refusals(gathered.refused)]))
     evidence, groups = found.evidence(judged_by)
     said = verdict(
         evidence,

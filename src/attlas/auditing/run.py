@@ -13,15 +13,17 @@ import pandas as pd
 import torch
 
 from attlas.auditing.cases import explain_part
+from attlas.auditing.command import command
 from attlas.auditing.folder import Folder
 from attlas.auditing.judged import COLUMNS, Figures, judge_part
 from attlas.auditing.reporting import RIGHT, Gathered, make_report
 from attlas.auditing.robustness import ask_again, wanted
 from attlas.auditing.rules import Rules
-from attlas.auditing.settings import Settings, settings_of
+from attlas.auditing.settings import SIZES, Settings, settings_of
 from attlas.auditing.texts import Texts, usable_texts
 from attlas.auditing.trying import try_all
 from attlas.data.tables import Read, read_examples
+from attlas.errors import UnknownNameError
 from attlas.explaining.order import check_subject
 from attlas.models.fingerprint import fingerprint
 from attlas.models.load import load
@@ -88,8 +90,9 @@ def run(
 class Plan:
     """What an audit will do: the texts, the settings and the parts of the work."""
 
-    def __init__(self, texts: Texts, read: Read, settings: Settings) -> None:
+    def __init__(self, texts: Texts, read: Read, settings: Settings, command: str) -> None:
         self.texts, self.read, self.settings = texts, read, settings
+        self.command = command  # that makes the report again
         self.parts = texts.parts()
         self.again = wanted(texts, settings)
 
@@ -110,13 +113,6 @@ class Plan:
             **self.settings.to_dict(),
         }
 
-    def command(self) -> str:
-        """The command that makes the report again."""
-        subject = self.texts.subject
-        parts = ["attlas audit", f"--model {subject.name}", f"--data {self.read.source}"]
-        parts += [f"--{what} {column}" for what, column in self.read.columns.items()]
-        return " ".join([*parts, f"--seed {self.settings.seed}"])
-
 
 def prepare(
     subject: Subject | None,
@@ -135,6 +131,9 @@ def prepare(
     **columns: str | None,
 ) -> Plan:
     """Everything but the work: mistakes show here."""
+    for name in sizes:
+        if name not in SIZES:
+            raise UnknownNameError("option", name, SIZES)
     options: dict[str, Any] = {"seed": seed, "truncate": truncate, **sizes}
     if rules is not None:
         options["rules"] = rules
@@ -144,7 +143,11 @@ def prepare(
     most = QUICK_COUNT if quick and count is None else count
     read = read_examples(data, count=most, seed=seed, **columns)
     texts = usable_texts(chosen, read, Request(truncate=truncate), seed)
-    return Plan(texts, read, settings)
+    asked = {
+        **{"split": columns.get("split"), "count": count, "quick": quick, "truncate": truncate},
+        **{"method": methods, "measure": measures, "removal": removal, "trial": trials},
+    }
+    return Plan(texts, read, settings, command(chosen.name, read, {**asked, "seed": seed}))
 
 
 @contextmanager
@@ -163,7 +166,7 @@ def _run(plan: Plan, folder: Folder, watch: Watch, keep: bool) -> Report:
     if folder.done and kept.is_file():
         return Report.from_dict(json.loads(kept.read_text("utf-8")))
     gathered = _gather(plan, folder, watch)
-    report = make_report(plan.texts, plan.read.source, plan.settings, gathered, plan.command())
+    report = make_report(plan.texts, plan.read.source, plan.settings, gathered, plan.command)
     if keep:
         write_whole(kept, json.dumps(report.to_dict(), ensure_ascii=False, allow_nan=False))
         report.to_html(folder.path / "report.html")

@@ -8,6 +8,7 @@ from attlas.auditing.rules import Rules
 from attlas.errors import UnknownNameError, UsageError
 from attlas.measures import MEASURES, Measure
 from attlas.methods import METHODS, Method
+from attlas.quantities.ceilings import AIMS
 from attlas.quantities.removal import REMOVALS
 from attlas.trials import TRIALS
 
@@ -23,6 +24,7 @@ QUICK_METHODS = (
 QUICK_MEASURES = ("comprehensiveness", "sufficiency", "decision_flip", "tau_leave_one_out")
 QUICK_MARKS = ("auprc",)
 QUICK_TRIALS = ("permutation", "uniform", "agreement")
+SIZES = ("shuffles", "some", "few")
 BROUGHT = ("training data", "conllu")  # what a trial may need that the texts do not have
 
 
@@ -46,9 +48,12 @@ class Settings:
     rules: Rules = field(default_factory=Rules)
 
     def __post_init__(self) -> None:
-        for name, least in (("shuffles", 2), ("some", 1), ("few", 1)):
+        for name, least in (("shuffles", 2), ("some", 1), ("few", 1), ("seed", 0)):
             if getattr(self, name) < least:
                 raise UsageError(f"{name} is {least} or more, not {getattr(self, name)}")
+        weights = [each.name for each in METHODS if each.family == "W"]
+        _need("methods", self.methods, weights)
+        _need("measures", self.measures, AIMS)
 
     def methods_on(self, rank: int) -> list[Method]:
         """The methods for a text of this rank in the order in which texts are drawn."""
@@ -73,6 +78,12 @@ class Settings:
     def to_dict(self) -> dict[str, Any]:
         """The settings as JSON."""
         return asdict(self)
+
+
+def _need(what: str, given: Sequence[str], needed: Sequence[str]) -> None:
+    if not set(given) & set(needed):
+        allowed = ", ".join(needed)
+        raise UsageError(f"the verdict needs one of these {what} at least: {allowed}")
 
 
 def settings_of(

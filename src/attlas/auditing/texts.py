@@ -18,6 +18,9 @@ from attlas.shapes import TextGroups
 
 AT_ONCE = {"cpu": 24, "cuda": 256}  # texts in a part
 UNKNOWN = "the model does not know the label"
+UNLABELLED = "no label, though others have one"
+SHORT = "fewer than two tokens that could be removed"
+LEAST = 2  # texts: one to choose by, one to test on
 SHOWN = 60
 
 
@@ -84,10 +87,11 @@ def usable_texts(subject: Subject, read: Read, request: Request, seed: int) -> T
     lengths: list[int] = []
     counts: Counter[int] = Counter()
     for number, example in enumerate(read.examples):
-        problem = UNKNOWN if gold is not None and gold[number] is None else ""
+        problem = "" if gold is None or gold[number] is not None else _unknown(example)
         if not problem:
             try:
                 inputs = subject.encode(example.text, request)
+                problem = SHORT if inputs.tokens[0].special.count(False) < 2 else ""
             except UsageError as refused:
                 problem = " ".join(str(refused).split())
         if problem:
@@ -98,8 +102,8 @@ def usable_texts(subject: Subject, read: Read, request: Request, seed: int) -> T
         ids = inputs.arguments.get(inputs.source.argument)
         if ids is not None and ids.ndim == 2:
             counts.update(ids[0].tolist())
-    if not kept:
-        raise UsageError(_nothing(left_out))
+    if len(kept) < LEAST:
+        raise UsageError(_too_few(len(kept), left_out))
     labels = None if gold is None else [_known(gold[number]) for number in kept]
     examples = [read.examples[number] for number in kept]
     return Texts(
@@ -113,6 +117,10 @@ def usable_texts(subject: Subject, read: Read, request: Request, seed: int) -> T
         request,
         seed,
     )
+
+
+def _unknown(example: Example) -> str:
+    return UNLABELLED if example.label is None else UNKNOWN
 
 
 def _known(label: int | None) -> int:
@@ -159,7 +167,7 @@ def _shown(example: Example) -> str:
     return line if len(line) <= SHOWN else line[: SHOWN - 1] + "…"
 
 
-def _nothing(left_out: Sequence[LeftOut]) -> str:
+def _too_few(kept: int, left_out: Sequence[LeftOut]) -> str:
     reasons = Counter(each.reason for each in left_out).most_common(3)
-    shown = "; ".join(f"{count} × {reason}" for reason, count in reasons)
-    return f"there is no text to audit: {shown}" if shown else "there is no text to audit"
+    shown = "".join(f"; left out: {count} × {reason}" for reason, count in reasons)
+    return f"an audit needs at least {LEAST} texts, and there are {kept}{shown}"

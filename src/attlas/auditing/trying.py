@@ -19,7 +19,10 @@ from attlas.results.files import plain
 from attlas.results.report_parts import Cost, Trial, TrialFigure
 from attlas.trials import TRIALS, Scope, Tried, used
 
-SCOPE = Scope()
+USE = ("permutation", "uniform")  # whether the attention is used at all is told by these
+EVERYWHERE = Scope("all")
+SCOPES = {name: (Scope(), EVERYWHERE) for name in USE}
+REPEATS = {EVERYWHERE: {"permutation": {"repeats": 20}}}  # each is a pass of the whole model
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,31 +38,27 @@ def try_all(
     texts: Texts, settings: Settings, folder: Folder, watch: Watch, done: int, total: int
 ) -> Attempts:
     """Run every trial that is asked for; those that are done are read again."""
-    found: dict[str, Tried] = {}
+    use: list[Tried] = []
     shown: list[Trial] = []
     costs: list[Cost] = []
     for place, name in enumerate(settings.trials):
         watch(Step(f"trial: {name}", done + place, total))
-        tried, told = _try(texts, settings, folder, name)
-        if tried is None:
-            shown.append(_refused(name, told["reason"]))
-            continue
-        found[name] = tried
-        shown.append(_shown(name, tried, texts, settings))
-        costs.append(Cost(f"trial {name}", told["seconds"], len(tried.texts)))
-    return Attempts(shown, _used(found), costs)
-
-
-def _used(found: Mapping[str, Tried]) -> Estimate | None:
-    if "permutation" not in found or "uniform" not in found:
-        return None
-    return used(found["permutation"], found["uniform"])
+        for scope in SCOPES.get(name, (Scope(),)):
+            tried, told = _try(texts, settings, folder, name, scope)
+            if tried is None:
+                shown.append(_refused(name, scope, told["reason"]))
+                continue
+            if name in USE:
+                use.append(tried)
+            shown.append(_shown(name, scope, tried, texts, settings))
+            costs.append(Cost(f"trial {name}, {scope.kind}", told["seconds"], len(tried.texts)))
+    return Attempts(shown, used(*use) if use else None, costs)
 
 
 def _try(
-    texts: Texts, settings: Settings, folder: Folder, name: str
+    texts: Texts, settings: Settings, folder: Folder, name: str, scope: Scope
 ) -> tuple[Tried | None, dict[str, Any]]:
-    part = f"trial {name}"
+    part = f"trial {name} {scope.kind}"
     if folder.has(part):
         frame, told = folder.read(part)
         return (_read(frame, told) if told["reason"] is None else None), told
@@ -67,7 +66,7 @@ def _try(
     told = {"reason": None}
     tried = None
     try:
-        tried = _run(texts, settings, name)
+        tried = _run(texts, settings, name, scope)
     except AttlasError as problem:
         told["reason"] = " ".join(str(problem).split())
     told["seconds"] = perf_counter() - start
@@ -76,10 +75,12 @@ def _try(
     return tried, {**told, **more}
 
 
-def _run(texts: Texts, settings: Settings, name: str) -> Tried:
+def _run(texts: Texts, settings: Settings, name: str, scope: Scope) -> Tried:
     trial = TRIALS[name]
-    numbers = texts.drawn(settings.few if trial.cost == "dear" else settings.some)
-    tried = trial.run(texts.ask(numbers), SCOPE, seed=settings.seed)
+    is_dear = trial.cost == "dear" or name in USE
+    numbers = texts.drawn(settings.few if is_dear else settings.some)
+    options = REPEATS.get(scope, {}).get(name, {})
+    tried = trial.run(texts.ask(numbers), scope, seed=settings.seed, **options)
     return Tried(
         tried.figures,
         tuple(numbers[local] for local in tried.texts),
@@ -139,7 +140,7 @@ def _ceiling(stored: Any) -> Any:
     return float("nan") if stored is None else float(stored)
 
 
-def _shown(name: str, tried: Tried, texts: Texts, settings: Settings) -> Trial:
+def _shown(name: str, scope: Scope, tried: Tried, texts: Texts, settings: Settings) -> Trial:
     groups = None if texts.groups is None else texts.groups[list(tried.texts)]
     columns = np.stack([*tried.figures.values()], axis=1)
     means = bootstrap_means(columns.astype(np.float64), settings.seed, groups)
@@ -149,7 +150,7 @@ def _shown(name: str, tried: Tried, texts: Texts, settings: Settings) -> Trial:
     )
     limit = TRIALS[name].does_not_show
     sentence = " ".join([tried.sentence, *tried.notes])
-    return Trial(name, str(SCOPE), sentence, figures, limit, tuple(tried.plots))
+    return Trial(name, str(scope), sentence, figures, limit, tuple(tried.plots))
 
 
 def _most(ceiling: Any) -> float | None:
@@ -158,5 +159,5 @@ def _most(ceiling: Any) -> float | None:
     return float(np.nanmean(ceiling))
 
 
-def _refused(name: str, reason: str) -> Trial:
-    return Trial(name, str(SCOPE), f"It could not be run: {reason}.", (), "")
+def _refused(name: str, scope: Scope, reason: str) -> Trial:
+    return Trial(name, str(scope), f"It could not be run: {reason}.", (), "")

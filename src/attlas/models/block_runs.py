@@ -10,7 +10,13 @@ from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
 from attlas.errors import UnsupportedModelError
-from attlas.models.blocks import BlockCall, find_stacks, map_tensors, study_blocks
+from attlas.models.blocks import (
+    BlockCall,
+    find_stacks,
+    map_tensors,
+    study_blocks,
+    take_rows,
+)
 from attlas.models.borrow import borrowed
 from attlas.models.edits import Edit
 from attlas.models.memory import in_parts
@@ -84,7 +90,8 @@ class BlockRun:
         rows = len(self.stream)
         index = torch.arange(rows, device=self.stream.device).repeat(copies)
         args, kwargs = map_tensors(
-            self.arguments, lambda path, tensor: _grown(tensor, self.call.going_in.get(path), index)
+            self.arguments,
+            lambda path, tensor: take_rows(tensor, self.call.going_in.get(path), index),
         )
         with torch.no_grad(), borrowed(self.question.subject.model):
             output = self.block(*args, **kwargs)
@@ -156,12 +163,3 @@ def _within(sites: Sequence[str], site: str) -> tuple[str, int]:
     kind = site.split(".")[0]
     alike = [name for name in sites if name.split(".")[0] == kind]
     return kind, alike.index(site)
-
-
-def _grown(tensor: Tensor, axis: tuple[int, int] | None, index: Tensor) -> Tensor:
-    """The rows of a tensor that this index names, where it goes by rows."""
-    if axis is None:
-        return tensor
-    place, entries = axis
-    apart: Tensor = tensor.unflatten(place, (-1, entries))
-    return apart.index_select(place, index).flatten(place, place + 1)

@@ -134,3 +134,12 @@ def map_tensors(tree: Any, change: Callable[[Path, Tensor], Any], path: Path = (
     if isinstance(tree, (tuple, list)):
         return type(tree)(map_tensors(each, change, (*path, i)) for i, each in enumerate(tree))
     return tree
+
+
+def take_rows(tensor: Tensor, axis: Axis | None, index: Tensor) -> Tensor:
+    """The rows of a tensor that this index names, where it goes by rows."""
+    if axis is None:
+        return tensor
+    place, entries = axis
+    apart: Tensor = tensor.unflatten(place, (-1, entries))
+    return apart.index_select(place, index).flatten(place, place + 1)

@@ -126,8 +126,7 @@ def _gather(table: Logits, picks: Sequence[tuple[Pick, ...]], quantity: str) -> 
 
 
 def _sum(table: Tensor, picks: tuple[Pick, ...], quantity: str) -> Tensor:
-    places, choices = zip(*picks, strict=True)
-    total = table[..., list(places), list(choices)].sum(dim=-1)
+    total = torch.stack([table[..., place, choice] for place, choice in picks]).sum(dim=0)
     return total.exp() if quantity == "probability" else total
 
 

@@ -1,7 +1,8 @@
 """Variants: many ways to rewrite the attention of one site, computed together."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -21,12 +22,14 @@ class Variants:
 
     `change` is given the clean weights `[batch, head, query, key]`, what each query may see, and
     the numbers of the variants wanted; it gives `[variant, batch, head, query, key]`. A variant
-    depends on its number alone, not on which others are computed beside it.
+    depends on its number alone, not on which others are computed beside it. `fixed` variants of
+    equal name, count and `fixed` are the same, and ask the device for nothing they do not keep.
     """
 
     name: str
     count: int
-    change: Change
+    change: Change = field(compare=False)
+    fixed: tuple[float, ...] = ()
 
 
 def each(edits: Sequence[Edit]) -> Variants:
@@ -44,10 +47,17 @@ def scaled(factors: Sequence[float]) -> Variants:
     """The weights times each of the factors."""
 
     def change(_: Site, weights: Attention, visible: Visible, numbers: Numbers) -> Tensor:
-        chosen = weights.new_tensor([factors[number] for number in numbers])
-        return chosen[:, None, None, None, None] * weights
+        chosen = tuple(factors[number] for number in numbers)
+        shares = _on_device(chosen, weights.device, weights.dtype)
+        return shares[:, None, None, None, None] * weights
 
-    return Variants("scaled", len(factors), change)
+    return Variants("scaled", len(factors), change, tuple(factors))
+
+
+@lru_cache(maxsize=64)
+def _on_device(factors: tuple[float, ...], device: torch.device, dtype: torch.dtype) -> Tensor:
+    """Numbers where they are needed; kept, for a recorded pass cannot be sent any."""
+    return torch.tensor(factors, device=device, dtype=dtype)
 
 
 def permuted(count: int, seed: int = 0) -> Variants:

@@ -13,7 +13,9 @@ from scipy.optimize import linprog
 
 from attlas.shapes import KeyValues, KeyVector
 
-STARTS = 16  # sides of the polytope that are searched from
+DRAWN = 8  # sides that are drawn in each of two ways
+NAMED = 16  # keys that weight is moved to, one after the other
+CLIMBS = 6  # corners that are gone on from
 STEPS = 12
 PRECISE = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
@@ -36,22 +38,35 @@ def farthest_alternative(weights: KeyVector, values: KeyValues, seed: int = 0) -
     held = _held_directions(values)
     best = weights
     if held.shape[1] < len(weights):
-        draw = np.random.default_rng(seed)
-        sides = [-weights, *draw.choice([-1.0, 1.0], size=(STARTS - 1, len(weights)))]
-        corners = [_climb(weights, held, side) for side in sides]
-        best = max([weights, *corners], key=lambda corner: _apart(corner, weights))
+        best = _search(weights, held, seed)
     error = np.abs((best - weights) @ values).max(initial=0.0)
     return Alternative(best, _apart(best, weights), float(error))
 
 
-def _climb(weights: KeyVector, held: NDArray[np.float64], side: KeyVector) -> KeyVector:
+def _search(weights: KeyVector, held: NDArray[np.float64], seed: int) -> KeyVector:
+    """The farthest corner of those on some sides, and of those above the best of them."""
+    corners = [_corner(weights, held, side) for side in _sides(weights, seed)]
+    best = {round(_apart(corner, weights), 9): corner for corner in (weights, *corners)}
+    climbed = [_climb(weights, held, best[far]) for far in sorted(best, reverse=True)[:CLIMBS]]
+    return max(climbed, key=lambda corner: _apart(corner, weights))
+
+
+def _sides(weights: KeyVector, seed: int) -> list[KeyVector]:
+    """Where to look: away from the weight or some of it, towards where it is least, anywhere."""
+    draw = np.random.default_rng(seed)
+    some = draw.choice([0.0, 1.0], size=(DRAWN, len(weights)))
+    anywhere = draw.choice([-1.0, 1.0], size=some.shape)
+    least = np.eye(len(weights))[np.argsort(weights)[:NAMED]]
+    return [-weights, *(-weights * some), *least, *anywhere]
+
+
+def _climb(weights: KeyVector, held: NDArray[np.float64], found: KeyVector) -> KeyVector:
     """A corner with none farther on its own side: each step goes farther, or is the last."""
-    found = weights
     for _ in range(STEPS):
-        corner = _corner(weights, held, side)
+        corner = _corner(weights, held, np.sign(found - weights))
         if _apart(corner, weights) <= _apart(found, weights) + 1e-9:
             break
-        found, side = corner, np.sign(corner - weights)
+        found = corner
     return found
 
 

@@ -1,4 +1,4 @@
-"""What a head looks at, as patterns: for each row, the keys that a pattern would have it look at."""
+"""What a head looks at, as patterns: for each row, the keys that it would have to look at."""
 
 from math import nan
 
@@ -6,7 +6,15 @@ import torch
 from torch import Tensor
 
 from attlas.quantities.divergences import entropy
-from attlas.shapes import Attention, HeadMeans, QueryMarks, TokenIds, TokenKinds, Visible, WantedKeys
+from attlas.shapes import (
+    Attention,
+    HeadMeans,
+    QueryMarks,
+    TokenIds,
+    TokenKinds,
+    Visible,
+    WantedKeys,
+)
 
 LOOKS = {
     "previous": "the token before",
@@ -19,18 +27,21 @@ LOOKS = {
 
 
 def wanted_keys(pattern: str, ids: TokenIds, special: TokenKinds) -> WantedKeys:
-    """Where a pattern of LOOKS has each row look; a row may have no such key."""
+    """Where a pattern of LOOKS has each row look; a row may have no such key.
+
+    Neighbours, the token itself and what came before are for rows of content tokens alone.
+    """
     places = torch.arange(ids.shape[-1], device=ids.device)
     apart = places - places[:, None]  # how far a key is to the right of a query
+    content = ~special
     steps = {"previous": -1, "same": 0, "next": 1}
     if pattern in steps:
-        return (apart == steps[pattern]).expand(len(ids), -1, -1)
+        return content[:, :, None] & (apart == steps[pattern])
     if pattern == "first":
         return ((places == 0) & (apart != 0)).expand(len(ids), -1, -1)
     if pattern == "separator":
         return special[:, None] & (apart != 0)
     came_before = ids.roll(1, dims=-1)[:, None] == ids[:, :, None]
-    content = ~special
     known = content[:, :, None] & (content & content.roll(1, dims=-1))[:, None]
     return came_before & known & (places > 0) & (apart < 0)
 
@@ -47,15 +58,14 @@ def attention_to(
 
 
 def breadth(weights: Attention, visible: Visible, rows: QueryMarks) -> HeadMeans:
-    """Over how many keys each head spreads, as a share of those that a row sees.
+    """Over how many keys each head spreads, from 0 for one alone to 1 for all that a row sees.
 
-    The number is the exponential of the entropy: one for a row that gives all to one key, and all
-    of them for one that gives each the same. Rows that see one key alone do not count.
+    Their number is the exponential of the entropy. Rows that see one key alone do not count.
     """
     counts = visible.sum(dim=-1)
     whole = weights.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)
-    reach = entropy(weights / whole).exp() / counts.clamp_min(1)
-    return _mean(reach, (counts > 1) & rows[:, None])
+    others = entropy(weights / whole).exp() - 1
+    return _mean(others / (counts - 1).clamp_min(1), (counts > 1) & rows[:, None])
 
 
 def evenly(visible: Visible) -> Attention:

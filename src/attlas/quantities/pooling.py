@@ -123,6 +123,42 @@ class Pool:
         """Texts of any length with all columns; those that hold nothing count as hidden."""
         return self._take(rows), hidden | self._filler[rows]
 
+    @property
+    def can_pack(self) -> bool:
+        """Whether rows of other lengths might be filled up: one stream, and a mask to say so."""
+        subject = self.question.subject
+        one = (
+            len(self.streams) == 1
+            and {"input_ids", "attention_mask"} <= self._inputs.arguments.keys()
+        )
+        named = subject.task is not None and subject.task.name == "sequence classification"
+        return one and named and not subject.has_decoder
+
+    def packed(self, rows: Rows, hidden: Tensor, width: int) -> tuple[Inputs, Tensor]:
+        """Texts of any length up to a width; what follows a text is not attended to."""
+        inputs = self._take(rows)
+        names = inputs.companions(inputs.source)
+        arguments = {
+            name: value[:, :width] if name in names else value
+            for name, value in inputs.arguments.items()
+        }
+        source = replace(inputs.source, stop=inputs.source.start + width)
+        return replace(inputs, arguments=arguments, source=source), hidden[:, :width]
+
+    def packed_without(self, rows: Rows, hidden: Tensor, width: int) -> Inputs:
+        """The same with the hidden tokens deleted: those that stay move to the front."""
+        inputs = self._take(rows)
+        gone = hidden | self._filler[torch.from_numpy(rows)]
+        order = gone.to(torch.uint8).argsort(dim=1, stable=True)[:, :width]
+        beyond = gone.gather(1, order)
+        arguments = dict(inputs.arguments)
+        for name in inputs.companions(inputs.source):
+            arguments[name] = arguments[name].gather(1, order.to(arguments[name].device))
+        seen = arguments["attention_mask"]
+        arguments["attention_mask"] = seen.masked_fill(beyond.to(seen.device), 0)
+        source = replace(inputs.source, stop=inputs.source.start + width)
+        return replace(inputs, arguments=arguments, source=source)
+
     def _take(self, rows: Rows) -> Inputs:
         index = torch.from_numpy(rows)
         arguments = {

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from attlas.errors import UnknownNameError, UsageError
+from attlas.results.plots import check_plot
 
 Number = float | int | None
 
@@ -213,6 +215,11 @@ class Trial:
     sentence: str
     figures: tuple[TrialFigure, ...]
     does_not_show: str = ""
+    plots: tuple[Mapping[str, Any], ...] = ()  # as `attlas.results.plots` makes them
+
+    def __post_init__(self) -> None:
+        for plot in self.plots:
+            check_plot(plot)
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from typing import Any
 from attlas.data import texts
 from attlas.errors import UnknownNameError, UsageError
 from attlas.heads.curves import head_effectiveness, prune_curve
-from attlas.progress import Step, Watch
 from attlas.heads.triggers import triggers
 from attlas.models.load import load
 from attlas.models.subject import Subject
+from attlas.progress import Step, Watch
 from attlas.studies.record import AttattrStudy, TaskFound
 from attlas.views import write_whole
 

@@ -33,10 +33,11 @@ PARTS = (
     "report_curves.js",
     "report_tables.js",
     "report_examples.js",
+    "report_trials.js",
     "report.js",
     "view.js",
 )
-STYLES = ("view.css", "report.css")
+STYLES = ("view.css", "report.css", "report_trials.css")
 
 _START = """
 embed(document.getElementById("view"), JSON.parse(document.getElementById("payload").textContent));

@@ -5,6 +5,7 @@ from typing import Any
 
 from attlas.views import report_cells as cells
 from attlas.views.fragment import MONO, QUIET, as_text, card
+from attlas.views.report_trials import trial_parts
 
 Payload = Mapping[str, Any]
 _FIRST = "text-align:left;padding:1px 8px 1px 0"
@@ -24,6 +25,7 @@ def report_fragment(payload: Payload) -> str:
         f"<div>{as_text(verdict['sentence'])}</div>",
         f'<table style="{_TABLE}">{"".join(_findings(payload))}</table>',
         f'<table style="{_TABLE};display:block;overflow:auto">{"".join(_rows(payload))}</table>',
+        *trial_parts(payload),
     ]
     told = [*verdict["notes"], *payload["notes"], *payload["does_not_show"]]
     return card([*parts, *(f'<div style="{QUIET}">{as_text(note)}</div>' for note in told)])

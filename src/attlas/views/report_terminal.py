@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from attlas.views import report_cells as cells
+from attlas.views.report_trials import trial_lines
 from attlas.views.terminal import fit, notes
 from attlas.views.units import visible
 
@@ -30,6 +31,7 @@ def render_report(payload: Payload) -> Group:
         *_findings(payload),
         *_standings(payload),
         *_tables(payload),
+        *trial_lines(payload),
         *notes({"notes": [*verdict["notes"], *payload["notes"], *payload["does_not_show"]]}),
         *_end(payload),
     )

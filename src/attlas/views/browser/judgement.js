@@ -1,4 +1,4 @@
-// A judgement: what each measure says of an explanation, beside shuffled scores and the best order.
+// A judgement: what each measure says of an explanation, beside chance and the best order.
 
 const JUDGED = ["measure", "removal", "figure", "shuffled", "best", "share", "p", ""];
 
@@ -9,7 +9,7 @@ function drawJudgement(element, payload) {
     "best (1). p: how often shuffled scores do as well. Point at a measure for what it says."));
   const head = make("tr", "", ...JUDGED.map((name) => make("th", "", name)));
   const body = make("tbody", "", ...payload.measured.map(measuredRow));
-  made.append(make("div", "scroll wide", make("table", "grid mono", make("thead", "", head), body)));
+  made.append(make("div", "scroll", make("table", "mono", make("thead", "", head), body)));
 }
 
 function measuredRow(row) {

@@ -1,4 +1,4 @@
-// Texts that show a point, and what was done to the attention itself.
+// Texts that show a point.
 
 function drawExamples(made, payload, state, section = "examples") {
   for (const example of payload.examples.filter((each) => each.section === section)) {
@@ -37,19 +37,4 @@ function exampleReading(example, reading, state) {
   const after = make("p", "", make("span", "quiet",
     `Without the ${reading.removed.length} marked (${visible(example.removal)}): `), afterwards(example, reading));
   return make("div", "reading", make("p", "mono strong", visible(reading.method)), flow, after);
-}
-
-function drawTrials(made, payload) {
-  for (const trial of payload.trials) {
-    const list = make("ul", "standings");
-    for (const {name, figure, ceiling} of trial.figures) {
-      const top = Math.max(ceiling ?? 0, figure.high ?? 0, figure.value ?? 0) || 1;
-      const marks = typeof ceiling === "number" ? [{at: 0}, {at: ceiling}] : [{at: 0}];
-      list.append(make("li", "", make("span", "who", visible(name)),
-        track([{figure, family: "W"}], [Math.min(0, figure.low ?? 0), top], marks),
-        make("span", "mono figure", `${reportFigure(figure)}${typeof ceiling === "number" ? ` of ${reportNumber(ceiling)}` : ""}`)));
-    }
-    made.append(make("h3", "", visible(trial.name)), make("p", "lead", visible(trial.sentence)),
-      make("p", "hint quiet", `Which attention: ${visible(trial.scope)}`), list, ...doesNotShow([trial.does_not_show]));
-  }
 }

@@ -1,0 +1,72 @@
+"""What a permutation trial costs: every layer by branches, against a plain loop over the model.
+
+    python benchmarks/trials.py [--device cuda] [--repeats 100] [--tokens 64]
+
+BERT-base shape, random weights, one text. `branches` is what the trial does in all layers; `loop`
+rewrites one layer and runs the whole model, once for each layer and repeat, and is timed on a share
+of its runs and scaled up. Both draw the same permutations, so their distances are compared too.
+"""
+
+import argparse
+
+import torch
+from branches import ask
+from timing import timed
+
+from attlas.models.edits import Edit
+from attlas.models.question import Question
+from attlas.trials import Opened, Scope
+from attlas.trials.changing import Plan, run_plan
+from attlas.trials.outputs import distributions, total_variation
+from attlas.trials.rewriting import shuffle_columns
+
+SHARE = 10  # repeats that the loop is timed on
+
+
+def permute_once(question: Question, opened: Opened, plan: Plan, number: int) -> Edit:
+    """The edit of one repeat at one site."""
+
+    def change(weights: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:
+        draws = plan.draws(question, opened.site, [number])
+        return plan.rewriting(weights[None], opened.entries(visible), draws)[0]
+
+    return Edit("one", change).at(layer=opened.site.layer)
+
+
+def loop(question: Question, opened: Opened, plan: Plan, numbers: range) -> torch.Tensor:
+    """How far the answer moves in each repeat, one pass of the whole model for each."""
+    own = distributions(question)
+    moved = []
+    for number in numbers:
+        with question.subject.tap(permute_once(question, opened, plan, number), sites=()):
+            moved.append(total_variation(distributions(question), own))
+    return torch.cat(moved).cpu()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--repeats", type=int, default=100)
+    parser.add_argument("--tokens", type=int, default=64)
+    given = parser.parse_args()
+    question = ask(given.device, given.tokens)
+    plan = Plan("permutation of columns", shuffle_columns, given.repeats, 0)
+    scope = Scope("layer")
+    opened = scope.opened(question)
+    middle = len(opened) // 2
+    numbers = range(min(SHARE, given.repeats))
+    run_plan(question, scope, opened[-1:], plan)
+    ours, found = timed(lambda: run_plan(question, scope, opened, plan), given.device)
+    loop(question, opened[middle], plan, numbers[:1])
+    part, expected = timed(lambda: loop(question, opened[middle], plan, numbers), given.device)
+    plain = part * len(opened) * given.repeats / len(numbers)
+    size = f"{len(opened)} layers x {given.repeats} permutations"
+    print(f"{size}, {given.tokens} tokens, {given.device}")
+    print(f"branches  {ours:8.2f} s")
+    print(f"loop      {plain:8.2f} s   {plain / ours:6.2f} times branches")
+    difference = (torch.from_numpy(found[middle])[: len(numbers), 0, 0] - expected).abs().max()
+    print(f"largest difference of distances: {difference:.1e}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,188 @@
+"""Plots as JSON: what is drawn in the report for a trial, made here so that every view can draw it.
+
+Each has a kind, a title and one sentence that says how to read it; a number that is not known is
+None or NaN. What does not fit together is refused where it is made.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from attlas.errors import UnknownNameError, UsageError
+
+Plot = dict[str, Any]
+KINDS = ("scatter", "curve", "bars", "matrix", "maps", "table")
+
+
+def scatter(
+    title: str,
+    points: Mapping[str, tuple[Any, Any]],
+    *,
+    x_label: str,
+    y_label: str,
+    reading: str,
+) -> Plot:
+    """Groups of points: by the name of each group, the numbers along both axes."""
+    groups = []
+    for name, (x, y) in points.items():
+        across, up = _numbers(x), _numbers(y)
+        _same(f"{title}: {name}", "places across", across, "places up", up)
+        groups.append({"name": name, "x": across, "y": up})
+    return _plot("scatter", title, reading, x_label=x_label, y_label=y_label, groups=groups)
+
+
+def curve(
+    title: str,
+    x: Any,
+    lines: Mapping[str, Any],
+    *,
+    x_label: str,
+    y_label: str,
+    reading: str,
+    bands: Mapping[str, tuple[Any, Any]] | None = None,
+) -> Plot:
+    """Lines over one axis; `bands` are the low and high ends of the intervals of some of them."""
+    places, made = _numbers(x), []
+    for name, values in lines.items():
+        line: Plot = {"name": name, "y": _numbers(values), "low": None, "high": None}
+        if bands and name in bands:
+            line["low"], line["high"] = map(_numbers, bands[name])
+        for each in (line["y"], line["low"] or places, line["high"] or places):
+            _same(f"{title}: {name}", "points", each, "places", places)
+        made.append(line)
+    return _plot("curve", title, reading, x_label=x_label, y_label=y_label, x=places, lines=made)
+
+
+def bars(
+    title: str,
+    values: Mapping[str, Any],
+    *,
+    x_label: str,
+    reading: str,
+    intervals: Mapping[str, tuple[Any, Any]] | None = None,
+) -> Plot:
+    """A bar for each name, with the interval of some of them."""
+    made = []
+    for name, value in values.items():
+        low, high = (intervals or {}).get(name, (None, None))
+        known = dict(zip(("value", "low", "high"), _numbers([value, low, high]), strict=True))
+        made.append({"name": name, **known})
+    return _plot("bars", title, reading, x_label=x_label, y_label="", bars=made)
+
+
+def matrix(
+    title: str,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    values: Any,
+    *,
+    x_label: str,
+    y_label: str,
+    reading: str,
+) -> Plot:
+    """Numbers by row and column."""
+    made = _matrix(title, rows, columns, values)
+    named = {"rows": list(rows), "columns": list(columns), "values": made}
+    return _plot("matrix", title, reading, x_label=x_label, y_label=y_label, **named)
+
+
+def maps(
+    title: str,
+    queries: Sequence[str],
+    keys: Sequence[str],
+    weights: Mapping[str, Any],
+    *,
+    reading: str,
+) -> Plot:
+    """Attention over the same tokens side by side: by name, the weights by query and key."""
+    made = [
+        {"name": name, "values": _matrix(f"{title}: {name}", queries, keys, each)}
+        for name, each in weights.items()
+    ]
+    named = {"rows": list(queries), "columns": list(keys), "maps": made}
+    return _plot("maps", title, reading, x_label="key", y_label="query", **named)
+
+
+def table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, reading: str
+) -> Plot:
+    """Rows of words and numbers under their headings."""
+    made = [[_cell(each) for each in row] for row in rows]
+    for number, row in enumerate(made):
+        _same(f"{title}: row {number}", "cells", row, "columns", columns)
+    return _plot("table", title, reading, x_label="", y_label="", columns=list(columns), rows=made)
+
+
+def check_plot(plot: Mapping[str, Any]) -> None:
+    """Refuse what no view could draw: an unknown kind, or parts that are missing or do not fit."""
+    given = {key: value for key, value in plot.items() if key not in ("kind", "title", "reading")}
+    kind, title, reading = (plot.get(key) for key in ("kind", "title", "reading"))
+    if kind not in KINDS:
+        raise UnknownNameError("kind of plot", str(kind), KINDS)
+    if not (isinstance(title, str) and isinstance(reading, str) and title and reading):
+        raise UsageError(f"a plot needs a title and a reading, not {title!r} and {reading!r}")
+    try:
+        made = _again(kind, title, reading, given)
+    except (KeyError, TypeError) as problem:
+        raise UsageError(f"{title}: no {kind} can be drawn of this ({problem})") from problem
+    if made != plot:
+        wrong = sorted(key for key in {*made, *plot} if made.get(key) != plot.get(key))
+        raise UsageError(f"{title}: a {kind} is not drawn of such {', '.join(wrong)}")
+
+
+def _again(kind: str, title: str, reading: str, given: Mapping[str, Any]) -> Plot:
+    """The plot made once more of its own parts."""
+    if kind == "table":
+        return table(title, given["columns"], given["rows"], reading=reading)
+    if kind == "maps":
+        weights = {each["name"]: each["values"] for each in given["maps"]}
+        return maps(title, given["rows"], given["columns"], weights, reading=reading)
+    axes = {"x_label": given["x_label"], "reading": reading}
+    if kind == "bars":
+        values = {each["name"]: each["value"] for each in given["bars"]}
+        spread = {each["name"]: (each["low"], each["high"]) for each in given["bars"]}
+        return bars(title, values, intervals=spread, **axes)
+    axes["y_label"] = given["y_label"]
+    if kind == "scatter":
+        points = {each["name"]: (each["x"], each["y"]) for each in given["groups"]}
+        return scatter(title, points, **axes)
+    if kind == "matrix":
+        return matrix(title, given["rows"], given["columns"], given["values"], **axes)
+    lines = {each["name"]: each["y"] for each in given["lines"]}
+    bands = {e["name"]: (e["low"], e["high"]) for e in given["lines"] if e["low"] is not None}
+    return curve(title, given["x"], lines, bands=bands, **axes)
+
+
+def _plot(kind: str, title: str, reading: str, **given: Any) -> Plot:
+    return {"kind": kind, "title": title, "reading": reading, **given}
+
+
+def _numbers(values: Any) -> list[float | None]:
+    """The values as numbers, None for each that is not one."""
+    return [_number(each) for each in (values.tolist() if hasattr(values, "tolist") else values)]
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if value is not None and isfinite(value) else None
+
+
+def _cell(value: Any) -> str | float | int | None:
+    """A cell of a table: words, a whole number, or a number."""
+    if value is None or isinstance(value, (str, int, np.integer)):
+        return int(value) if isinstance(value, np.integer) else value
+    return _number(value)
+
+
+def _matrix(title: str, rows: Sequence[Any], columns: Sequence[Any], values: Any) -> list[Any]:
+    made = [_numbers(row) for row in values]
+    _same(title, "rows of numbers", made, "names of rows", rows)
+    for row in made:
+        _same(title, "numbers in a row", row, "names of columns", columns)
+    return made
+
+
+def _same(title: str, one: str, these: Sequence[Any], other: str, those: Sequence[Any]) -> None:
+    if len(these) != len(those):
+        raise UsageError(f"{title}: {len(these)} {one}, but {len(those)} {other}")

@@ -1,0 +1,161 @@
+"""Adversarial attention: how far from the model's own can attention be with the output kept?"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from attlas.errors import UsageError
+from attlas.models.memory import in_parts, rows_of
+from attlas.models.question import Question
+from attlas.quantities.intervals import bootstrap_mean
+from attlas.results import plots
+from attlas.shapes import TextValues
+from attlas.trials.leeway import largest_divergence, moved_mass
+from attlas.trials.scope import Scope
+from attlas.trials.search import Farthest, Plan, Search
+from attlas.trials.trial import Tried, trial
+
+TIGHT, LOOSE = 0.01, 0.05
+DISTANCE, SHARE, MASS = "ε-max JSD", "share of the largest JSD", "weight that may move"
+SHOWN = 3  # texts whose adversarial attention is drawn
+
+
+@trial(
+    cost="dear",
+    paper="arXiv:1902.10186",
+    reading="How far from the model's own attention can another be that leaves the output as it "
+    "is, within ε = 0.01 in total variation?",
+    does_not_show="That the model's own attention is unfaithful: that another would have done as "
+    "well does not say that this one did nothing, and nothing ties the found ones to any weights.",
+    context=True,
+    needs=("attention", "branches"),
+)
+def adversarial_attention(
+    questions: Sequence[Question],
+    scope: Scope = Scope(),  # noqa: B008
+    *,
+    seed: int = 0,
+    candidates: int = 5,
+    steps: int = 50,
+    rate: float = 0.4,
+) -> Tried:
+    """Search attentions that are as far as possible from the model's and keep its output.
+
+    Of each text some `candidates` are moved by `steps` of Adam, away from the model's attention and
+    from each other, and pulled back where the output leaves the tolerance; the farthest one within
+    it counts. What is found is a lower bound: a longer search may find one farther off.
+    """
+    if candidates < 1 or steps < 0:
+        raise UsageError(f"a search needs a candidate, not {candidates}, and steps, not {steps}")
+    plan = Plan((TIGHT, LOOSE), candidates, steps, rate)
+    found = [each for question in questions for each in _search(question, scope, plan, seed)]
+    texts = tuple(number for question, _ in found for number in question.order)
+    columns = [_figures(farthest) for _, farthest in found]
+    figures = {name: np.concatenate([each[name] for each in columns]) for name in columns[0]}
+    largest = np.concatenate([_array(largest_divergence(each.given)) for _, each in found])
+    return Tried(
+        figures=figures,
+        texts=texts,
+        sentence=_sentence(figures, seed),
+        ceilings={DISTANCE: largest, at(LOOSE, DISTANCE): largest, SHARE: 1.0, MASS: 1.0},
+        plots=(_by_largest_weight(found, figures), *_examples(found)),
+        notes=(f"Scope: {scope}.", "Divergences are of the weights on the keys that may change."),
+        details={"candidates": candidates, "steps": steps, "rate": rate, "seed": seed},
+    )
+
+
+def at(tolerance: float, name: str) -> str:
+    """The name of a figure at another tolerance than the first."""
+    return f"{name} at ε = {tolerance:g}"
+
+
+def _search(
+    question: Question, scope: Scope, plan: Plan, seed: int
+) -> Iterator[tuple[Question, Farthest]]:
+    """The search on as many texts at once as are a good batch."""
+    tokens = len(question.inputs.tokens[0]) * plan.copies
+    most = rows_of(question.subject.device, tokens)
+
+    def work(rows: Sequence[int]) -> tuple[Question, Farthest]:
+        some = question.rows(rows)
+        return some, Search(some, scope, plan).run(seed)
+
+    for start in range(0, len(question), most):
+        rows = range(start, min(start + most, len(question)))
+        yield from in_parts(rows, work, f"{plan.copies} candidates of one text do not fit")
+
+
+def _figures(found: Farthest) -> Mapping[str, TextValues]:
+    largest = largest_divergence(found.given)
+    nothing = torch.where(largest.isnan(), torch.nan, 0.0)
+    tight, loose = (found.distance + nothing).unbind()
+    return {
+        DISTANCE: _array(tight),
+        SHARE: _array(tight / largest),
+        at(LOOSE, DISTANCE): _array(loose),
+        at(LOOSE, SHARE): _array(loose / largest),
+        MASS: _array(moved_mass(found.given)),
+    }
+
+
+def _array(values: torch.Tensor) -> TextValues:
+    return values.detach().double().cpu().numpy()
+
+
+def _sentence(figures: Mapping[str, TextValues], seed: int) -> str:
+    known = figures[SHARE][~np.isnan(figures[SHARE])]
+    if not len(known):
+        return "In no text is there attention that could be moved."
+    share = bootstrap_mean([[value] for value in known], seed)
+    distance, loose = (np.nanmean(figures[name]) for name in (DISTANCE, at(LOOSE, SHARE)))
+    return (
+        f"With the output within {TIGHT:g}, attention can be {distance:.2f} from the model's own "
+        f"(Jensen–Shannon), {share.mean:.0%} of the farthest there is ({share.low:.0%} to "
+        f"{share.high:.0%}; {share.inputs} texts); within {LOOSE:g}, {loose:.0%}."
+    )
+
+
+def _by_largest_weight(
+    found: Sequence[tuple[Question, Farthest]], figures: Mapping[str, TextValues]
+) -> Mapping[str, Any]:
+    """The figure against how much of the attention is on one key, as Jain and Wallace draw it."""
+    largest = [
+        torch.stack([own.own.amax(dim=(1, 2, 3)) for own in each.given]).amax(dim=0)
+        for _, each in found
+    ]
+    names = np.array([target.name for question, _ in found for target in question.targets])
+    x = _array(torch.cat(largest))
+    return plots.scatter(
+        "How far attention can be moved without moving the output",
+        {
+            str(name): (x[names == name], figures[DISTANCE][names == name])
+            for name in dict.fromkeys(names.tolist())
+        },
+        x_label="largest weight on one key",
+        y_label=DISTANCE,
+        reading="A point is a text; high points are texts whose attention could be quite another "
+        "and the output the same, and those at the right have attention that is sure of itself.",
+    )
+
+
+def _examples(found: Sequence[tuple[Question, Farthest]]) -> Iterator[Mapping[str, Any]]:
+    """The model's row and the farthest found, side by side, the mean of the heads."""
+    rows = [(question, each, row) for question, each in found for row in range(len(question))]
+    for question, each, row in rows[:SHOWN]:
+        last = each.given[-1]
+        stream = question.inputs.queries_and_keys(last.site.kind)
+        query, key = (question.inputs.tokens[row][one.start : one.stop] for one in stream)
+        wholes = {"the model's": last.own[None], "the farthest": each.shares[-1][:1]}
+        yield plots.maps(
+            f"Two attentions, one output: text {question.order[row]}",
+            [query[number] for number in last.rows.tolist()],
+            key,
+            {
+                name: last.rebuilt(shares)[row][:, last.rows].float().mean(dim=0)
+                for name, shares in wholes.items()
+            },
+            reading=f"Both give {question.targets[row].name!r} with the same probability, within "
+            f"{float(each.change[0, row]):.3f}.",
+        )

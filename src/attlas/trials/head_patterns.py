@@ -1,0 +1,220 @@
+"""What heads do: look at the neighbour, at a separator, everywhere, at what came after before."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from attlas.data.conllu import read_conllu
+from attlas.errors import UnsupportedModelError, UsageError
+from attlas.models.question import Question
+from attlas.models.subject import Subject
+from attlas.results import Site, plots
+from attlas.trials.pattern_scores import (
+    BROAD,
+    PATTERNS,
+    PatternScores,
+    mean_over_texts,
+    score_heads,
+    whole_sites,
+)
+from attlas.trials.relations import Followed, follow_relations
+from attlas.trials.scope import Scope
+from attlas.trials.trial import Tried, trial
+
+NOTES = (
+    "Each figure is that of the one head whose mean over these texts is the largest.",
+    "Rows that the prediction does not depend on are left out.",
+)
+EVERYWHERE = "all layers, all heads, all rows with a path to the readout"
+Leaders = Mapping[str, int | None]  # by pattern, the head that follows it most
+
+
+@trial(
+    cost="cheap",
+    paper="arXiv:1906.04341, arXiv:2209.11895",
+    reading="What does each head look at: a neighbour, the token itself, a separator, everything, "
+    "or what came after the same token before?",
+    does_not_show="That a head matters: where it looks says nothing of what is done with it.",
+    context=True,
+    needs=("attention",),
+)
+def head_patterns(
+    questions: Sequence[Question],
+    scope: Scope = Scope(),  # noqa: B008
+    *,
+    seed: int = 0,
+    least: int | float = 0.5,
+    conllu: str | None = None,
+) -> Tried:
+    """Score every head by where it looks, and name those that do little else.
+
+    All layers are read, unless the scope names one. A head follows a pattern to which it gives
+    `least` of its attention. With a CoNLL-U file, also which heads follow which syntactic relation
+    better than a fixed distance between words does.
+    """
+    if not 0 < least <= 1:
+        raise UsageError(f"least is a share of the attention, above 0 and at most 1, not {least}")
+    subject = questions[0].subject
+    sites = _sites(subject, scope)
+    names = [f"{site.name} head {head}" for site in sites for head in range(site.heads)]
+    scores = score_heads(questions, sites, seed)
+    leaders = {name: scores.leader(name) for name in PATTERNS}
+    followed: list[Followed] = []
+    if conllu is not None:
+        live = whole_sites(questions[0], sites)
+        followed = follow_relations(subject, live, read_conllu(conllu), seed)
+    texts = tuple(number for question in questions for number in question.order)
+    unknown = np.full(len(texts), np.nan)
+    return Tried(
+        figures={
+            name: unknown if head is None else scores.found[name][:, head]
+            for name, head in leaders.items()
+        },
+        texts=texts,
+        sentence=" ".join(_sentences(scores, leaders, names, float(least), followed)),
+        ceilings=dict.fromkeys(PATTERNS, 1.0),
+        plots=tuple(_plots(scores, leaders, names, sites, followed)),
+        notes=NOTES if scope.kind == "layer" else (f"Which attention: {EVERYWHERE}.", *NOTES),
+        details=_details(scores, leaders, names, followed),
+    )
+
+
+def _sites(subject: Subject, scope: Scope) -> tuple[Site, ...]:
+    """The self-attention of text that is asked about."""
+    if subject.reads_images or subject.reads_pairs:
+        raise UnsupportedModelError(
+            f"{subject.name} reads pictures: their patches do not follow one another in a line"
+        )
+    asked = scope.sites(subject) if scope.kind == "layer" else subject.sites
+    sites = tuple(site for site in asked if site.kind in ("encoder", "decoder"))
+    if not sites:
+        given = ", ".join(site.name for site in asked)
+        raise UsageError(f"patterns are of self-attention, and the scope asks about {given}")
+    return sites
+
+
+def _sentences(
+    scores: PatternScores,
+    leaders: Leaders,
+    names: Sequence[str],
+    least: float,
+    followed: Sequence[Followed],
+) -> Iterator[str]:
+    told = []
+    for pattern, head in leaders.items():
+        means = mean_over_texts(scores.found[pattern])
+        many = int((means >= least).sum())
+        if head is not None and many:
+            told.append(f"{pattern} {many} (most: {names[head]}, {means[head]:.2f})")
+    what = f"with at least {least:g} of the attention"
+    if told:
+        yield f"Of {len(names)} heads, so many follow a pattern {what}: {'; '.join(told)}."
+    else:
+        yield f"None of {len(names)} heads follows a pattern {what}."
+    if followed:
+        beyond = [f"{each.relation} ({each.head})" for each in followed if each.beyond]
+        yield (
+            f"Of {len(followed)} syntactic relations, {len(beyond)} are followed by a head beyond "
+            f"a fixed distance{': ' if beyond else ''}{', '.join(beyond)}."
+        )
+
+
+def _plots(
+    scores: PatternScores,
+    leaders: Leaders,
+    names: Sequence[str],
+    sites: Sequence[Site],
+    followed: Sequence[Followed],
+) -> Iterator[plots.Plot]:
+    rows = []
+    for pattern, head in leaders.items():
+        if head is not None:
+            found, chance = (
+                float(mean_over_texts(table[pattern])[head])
+                for table in (scores.found, scores.chance)
+            )
+            rows.append([pattern, PATTERNS[pattern], names[head], found, chance])
+    yield plots.table(
+        "The head that follows each pattern most",
+        ("pattern", "looks at", "head", "score", "chance"),
+        rows,
+        reading="The score is the share of its attention, a mean over rows and texts; chance is "
+        "that of a head to which all tokens are the same.",
+    )
+    widest = max(site.heads for site in sites)
+    for pattern, head in leaders.items():
+        if head is None:
+            continue
+        values = np.full((len(sites), widest), np.nan)
+        starts = np.cumsum([0, *(site.heads for site in sites)])
+        means = mean_over_texts(scores.found[pattern])
+        for row, site in enumerate(sites):
+            values[row, : site.heads] = means[starts[row] : starts[row + 1]]
+        yield plots.matrix(
+            f"Heads: {pattern}",
+            [site.name for site in sites],
+            [str(number) for number in range(widest)],
+            values,
+            x_label="head",
+            y_label="layer",
+            reading=_reading(pattern),
+        )
+    if followed:
+        yield _relation_table(followed)
+
+
+def _reading(pattern: str) -> str:
+    if pattern == BROAD:
+        return "Over how many of the tokens that it sees a head spreads: 0 is one, 1 is all."
+    return f"How much of its attention each head gives to {PATTERNS[pattern]}."
+
+
+def _relation_table(followed: Sequence[Followed]) -> plots.Plot:
+    return plots.table(
+        "Heads and syntactic relations",
+        (
+            "relation",
+            "words",
+            "head",
+            "read",
+            "right",
+            "distance",
+            "right by it",
+            "gain",
+            "from",
+            "to",
+        ),
+        [
+            [
+                each.relation,
+                each.words,
+                each.head,
+                each.direction,
+                each.accuracy,
+                each.offset,
+                each.offset_accuracy,
+                each.gain,
+                each.low,
+                each.high,
+            ]
+            for each in sorted(followed, key=lambda one: -one.gain)
+        ],
+        reading="Head, direction and distance were chosen on half of the sentences; the figures "
+        "are of the other half. The intervals of the gain hold all at once.",
+    )
+
+
+def _details(
+    scores: PatternScores, leaders: Leaders, names: Sequence[str], followed: Sequence[Followed]
+) -> dict[str, Any]:
+    def by_head(pattern: str) -> dict[str, float | None]:
+        means = mean_over_texts(scores.found[pattern])
+        shown = [float(mean) if np.isfinite(mean) else None for mean in means]
+        return dict(zip(names, shown, strict=True))
+
+    return {
+        "scores": {pattern: by_head(pattern) for pattern in PATTERNS},
+        "leaders": {name: None if head is None else names[head] for name, head in leaders.items()},
+        "relations": [each.to_dict() for each in followed],
+    }

@@ -1,0 +1,51 @@
+"""Permutation: the weights in another order, the values as they are; does the answer stay?
+
+Jain and Wallace, "Attention is not Explanation", NAACL 2019.
+"""
+
+from collections.abc import Sequence
+
+from attlas.errors import UnknownNameError, UsageError
+from attlas.models.question import Question
+from attlas.trials import rewriting
+from attlas.trials.changing import Plan
+from attlas.trials.effects import try_plan
+from attlas.trials.scope import Scope
+from attlas.trials.trial import Tried, trial
+
+OF = {
+    "columns": (rewriting.shuffle_columns, rewriting.shuffle_columns_of_all_heads),
+    "rows": (rewriting.shuffle_rows, rewriting.shuffle_rows_of_all_heads),
+}
+
+
+@trial(
+    cost="cheap",
+    paper="arXiv:1902.10186",
+    reading="How far does the answer move when the weights are shuffled among the tokens?",
+    does_not_show="That the answer stays under other weights does not say that these weights are "
+    "wrong about it, and where the ceiling is low nothing could have moved it.",
+    context=False,
+    needs=("attention", "branches"),
+)
+def permutation(
+    questions: Sequence[Question],
+    scope: Scope = Scope(),  # noqa: B008
+    *,
+    seed: int = 0,
+    repeats: int = 100,
+    of: str = "columns",
+    per_head: bool = True,
+) -> Tried:
+    """Shuffle the weights of each row among its keys, or the rows among the queries.
+
+    `of` is `columns` or `rows`; `per_head` draws an order for each head, else all have the same.
+    """
+    if of not in OF:
+        raise UnknownNameError("permutation", of, OF)
+    if repeats < 1:
+        raise UsageError(f"repeats are at least 1, not {repeats}")
+    apart, together = OF[of]
+    plan = Plan(f"permutation of {of}", apart if per_head else together, repeats, seed)
+    doing = f"Shuffling the {'weights' if of == 'columns' else 'rows'} of the attention"
+    return try_plan(questions, scope, plan, doing)

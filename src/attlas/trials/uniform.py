@@ -1,0 +1,33 @@
+"""Uniform attention: every key the same weight, the values as they are; does the answer stay?
+
+After Wiegreffe and Pinter, "Attention is not not Explanation", EMNLP 2019, without their training.
+"""
+
+from collections.abc import Sequence
+
+from attlas.models.question import Question
+from attlas.trials.changing import Plan
+from attlas.trials.effects import try_plan
+from attlas.trials.rewriting import spread_evenly
+from attlas.trials.scope import Scope
+from attlas.trials.trial import Tried, trial
+
+
+@trial(
+    cost="cheap",
+    paper="arXiv:1908.04626",
+    reading="How far does the answer move when all tokens get the same weight?",
+    does_not_show="A model that was trained with uniform attention might do as well: this one "
+    "was not, and says only whether it leans on its weights now.",
+    context=False,
+    needs=("attention", "branches"),
+)
+def uniform(
+    questions: Sequence[Question],
+    scope: Scope = Scope(),  # noqa: B008
+    *,
+    seed: int = 0,
+) -> Tried:
+    """Spread the weight of each row evenly over the keys that may change; nothing is drawn."""
+    plan = Plan("uniform", spread_evenly, 1, seed)
+    return try_plan(questions, scope, plan, "Spreading the attention evenly")

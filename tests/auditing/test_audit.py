@@ -1,0 +1,175 @@
+"""The audit of models whose workings are known: its figures, its verdict, its seed."""
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from audits import AIMS, READINGS, REMOVALS, TRUTH, bag_texts, small_audit, without_times
+from known_models import bag_of_words, copies_attended, ignores_attention, true_scores
+
+import attlas
+from attlas.errors import UnknownNameError, UsageError
+
+
+@cache
+def audited():
+    return small_audit()
+
+
+def figures(report, column="value"):
+    """Of the table, by method, measure and removal."""
+    table = report.to_pandas().set_index(["method", "measure", "removal"])
+    return table[column].to_dict()
+
+
+def probability(weights):
+    """Of the class whose logit is the sum of the weights, the other having the same below zero."""
+    return 1 / (1 + np.exp(-2 * np.sum(weights)))
+
+
+def in_closed_form(measure, text):
+    """What the true weights of a bag reach: p(x) less p without, or of nothing but, the first k."""
+    weights = np.sort(true_scores(text))[::-1]
+    sizes = range(1, len(weights))
+    parts = [weights[k:] if measure == "comprehensiveness" else weights[:k] for k in sizes]
+    return probability(weights) - np.mean([probability(part) for part in parts])
+
+
+@pytest.mark.parametrize("removal", REMOVALS)
+@pytest.mark.parametrize("measure", AIMS)
+def test_the_figures_of_the_truth_are_those_worked_out_by_hand(measure, removal):
+    wanted = np.mean([in_closed_form(measure, text) for text in bag_texts(6)])
+    assert figures(audited())[TRUTH, measure, removal] == pytest.approx(wanted, abs=1e-6)
+    assert figures(audited(), "n")[TRUTH, measure, removal] == 6
+
+
+def test_the_figures_are_the_means_of_what_judge_says_of_each_text():
+    bag, texts = bag_of_words(), bag_texts(6)
+    given = attlas.explain(bag, texts, "raw_attention")
+    judged = attlas.judge(bag, given, AIMS, removal=REMOVALS, shuffles=2)
+    table = pd.concat([each.to_pandas() for each in judged])
+    wanted = table.groupby(["measure", "removal"])["value"].mean()
+    found = figures(audited())
+    for (measure, removal), value in wanted.items():
+        assert found["raw_attention", measure, removal] == pytest.approx(value, abs=1e-6)
+
+
+def test_the_truth_is_at_the_ceiling_and_the_weights_where_the_definition_says(tmp_path):
+    report = small_audit(out=tmp_path)
+    rows = pd.read_parquet(tmp_path / "results.parquet")
+    table = rows.pivot(index="text", columns=["removal", "measure", "method"], values="value")
+    for standing in report.standings:
+        parts = [table[standing.removal][measure] for measure in AIMS]
+        shares = [
+            (part[standing.method] - part["shuffled"]).sum()
+            / (part["ceiling"] - part["shuffled"]).sum()
+            for part in parts
+        ]
+        assert standing.figure.value == pytest.approx(np.mean(shares), abs=1e-12)
+        if standing.method == TRUTH:
+            assert standing.figure.value == pytest.approx(1, abs=1e-6)
+    assert {(each.method, each.removal) for each in report.standings} == {
+        (method, removal) for method in READINGS for removal in REMOVALS
+    }
+
+
+def test_the_same_seed_gives_the_same_report_and_writes_it(tmp_path):
+    out = tmp_path / "new" / "audit"
+    report = small_audit(out=out)
+    pages = {"report.html", "report.json"}
+    written = {"lock", "manifest.json", "parts", "results.parquet", *pages}
+    assert {path.name for path in out.iterdir()} == written
+    assert not list((out / "parts").iterdir())
+    assert report.verdict.sentence in (out / "report.html").read_text("utf-8")
+    assert without_times(report) == without_times(audited())
+
+
+def test_another_seed_draws_other_shuffles():
+    other = figures(small_audit(seed=1, removal=["mask"]))
+    shuffled, truth = ((name, "comprehensiveness", "mask") for name in ("shuffled", TRUTH))
+    assert other[shuffled] != figures(audited())[shuffled]
+    assert other[truth] == pytest.approx(figures(audited())[truth], abs=1e-6)
+
+
+def words(seed, stock, marked):
+    """Four or five words, one of them in capitals where that marks it."""
+    random = np.random.default_rng(seed)
+    drawn = random.choice(stock, size=4 + seed % 2).tolist()
+    place = random.integers(len(drawn))
+    drawn[place] = drawn[place].upper() if marked else drawn[place]
+    return " ".join(drawn)
+
+
+def distinct(count, stock, marked):
+    return list(dict.fromkeys(words(seed, stock, marked) for seed in range(count)))
+
+
+def test_weights_that_are_all_there_is_are_supported():
+    """All attention is on the one word that decides: no reference can do better."""
+    texts = distinct(30, ["good", "bad"], marked=True)
+    said = small_audit(copies_attended(), texts, removal=["mask"]).verdict
+    assert said.word == "supported" and said.sentence.startswith("The attention weights may be")
+    for bounds in said.bounds.values():
+        assert bounds.finding == "for" and bounds.s.low > 0.3
+        assert bounds.less_reference.value == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("subject", "texts"),
+    [
+        (bag_of_words, bag_texts(24)),
+        (ignores_attention, distinct(48, ["good", "bad", "fine"], marked=False)),
+    ],
+)
+def test_weights_that_nothing_reads_are_not_supported(subject, texts):
+    said = small_audit(subject(), texts, removal=["mask"]).verdict
+    assert said.word == "not supported" and said.reference == TRUTH
+    assert {each.finding for each in said.bounds.values()} == {"against"}
+    assert "should not be read" in said.sentence
+
+
+def test_five_texts_are_too_few_and_it_says_how_many_would_do():
+    for removal in REMOVALS:
+        said = small_audit(data=bag_texts(5), removal=[removal]).verdict
+        assert (said.word, said.chosen_on + said.tested_on) == ("too few texts", 5)
+        assert said.texts_needed >= 20 and f"about {said.texts_needed} in all" in said.sentence
+
+
+def test_what_was_not_tested_is_said():
+    assert "Whether the attention is used at all was not tested." in audited().verdict.notes
+    alone = small_audit(data=bag_texts(2), methods=["raw_attention"]).verdict
+    assert alone.reference is None and any("no reference" in note for note in alone.notes)
+
+
+def test_the_command_says_what_was_asked():
+    asked = {"methods": ["raw_attention"], "measures": ["sufficiency"], "count": 2, "seed": 4}
+    assert small_audit(**asked).command == (
+        "attlas audit --model 'bag of words' --data 'a list' --text text --count 2 "
+        "--method raw_attention --measure sufficiency --removal delete --removal mask "
+        "--trial none --seed 4"
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"methods": ["raw_atention"]}, "did you mean 'raw_attention'"),
+        ({"measures": ["suficiency"]}, "did you mean 'sufficiency'"),
+        ({"trials": ["no such trial"]}, "no such trial"),
+        ({"removal": ["maks"]}, "did you mean 'mask'"),
+        ({"shufles": 3}, "did you mean 'shuffles'"),
+        ({"shuffles": 1}, "shuffles is 2 or more, not 1"),
+        ({"few": 0}, "few is 1 or more, not 0"),
+        ({"seed": -1}, "seed is 0 or more, not -1"),
+        ({"count": -1}, "0 or more, not -1"),
+        ({"methods": "raw_attention"}, r"in a list, as \['raw_attention'\]"),
+        ({"methods": ["gradient"]}, "methods at least: .*raw_attention"),
+        ({"measures": ["log_odds"]}, "measures at least: comprehensiveness, sufficiency"),
+    ],
+)
+def test_mistakes_are_named_before_the_model_is_asked(asked, message, monkeypatch):
+    monkeypatch.setattr(bag_of_words().model, "forward", None)
+    kind = UnknownNameError if "did you mean" in message else UsageError
+    with pytest.raises(kind, match=message):
+        small_audit(**asked)

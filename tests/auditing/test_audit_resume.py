@@ -1,0 +1,171 @@
+"""An audit that is stopped: it goes on where it was, and ends as if nothing had been."""
+
+import errno
+import json
+import os
+from contextlib import contextmanager
+from functools import cache
+
+import pytest
+from audits import bag_texts, small_audit, without_times
+from known_models import bag_of_words, ignores_attention
+
+from attlas.auditing import run as running
+from attlas.auditing import texts as texts_of
+from attlas.auditing.folder import Folder
+from attlas.errors import ResultFileError, UsageError
+
+ASKED = {
+    "measures": ["comprehensiveness", "sufficiency", "sensitivity"],
+    "removal": ["mask"],
+    "methods": ["raw_attention"],
+    "few": 2,
+}
+PARTS, AGAIN = 3, 2  # of two texts each; sensitivity of the weights, and of random numbers
+
+
+class Stopped(Exception):
+    """What stops an audit."""
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch):
+    monkeypatch.setitem(texts_of.AT_ONCE, "cpu", 2)
+
+
+@pytest.fixture
+def work(monkeypatch):
+    """What was worked out, in order: the first text of a part, or a measure and a method."""
+    done = []
+    explain, again = running.explain_part, running.ask_again
+
+    def explain_part(texts, numbers, *others):
+        done.append(numbers[0])
+        return explain(texts, numbers, *others)
+
+    def ask_again(texts, settings, measure, method):
+        done.append((measure.name, method))
+        return again(texts, settings, measure, method)
+
+    monkeypatch.setattr(running, "explain_part", explain_part)
+    monkeypatch.setattr(running, "ask_again", ask_again)
+    return done
+
+
+def stop_at(place):
+    def watch(step):
+        if step.done == place:
+            raise Stopped(step.what)
+
+    return watch
+
+
+@cache
+def never_stopped():
+    return without_times(small_audit(**ASKED))
+
+
+@contextmanager
+def full_disk(after):
+    """So many files can be written, and then no more."""
+    written, usual = 0, os.fsync
+
+    def fsync(descriptor):
+        nonlocal written
+        written += 1
+        if written > after:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        usual(descriptor)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", fsync)
+        yield
+
+
+def test_stopped_before_every_step_it_ends_the_same_and_repeats_nothing(tmp_path, work):
+    wanted = never_stopped()
+    work.clear()
+    for place in range(PARTS + AGAIN + 1):
+        with pytest.raises(Stopped):
+            small_audit(**ASKED, out=tmp_path, watch=stop_at(place))
+        assert len(work) == place
+    assert without_times(small_audit(**ASKED, out=tmp_path)) == wanted
+    assert len(work) == len(set(work)) == PARTS + AGAIN
+
+
+def test_stopped_within_a_part_only_that_part_is_done_again(tmp_path, work, monkeypatch):
+    usual = running.judge_part
+
+    def judge_part(*given):
+        if len(work) == 2:
+            raise Stopped
+        return usual(*given)
+
+    with monkeypatch.context() as patch, pytest.raises(Stopped):
+        patch.setattr(running, "judge_part", judge_part)
+        small_audit(**ASKED, out=tmp_path)
+    assert without_times(small_audit(**ASKED, out=tmp_path)) == never_stopped()
+    assert [work.count(each) for each in dict.fromkeys(work)][:PARTS] == [1, 2, 1]
+
+
+@pytest.mark.parametrize("after", [0, 3, 7, 15, 16])
+def test_a_full_disk_is_one_clear_error_and_what_is_done_stays(after, tmp_path, work):
+    """The manifest, four tables of each part, those asked again, the report and the results."""
+    with full_disk(after), pytest.raises(ResultFileError, match=r"cannot write .*No space left"):
+        small_audit(**ASKED, out=tmp_path)
+    before = list(work)
+    small = without_times(small_audit(**ASKED, out=tmp_path))
+    assert small == never_stopped()
+    finished = max(0, after - 1) // 4 if after < 1 + 4 * PARTS else PARTS
+    repeated = [each for each in dict.fromkeys(work) if work.count(each) > 1]
+    assert not set(repeated) & set(before[:finished]) and len(repeated) <= 1
+
+
+def test_a_finished_folder_gives_its_report_and_the_model_is_not_asked(tmp_path, work, monkeypatch):
+    first = small_audit(**ASKED, out=tmp_path)
+    work.clear()
+    monkeypatch.setattr(bag_of_words().model, "forward", None)
+    again = small_audit(**ASKED, out=tmp_path)
+    assert again.to_dict() == first.to_dict() and work == []
+    assert json.loads((tmp_path / "manifest.json").read_text("utf-8"))["done"] is True
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seed": 1}, "seed is 0 there and 1 here"),
+        ({"shuffles": 3}, "shuffles is 2 there and 3 here"),
+        ({"removal": ["delete"]}, 'removals.1 is "mask" there and "delete" here'),
+        (
+            {"methods": ["attention_rollout"]},
+            'methods.1 is "raw_attention" there and "attention_ro',
+        ),
+        ({"data": bag_texts(5)}, "texts is "),
+        ({"subject": ignores_attention()}, "weights is "),
+    ],
+)
+def test_another_audit_is_refused_by_the_first_that_differs(change, message, tmp_path):
+    with pytest.raises(Stopped):
+        small_audit(**ASKED, out=tmp_path, watch=stop_at(0))
+    with pytest.raises(UsageError, match=f"holds an audit with other settings: {message}"):
+        small_audit(**{**ASKED, **change}, out=tmp_path)
+
+
+def test_a_folder_that_cannot_be_is_one_clear_error_before_any_work(tmp_path, work):
+    with Folder(tmp_path / "used", {}), pytest.raises(UsageError, match="in use by another run"):
+        small_audit(**ASKED, out=tmp_path / "used")
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(UsageError, match="there is a file in its place"):
+        small_audit(**ASKED, out=tmp_path / "file")
+    with pytest.raises(ResultFileError, match="cannot make the folder"):
+        small_audit(**ASKED, out="/proc/attlas")
+    assert work == [] and (tmp_path / "file").read_text() == "mine"
+
+
+def test_progress_says_what_is_being_done(tmp_path):
+    steps = []
+    small_audit(**ASKED, watch=steps.append)
+    assert [step.done for step in steps] == list(range(PARTS + AGAIN + 1))
+    assert {step.total for step in steps} == {PARTS + AGAIN}
+    assert steps[0].what.startswith("texts 1 of 3") and steps[-1].what == "the report"
+    assert "sensitivity of raw_attention" in [step.what for step in steps]

@@ -1,0 +1,29 @@
+"""Audits small enough for a test, of models whose workings are known."""
+
+from known_models import WEIGHTS, bag_of_words, text_of
+
+import attlas
+
+AIMS = ("comprehensiveness", "sufficiency")
+REMOVALS = ("delete", "mask")
+TRUTH = "input_x_gradient"  # of a bag of words: the weight of each word, for the class predicted
+READINGS = ("raw_attention", TRUTH)
+
+
+def bag_texts(count, start=0):
+    """Texts of four or five different words of the bag."""
+    return [text_of(4 + number % 2, start + number, WEIGHTS) for number in range(count)]
+
+
+def small_audit(subject=None, data=None, methods=READINGS, measures=AIMS, **asked):
+    """An audit of the bag of words, or of another, with few shuffles and no trials."""
+    given = {"trials": [], "removal": REMOVALS, "shuffles": 2, **asked}
+    chosen = bag_of_words() if subject is None else subject
+    return attlas.audit(chosen, bag_texts(6) if data is None else data, methods, measures, **given)
+
+
+def without_times(report):
+    """All that a report says, but for how long it took."""
+    return {
+        name: value for name, value in report.to_dict().items() if name not in ("seconds", "costs")
+    }

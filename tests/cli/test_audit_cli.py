@@ -1,0 +1,110 @@
+"""The command `audit`."""
+
+import csv
+import json
+
+import pytest
+import tiny
+from subjects import LONG, OTHER, SHORT
+
+from attlas.results.report import Report
+
+TEXTS = (LONG, SHORT, OTHER)
+FEW = ("--method", "raw-attention", "--measure", "sufficiency", "--trial", "none")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with a model and a table."""
+    place = tmp_path_factory.mktemp("audit")
+    model, tokenizer = tiny.subject_parts("sequence classification")
+    model.save_pretrained(place / "model")
+    tokenizer.save_pretrained(place / "model")
+    with (place / "texts.csv").open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(["review", "stars"])
+        rows.writerows([text, "POSITIVE"] for text in (*TEXTS, ""))
+    return place
+
+
+@pytest.fixture
+def audit(run, place):
+    """Call the command on that model and that table."""
+
+    def call(*arguments):
+        known = ("--model", place / "model", "--data", place / "texts.csv", "--text", "review")
+        return run("audit", *known, "--label", "stars", *arguments)
+
+    return call
+
+
+def test_a_dry_run_says_what_it_would_take_and_does_nothing(audit, tmp_path):
+    status, out, err = audit(*FEW, "--dry-run", "--out", tmp_path / "new")
+    lines = out.splitlines()
+    assert (status, err) == (0, "")
+    assert lines[0].startswith("about ") and lines[0].endswith(" GB for 3 texts")
+    assert [line.split("  ")[1].strip() for line in lines[1:]] == [
+        "explaining",
+        "removing tokens",
+        "asking methods again",
+        "trials",
+    ]
+    assert not (tmp_path / "new").exists()
+    status, out, _ = audit(*FEW, "--dry-run", "--json")
+    assert status == 0 and len(json.loads(out)["estimate"]) == 5
+
+
+def test_the_answer_is_shown_and_the_report_written(audit, tmp_path):
+    status, out, err = audit(*FEW, "--removal", "mask", "--out", tmp_path)
+    assert status == 0 and "about " in err
+    assert "Too few texts to tell" in " ".join(out.split())
+    assert f"wrote {tmp_path / 'report.html'}" in out.replace("\n", "")
+    kept = json.loads((tmp_path / "report.json").read_text("utf-8"))
+    assert list(kept["verdict"]["bounds"]) == ["mask"]
+    assert kept["data"]["left_out"] == {"no text": 1}
+    assert kept["trials"] == [] and kept["settings"]["methods"][0] == "raw_attention"
+    assert "--removal mask" in kept["command"] and "--trial none" in kept["command"]
+
+
+def test_quick_in_json_is_one_document_that_can_be_read(audit):
+    status, out, err = audit("--quick", "--trial", "none", "--json")
+    report = Report.from_dict(json.loads(out))
+    assert (status, err) == (0, "")
+    assert report.to_dict() == json.loads(out)
+    assert report.verdict.word == "too few texts" and report.data.texts == 3
+    assert report.settings["removals"] == ["delete", "mask"] and "--quick" in report.command
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--method", "raw-atention"), "did you mean 'raw_attention'"),
+        (("--measure", "suficiency"), "did you mean 'sufficiency'"),
+        (("--removal", "maks"), "did you mean 'mask'"),
+        (("--trial", "no-such-trial"), "unknown trial 'no-such-trial'"),
+        (("--method", "gradient"), "methods at least"),
+        (("--text", "reviw"), "reviw"),
+        (("--data", "nowhere.csv"), "nowhere.csv"),
+        (("--seed", -1), "seed is 0 or more, not -1"),
+        (("--count", 1), "at least 2 texts, and there are 1"),
+    ],
+)
+def test_mistakes_are_one_line(audit, arguments, message):
+    status, out, err = audit(*arguments)
+    assert (status, out) == (2, "") and message in err and err.count("\n") == 1
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(audit, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    status, out, err = audit(*FEW, "--out", tmp_path / "file")
+    assert (status, out) == (2, "") and "there is a file in its place" in err
+
+
+def test_language_models_are_reckoned_too(run, tmp_path):
+    model, tokenizer = tiny.subject_parts("causal lm")
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    table = tmp_path / "texts.jsonl"
+    table.write_text("\n".join(json.dumps({"text": text}) for text in TEXTS))
+    status, out, _ = run("audit", "--model", tmp_path, "--data", table, *FEW, "--dry-run")
+    assert status == 0 and out.startswith("about ")

@@ -1,0 +1,122 @@
+"""What every trial owes: figures for each text, plots that can be drawn, the same again by the
+same seed, and a model that is left as it was found."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import attlas
+from attlas import trials
+from attlas.results.plots import check_plot
+from attlas.trials import COSTS, NEEDS, TRIALS, Scope
+
+HERE = Path(__file__).parent
+ROOM = Path(trials.__file__).parent
+TEXTS = (
+    "a great and moving film",
+    "a dull , lifeless film",
+    "I loved every minute of this wonderful film .",
+    "the plot is thin and the acting is bad",
+    "not good",
+    "one of the best movies of the year , and the worst ending",
+)
+NUMBERS = range(len(TEXTS))
+# Of what takes many steps, few: what is asked is not how precise a trial is.
+FEW = {"steps": 8, "epochs": 2, "lambdas": (0.1, 1.0), "candidates": 2, "repeats": 10, "probes": 2}
+each_trial = pytest.mark.parametrize("name", TRIALS.names())
+
+
+@cache
+def sentiment():
+    return attlas.load("sentiment", device="cpu")
+
+
+def run(name):
+    few = {option: FEW[option] for option in TRIALS[name].options if option in FEW}
+    return TRIALS[name].run(sentiment().ask(list(TEXTS)), Scope(), seed=4, **few)
+
+
+first = cache(run)
+
+
+def weights():
+    model = sentiment().model
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    flags = {name: value.requires_grad for name, value in model.named_parameters()}
+    return state, flags, [module.training for module in model.modules()]
+
+
+def test_every_file_with_a_trial_is_imported_by_the_room():
+    written = {path.stem for path in ROOM.glob("*.py") if "\n@trial(" in path.read_text()}
+    assert written == set(TRIALS.names()) <= set(trials.__all__)
+
+
+@each_trial
+def test_what_its_reader_must_know_is_there(name):
+    record = TRIALS[name]
+    assert record.cost in COSTS and set(record.needs) <= set(NEEDS)
+    assert record.paper and record.summary.endswith(".")
+    assert record.reading[-1] in ".?" and record.does_not_show.endswith(".")
+    assert record.context == (name not in ("permutation", "uniform"))
+    assert "seed" in record.options
+    own = [path for path in HERE.glob("test_*.py") if path.stem != "test_contract"]
+    assert any(name in path.read_text() for path in own)
+    assert (HERE.parents[1] / "docs" / "trials" / f"{name}.md").is_file()
+
+
+@each_trial
+def test_it_leaves_the_model_as_it_was(name):
+    sentiment().sites  # noqa: B018  the model is looked at once, before it is compared
+    state, flags, training = weights()
+    said = sentiment().predict(list(TEXTS))
+    first(name)
+    after, flags_after, training_after = weights()
+    assert after.keys() == state.keys() and flags_after == flags and training_after == training
+    assert all(torch.equal(after[key], state[key]) for key in state)
+    assert sentiment().predict(list(TEXTS)).equals(said)
+
+
+@each_trial
+def test_figures_are_of_each_text(name):
+    """Of each but those that were trained on."""
+    tried = first(name)
+    count = len(tried.texts)
+    assert len(set(tried.texts)) == count >= len(TEXTS) // 2 and set(tried.texts) <= set(NUMBERS)
+    assert tried.figures
+    for figure, values in tried.figures.items():
+        assert figure.strip() and values.shape == (count,) and values.dtype == np.float64
+        assert not np.isinf(values).any(), figure
+    assert any(np.isfinite(values).any() for values in tried.figures.values())
+    for figure, most in tried.ceilings.items():
+        assert figure in tried.figures
+        known = np.isfinite(tried.figures[figure]) & np.isfinite(most)
+        assert np.shape(most) in ((), (count,))
+        top = np.broadcast_to(most, count)
+        assert (tried.figures[figure][known] <= top[known] + 1e-6).all(), figure
+
+
+@each_trial
+def test_what_it_found_is_told_and_drawn(name):
+    tried = first(name)
+    assert tried.sentence[0].isupper() and tried.sentence.endswith(".")
+    assert "nan" not in tried.sentence.lower().split()
+    assert all(isinstance(note, str) and note for note in tried.notes)
+    assert tried.plots
+    for plot in tried.plots:
+        check_plot(plot)
+        json.dumps(plot, allow_nan=False)
+    json.dumps(tried.details, allow_nan=False)
+
+
+@each_trial
+def test_the_same_seed_finds_the_same(name):
+    one, again = first(name), run(name)
+    assert one.texts == again.texts and one.sentence == again.sentence
+    assert one.figures.keys() == again.figures.keys()
+    for figure, values in one.figures.items():
+        np.testing.assert_array_equal(values, again.figures[figure], err_msg=figure)
+    assert json.dumps(one.plots) == json.dumps(again.plots)
