@@ -66,6 +66,12 @@ def test_the_answer_is_shown_and_the_report_written(audit, tmp_path):
     assert "--removal mask" in kept["command"] and "--trial none" in kept["command"]
 
 
+def test_a_finished_audit_is_shown_again_at_once(audit, tmp_path):
+    first = audit(*FEW, "--out", tmp_path)
+    again = audit(*FEW, "--out", tmp_path)
+    assert again[:2] == first[:2] and "about " in first[2] and again[2] == ""
+
+
 def test_quick_in_json_is_one_document_that_can_be_read(audit):
     status, out, err = audit("--quick", "--trial", "none", "--json")
     report = Report.from_dict(json.loads(out))

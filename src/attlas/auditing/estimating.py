@@ -61,16 +61,16 @@ def expect(plan: Plan) -> Expected:
         for text, length in enumerate(texts.lengths)
     )
     few = min(settings.few, len(texts))
-    again = sum(10 * explaining[name] * few for _, name in plan.again)
-    trying = sum(
-        TRIAL_PASSES[TRIALS[name].cost] * row * (few if TRIALS[name].cost == "dear" else some)
+    again = sum((10 * explaining[name] * few for _, name in plan.again), 0.0)
+    passes = sum(
+        TRIAL_PASSES[TRIALS[name].cost] * (few if TRIALS[name].cost == "dear" else some)
         for name in settings.trials
     )
     parts = {
         "explaining": spent,
         "removing tokens": removing,
         "asking methods again": again,
-        "trials": trying,
+        "trials": row * passes,
     }
     return Expected(len(texts), sum(parts.values()), _gigabytes(plan), parts)
 

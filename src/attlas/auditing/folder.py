@@ -144,7 +144,7 @@ def read_manifest(path: Path) -> dict[str, Any] | None:
     file = path / MANIFEST
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
         raise ResultFileError(f"{str(file)!r} cannot be read: {error}") from error
@@ -156,6 +156,12 @@ def read_manifest(path: Path) -> dict[str, Any] | None:
             f"reads {FORMAT}: give another folder"
         )
     return found
+
+
+def is_finished(path: Path) -> bool:
+    """Whether a folder holds an audit that was carried to its end."""
+    found = read_manifest(path)
+    return found is not None and bool(found["done"])
 
 
 def first_difference(there: Any, here: Any, name: str = "") -> tuple[str, Any, Any] | None:

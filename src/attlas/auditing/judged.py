@@ -20,7 +20,7 @@ from attlas.quantities.agreement import (
     top_overlap_matrix,
 )
 from attlas.quantities.ceilings import AIMS, Best, best_orders
-from attlas.quantities.erasure import Erasures, Ways
+from attlas.quantities.erasure import Erasures, Outcomes, Ways
 
 SHARES = tuple(tenth / 10 for tenth in range(1, 10))  # of the tokens, where curves are read
 TOP_SHARE = 0.2  # of the tokens, that two methods may have in common
@@ -61,8 +61,9 @@ def judge_part(explained: Explained, texts: Texts, settings: Settings) -> Figure
             refused[how] = " ".join(str(problem).split())
             continue
         for each in chosen:
-            rows += removed.figures(each)
-            curves += removed.curves(each)
+            own, lines = removed.rows(each)
+            rows += own
+            curves += lines
     return Figures(
         pd.DataFrame(rows, columns=list(COLUMNS)),
         pd.DataFrame(curves, columns=["text", "method", "measure", "removal", "share", "value"]),
@@ -87,6 +88,35 @@ def _without_model(
             value = measure.value(judged.case(name), NOTHING, NOTHING)
             yield judged.number, name, measure.name, "", value, chance
         yield judged.number, SHUFFLED, measure.name, "", chance, chance
+
+
+class _Answered:
+    """One text under one removal: its cases, and what the model says of what each wants removed."""
+
+    def __init__(self, judged: Judged, erasures: Erasures, shuffles: int) -> None:
+        self.judged, self._erasures = judged, erasures
+        self.cases = {name: judged.case(name) for name in judged.scores}
+        self.drawn = judged.shuffles(shuffles)
+        self.whole = erasures.whole(judged.local)
+        self._known: dict[tuple[int, Any], Outcomes] = {}
+
+    def value(self, measure: Measure, case: Case) -> float:
+        """The figure of one case."""
+        assert measure.value is not None
+        return measure.value(case, self.whole, self.outcomes(measure, case))
+
+    def curve(self, measure: Measure, case: Case) -> NDArray[np.float64]:
+        """Its figure at each size."""
+        assert measure.curve is not None
+        return measure.curve(case, self.whole, self.outcomes(measure, case))
+
+    def outcomes(self, measure: Measure, case: Case) -> Outcomes:
+        """Several measures want the same removed: it is looked up once."""
+        assert measure.ways is not None
+        key = (id(case), measure.ways)
+        if key not in self._known:
+            self._known[key] = self._erasures.of(self.judged.local, measure.ways(case))
+        return self._known[key]
 
 
 class _Removed:
@@ -115,44 +145,44 @@ class _Removed:
         cases = [judged.case(name) for name in judged.scores]
         cases += judged.shuffles(self.settings.shuffles)
         width = len(judged.content)
-        found = [each.ways(case) for each in self.measures if each.ways for case in cases]
+        asked = dict.fromkeys(each.ways for each in self.measures if each.ways)
+        found = [ways(case) for ways in asked for case in cases]
         return np.concatenate([np.zeros((1, width), dtype=bool), *found])
 
-    def figures(self, judged: Judged) -> Iterator[tuple[Any, ...]]:
-        """The figures of one text."""
+    def rows(self, judged: Judged) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+        """The figures of one text, and its curves."""
+        answered = _Answered(judged, self.erasures, self.settings.shuffles)
+        return [*self._figures(answered)], [*self._curves(answered)]
+
+    def _figures(self, answered: _Answered) -> Iterator[tuple[Any, ...]]:
+        number = answered.judged.number
         for measure in self.measures:
-            drawn = judged.shuffles(self.settings.shuffles)
-            shared = _mean([self._value(measure, judged, each) for each in drawn])
-            for name, scores in judged.scores.items():
-                chance = shared if measure.by_rank else self._chance(measure, judged, scores)
-                value = self._value(measure, judged, judged.case(name))
-                yield judged.number, name, measure.name, self.how, value, chance
+            shared = _mean([answered.value(measure, each) for each in answered.drawn])
+            for name, case in answered.cases.items():
+                chance = shared if measure.by_rank else self._chance(measure, answered, case)
+                value = answered.value(measure, case)
+                yield number, name, measure.name, self.how, value, chance
             if measure.by_rank:
-                yield judged.number, SHUFFLED, measure.name, self.how, shared, shared
+                yield number, SHUFFLED, measure.name, self.how, shared, shared
         for aim, best in self.best.items():
-            value = best[judged.local].value
-            yield judged.number, CEILING, aim, self.how, value, np.nan
+            yield number, CEILING, aim, self.how, best[answered.judged.local].value, np.nan
 
-    def _chance(self, measure: Measure, judged: Judged, scores: NDArray[Any]) -> float:
-        drawn = judged.shuffles(self.settings.shuffles, scores)
-        return _mean([self._value(measure, judged, each) for each in drawn])
+    def _chance(self, measure: Measure, answered: _Answered, case: Case) -> float:
+        """The mean over shuffles of a case's own scores, where more than their order counts."""
+        drawn = answered.judged.shuffles(self.settings.shuffles, case.scores)
+        answers = answered.outcomes(measure, case)
+        assert measure.value is not None
+        return _mean([measure.value(each, answered.whole, answers) for each in drawn])
 
-    def _value(self, measure: Measure, judged: Judged, case: Case) -> float:
-        assert measure.value is not None and measure.ways is not None
-        outcomes = self.erasures.of(judged.local, measure.ways(case))
-        return measure.value(case, self.erasures.whole(judged.local), outcomes)
-
-    def curves(self, judged: Judged) -> Iterator[tuple[Any, ...]]:
-        """The figures at shares of the tokens, for measures that go by size."""
+    def _curves(self, answered: _Answered) -> Iterator[tuple[Any, ...]]:
+        judged = answered.judged
         places = np.array(sizes(len(judged.content))) / len(judged.content)
         for measure in self.measures:
             if measure.curve is None or measure.name not in AIMS:
                 continue
-            cases = {name: judged.case(name) for name in judged.scores}
-            lines = {name: self._curve(measure, judged, case) for name, case in cases.items()}
-            drawn = judged.shuffles(self.settings.shuffles)
-            lines[SHUFFLED] = np.mean([self._curve(measure, judged, each) for each in drawn], 0)
-            lines[CEILING] = self._curve(measure, judged, self._best_case(measure, judged))
+            lines = {name: answered.curve(measure, case) for name, case in answered.cases.items()}
+            lines[SHUFFLED] = np.mean([answered.curve(measure, each) for each in answered.drawn], 0)
+            lines[CEILING] = answered.curve(measure, self._best_case(measure, judged))
             for name, line in lines.items():
                 values = np.interp(SHARES, places, line, right=np.nan)
                 for share, value in zip(SHARES, values.tolist(), strict=True):
@@ -163,11 +193,6 @@ class _Removed:
         scores = np.empty(len(order))
         scores[order] = -np.arange(float(len(order)))
         return Case(scores, judged.seed)
-
-    def _curve(self, measure: Measure, judged: Judged, case: Case) -> NDArray[np.float64]:
-        assert measure.curve is not None and measure.ways is not None
-        outcomes = self.erasures.of(judged.local, measure.ways(case))
-        return measure.curve(case, self.erasures.whole(judged.local), outcomes)
 
 
 def _agreement(texts: Sequence[Judged]) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from attlas.errors import AttlasError
 from attlas.explaining import explain
 from attlas.measures import MEASURES, Measure, Occasion
 from attlas.measures.again import Recipe
-from attlas.measures.randomisation import figure, randomise
+from attlas.measures.randomisation import cascade, figure
 from attlas.measures.sensitivity import sensitivities
 from attlas.methods import METHODS
 
@@ -41,7 +41,7 @@ def _figures(
         found = sensitivities(questions, recipe, seed=settings.seed)
         yield from zip(numbers, found.tolist(), strict=True)
     elif measure.name == "randomisation":
-        cuts = randomise(questions, recipe, seed=settings.seed)
+        cuts = cascade(questions, recipe, seed=settings.seed)
         yield from ((numbers[local], figure(each)) for local, each in cuts.items())
     else:
         yield from _one_by_one(texts, numbers, settings, measure, method)

@@ -113,7 +113,7 @@ def _columns(found: Found) -> Iterator[Column]:
                 yield Column(name, removal, MEASURES[name].better, MEASURES[name].kind)
 
 
-def _cells(found: Found, column: Column, names: Sequence[str]) -> dict[str, Cell]:
+def _cells(found: Found, column: Column, names: list[str]) -> dict[str, Cell]:
     rows = found.values
     own = rows[(rows["measure"] == column.measure) & (rows["removal"] == column.removal)]
     values = own.pivot(index="text", columns="method", values="value").reindex(columns=names)

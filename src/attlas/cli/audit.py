@@ -58,6 +58,7 @@ def audit(
     """
     quiet_libraries()
     from attlas.auditing.estimating import expect
+    from attlas.auditing.folder import is_finished
     from attlas.auditing.run import prepare, run
     from attlas.models.load import load
 
@@ -89,7 +90,7 @@ def audit(
     if dry_run:
         _say(expect(plan).lines(), as_json)
         return
-    if not as_json:
+    if not as_json and not (out and is_finished(out)):
         _say_first(expect(plan).lines()[0])
     with watching() as watch:
         report = run(plan, out, watch)

@@ -1,5 +1,7 @@
 """Infidelity: whether the scores of sets of tokens add up to what the model loses with them."""
 
+from functools import lru_cache
+
 import numpy as np
 
 from attlas.measures.measure import Case, measure
@@ -11,12 +13,18 @@ SETS = 50
 
 def random_sets(case: Case) -> Ways:
     """Sets of tokens of any size but all, the same for every explanation of a text."""
-    count = len(case)
-    random = np.random.default_rng(case.seed)
+    return _drawn(len(case), case.seed)
+
+
+@lru_cache(maxsize=512)
+def _drawn(count: int, seed: int) -> Ways:
+    random = np.random.default_rng(seed)
     if count < 2:
         return np.zeros((0, count), dtype=bool)
     drawn = random.permuted(np.tile(np.arange(count), (SETS, 1)), axis=1)
-    return np.asarray(drawn < random.integers(1, count, size=(SETS, 1)))
+    sets = np.asarray(drawn < random.integers(1, count, size=(SETS, 1)))
+    sets.setflags(write=False)
+    return sets
 
 
 @measure(

@@ -1,6 +1,6 @@
 """Randomisation: whether an explanation changes when the weights it is said to explain do."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from attlas.measures.again import Recipe, asked_again, mean_of
 from attlas.measures.measure import Occasion, asking_measure
 from attlas.methods import Method
 from attlas.models.question import Question
-from attlas.models.redrawing import HEAD, Storey, find_storeys, redrawn
+from attlas.models.redrawing import HEAD, find_storeys, redrawn
 from attlas.shapes import TokenVector
 
 DEAF = "It looks at no target, so that drawing the head anew cannot change it."
@@ -50,7 +50,7 @@ def randomisation(occasion: Occasion) -> float:
     out for all.
     """
     question, recipe = asked_again(occasion)
-    (cuts,) = randomise([question], recipe, seed=occasion.seed).values()
+    (cuts,) = cascade([question], recipe, seed=occasion.seed).values()
     return figure(cuts)
 
 
@@ -69,25 +69,50 @@ def randomise(questions: Sequence[Question], recipe: Recipe, *, seed: int) -> di
 
     The weights are drawn once for all texts; afterwards the model is what it was, bit for bit.
     """
-    own = {text: scores for each in questions for text, scores in recipe.content_scores(each)}
-    subject = questions[0].subject
-    storeys = find_storeys(subject)[::-1]
-    found: dict[int, list[Cut]] = {text: [] for text in own}
-
-    def compare(storey: Storey, *, cascade: bool) -> None:
-        for text, scores in _changed(questions, recipe):
-            pair = (own[text], scores)
-            sizes = spearman(*map(np.abs, pair))
-            found[text].append(Cut(storey.name, cascade, spearman(*pair), sizes))
-
-    with ExitStack() as so_far:
-        for storey in storeys:
-            so_far.enter_context(redrawn(subject, storey, seed))
-            compare(storey, cascade=True)
-    for storey in storeys:
+    own, subject = _scores(questions, recipe), questions[0].subject
+    found = _cascade(questions, recipe, own, seed)
+    for storey in find_storeys(subject)[::-1]:
         with redrawn(subject, storey, seed):
-            compare(storey, cascade=False)
+            for text, cut in _cuts(questions, recipe, own, storey.name, cascade=False):
+                found[text].append(cut)
     return found
+
+
+def cascade(questions: Sequence[Question], recipe: Recipe, *, seed: int) -> dict[int, list[Cut]]:
+    """The cuts of the cascade alone: from the top down, all above a storey drawn anew with it."""
+    return _cascade(questions, recipe, _scores(questions, recipe), seed)
+
+
+def _cascade(
+    questions: Sequence[Question], recipe: Recipe, own: Mapping[int, TokenVector], seed: int
+) -> dict[int, list[Cut]]:
+    subject = questions[0].subject
+    found: dict[int, list[Cut]] = {text: [] for text in own}
+    with ExitStack() as so_far:
+        for storey in find_storeys(subject)[::-1]:
+            so_far.enter_context(redrawn(subject, storey, seed))
+            for text, cut in _cuts(questions, recipe, own, storey.name, cascade=True):
+                found[text].append(cut)
+    return found
+
+
+def _scores(questions: Sequence[Question], recipe: Recipe) -> dict[int, TokenVector]:
+    return {text: scores for each in questions for text, scores in recipe.content_scores(each)}
+
+
+def _cuts(
+    questions: Sequence[Question],
+    recipe: Recipe,
+    own: Mapping[int, TokenVector],
+    storey: str,
+    *,
+    cascade: bool,
+) -> Iterator[tuple[int, Cut]]:
+    """How alike the scores of each text are to those with the weights as they are now."""
+    for text, scores in _changed(questions, recipe):
+        pair = (own[text], scores)
+        sizes = spearman(*map(np.abs, pair))
+        yield text, Cut(storey, cascade, spearman(*pair), sizes)
 
 
 def _changed(questions: Sequence[Question], recipe: Recipe) -> Iterator[tuple[int, TokenVector]]:

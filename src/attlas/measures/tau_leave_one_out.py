@@ -1,9 +1,9 @@
 """Rank correlation with leave-one-out: whether tokens are ordered as the model misses them."""
 
 import numpy as np
-from scipy.stats import kendalltau
 
 from attlas.measures.measure import Case, measure
+from attlas.quantities.agreement import kendall
 from attlas.quantities.erasure import Outcomes, Ways
 
 
@@ -30,4 +30,4 @@ def tau_leave_one_out(case: Case, whole: Outcomes, outcomes: Outcomes) -> float:
     lost = whole.log_probability - outcomes.log_probability
     if len(lost) == 0 or np.ptp(lost) == 0 or np.ptp(case.scores) == 0:
         return np.nan
-    return float(kendalltau(case.scores, lost).statistic)
+    return kendall(case.scores.astype(np.float64), lost)

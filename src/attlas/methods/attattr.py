@@ -30,6 +30,7 @@ def attattr(
     steps: int | None = None,
     rule: str = "midpoint",
     queries: str = "readout",
+    memory: float | None = None,
 ) -> Scored:
     """Score each token by the attention paid to it times the integral of its gradient.
 
@@ -38,9 +39,11 @@ def attattr(
     below `tolerance`. With `steps` there are that many; `rule="right"` takes the gradient at their
     ends, as published. Scores sum over layers and heads, of the rows the prediction is read from,
     or of every row for `queries="all"`. In an encoder–decoder the encoder's own attention is in the
-    maps, and in the scores for `queries="all"` alone.
+    maps, and in the scores for `queries="all"` alone. No more than `memory` gigabytes are held
+    beside the model, or what is free: less of it takes more passes.
     """
-    quadrature = Quadrature(rule, steps, tolerance)
+    most = None if memory is None else max(1, int(memory * 2**30))
+    quadrature = Quadrature(rule, steps, tolerance, most)
     if queries not in QUERIES:
         raise UnknownNameError("queries", queries, QUERIES)
     sites = question.subject.sites

@@ -58,9 +58,14 @@ class Branched:
 
 
 def run_branches(
-    question: "Question", branches: Sequence[Branch], of: str, *, gradients: bool = False
+    question: "Question",
+    branches: Sequence[Branch],
+    of: str,
+    *,
+    gradients: bool = False,
+    memory: int | None = None,
 ) -> list[Branched]:
-    """Run every variant of every branch, as many at once as fit the memory."""
+    """Run every variant of every branch, as many at once as fit the memory, or so many bytes."""
     calls = study_blocks(question.subject, question.inputs)
     depth = {name: number for number, call in enumerate(calls) for name in call.sites}
     for branch in branches:
@@ -72,7 +77,7 @@ def run_branches(
         for variant in range(branch.variants.count)
     ]
     pieces.sort(key=lambda piece: piece.depth)
-    most = rows_that_fit(question, gradients)
+    most = rows_that_fit(question, gradients, memory)
     found: dict[int, list[Any]] = {number: [] for number in range(len(branches))}
     too_large = f"one variant of {len(question.inputs.tokens[0])} tokens does not fit"
 
@@ -87,7 +92,7 @@ def run_branches(
     return [_join(branch.site, found[number]) for number, branch in enumerate(branches)]
 
 
-def rows_that_fit(question: "Question", gradients: bool) -> int:
+def rows_that_fit(question: "Question", gradients: bool, memory: int | None = None) -> int:
     """How many variants of a question may run at once: by tokens, or by what a graph would hold."""
     tokens = len(question.inputs.tokens[0]) * len(question)
     if not gradients:
@@ -96,8 +101,13 @@ def rows_that_fit(question: "Question", gradients: bool) -> int:
     width = getattr(question.subject.model.config, "hidden_size", 768)
     layers = len(question.subject.sites)
     held = tokens * (heads * tokens // len(question) + 34 * width * layers) * 4
-    free = torch.cuda.mem_get_info()[0] // 2 if question.subject.device.type == "cuda" else 0
-    return max(1, max(free, GRADIENT_BYTES) // max(held, 1))
+    most = max(free_bytes(question.subject.device) // 2, GRADIENT_BYTES)
+    return max(1, (most if memory is None else min(memory, most)) // max(held, 1))
+
+
+def free_bytes(device: torch.device) -> int:
+    """What is left of a GPU's memory; of a processor's nothing is asked."""
+    return int(torch.cuda.mem_get_info(device)[0]) if device.type == "cuda" else 0
 
 
 def _run(

@@ -208,13 +208,19 @@ class Question:
         return entrance.entered(found), scores.detach()
 
     def branches(
-        self, branches: Sequence[Branch], of: str, *, gradients: bool = False
+        self,
+        branches: Sequence[Branch],
+        of: str,
+        *,
+        gradients: bool = False,
+        memory: int | None = None,
     ) -> list[Branched]:
         """The target under many variants of the attention at many sites, in one forward pass.
 
-        With `gradients`, also the gradient of each variant's score on its own attention.
+        With `gradients`, also the gradient of each variant's score on its own attention. Where it
+        would hold more than is free, or than `memory` bytes, it is more passes.
         """
-        return run_branches(self, branches, of, gradients=gradients)
+        return run_branches(self, branches, of, gradients=gradients, memory=memory)
 
     def readout(self) -> QueryWeights:
         """From which positions of the last layer the target is read: weights that sum to one."""

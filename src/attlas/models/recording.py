@@ -75,9 +75,14 @@ class _Recorded:
     """A pass as a graph of kernels, with the places it reads from and writes to."""
 
     def __init__(
-        self, graph: torch.cuda.CUDAGraph, given: dict[str, Tensor], found: Sequence[Tensor]
+        self,
+        graph: torch.cuda.CUDAGraph,
+        given: dict[str, Tensor],
+        found: Sequence[Tensor],
+        work: Work,
     ) -> None:
         self.graph, self.given, self.found = graph, given, found
+        self._work = work  # what it reads from outside must stay where it was
 
     def play(self, arguments: Arguments) -> list[Tensor]:
         """The results for other arguments of the same shape."""
@@ -136,4 +141,4 @@ def _record(arguments: Arguments, work: Work) -> _Recorded | None:
     total = torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory
     if torch.cuda.memory_reserved() - before > MOST_OF_MEMORY * total:
         return None
-    return _Recorded(graph, given, found)
+    return _Recorded(graph, given, found, work)

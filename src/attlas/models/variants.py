@@ -45,10 +45,12 @@ def each(edits: Sequence[Edit]) -> Variants:
 
 def scaled(factors: Sequence[float]) -> Variants:
     """The weights times each of the factors."""
+    held: list[Tensor] = []  # a recorded pass reads them as long as it lasts
 
     def change(_: Site, weights: Attention, visible: Visible, numbers: Numbers) -> Tensor:
         chosen = tuple(factors[number] for number in numbers)
         shares = _on_device(chosen, weights.device, weights.dtype)
+        held.append(shares)
         return shares[:, None, None, None, None] * weights
 
     return Variants("scaled", len(factors), change, tuple(factors))

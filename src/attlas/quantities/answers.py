@@ -43,6 +43,10 @@ class Answers:
         self._log_probability = both[order]
         self._chosen = np.concatenate([self._chosen, chosen])[order]
 
+    def has_all(self, ways: Ways) -> bool:
+        """Whether all of these have an answer."""
+        return bool(self._has(_keys(ways)).all())
+
     def of(self, ways: Ways) -> tuple[WayScores, WayMarks]:
         """The log-probability and the choice in each of these ways, all of them known."""
         places = np.searchsorted(self._keys, _keys(ways))

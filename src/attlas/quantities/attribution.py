@@ -11,7 +11,7 @@ from torch import Tensor
 
 from attlas.errors import UnknownNameError, UsageError
 from attlas.models import variants
-from attlas.models.branches import Branch
+from attlas.models.branches import Branch, free_bytes
 from attlas.models.holding import map_bytes
 from attlas.models.question import Question
 from attlas.results import Site
@@ -33,6 +33,7 @@ class Quadrature:
     rule: str = "midpoint"
     steps: int | None = None
     tolerance: float = 0.01
+    memory: int | None = None  # bytes that may be held beside the model; None: what is free
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:
@@ -45,6 +46,8 @@ class Quadrature:
             raise UsageError(f"steps are at least 1, not {self.steps}")
         if not self.tolerance > 0:
             raise UsageError(f"tolerance is above 0, not {self.tolerance}")
+        if self.memory is not None and self.memory <= 0:
+            raise UsageError(f"memory is above 0, not {self.memory}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,12 +72,12 @@ def attributions(
     whole = _whole(question)
     steps = quadrature.steps or FIRST
     factors = places(steps, quadrature.rule)
-    for group in _groups(question, sites, steps + 1):
-        running = [
-            _begin(found, steps, whole) for found in _raise(question, group, [*factors, 0.0])
-        ]
+    memory = quadrature.memory
+    for group in _groups(question, sites, steps + 1, memory):
+        raised = _raise(question, group, [*factors, 0.0], memory)
+        running = [_begin(found, steps, whole) for found in raised]
         if quadrature.steps is None:
-            _refine(question, running, quadrature.tolerance)
+            _refine(question, running, quadrature)
         for each in running:
             weights = each.integral()
             error = (weights.sum(dim=(1, 2, 3)) - each.worth).abs()
@@ -138,18 +141,19 @@ def _begin(found: _Raised, steps: int, whole: BatchScores) -> _Running:
     )
 
 
-def _refine(question: Question, running: Sequence[_Running], tolerance: float) -> None:
+def _refine(question: Question, running: Sequence[_Running], quadrature: Quadrature) -> None:
     """Three times as many steps, until each site of each row is known well enough."""
     steps, active = FIRST, list(running)
     open_rows = {each.site.name: list(range(len(question))) for each in running}
     while active and 3 * steps <= MOST:
         rows = sorted({row for each in active for row in open_rows[each.site.name]})
         added = added_places(steps)
-        found = _raise(question.rows(rows), [each.site for each in active], added)
+        sites = [each.site for each in active]
+        found = _raise(question.rows(rows), sites, added, quadrature.memory)
         for each, raised in zip(active, found, strict=True):
             own = open_rows[each.site.name]
             more = raised.gradients[[rows.index(row) for row in own]]
-            open_rows[each.site.name] = _take_in(each, own, more, len(added), tolerance)
+            open_rows[each.site.name] = _take_in(each, own, more, len(added), quadrature.tolerance)
         steps *= 3
         active = [each for each in active if open_rows[each.site.name]]
 
@@ -169,13 +173,13 @@ def _take_in(
 
 
 def _raise(
-    question: Question, sites: Sequence[Site], factors: Sequence[float]
+    question: Question, sites: Sequence[Site], factors: Sequence[float], memory: int | None
 ) -> Iterator[_Raised]:
     """The gradients at each of these sites with its attention at these shares; zero counts not."""
     counted = [number for number, factor in enumerate(factors) if factor]
-    for group in _groups(question, sites, len(factors)):
+    for group in _groups(question, sites, len(factors), memory):
         branches = [Branch(site, variants.scaled(factors)) for site in group]
-        for found in question.branches(branches, "probability", gradients=True):
+        for found in question.branches(branches, "probability", gradients=True, memory=memory):
             assert found.weights is not None and found.gradients is not None
             wide = torch.promote_types(found.weights.dtype, torch.float32)
             clean = found.weights[counted[-1]].to(wide) / factors[counted[-1]]
@@ -183,13 +187,17 @@ def _raise(
             yield _Raised(found.site, clean, summed, found.scores[-1])
 
 
-def _groups(question: Question, sites: Sequence[Site], steps: int) -> Iterator[Sequence[Site]]:
+def _groups(
+    question: Question, sites: Sequence[Site], steps: int, memory: int | None
+) -> Iterator[Sequence[Site]]:
     """Sites whose gradients can be held together; most of the work below them is then shared."""
+    most = max(GRADIENT_BYTES, free_bytes(question.subject.device) // 8)
+    most = most if memory is None else min(most, max(memory // 4, 1))
     group: list[Site] = []
     held = 0
     for site in sites:
         size = steps * len(question) * map_bytes(question.inputs, [site])
-        if group and held + size > GRADIENT_BYTES:
+        if group and held + size > most:
             yield group
             group, held = [], 0
         group.append(site)

@@ -77,7 +77,9 @@ class Erasures:
 
     def of(self, text: int, ways: Ways) -> Outcomes:
         """The answers to a text changed in these ways, asked for where they are not known."""
-        self.ask({text: ways})
+        self._check(text, ways)
+        if not self._answers[text].has_all(ways):
+            self.ask({text: ways})
         return Outcomes(*self._answers[text].of(ways))
 
     def forget(self, text: int) -> None:
