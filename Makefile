@@ -12,7 +12,8 @@ demo: $(VENV)/.installed
 	@mkdir -p demo
 	$(BIN)/attlas explain --method gradient_attention --html demo/explanation.html \
 	  "not a great film, but I could not look away"
-	@echo "Open demo/explanation.html in a browser."
+	$(BIN)/attlas audit --quick --out demo/audit
+	@echo "Open demo/explanation.html and demo/audit/report.html in a browser."
 
 test: check
 	scripts/browser
