@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from attlas.heads.redundancy import head_redundancy
     from attlas.heads.tree import attribution_tree
     from attlas.heads.triggers import triggers
-    from attlas.judging import judge
+    from attlas.judging.judge import judge
     from attlas.measures import list_measures
     from attlas.models import edits
     from attlas.models.load import load

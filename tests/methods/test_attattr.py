@@ -11,6 +11,7 @@ from transformers.models.bert import modeling_bert
 
 import attlas
 from attlas.errors import UnknownNameError, UsageError
+from attlas.models import branches, recording
 from attlas.models.resolve import Request
 from attlas.quantities.attribution import Quadrature, added_places, attributions, places
 
@@ -194,3 +195,37 @@ def test_equals_a_loop_of_whole_passes_in_double_precision(kind):
         expected = question.attention()[number].weights * total
         assert expected.abs().max() > 1e-8
         torch.testing.assert_close(found[site.name], expected, atol=1e-10, rtol=0)
+
+
+def test_less_memory_takes_more_passes_to_the_same_figures(monkeypatch):
+    passes, run = [], branches._run
+    monkeypatch.setattr(branches, "_run", lambda *given: passes.append(1) or run(*given))
+    (question,) = subject(TASK).ask(TEXTS[TASK][:1])
+    found = {}
+    for memory in (None, 1):
+        passes.clear()
+        every = attributions(question, question.subject.sites, Quadrature(steps=3, memory=memory))
+        found[memory] = (torch.stack([each.weights for each in every]), len(passes))
+    assert found[None][1] == 1
+    assert found[1][1] == LAYERS * 4  # each point of each layer, and the attention at nothing
+    assert torch.allclose(found[None][0], found[1][0], atol=1e-7)
+    with pytest.raises(UsageError, match="memory is above 0"):
+        Quadrature(memory=0)
+
+
+def test_what_a_recorded_pass_depends_on():
+    """A recording is of the weights where they are, without anybody's hooks, in one shape."""
+    model = plain(TASK)
+    given = {"input_ids": torch.ones(1, 3, dtype=torch.long)}
+    before = recording._state(model, given)
+    assert recording._state(model, given) == before
+    assert recording._state(model, {"input_ids": torch.ones(1, 4, dtype=torch.long)}) != before
+    handle = model.register_forward_hook(lambda *_: None)
+    assert recording._state(model, given) != before
+    handle.remove()
+    assert recording._state(model, given) == before
+    parameter = next(model.parameters())
+    held = parameter.data
+    parameter.data = held.clone()
+    assert recording._state(model, given) != before
+    parameter.data = held

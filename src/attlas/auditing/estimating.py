@@ -7,7 +7,7 @@ from time import perf_counter
 import numpy as np
 import torch
 
-from attlas.auditing.run import Plan
+from attlas.auditing.planning import Plan
 from attlas.auditing.settings import Settings
 from attlas.errors import AttlasError
 from attlas.measures import sizes

@@ -11,16 +11,15 @@ import torch
 import transformers
 
 from attlas.auditing.examples import find_examples
-from attlas.auditing.findings import findings, plausibility
-from attlas.auditing.settings import Settings
-from attlas.auditing.tables import (
-    Found,
+from attlas.auditing.figures import (
     make_agreement,
     make_panels,
     make_removal_pairs,
     make_standings,
-    make_table,
 )
+from attlas.auditing.findings import findings, plausibility
+from attlas.auditing.settings import Settings
+from attlas.auditing.tables import Found, make_table
 from attlas.auditing.texts import Texts
 from attlas.auditing.verdict import figure, verdict
 from attlas.errors import UsageError

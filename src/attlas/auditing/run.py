@@ -6,28 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from time import perf_counter
-from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
 import torch
 
 from attlas.auditing.cases import explain_part
-from attlas.auditing.command import command
 from attlas.auditing.folder import Folder
 from attlas.auditing.judged import COLUMNS, Figures, judge_part
+from attlas.auditing.planning import Plan, prepare
 from attlas.auditing.reporting import RIGHT, Gathered, make_report
-from attlas.auditing.robustness import ask_again, wanted
+from attlas.auditing.robustness import ask_again
 from attlas.auditing.rules import Rules
-from attlas.auditing.settings import SIZES, Settings, settings_of
-from attlas.auditing.texts import Texts, usable_texts
+from attlas.auditing.texts import Texts
 from attlas.auditing.trying import try_all
-from attlas.data.tables import Read, read_examples
-from attlas.errors import UnknownNameError
-from attlas.explaining.order import check_subject
-from attlas.models.fingerprint import fingerprint
-from attlas.models.load import load
-from attlas.models.resolve import Request
 from attlas.models.subject import Subject
 from attlas.progress import Step, Watch
 from attlas.results.report import Report
@@ -37,7 +29,6 @@ from attlas.views import write_whole
 DATA = "reviews"
 TABLES = ("values", "curves", "agreement", "scores")
 REPORT = "report.json"
-QUICK_COUNT = 100
 
 
 def audit(
@@ -67,7 +58,7 @@ def audit(
     The embedded sentiment model and reviews if nothing is given. `data` is whatever `read_examples`
     takes: a file, a name, a DataFrame, a list; `text`, `pair`, `label` and `spans` are its columns.
     `methods`, `measures`, `trials` and `removal` are names, all if not given; `quick` takes fewer,
-    and 100 texts. `out` is a folder: the report, the figures of every text and a manifest are
+    and 60 texts. `out` is a folder: the report, the figures of every text and a manifest are
     written there, and an audit that was stopped goes on where it was. `sizes` are `shuffles` of
     the scores of a text, `some` texts for what is dear and `few` for what is dearer.
     """
@@ -80,74 +71,11 @@ def audit(
 
 
 def run(
-    plan: "Plan", out: str | PathLike[str] | None = None, watch: Watch = lambda step: None
+    plan: Plan, out: str | PathLike[str] | None = None, watch: Watch = lambda step: None
 ) -> Report:
     """Carry a plan out, or the rest of it."""
     with torch.inference_mode(False), _folder(out, plan) as folder:
         return _run(plan, folder, watch, keep=out is not None)
-
-
-class Plan:
-    """What an audit will do: the texts, the settings and the parts of the work."""
-
-    def __init__(self, texts: Texts, read: Read, settings: Settings, command: str) -> None:
-        self.texts, self.read, self.settings = texts, read, settings
-        self.command = command  # that makes the report again
-        self.parts = texts.parts()
-        self.again = wanted(texts, settings)
-
-    def steps(self) -> int:
-        """How many parts of the work there are."""
-        return len(self.parts) + len(self.again) + len(self.settings.trials)
-
-    def identity(self) -> dict[str, Any]:
-        """All that the figures depend on."""
-        subject = self.texts.subject
-        return {
-            "model": subject.name,
-            "weights": fingerprint(subject.model),
-            "device": subject.device.type,
-            "dtype": str(subject.model.dtype),
-            "data": self.read.source,
-            "texts": self.read.fingerprint,
-            **self.settings.to_dict(),
-        }
-
-
-def prepare(
-    subject: Subject | None,
-    data: Any,
-    methods: Sequence[str] | None,
-    measures: Sequence[str] | None,
-    trials: Sequence[str] | None,
-    *,
-    count: int | None,
-    removal: Sequence[str] | None,
-    truncate: bool,
-    quick: bool,
-    seed: int,
-    rules: Rules | None = None,
-    sizes: Mapping[str, int] = MappingProxyType({}),
-    **columns: str | None,
-) -> Plan:
-    """Everything but the work: mistakes show here."""
-    for name in sizes:
-        if name not in SIZES:
-            raise UnknownNameError("option", name, SIZES)
-    options: dict[str, Any] = {"seed": seed, "truncate": truncate, **sizes}
-    if rules is not None:
-        options["rules"] = rules
-    settings = settings_of(methods, measures, trials, removal, quick, options)
-    chosen = load() if subject is None else subject
-    check_subject(chosen, "audit")
-    most = QUICK_COUNT if quick and count is None else count
-    read = read_examples(data, count=most, seed=seed, **columns)
-    texts = usable_texts(chosen, read, Request(truncate=truncate), seed)
-    asked = {
-        **{"split": columns.get("split"), "count": count, "quick": quick, "truncate": truncate},
-        **{"method": methods, "measure": measures, "removal": removal, "trial": trials},
-    }
-    return Plan(texts, read, settings, command(chosen.name, read, {**asked, "seed": seed}))
 
 
 @contextmanager

@@ -21,7 +21,11 @@ from attlas.trials import TRIALS, Scope, Tried, used
 
 USE = ("permutation", "uniform")  # whether the attention is used at all is told by these
 EVERYWHERE = Scope("all")
-SCOPES = {name: (Scope(), EVERYWHERE) for name in USE}
+SCOPES = {
+    **{name: (Scope(), EVERYWHERE) for name in USE},
+    "adversarial_keys": (EVERYWHERE,),
+    "head_patterns": (EVERYWHERE,),
+}
 REPEATS = {EVERYWHERE: {"permutation": {"repeats": 20}}}  # each is a pass of the whole model
 
 

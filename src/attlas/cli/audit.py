@@ -37,7 +37,7 @@ def audit(
         list[str] | None,
         typer.Option(help="delete, mask, pad, zero_embedding, knock_out; repeatable."),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A first verdict on 100 texts.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A first verdict on 60 texts.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what it would take, and stop.")
     ] = False,
@@ -59,7 +59,8 @@ def audit(
     quiet_libraries()
     from attlas.auditing.estimating import expect
     from attlas.auditing.folder import is_finished
-    from attlas.auditing.run import prepare, run
+    from attlas.auditing.planning import prepare
+    from attlas.auditing.run import run
     from attlas.models.load import load
 
     subject = load(
