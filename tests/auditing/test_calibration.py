@@ -94,12 +94,12 @@ def noisy(random, noise):
     return lambda bag, _: bag.weights + noise * random.normal(size=len(bag.weights))
 
 
-def world(noise, texts, seed, reference=0.5):
-    """Texts on which `raw_attention` is the truth but for so much noise; rollout knows nothing."""
+def world(noise, texts, seed, reference=0.5, rollout=None):
+    """Texts on which the weights are the truth but for so much noise, however they are read."""
     random = np.random.default_rng(seed)
     noises = {
         "raw_attention": noise,
-        "attention_rollout": 50.0,
+        "attention_rollout": 2 * noise if rollout is None else rollout,
         "gradient": 50.0,
         "integrated_gradients": reference,
         "decompx": 0.1,
@@ -119,15 +119,24 @@ WORLDS = {
     "far behind the reference": ("not supported", lambda seed: world(2.0, 300, seed, 0.1), 100),
     "the truth on half the texts": ("not supported", lambda seed: half(seed), 200),
     "the truth by mask, nothing by delete": ("partly", by_mask_alone, 100),
+    "the truth, of which rollout says the opposite": ("partly", lambda seed: deceived(seed), 100),
     "the truth, five texts": ("too few texts", lambda seed: world(0.3, 300, seed), 5),
     "nothing, five texts": ("too few texts", lambda seed: world(50.0, 300, seed), 5),
     "as good as a poor reference": ("too few texts", lambda seed: world(1.5, 300, seed, 1.5), 24),
 }
 
 
+def deceived(seed):
+    """One reading of the weights knows everything, and another is as far below chance."""
+    found = world(0.3, 300, seed)
+    for part in (each for parts in found.values() for each in parts):
+        part.methods["attention_rollout"][:] = 2 * part.shuffled - part.methods["raw_attention"]
+    return found
+
+
 def half(seed):
     """The weights know everything about every second text, and nothing about the others."""
-    found, null = world(0.3, 300, seed), world(50.0, 300, seed)
+    found, null = world(0.3, 300, seed, rollout=50.0), world(50.0, 300, seed)
     for removal, parts in found.items():
         for part, other in zip(parts, null[removal], strict=True):
             part.methods["raw_attention"][::2] = other.methods["raw_attention"][::2]

@@ -95,3 +95,9 @@ def test_thresholds_can_be_set_and_must_make_sense():
     for wrong in ({"delta": 0.0}, {"least_texts": 1}, {"least_room": -0.1}):
         with pytest.raises(UsageError, match="delta is above 0"):
             Rules(**wrong)
+
+
+def test_a_reading_that_fails_beside_one_that_holds_is_partly():
+    assert decide([FOR], None, RULES, ("raw_attention",)) == "partly"
+    assert decide([FOR], None, RULES) == "supported"
+    assert decide([AGAINST], None, RULES, ("raw_attention",)) == "not supported"

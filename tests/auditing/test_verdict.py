@@ -254,3 +254,11 @@ def test_what_cannot_be_judged_is_an_error():
         verdict(world(texts=4), {"gradient": "reference"})
     with pytest.raises(UsageError, match="at least two texts, not 0"):
         verdict({}, FAMILIES)
+
+
+def test_a_reading_of_the_weights_that_surely_fails_makes_it_partly():
+    said = verdict(world(texts=900), FAMILIES)
+    assert said.word == "partly"
+    assert "as raw_attention reads them, and not otherwise" in said.sentence
+    assert "attention_rollout does no better than shuffled scores" in said.sentence
+    assert verdict(world(texts=900, attention_rollout=0.5), FAMILIES).word == "supported"

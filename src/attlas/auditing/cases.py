@@ -39,6 +39,7 @@ class Judged:
     content: Sequence[int]
     seed: int
     marks: TokenMarks | None  # which content tokens are marked, where the data say so
+    drawn: bool  # whether it is among those that dear work is done on
     scores: Mapping[str, TokenVector] = field(default_factory=dict)  # by method
 
     def case(self, name: str) -> Case:
@@ -81,19 +82,12 @@ def explain_part(
         except AttlasError as problem:
             reasons[name] = " ".join(str(problem).split())
             found = {local: _without(own, name) for local, own in found.items()}
-    drawn = {
-        local: own for local, own in found.items() if _is_drawn(texts, numbers[local], settings)
-    }
+    drawn = {local: own for local, own in found.items() if judged[local].drawn}
     for local, own in drawn.items():
         own.update(_controls(judged[local], texts))
     _exchange(judged, drawn)
     complete = [replace(judged[local], scores=found[local]) for local in sorted(judged)]
     return Explained(complete, questions, reasons)
-
-
-def _is_drawn(texts: Texts, number: int, settings: Settings) -> bool:
-    """Whether a text is among those that controls are tried on."""
-    return int(texts.ranks[number]) < settings.some
 
 
 def _without(scores: Mapping[str, TokenVector], name: str) -> dict[str, TokenVector]:
@@ -115,6 +109,7 @@ def _judged(
                 content,
                 int(seed.integers(2**32)),
                 marks,
+                int(texts.ranks[number]) < settings.some,
             )
 
 

@@ -133,9 +133,9 @@ class _Removed:
         self.how, self.measures, self.settings = how, measures, settings
         self.erasures = Erasures(questions, how)
         self.erasures.ask({each.local: self._ways(each) for each in texts})
-        locals_ = [each.local for each in texts]
+        drawn = [each.local for each in texts if each.drawn]
         self.best: dict[str, Mapping[int, Best]] = {
-            aim: best_orders(self.erasures, locals_, aim, sizes)
+            aim: best_orders(self.erasures, drawn, aim, sizes)
             for aim in AIMS
             if aim in [each.name for each in measures]
         }
@@ -164,8 +164,9 @@ class _Removed:
                 yield number, name, measure.name, self.how, value, chance
             if measure.by_rank:
                 yield number, SHUFFLED, measure.name, self.how, shared, shared
-        for aim, best in self.best.items():
-            yield number, CEILING, aim, self.how, best[answered.judged.local].value, np.nan
+        if answered.judged.drawn:
+            for aim, best in self.best.items():
+                yield number, CEILING, aim, self.how, best[answered.judged.local].value, np.nan
 
     def _chance(self, measure: Measure, answered: _Answered, case: Case) -> float:
         """The mean over shuffles of a case's own scores, where more than their order counts."""
@@ -182,7 +183,8 @@ class _Removed:
                 continue
             lines = {name: answered.curve(measure, case) for name, case in answered.cases.items()}
             lines[SHUFFLED] = np.mean([answered.curve(measure, each) for each in answered.drawn], 0)
-            lines[CEILING] = answered.curve(measure, self._best_case(measure, judged))
+            if judged.drawn:
+                lines[CEILING] = answered.curve(measure, self._best_case(measure, judged))
             for name, line in lines.items():
                 values = np.interp(SHARES, places, line, right=np.nan)
                 for share, value in zip(SHARES, values.tolist(), strict=True):

@@ -9,7 +9,8 @@ The rules, with δ = 0.1 in units of s (0 = shuffled scores, 1 = the best order 
    surely no more than δ below that of the reference. Otherwise it is **open**.
 3. Tested on fewer texts than a minimum: *too few texts*. Attention that is surely not used: *not
    supported*. Every removal against: *not supported*. Every removal for, and the attention used as
-   far as was tested: *supported*.
+   far as was tested: *supported*, unless another reading of the weights surely fails (s below δ
+   under every removal): then *partly*, for which reading one takes decides.
 4. Otherwise, unless removals contradict each other already, and if an interval that leaves the
    matter open is wider than 2 δ: *too few texts*. Otherwise: *partly*.
 
@@ -77,8 +78,13 @@ class Measured:
         return max(widths)
 
 
-def decide(tested: Collection[Measured], used: Estimate | None, rules: Rules) -> str:
-    """The word: rules 3 and 4."""
+def decide(
+    tested: Collection[Measured],
+    used: Estimate | None,
+    rules: Rules,
+    failing: Collection[str] = (),
+) -> str:
+    """The word: rules 3 and 4. `failing` are other readings of the weights that surely fail."""
     findings = {each.finding(rules) for each in tested}
     surely_used = used is None or used.low > 0
     if min(each.s.inputs for each in tested) < rules.least_texts:
@@ -86,7 +92,7 @@ def decide(tested: Collection[Measured], used: Estimate | None, rules: Rules) ->
     if findings == {"against"} or (used is not None and used.high < rules.delta):
         return "not supported"
     if findings == {"for"} and surely_used:
-        return "supported"
+        return "partly" if failing else "supported"
     contradicted = {"for", "against"} <= findings
     widths = [each.open_width(rules) for each in tested]
     if used is not None and not surely_used:

@@ -32,8 +32,9 @@ BROUGHT = ("training data", "conllu")  # what a trial may need that the texts do
 class Settings:
     """How an audit is run.
 
-    Dear methods and removals get `some` of the texts, measures that ask the method again `few`;
-    all others get all. `shuffles` is how often the scores of a text are put at other tokens.
+    Dear methods, controls and ceilings get `some` of the texts, dear removals and measures that ask
+    the method again `few`; all others get all. `shuffles` is how often the scores of a text are put
+    at other tokens.
     """
 
     methods: tuple[str, ...]
@@ -62,7 +63,7 @@ class Settings:
 
     def removals_on(self, rank: int) -> list[str]:
         """The removals for a text of this rank."""
-        return [each for each in self.removals if each not in DEAR_REMOVALS or rank < self.some]
+        return [each for each in self.removals if each not in DEAR_REMOVALS or rank < self.few]
 
     @property
     def judged_by(self) -> tuple[str, ...]:

@@ -47,12 +47,13 @@ def verdict(
     own = None if groups is None else groups[second]
     method, reference = _choose(chosen, families, {name for name, _ in circular})
     tested = _test(test, method, reference, seed, own)
-    word = decide(tested.values(), used, rules)
+    failing = _failing(test, families, method, rules, seed, own)
+    word = decide(tested.values(), used, rules, failing)
     readings = _readings(test, families, method, seed, own)
     needed = None
     if word == "too few texts":
         needed = _texts_needed(found, tested, _questions(found, method, reference), rules, groups)
-    said = wording.Said(word, method, reference, tested, used, needed, readings)
+    said = wording.Said(word, method, reference, tested, used, needed, readings, failing)
     return Verdict(
         word,
         wording.sentence(said, rules),
@@ -114,6 +115,25 @@ def _test(
         )
         for removal in test
     }
+
+
+def _failing(
+    test: Evidence,
+    families: Mapping[str, str],
+    method: str,
+    rules: Rules,
+    seed: int,
+    groups: TextGroups | None,
+) -> tuple[str, ...]:
+    """The other readings of the weights that are surely below δ under every removal."""
+    others = [name for name in _of_family(test, families, "W") if name != method]
+    wanted = [Compared(name, None, (removal,)) for name in others for removal in test]
+    bounds = dict(zip(wanted, standings(test, wanted, seed, groups), strict=True))
+    return tuple(
+        name
+        for name in others
+        if all(bounds[Compared(name, None, (removal,))].high < rules.delta for removal in test)
+    )
 
 
 def _readings(

@@ -22,6 +22,7 @@ class Said:
     used: Estimate | None
     needed: int | None
     readings: tuple[OtherReading, ...]
+    failing: tuple[str, ...] = ()  # other readings of the weights that surely fail
 
 
 def sentence(said: Said, rules: Rules) -> str:
@@ -97,6 +98,14 @@ def _not_supported(said: Said, rules: Rules) -> str:
 
 
 def _partly(said: Said, rules: Rules) -> str:
+    if said.failing and {each.finding(rules) for each in said.tested.values()} == {"for"}:
+        reasons = _reasons(said, list(said.tested), rules)
+        verb = "does" if len(said.failing) == 1 else "do"
+        return (
+            f"The attention weights may be read as an explanation here as {said.method} reads "
+            f"them, and not otherwise: {reasons}; {_list(said.failing)} {verb} no better than "
+            "shuffled scores."
+        )
     by_finding: dict[str, list[str]] = {"for": [], "against": [], "open": []}
     for removal, each in said.tested.items():
         by_finding[each.finding(rules)].append(removal)
