@@ -45,7 +45,9 @@ def judge_part(explained: Explained, texts: Texts, settings: Settings) -> Figure
     refused = dict(explained.refused)
     measures = settings.found(asking=False)
     for each in explained.texts:
-        rows += _without_model(each, measures, settings)
+        edited = bool(texts.examples[each.number].fields.get("revised_text"))
+        own = [measure for measure in measures if edited or "edits" not in measure.needs]
+        rows += _without_model(each, own, settings)
     removing = [each for each in measures if each.ways is not None]
     for how in settings.removals:
         chosen = [
