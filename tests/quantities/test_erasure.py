@@ -11,6 +11,7 @@ from subjects import ASKED, TEXTS, arguments, plain, subject
 from attlas import Subject
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.models.resolve import Request
+from attlas.quantities import erasure
 from attlas.quantities.answers import Answers
 from attlas.quantities.erasure import Erasures
 from attlas.quantities.removal import REMOVALS, check_removal
@@ -388,3 +389,36 @@ def test_a_way_over_too_few_tokens():
         found.of(1, np.ones((1, 2), dtype=bool))
     with pytest.raises(UsageError, match="unknown text 7"):
         found.ask({7: np.ones((1, 2), dtype=bool)})
+
+
+@pytest.mark.parametrize("how", ["delete", "mask"])
+def test_rows_filled_up_to_share_a_batch_say_the_same(how, monkeypatch):
+    packed, plain_ones = erasures(TASK, how), erasures(TASK, how)
+    ways = {text: some_ways(len(packed.content(text)), text) for text in range(3)}
+    rows = count_rows(monkeypatch)
+    plain_ones.ask(ways)
+    apart = len(rows)
+    rows.clear()
+    monkeypatch.setattr("attlas.quantities.erasure.PACKED", {"cpu": 8})
+    packed.whole(0)  # tries whether filling up changes anything
+    rows.clear()
+    packed.ask(ways)
+    assert len(rows) < apart
+    for text, sets in ways.items():
+        found, expected = packed.of(text, sets), plain_ones.of(text, sets)
+        np.testing.assert_allclose(found.log_probability, expected.log_probability, **CLOSE)
+        assert (found.chosen == expected.chosen).all()
+
+
+def test_a_model_that_reads_what_fills_a_row_up_is_not_packed(monkeypatch):
+    monkeypatch.setattr("attlas.quantities.erasure.PACKED", {"cpu": 8})
+    asked = erasures(TASK, "mask")
+    run = Subject.run
+
+    def blind(self, given, *rest):
+        return run(self, {**given, "attention_mask": given["attention_mask"] * 0 + 1}, *rest)
+
+    monkeypatch.setattr(Subject, "run", blind)
+    erasure._packable.clear()
+    assert not asked._packs(asked._pools[0])
+    erasure._packable.clear()

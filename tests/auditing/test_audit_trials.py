@@ -1,0 +1,66 @@
+"""Trials in an audit: what they find is reported, kept, and tells whether the attention is used."""
+
+import pytest
+from audits import small_audit, without_times
+from known_models import bag_of_words, ignores_attention
+
+from attlas.auditing import trying
+from attlas.errors import UnsupportedModelError
+from attlas.trials import TRIALS
+
+USE = ["permutation", "uniform"]
+
+
+class Stopped(Exception):
+    """What stops an audit."""
+
+
+def stop_at_the_report(step):
+    if step.what == "the report":
+        raise Stopped
+
+
+def test_what_a_trial_found_is_in_the_report():
+    report = small_audit(trials=USE)
+    assert [each.name for each in report.trials] == ["permutation"] * 2 + ["uniform"] * 2
+    first, everywhere = report.trials[:2]
+    assert first.scope.startswith("last layer") and everywhere.scope.startswith("all layers")
+    assert first.does_not_show == TRIALS["permutation"].does_not_show
+    assert first.plots and first.figures and first.sentence
+    assert "not tested" not in " ".join(report.verdict.notes)
+
+
+def test_attention_that_is_not_used_is_never_supported():
+    said = small_audit(ignores_attention(), trials=USE, count=30).verdict
+    assert said.word in ("not supported", "too few texts")
+    found = small_audit(ignores_attention(), trials=USE)
+    differences = [
+        each.figure.value
+        for trial in found.trials
+        for each in trial.figures
+        if each.name == "difference"
+    ]
+    assert differences == pytest.approx([0.0] * 4, abs=1e-9)
+
+
+def test_a_trial_that_was_done_is_read_again(tmp_path, monkeypatch):
+    whole = small_audit(trials=USE, out=tmp_path / "whole")
+    with pytest.raises(Stopped):
+        small_audit(trials=USE, out=tmp_path / "cut", watch=stop_at_the_report)
+    monkeypatch.setattr(trying, "_run", lambda *_: pytest.fail("a trial was run again"))
+    again = small_audit(trials=USE, out=tmp_path / "cut")
+    assert without_times(again) == without_times(whole)
+
+
+def test_a_trial_that_refuses_says_why(monkeypatch):
+    def refuse(*_):
+        raise UnsupportedModelError("there is\nno way")
+
+    monkeypatch.setattr(trying, "_run", refuse)
+    report = small_audit(trials=["erasure"])
+    (trial,) = report.trials
+    assert trial.sentence == "It could not be run: there is no way." and trial.figures == ()
+
+
+def test_none_is_none():
+    assert small_audit(bag_of_words(), trials=[]).trials == ()
