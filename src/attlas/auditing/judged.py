@@ -46,8 +46,8 @@ def judge_part(explained: Explained, texts: Texts, settings: Settings) -> Figure
     measures = settings.found(asking=False)
     for each in explained.texts:
         edited = bool(texts.examples[each.number].fields.get("revised_text"))
-        own = [measure for measure in measures if edited or "edits" not in measure.needs]
-        rows += _without_model(each, own, settings)
+        fitting = [measure for measure in measures if edited or "edits" not in measure.needs]
+        rows += _without_model(each, fitting, settings)
     removing = [each for each in measures if each.ways is not None]
     for how in settings.removals:
         chosen = [
