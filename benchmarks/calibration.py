@@ -2,7 +2,7 @@
 
     python benchmarks/calibration.py
 
-The texts and the truths are those of tests/audit/test_calibration.py, which holds them to their
+The texts and the truths are those of tests/auditing/test_calibration.py, which holds them to their
 levels.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 TESTS = Path(__file__).parent.parent / "tests"
-sys.path[:0] = [str(TESTS), str(TESTS / "audit"), str(TESTS / "quantities")]
+sys.path[:0] = [str(TESTS), str(TESTS / "auditing"), str(TESTS / "quantities")]
 
 from test_calibration import LEVELS, WORLDS, data_sets, words  # noqa: E402
 from test_intervals import covering  # noqa: E402
