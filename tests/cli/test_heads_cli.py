@@ -85,3 +85,13 @@ def test_help_has_an_example(run):
     for command in ("heads", "study"):
         status, out, _ = run(command, "--help")
         assert status == 0 and f"attlas {command} " in out
+
+
+def test_data_may_be_a_file(run, tmp_path):
+    path = tmp_path / "reviews.csv"
+    path.write_text("sentence,label\nA great film,POSITIVE\nA dull film,NEGATIVE\n")
+    status, out, err = run("heads", "--data", str(path), "--by", "attention")
+    assert status == 0, err
+    assert "encoder.0" in out
+    status, _, err = run("heads", "--data", str(tmp_path / "none.csv"), "--by", "attention")
+    assert status != 0 and "none.csv" in err

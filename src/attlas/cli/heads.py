@@ -95,12 +95,12 @@ def triggers(
     Example: attlas triggers --model sentiment --data reviews --count 10
     """
     quiet_libraries()
-    from attlas.data import texts as read_texts
+    from attlas.data import read_examples
     from attlas.heads.triggers import triggers as find_triggers
     from attlas.models.load import load
 
     subject = load(model, device=device, dtype=dtype)
-    examples = read_texts(data, split=split, count=texts, seed=seed)
+    examples = read_examples(data, split=split, count=texts, seed=seed).examples
     with watching() as watch:
         found = find_triggers(
             subject, examples, count=count, draws=draws, least=least, seed=seed, watch=watch

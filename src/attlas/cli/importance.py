@@ -61,13 +61,13 @@ def heads(
     """
     _check(by or (), prune_curve, effectiveness, redundancy)
     quiet_libraries()
-    from attlas.data import texts as read_texts
+    from attlas.data import read_examples
     from attlas.heads.rankings import RANKINGS
     from attlas.models.load import load
 
     names = [RANKINGS[name].name for name in by or ()]
     subject = load(model, device=device, dtype=dtype)
-    examples = read_texts(data, split=split, count=texts, seed=seed)
+    examples = read_examples(data, split=split, count=texts, seed=seed).examples
     with watching() as watch:
         asked = _Asked(subject, examples, names, steps, {"truncate": truncate, "watch": watch})
         if redundancy:

@@ -15,7 +15,10 @@ Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; chosen
 Dtype = Annotated[str | None, typer.Option(help="float32, float16, bfloat16 or float64.")]
 Unsafe = Annotated[bool, typer.Option("--unsafe-weights", help="Allow pickled weights.")]
 Trust = Annotated[bool, typer.Option("--trust-remote-code", help="Run code from the model.")]
-Data = Annotated[str, typer.Option(help="A set of texts: reviews, sst2, mnli, …")]
+Data = Annotated[
+    str,
+    typer.Option(help="A name (reviews, sst2, mnli, …) or a file: csv, tsv, json, jsonl, parquet."),
+]
 Split = Annotated[str | None, typer.Option(help="Of the data; test if not given.")]
 Html = Annotated[Path | None, typer.Option(help="Write a page.")]
 Save = Annotated[Path | None, typer.Option(help="Save the result.")]
