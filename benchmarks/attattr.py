@@ -100,6 +100,18 @@ def map_error(found: list[Tensor], reference: list[Tensor]) -> float:
     return sum(shares) / len(shares)
 
 
+def operations(question: Question, steps: int) -> float:
+    """Multiplications and additions by the blocks' matrices for one text, forward and backward.
+
+    At each block the clean row and those that have started by then: one for each step, and one for
+    no attention at all. The backward pass goes to the streams alone, so it costs what forward does.
+    """
+    blocks = question.subject.model.bert.encoder.layer
+    weights = sum(each.numel() for each in blocks[0].parameters() if each.ndim == 2)
+    rows = sum(1 + (steps + 1) * (place + 1) for place in range(len(blocks)))
+    return 2.0 * 2 * weights * rows * len(question.inputs.tokens[0])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cpu")
@@ -146,7 +158,11 @@ def main() -> None:
     if given.texts:
         many = make_question(device, dtype, given.tokens, given.texts)
         took = seconds(lambda: list(attributions(many, many.subject.sites, few)), device, 2)
-        print(f"{given.texts} texts, 8 midpoints: {given.texts / took:.1f} texts a second")
+        rate = given.texts * operations(many, few.steps) / took
+        print(
+            f"{given.texts} texts, {few.steps} midpoints: {given.texts / took:.1f} texts a second, "
+            f"{rate / 1e12:.1f} TFLOP a second"
+        )
     if device == "cuda":
         print(f"most memory held: {torch.cuda.max_memory_allocated() / 2**30:.1f} GB")
 

@@ -1,7 +1,7 @@
 """Trials in an audit: what they find is reported, kept, and tells whether the attention is used."""
 
 import pytest
-from audits import small_audit, without_times
+from audits import bag_texts, small_audit, without_times
 from known_models import bag_of_words, ignores_attention
 
 from attlas.auditing import trying
@@ -64,3 +64,14 @@ def test_a_trial_that_refuses_says_why(monkeypatch):
 
 def test_none_is_none():
     assert small_audit(bag_of_words(), trials=[]).trials == ()
+
+
+def test_accuracy_is_told_where_the_labels_are_known():
+    subject, texts = bag_of_words(), bag_texts(6)
+    labels = list(subject.predict(texts)["label"])
+    report = small_audit(subject, list(zip(texts, labels, strict=True)), trials=["uniform"])
+    figures = {each.name: each.figure.value for each in report.trials[0].figures}
+    assert figures["right as it is"] == 1.0
+    assert figures["right"] == 1.0 - figures["flips"]
+    plain = small_audit(subject, texts, trials=["uniform"])
+    assert "right" not in {each.name for each in plain.trials[0].figures}

@@ -259,3 +259,24 @@ def test_what_cannot_be_is_refused():
         permutation(questions("causal lm"), Scope("layer"), of="rows", repeats=2)
     with pytest.raises(UsageError, match="no distribution"):
         uniform(questions("regression"))
+
+
+@pytest.mark.parametrize("scope", [Scope(), Scope("all")], ids=str)
+def test_accuracy_is_what_flips_leave_of_two_classes(scope):
+    copies = known_models.copies_attended()
+    asked = copies.ask(COPIED)
+    own = {text: target.picks[0][1] for each in asked for text, target, _ in each.answers()}
+    wrong = {text: choice if text else 1 - choice for text, choice in own.items()}
+    for run, options in ((permutation, {"repeats": 20}), (uniform, {})):
+        right, other = (run(asked, scope, gold=gold, **options) for gold in (own, wrong))
+        order = list(right.texts)
+        flips = right.figures["flips"]
+        assert flips.any()
+        assert (right.figures["right as it is"] == 1).all()
+        np.testing.assert_allclose(right.figures["right"], 1 - flips)
+        first = order.index(0)
+        assert other.figures["right as it is"].tolist() == [float(text != 0) for text in order]
+        assert other.figures["right"][first] == pytest.approx(flips[first])
+    with pytest.raises(UsageError, match="gold has no choice for text"):
+        permutation(asked, scope, gold={0: 1})
+    assert "right" not in uniform(asked, scope).figures

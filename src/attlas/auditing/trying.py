@@ -83,7 +83,9 @@ def _run(texts: Texts, settings: Settings, name: str, scope: Scope) -> Tried:
     trial = TRIALS[name]
     is_dear = trial.cost == "dear" or name in USE
     numbers = texts.drawn(settings.few if is_dear else settings.some)
-    options = REPEATS.get(scope, {}).get(name, {})
+    options: dict[str, Any] = {**REPEATS.get(scope, {}).get(name, {})}
+    if name in USE and texts.gold is not None:
+        options["gold"] = {local: texts.gold[number] for local, number in enumerate(numbers)}
     tried = trial.run(texts.ask(numbers), scope, seed=settings.seed, **options)
     return Tried(
         tried.figures,

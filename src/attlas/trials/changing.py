@@ -1,6 +1,6 @@
 """The model under rewritten attention: how far the answer moves, and whether it turns."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 
@@ -26,17 +26,21 @@ ROWS_AT_ONCE = 64  # answers of a large vocabulary that are held in float64
 
 @dataclass(frozen=True, eq=False)
 class Changed(Answer):
-    """A target whose score is what became of the answer: the distance, and whether it turned.
+    """A target whose score is what became of the answer: distance, whether it turned, the choice.
 
-    The first row of outputs is the model's own; the score is `[row, 2]`.
+    The first row of outputs is the model's own; the score is `[row, 3]`.
     """
 
     def score(self, logits: Tensor, of: str = "probability") -> Tensor:
-        """How far each row is from the first, and whether it chooses otherwise."""
+        """How far each row is from the first, whether it chooses otherwise, and what."""
         own = super().score(logits[:1])
         parts = [super(Changed, self).score(each) for each in logits.split(ROWS_AT_ONCE)]
         found = [
-            torch.stack([total_variation(each, own), is_other(each, own)], -1) for each in parts
+            torch.stack(
+                [total_variation(each, own), is_other(each, own), each[..., 0, :].argmax(dim=-1)],
+                -1,
+            )
+            for each in parts
         ]
         return torch.cat(found)
 
@@ -49,6 +53,7 @@ class Plan:
     rewriting: Rewriting
     count: int
     seed: int
+    gold: Mapping[int, int] | None = None  # the right choice for each text, where it is known
 
     def draws(self, question: Question, site: Site, numbers: Sequence[int]) -> Draws:
         """The random numbers of some variants at a site."""
@@ -69,7 +74,7 @@ def watching(question: Question) -> Question:
 def run_plan(
     question: Question, scope: Scope, opened: Sequence[Opened], plan: Plan
 ) -> list[NDArray[np.float64]]:
-    """For each scope to be tried in turn, what became of the answers, `[variant, batch, 2]`."""
+    """For each scope to be tried in turn, what became of the answers, `[variant, batch, 3]`."""
     with holding_clean(question, scope):
         if scope.kind == "all":
             return [_everywhere(question, opened, plan)]
@@ -126,7 +131,7 @@ def _everywhere(question: Question, opened: Sequence[Opened], plan: Plan) -> NDA
 def _rewritten_everywhere(
     question: Question, opened: Sequence[Opened], plan: Plan, numbers: Sequence[int]
 ) -> Tensor:
-    """What became of the answers, `[variant, batch, 2]`; the first copy of the batch stays."""
+    """What became of the answers, `[variant, batch, 3]`; the first copy of the batch stays."""
     count = len(question)
     copies = question.rows(list(range(count)) * (1 + len(numbers)))
     edits = [_edit(question, each, plan, numbers) for each in opened]

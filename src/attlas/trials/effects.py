@@ -4,7 +4,7 @@ The ceiling of a text is the effect of putting the mean in place of what the att
 that of the rewriting itself where it is larger.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from attlas.results import plots
 from attlas.shapes import Attention, EntryMarks, TextValues
 from attlas.trials.ceiling import find_ablations
 from attlas.trials.changing import Plan, run_plan
+from attlas.trials.outputs import distributions
 from attlas.trials.scope import Opened, Scope
 from attlas.trials.trial import Tried
 
@@ -47,7 +48,10 @@ def try_plan(questions: Sequence[Question], scope: Scope, plan: Plan, doing: str
     ablations, are_means = find_ablations(questions, scope, opened)
     by_batch = [largest_weights(question, scope, sites) for question, sites in pairs]
     weights = np.concatenate(by_batch, axis=1)
+    texts = tuple(text for question in questions for text in question.order)
     figures: dict[str, NDArray[np.float64]] = {}
+    if plan.gold is not None:
+        figures["right as it is"] = _right_now(questions, plan.gold)
     limits: dict[str, float | TextValues] = {}
     for name, part, ablated, weight in zip(names, parts, ablations, weights, strict=True):
         effect = part[..., 0].mean(axis=0)
@@ -59,7 +63,8 @@ def try_plan(questions: Sequence[Question], scope: Scope, plan: Plan, doing: str
         figures[f"difference by its mean{name}"] = ablated
         figures[f"share of ceiling{name}"] = _shares(effect, ceiling)
         limits[f"difference{name}"] = ceiling
-    texts = tuple(text for question in questions for text in question.order)
+        if plan.gold is not None:
+            figures[f"right{name}"] = (part[..., 2] == right_choices(plan.gold, texts)).mean(axis=0)
     tried = Tried(figures, texts, "", limits)
     return replace(
         tried,
@@ -68,6 +73,23 @@ def try_plan(questions: Sequence[Question], scope: Scope, plan: Plan, doing: str
         notes=_notes(opened, len(texts), are_means),
         details={"scope": str(scope), "variants": plan.count, "seed": plan.seed},
     )
+
+
+def right_choices(gold: Mapping[int, int], texts: Sequence[int]) -> NDArray[np.float64]:
+    """The number of the right choice for each text; an error names one that has none."""
+    missing = [text for text in texts if text not in gold]
+    if missing:
+        raise UsageError(f"gold has no choice for text {missing[0]}")
+    return np.array([gold[text] for text in texts], dtype=np.float64)
+
+
+def _right_now(questions: Sequence[Question], gold: Mapping[int, int]) -> NDArray[np.float64]:
+    """Whether the model chooses rightly, its attention being as it is: 1 or 0."""
+    found = [
+        (distributions(each)[:, 0].argmax(dim=-1).cpu().numpy() == right_choices(gold, each.order))
+        for each in questions
+    ]
+    return np.concatenate(found).astype(np.float64)
 
 
 def _notes(opened: Sequence[Sequence[Opened]], texts: int, are_means: bool) -> tuple[str, ...]:

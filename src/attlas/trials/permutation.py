@@ -3,7 +3,7 @@
 Jain and Wallace, "Attention is not Explanation", NAACL 2019.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from attlas.errors import UnknownNameError, UsageError
 from attlas.models.question import Question
@@ -36,16 +36,18 @@ def permutation(
     repeats: int = 100,
     of: str = "columns",
     per_head: bool = True,
+    gold: Mapping[int, int] | None = None,
 ) -> Tried:
     """Shuffle the weights of each row among its keys, or the rows among the queries.
 
     `of` is `columns` or `rows`; `per_head` draws an order for each head, else all have the same.
+    With `gold`, the number of the right class of each text, there is accuracy too.
     """
     if of not in OF:
         raise UnknownNameError("permutation", of, OF)
     if repeats < 1:
         raise UsageError(f"repeats are at least 1, not {repeats}")
     apart, together = OF[of]
-    plan = Plan(f"permutation of {of}", apart if per_head else together, repeats, seed)
+    plan = Plan(f"permutation of {of}", apart if per_head else together, repeats, seed, gold)
     doing = f"Shuffling the {'weights' if of == 'columns' else 'rows'} of the attention"
     return try_plan(questions, scope, plan, doing)

@@ -3,7 +3,7 @@
 After Wiegreffe and Pinter, "Attention is not not Explanation", EMNLP 2019, without their training.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from attlas.models.question import Question
 from attlas.trials.changing import Plan
@@ -27,7 +27,11 @@ def uniform(
     scope: Scope = Scope(),  # noqa: B008
     *,
     seed: int = 0,
+    gold: Mapping[int, int] | None = None,
 ) -> Tried:
-    """Spread the weight of each row evenly over the keys that may change; nothing is drawn."""
-    plan = Plan("uniform", spread_evenly, 1, seed)
+    """Spread the weight of each row evenly over the keys that may change; nothing is drawn.
+
+    With `gold`, the number of the right class of each text, there is accuracy too.
+    """
+    plan = Plan("uniform", spread_evenly, 1, seed, gold)
     return try_plan(questions, scope, plan, "Spreading the attention evenly")
