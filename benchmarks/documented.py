@@ -4,6 +4,7 @@
     python benchmarks/documented.py precision [--count 6]
     python benchmarks/documented.py sums --model FOLDER
     python benchmarks/documented.py steps --model FOLDER
+    python benchmarks/documented.py robustness [--count 8]
 
 faithfulness (docs/faithfulness.md): on the first sentences of SST-2 dev, with a classifier of
 them, the comprehensiveness of input × gradient taken together over features in three ways; how far
@@ -12,6 +13,8 @@ precision (docs/methods/lrp_relevance.md): the mean rank correlation of scores i
 those in float32, on reviews, with the model in the box. sums (docs/methods/attn_lrp.md,
 decompx.md): what scores sum to beside the logit, with a language model. steps
 (docs/methods/integrated_gradients.md): by how much scores miss the gain, by the number of steps.
+robustness (docs/measures/sensitivity.md, randomisation.md): what both measures say of methods on
+reviews, with the model in the box.
 """
 
 import argparse
@@ -25,6 +28,9 @@ from scipy.stats import spearmanr
 from torch import Tensor
 
 import attlas
+from attlas.measures.again import Recipe
+from attlas.measures.randomisation import figure, randomise
+from attlas.measures.sensitivity import sensitivities
 from attlas.methods import METHODS
 from attlas.models.embeddings import over_tokens
 from attlas.models.question import Question
@@ -33,6 +39,10 @@ from attlas.quantities.removal import removable
 FILM = "The film was not a great one, but I could not look away from it"
 FRANCE = "The capital of France is"
 STEPS = (50, 400)
+ROBUST = (
+    *("raw_attention", "attention_rollout", "gradient_attention", "gradient", "input_x_gradient"),
+    *("attn_lrp", "leave_one_out", "random_scores"),
+)
 TOGETHER: dict[str, Callable[[Tensor], Tensor]] = {
     "sum": lambda product: product.sum(-1),
     "size of the sum": lambda product: product.sum(-1).abs(),
@@ -108,15 +118,30 @@ def steps(given: argparse.Namespace) -> None:
         print(*found.notes, flush=True)
 
 
+def robustness(given: argparse.Namespace) -> None:
+    subject = attlas.load(device=given.device)
+    texts = [each.text for each in attlas.texts("reviews")][: given.count or 8]
+    questions = list(subject.ask(texts))
+    print(f"{'method':<20} sensitivity  randomisation  the head alone")
+    for name in ROBUST:
+        recipe = Recipe(METHODS[name], {})
+        moved = np.nanmean(sensitivities(questions, recipe, seed=0))
+        cuts = randomise(questions, recipe, seed=0).values()
+        below, head = (
+            np.mean([of(each) for each in cuts]) for of in (figure, lambda each: each[0].sizes)
+        )
+        print(f"{name:<20} {moved:11.3f} {below:14.3f} {head:15.3f}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    figures = {each.__name__: each for each in (faithfulness, precision, sums, steps)}
+    figures = {each.__name__: each for each in (faithfulness, precision, sums, steps, robustness)}
     parser.add_argument("figures", choices=figures)
-    parser.add_argument("--model", help="a folder; not for precision")
+    parser.add_argument("--model", help="a folder; not for precision and robustness")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--count", type=int, help="how many texts")
     given = parser.parse_args()
-    if given.figures != "precision" and given.model is None:
+    if given.figures not in ("precision", "robustness") and given.model is None:
         parser.error(f"{given.figures} needs a --model")
     torch.manual_seed(0)
     figures[given.figures](given)
