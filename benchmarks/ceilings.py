@@ -76,7 +76,7 @@ def main() -> None:
         best = np.array([best_of_all(falls[text], aim) for text in short])
         random = np.array([of_random_orders(falls[text]) for text in short])
         for width in (1, 2, 4):
-            found = best_orders(erasures, short, aim, every, width)
+            found = best_orders(erasures, short, [aim], every, width)[aim]
             values = np.array([found[text].value for text in short])
             reached = (values - random).sum() / (best - random).sum()
             exact = np.isclose(values, best, atol=1e-6).mean()

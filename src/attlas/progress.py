@@ -14,3 +14,8 @@ class Step:
 
 
 Watch = Callable[[Step], None]
+Tell = Callable[[str], None]
+
+
+def silent(_: str) -> None:
+    """Tell nobody."""

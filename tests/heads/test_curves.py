@@ -131,7 +131,7 @@ def test_they_come_back_from_a_file_and_from_json(tmp_path, curves):
 def test_what_is_done_is_said(subject):
     seen = []
     attlas.prune_curve(subject, RANKED[:2], TRIED[:2], ["attention"], watch=seen.append)
-    assert {each.what for each in seen} == {"ranking heads by attention", "pruning by attention"}
+    assert {each.what for each in seen} == {"ranking heads by attention", "pruning"}
     assert all(0 <= each.done < each.total for each in seen)
 
 

@@ -137,12 +137,16 @@ def test_blocks_are_studied_once_for_each_shape_of_inputs(monkeypatch):
     assert [each.texts for each in studied] == [(LONG,), (SHORT,)]
 
 
+def chunks(count, most):
+    return [range(start, min(start + most, count)) for start in range(0, count, most)]
+
+
 @pytest.mark.parametrize("most", [1, 2, 5])
 def test_chunks_make_no_difference(most, monkeypatch):
     question = question_of("bert", 2)
     made = everywhere(question)
     whole = run_branches(question, made, "logit", gradients=True)
-    monkeypatch.setattr(branches, "rows_that_fit", lambda *_: most)
+    monkeypatch.setattr(branches, "portions", lambda _, depths, *__: chunks(len(depths), most))
     for one, other in zip(
         run_branches(question, made, "logit", gradients=True), whole, strict=True
     ):

@@ -8,7 +8,8 @@ from subjects import TEXTS, subject
 
 from attlas.errors import UnknownNameError, UsageError
 from attlas.models.resolve import Request
-from attlas.quantities.ceilings import AIMS, best_orders
+from attlas.quantities.ceilings import AIMS
+from attlas.quantities.ceilings import best_orders as all_best_orders
 from attlas.quantities.erasure import Erasures, Outcomes
 
 
@@ -32,6 +33,10 @@ class Given(Erasures):
 
     def whole(self, text):
         return self.of(text, np.zeros((1, len(self.content(text))), dtype=bool))
+
+
+def best_orders(erasures, texts, aim, *options, **more):
+    return all_best_orders(erasures, texts, [aim], *options, **more)[aim]
 
 
 def every(count):
@@ -135,12 +140,17 @@ def test_blocks_are_the_tokens_that_do_most_by_themselves(aim):
         )
 
 
-def test_all_texts_are_asked_together():
+def test_all_texts_and_aims_are_asked_together():
     tables = {seed: interacting(5 + seed % 2, seed) for seed in range(6)}
     given = Given(tables)
-    best_orders(given, list(tables), "comprehensiveness", every, 2)
-    assert len(given.asked) == 2 * 2 * 5  # two searches, two questions a size
-    assert len(given.asked[0]) == 6
+    found = all_best_orders(given, list(tables), AIMS, every, 2)
+    asked = [each for each in given.asked if each]
+    assert len(asked) == 5  # of each size once, of which the longest texts have five
+    assert len(asked[0]) == 6
+    for aim in AIMS:
+        alone = best_orders(Given(tables), list(tables), aim, every, 2)
+        for text, best in found[aim].items():
+            assert best.order.tolist() == alone[text].order.tolist()
 
 
 def test_a_text_without_sizes_has_no_figure():

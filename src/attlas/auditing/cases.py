@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -14,6 +16,7 @@ from attlas.measures import Case
 from attlas.measures.again import Recipe
 from attlas.methods import METHODS
 from attlas.models.question import Question
+from attlas.progress import Tell, silent
 from attlas.quantities.removal import removable
 from attlas.shapes import TokenMarks, TokenVector
 
@@ -41,16 +44,22 @@ class Judged:
     marks: TokenMarks | None  # which content tokens are marked, where the data say so
     drawn: bool  # whether it is among those that dear work is done on
     scores: Mapping[str, TokenVector] = field(default_factory=dict)  # by method
+    _shuffles: dict[Any, list[Case]] = field(default_factory=dict, init=False, repr=False)
 
-    def case(self, name: str) -> Case:
-        """The scores of a method as a measure takes them."""
-        return self._as_case(self.scores[name])
+    @cached_property
+    def cases(self) -> dict[str, Case]:
+        """The scores of each method as a measure takes them."""
+        return {name: self._as_case(scores) for name, scores in self.scores.items()}
 
-    def shuffles(self, count: int, scores: TokenVector | None = None) -> list[Case]:
-        """So many orders drawn at random, or scores put at random tokens."""
-        random = np.random.default_rng([self.seed, crc32(SHUFFLED.encode())])
-        start = np.arange(float(len(self.content))) if scores is None else np.sort(scores)
-        return [self._as_case(random.permutation(start)) for _ in range(count)]
+    def shuffles(self, count: int, name: str | None = None) -> list[Case]:
+        """So many orders drawn at random, or the scores of a method put at random tokens."""
+        if (count, name) not in self._shuffles:
+            random = np.random.default_rng([self.seed, crc32(SHUFFLED.encode())])
+            own = None if name is None else self.scores[name]
+            start = np.arange(float(len(self.content))) if own is None else np.sort(own)
+            drawn = [self._as_case(random.permutation(start)) for _ in range(count)]
+            self._shuffles[count, name] = drawn
+        return self._shuffles[count, name]
 
     def _as_case(self, scores: TokenVector) -> Case:
         return Case(scores, self.seed, self.marks)
@@ -66,7 +75,11 @@ class Explained:
 
 
 def explain_part(
-    texts: Texts, numbers: Sequence[int], settings: Settings, refused: Mapping[str, str]
+    texts: Texts,
+    numbers: Sequence[int],
+    settings: Settings,
+    refused: Mapping[str, str],
+    tell: Tell = silent,
 ) -> Explained:
     """The scores of every method for the texts with these numbers."""
     questions = texts.ask(numbers)
@@ -76,6 +89,7 @@ def explain_part(
     for name in settings.methods:
         if name in reasons:
             continue
+        tell(name)
         try:
             for local, scores in _scores(name, questions, numbers, texts, settings):
                 found[local][name] = scores

@@ -14,12 +14,13 @@ from attlas.auditing.texts import Texts
 from attlas.errors import AttlasError
 from attlas.measures import NOTHING, Case, Measure, sizes
 from attlas.models.question import Question
+from attlas.progress import Tell, silent
 from attlas.quantities.agreement import (
     kendall_matrix,
     rank_biased_overlap_matrix,
     top_overlap_matrix,
 )
-from attlas.quantities.ceilings import AIMS, Best, best_orders
+from attlas.quantities.ceilings import AIMS, best_orders
 from attlas.quantities.erasure import Erasures, Outcomes, Ways
 
 SHARES = tuple(tenth / 10 for tenth in range(1, 10))  # of the tokens, where curves are read
@@ -38,7 +39,9 @@ class Figures:
     refused: Mapping[str, str]
 
 
-def judge_part(explained: Explained, texts: Texts, settings: Settings) -> Figures:
+def judge_part(
+    explained: Explained, texts: Texts, settings: Settings, tell: Tell = silent
+) -> Figures:
     """Judge all that a part has, one removal after the other."""
     rows: list[tuple[Any, ...]] = []
     curves: list[tuple[Any, ...]] = []
@@ -57,6 +60,7 @@ def judge_part(explained: Explained, texts: Texts, settings: Settings) -> Figure
         ]
         if not chosen or how in refused:
             continue
+        tell(f"tokens removed by {how}")
         try:
             removed = _Removed(explained.questions, how, chosen, removing, settings)
         except AttlasError as problem:
@@ -86,8 +90,8 @@ def _without_model(
             continue
         drawn = judged.shuffles(settings.shuffles)
         chance = _mean([measure.value(each, NOTHING, NOTHING) for each in drawn])
-        for name in judged.scores:
-            value = measure.value(judged.case(name), NOTHING, NOTHING)
+        for name, case in judged.cases.items():
+            value = measure.value(case, NOTHING, NOTHING)
             yield judged.number, name, measure.name, "", value, chance
         yield judged.number, SHUFFLED, measure.name, "", chance, chance
 
@@ -97,7 +101,7 @@ class _Answered:
 
     def __init__(self, judged: Judged, erasures: Erasures, shuffles: int) -> None:
         self.judged, self._erasures = judged, erasures
-        self.cases = {name: judged.case(name) for name in judged.scores}
+        self.cases = judged.cases
         self.drawn = judged.shuffles(shuffles)
         self.whole = erasures.whole(judged.local)
         self._known: dict[tuple[int, Any], Outcomes] = {}
@@ -117,7 +121,7 @@ class _Answered:
         assert measure.ways is not None
         key = (id(case), measure.ways)
         if key not in self._known:
-            self._known[key] = self._erasures.of(self.judged.local, measure.ways(case))
+            self._known[key] = self._erasures.of(self.judged.local, case.ways(measure.ways))
         return self._known[key]
 
 
@@ -136,19 +140,15 @@ class _Removed:
         self.erasures = Erasures(questions, how)
         self.erasures.ask({each.local: self._ways(each) for each in texts})
         drawn = [each.local for each in texts if each.drawn]
-        self.best: dict[str, Mapping[int, Best]] = {
-            aim: best_orders(self.erasures, drawn, aim, sizes)
-            for aim in AIMS
-            if aim in [each.name for each in measures]
-        }
+        aims = [each.name for each in measures if each.name in AIMS]
+        self.best = best_orders(self.erasures, drawn, aims, sizes)
 
     def _ways(self, judged: Judged) -> Ways:
         """All sets of tokens that the cases of a text want removed."""
-        cases = [judged.case(name) for name in judged.scores]
-        cases += judged.shuffles(self.settings.shuffles)
+        cases = [*judged.cases.values(), *judged.shuffles(self.settings.shuffles)]
         width = len(judged.content)
         asked = dict.fromkeys(each.ways for each in self.measures if each.ways)
-        found = [ways(case) for ways in asked for case in cases]
+        found = [case.ways(ways) for ways in asked for case in cases]
         return np.concatenate([np.zeros((1, width), dtype=bool), *found])
 
     def rows(self, judged: Judged) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
@@ -161,7 +161,7 @@ class _Removed:
         for measure in self.measures:
             shared = _mean([answered.value(measure, each) for each in answered.drawn])
             for name, case in answered.cases.items():
-                chance = shared if measure.by_rank else self._chance(measure, answered, case)
+                chance = shared if measure.by_rank else self._chance(measure, answered, name)
                 value = answered.value(measure, case)
                 yield number, name, measure.name, self.how, value, chance
             if measure.by_rank:
@@ -170,10 +170,10 @@ class _Removed:
             for aim, best in self.best.items():
                 yield number, CEILING, aim, self.how, best[answered.judged.local].value, np.nan
 
-    def _chance(self, measure: Measure, answered: _Answered, case: Case) -> float:
+    def _chance(self, measure: Measure, answered: _Answered, name: str) -> float:
         """The mean over shuffles of a case's own scores, where more than their order counts."""
-        drawn = answered.judged.shuffles(self.settings.shuffles, case.scores)
-        answers = answered.outcomes(measure, case)
+        drawn = answered.judged.shuffles(self.settings.shuffles, name)
+        answers = answered.outcomes(measure, answered.cases[name])
         assert measure.value is not None
         return _mean([measure.value(each, answered.whole, answers) for each in drawn])
 

@@ -21,7 +21,7 @@ from attlas.auditing.rules import Rules
 from attlas.auditing.texts import Texts
 from attlas.auditing.trying import try_all
 from attlas.models.subject import Subject
-from attlas.progress import Step, Watch
+from attlas.progress import Step, Tell, Watch
 from attlas.results.report import Report
 from attlas.results.report_parts import Cost
 from attlas.views import write_whole
@@ -110,8 +110,8 @@ def _gather(plan: Plan, folder: Folder, watch: Watch) -> Gathered:
     refused: dict[str, str] = {}
     done, seconds = 0, {"explaining and judging": 0.0, "asking again": 0.0}
     for number, texts in enumerate(plan.parts):
-        watch(Step(f"texts {number + 1} of {len(plan.parts)} parts", done, plan.steps()))
-        found, told = _part(plan, folder, number, texts, refused)
+        tell = _telling(watch, f"texts, part {number + 1} of {len(plan.parts)}", done, plan)
+        found, told = _part(plan, folder, number, texts, refused, tell)
         refused |= told["refused"]
         seconds["explaining and judging"] += told["seconds"]
         for name, table in found.items():
@@ -137,13 +137,24 @@ def _gather(plan: Plan, folder: Folder, watch: Watch) -> Gathered:
     )
 
 
+def _telling(watch: Watch, where: str, done: int, plan: Plan) -> Tell:
+    """Say what is being done within a part of the work."""
+    watch(Step(where, done, plan.steps()))
+    return lambda what: watch(Step(f"{where}: {what}", done, plan.steps()))
+
+
 def _joined(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     full = [part for part in parts if len(part)]
     return pd.concat(full or parts[:1], ignore_index=True)
 
 
 def _part(
-    plan: Plan, folder: Folder, number: int, texts: Sequence[int], refused: Mapping[str, str]
+    plan: Plan,
+    folder: Folder,
+    number: int,
+    texts: Sequence[int],
+    refused: Mapping[str, str],
+    tell: Tell,
 ) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
     """The tables of some texts, worked out or read; the values are written last."""
     names = {table: f"{table} {number:05d}" for table in TABLES}
@@ -151,8 +162,8 @@ def _part(
         read = {table: folder.read(name) for table, name in names.items()}
         return {table: frame for table, (frame, _) in read.items()}, read["values"][1]
     start = perf_counter()
-    explained = explain_part(plan.texts, texts, plan.settings, refused)
-    found = judge_part(explained, plan.texts, plan.settings)
+    explained = explain_part(plan.texts, texts, plan.settings, refused, tell)
+    found = judge_part(explained, plan.texts, plan.settings, tell)
     frames = _frames(found, _right(plan.texts, explained.texts))
     told = {"refused": dict(found.refused), "seconds": perf_counter() - start}
     for table in reversed(TABLES):

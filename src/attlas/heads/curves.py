@@ -13,18 +13,17 @@ from numpy.typing import NDArray
 
 from attlas.errors import UsageError
 from attlas.explaining.order import check_subject
-from attlas.heads.gold import Gold, are_right, ask_gold, read_labelled
+from attlas.heads.gold import Gold, ask_gold, read_labelled
 from attlas.heads.importance import how, rank
 from attlas.heads.rankings import RANKINGS, Ranking
-from attlas.models.edits import Edit, scale
+from attlas.heads.switching import right_with
 from attlas.models.question import Question
 from attlas.models.subject import Subject
 from attlas.progress import Step, Watch
 from attlas.quantities.intervals import bootstrap_mean
-from attlas.results import HeadImportance, Origin, Site
+from attlas.results import HeadImportance, Origin
 from attlas.results.curves import LAYER_AXIS, SHARE_AXIS, Curve, Mean, Point, PruneCurve
-from attlas.results.heads import Head
-from attlas.shapes import HeadScores
+from attlas.shapes import HeadScores, HeadSwitches
 
 Right = NDArray[np.floating[Any]]  # `[point, example]`: the share of tries that were right
 SHARES = tuple(tenth / 10 for tenth in range(11))
@@ -68,11 +67,11 @@ def prune_curve(
         gold = ask_gold(subject, tried, truncate=truncate)
         first = ask_gold(subject, ranked, truncate=truncate)
         importances = [rank(first, each, _options(each, steps), watch) for each in chosen]
-        trial = _Shares(gold, watch)
-        found = [
-            trial.of_one(each) if not ranking.control else trial.of_many(_others(each, draws))
+        orders = [
+            _others(each, draws) if ranking.control else [each]
             for ranking, each in zip(chosen, importances, strict=True)
         ]
+        found = _pruned(gold, orders, watch)
     counts = [round(share * len(importances[0])) for share in SHARES]
     notes = (
         f"Ranked on {len(first)} texts, tried on {len(gold)} others.",
@@ -125,43 +124,25 @@ def _options(ranking: Ranking, steps: int) -> dict[str, Any]:
     return {"steps": steps} if "steps" in ranking.options else {}
 
 
-class _Shares:
-    """Texts to try rankings on; what is tried once is not tried again."""
-
-    def __init__(self, gold: Gold, watch: Watch) -> None:
-        self.gold, self.watch = gold, watch
-        self._known: dict[frozenset[Head], Right] = {}
-
-    def of_one(self, importance: HeadImportance) -> Right:
-        """Which texts stay right, at each share."""
-        rows = []
-        for number, share in enumerate(SHARES):
-            self.watch(Step(f"pruning by {importance.by}", number, len(SHARES)))
-            rows.append(self._right(importance.lowest(round(share * len(importance)))))
-        return np.stack(rows)
-
-    def of_many(self, importances: Sequence[HeadImportance]) -> Right:
-        """The mean over several rankings."""
-        tried = np.stack([self.of_one(each) for each in importances])
-        return np.asarray(tried.mean(axis=0))
-
-    def _right(self, heads: Sequence[Head]) -> Right:
-        key = frozenset(heads)
-        if key not in self._known:
-            edits = _switched_off(self.gold.subject.sites, heads)
-            parts = [are_right(question, edits).cpu().numpy() for question in self.gold.questions]
-            self._known[key] = np.concatenate(parts)
-        return self._known[key]
-
-
-def _switched_off(sites: Sequence[Site], heads: Sequence[Head]) -> list[Edit]:
-    off = scale(0.0)
-    numbers = {site: [head for name, head in heads if name == site.name] for site in sites}
-    return [
-        off.at(kind=site.kind, layer=site.layer, heads=each)
-        for site, each in numbers.items()
-        if each
+def _pruned(gold: Gold, orders: Sequence[Sequence[HeadImportance]], watch: Watch) -> list[Right]:
+    """Which texts stay right at each share, in the mean over the orders of each ranking."""
+    cuts = [
+        frozenset(each.lowest(round(share * len(each))))
+        for own in orders
+        for each in own
+        for share in SHARES
     ]
+    numbers = {cut: number for number, cut in enumerate(dict.fromkeys(cuts))}
+    heads = [(site.name, head) for site in gold.subject.sites for head in range(site.heads)]
+    left = torch.tensor([[[head not in cut for head in heads]] for cut in numbers])
+    parts, done = [], 0
+    for question in gold.questions:
+        watch(Step("pruning", done, len(gold)))
+        parts.append(right_with(question, left))
+        done += len(question)
+    right = np.concatenate(parts, axis=1)
+    tried = iter(right[[numbers[cut] for cut in cuts]].reshape(-1, len(SHARES), len(gold)))
+    return [np.stack([next(tried) for _ in own]).mean(axis=0) for own in orders]
 
 
 def _others(importance: HeadImportance, draws: int) -> list[HeadImportance]:
@@ -182,24 +163,21 @@ def _by_layer(
         for part in question.parts(question.subject.sites):
             scores = ranking.score_heads(part, **options)
             for sign, found in zip((1, -1), parts, strict=True):
-                edits = [_first_off(part, sign * scores, count) for count in range(most + 1)]
-                found.append(np.stack([are_right(part, each).cpu().numpy() for each in edits]))
+                found.append(right_with(part, _first_off(part, sign * scores, most)))
         done += len(question)
     highest, lowest = (np.concatenate(found, axis=1) for found in parts)
     return highest, lowest
 
 
-def _first_off(question: Question, scores: HeadScores, count: int) -> list[Edit]:
-    """In each row, the heads of each site with the largest scores switched off: so many of them."""
-    edits, start = [], 0
+def _first_off(question: Question, scores: HeadScores, most: int) -> HeadSwitches:
+    """Which heads are left of each row without none, one, … `most` of the highest of each site."""
+    left, start = [], 0
     for site in question.subject.sites:
         own = scores[:, start : start + site.heads]
         start += site.heads
-        places = own.argsort(dim=1, descending=True, stable=True)[:, :count]
-        stay = torch.ones_like(own).scatter(1, places, 0.0)
-        factor = stay[:, :, None, None].to(question.subject.device)
-        edits.append(scale(factor).at(kind=site.kind, layer=site.layer))
-    return edits
+        ranks = own.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
+        left.append(ranks[None] >= torch.arange(most + 1, device=ranks.device)[:, None, None])
+    return torch.cat(left, dim=-1)
 
 
 def _control(chosen: Sequence[Ranking], found: Sequence[Right]) -> Right | None:

@@ -141,5 +141,7 @@ def are_right(question: Question, edits: Sequence[Edit] = ()) -> BatchScores:
     """Which rows the model answers with their target, as 1 and 0, with the attention so edited."""
     with torch.no_grad(), question.subject.tap(edits, sites=()):
         logits = question.logits()
-    targets = about_rightness(question).targets
-    return torch.stack([target.score(row, "") for target, row in zip(targets, logits, strict=True)])
+    picks = torch.tensor([target.picks for target in question.targets], device=logits.device)
+    rows = torch.arange(len(logits), device=logits.device)[:, None]
+    chosen = logits[rows, picks[..., 0]].argmax(dim=-1)
+    return (chosen == picks[..., 1]).all(dim=-1).float()

@@ -55,8 +55,8 @@ def remove(questions: Sequence[Question], how: str, needs: Sequence[Need]) -> Re
     for need in needs:
         wanted.setdefault(need.text, []).append(need.ways())
     erasures.ask({text: np.concatenate(ways) for text, ways in wanted.items()})
-    best = {}
+    best: dict[str, dict[int, Best]] = {}
     for aim in AIMS:
         texts = {need.text for need in needs if aim in [each.name for each in need.measures]}
-        best[aim] = best_orders(erasures, sorted(texts), aim, sizes) if texts else {}
+        best |= best_orders(erasures, sorted(texts), [aim], sizes)
     return Removal(how, erasures, best=best)

@@ -1,7 +1,8 @@
 """What a measure is, the explanation it judges, and the registry of all of them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -43,14 +44,29 @@ class Case:
     scores: TokenVector
     seed: int
     marks: TokenMarks | None = None
+    _known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.scores)
 
     def order(self) -> NDArray[np.intp]:
         """The content tokens from the highest score down, ties in an order drawn by the seed."""
-        drawn = np.random.default_rng(self.seed).permutation(len(self))
-        return np.lexsort((drawn, -self.scores))
+        return np.lexsort((_drawn(len(self), self.seed), -self.scores))
+
+    def ways(self, choose: "Callable[[Case], Ways]") -> Ways:
+        """The sets that a measure wants removed of this case, worked out once."""
+        if choose not in self._known:
+            self._known[choose] = choose(self)
+        found: Ways = self._known[choose]
+        return found
+
+
+@lru_cache(maxsize=1024)
+def _drawn(count: int, seed: int) -> NDArray[np.intp]:
+    """The order that breaks ties: one for all explanations of a text."""
+    drawn: NDArray[np.intp] = np.random.default_rng(seed).permutation(count)
+    drawn.setflags(write=False)
+    return drawn
 
 
 @dataclass(frozen=True, eq=False)

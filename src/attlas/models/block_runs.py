@@ -123,7 +123,7 @@ def rows_first(output: Any, call: BlockCall) -> Tensor:
     """The stream that a block gave, `[row, query, feature]`."""
     path = () if isinstance(output, Tensor) else (0,)
     stream = output if isinstance(output, Tensor) else output[0]
-    axis, entries = call.coming_out.get(path, (0, 0))
+    axis, entries = call.coming_out.get(path) or (0, 0)
     if entries != 1 or stream.ndim != 3:
         raise UnsupportedModelError(
             f"a block gives {tuple(stream.shape)}, of which no axis is that of the inputs"

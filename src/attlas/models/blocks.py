@@ -25,11 +25,14 @@ Axis = tuple[int, int]  # the axis of the rows, and how many entries each row ha
 
 @dataclass(frozen=True)
 class BlockCall:
-    """One call of a block: its stack, the batch axes of what goes in and comes out, its sites."""
+    """One call of a block: its stack, the batch axes of what goes in and comes out, its sites.
+
+    What does not go by rows has no axis; what is not named was not there.
+    """
 
     stack: int
-    going_in: dict[Path, Axis]
-    coming_out: dict[Path, Axis]
+    going_in: dict[Path, Axis | None]
+    coming_out: dict[Path, Axis | None]
     sites: tuple[str, ...]
 
 
@@ -111,9 +114,9 @@ def _shapes(tree: Any) -> dict[Path, tuple[int, ...]]:
     return found
 
 
-def _axes(two: dict[Path, Any], three: dict[Path, Any]) -> dict[Path, Axis]:
+def _axes(two: dict[Path, Any], three: dict[Path, Any]) -> dict[Path, Axis | None]:
     """Where the shapes for two rows and for three differ, and by how much a row."""
-    axes: dict[Path, Axis] = {}
+    axes: dict[Path, Axis | None] = dict.fromkeys(two)
     for path, shape in two.items():
         pairs = enumerate(zip(shape, three.get(path, shape), strict=True))
         for axis, (small, large) in pairs:

@@ -18,6 +18,18 @@ def model_lock(model: nn.Module) -> threading.RLock:
         return _locks.setdefault(model, threading.RLock())
 
 
+def every_module(model: nn.Module) -> list[nn.Module]:
+    """Every module once: far quicker than `modules()`."""
+    found: dict[nn.Module, None] = {}
+    waiting: list[nn.Module | None] = [model]
+    while waiting:
+        module = waiting.pop()
+        if module is not None and module not in found:
+            found[module] = None
+            waiting.extend(module._modules.values())
+    return list(found)
+
+
 @contextmanager
 def borrowed(model: nn.Module) -> Iterator[None]:
     """Within the block dropout is off, no parameter asks for a gradient, and no one else is in.
@@ -28,8 +40,14 @@ def borrowed(model: nn.Module) -> Iterator[None]:
         if model in _lent:
             yield
             return
-        training = [module for module in model.modules() if module.training]
-        wanting = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        modules = every_module(model)
+        training = [module for module in modules if module.training]
+        wanting = [
+            parameter
+            for module in modules
+            for parameter in module._parameters.values()
+            if parameter is not None and parameter.requires_grad
+        ]
         try:
             _lent.add(model)
             for module in training:

@@ -19,8 +19,9 @@ from torch import Tensor, nn
 
 from attlas.errors import UsageError
 from attlas.models.anatomy import anatomy
-from attlas.models.blocks import Axis, BlockCall, Path, find_stacks, map_tensors, study_blocks
+from attlas.models.blocks import BlockCall, Path, find_stacks, map_tensors, study_blocks
 from attlas.models.borrow import borrowed
+from attlas.models.branch_memory import portions
 from attlas.models.branch_tap import BranchTap, Piece
 from attlas.models.memory import in_parts
 from attlas.models.recording import run_recorded
@@ -30,9 +31,6 @@ from attlas.results import Site
 
 if TYPE_CHECKING:
     from attlas.models.question import Question
-
-TOKENS_AT_ONCE = 2**15
-GRADIENT_BYTES = 2**31
 
 
 @dataclass(frozen=True)
@@ -77,37 +75,18 @@ def run_branches(
         for variant in range(branch.variants.count)
     ]
     pieces.sort(key=lambda piece: piece.depth)
-    most = rows_that_fit(question, gradients, memory)
+    depths = [piece.depth for piece in pieces]
     found: dict[int, list[Any]] = {number: [] for number in range(len(branches))}
     too_large = f"one variant of {len(question.inputs.tokens[0])} tokens does not fit"
 
     def run(rows: Sequence[int]) -> Any:
         return _run(question, [pieces[row] for row in rows], calls, of, gradients)
 
-    for start in range(0, len(pieces), most):
-        chunk = range(start, min(start + most, len(pieces)))
+    for chunk in portions(question, depths, len(calls), gradients, memory):
         for part in in_parts(chunk, run, too_large):
             for number, result in part:
                 found[number].append(result)
     return [_join(branch.site, found[number]) for number, branch in enumerate(branches)]
-
-
-def rows_that_fit(question: "Question", gradients: bool, memory: int | None = None) -> int:
-    """How many variants of a question may run at once: by tokens, or by what a graph would hold."""
-    tokens = len(question.inputs.tokens[0]) * len(question)
-    if not gradients:
-        return max(1, TOKENS_AT_ONCE // tokens)
-    heads = sum(site.heads for site in question.subject.sites)
-    width = getattr(question.subject.model.config, "hidden_size", 768)
-    layers = len(question.subject.sites)
-    held = tokens * (heads * tokens // len(question) + 34 * width * layers) * 4
-    most = max(free_bytes(question.subject.device) // 2, GRADIENT_BYTES)
-    return max(1, (most if memory is None else min(memory, most)) // max(held, 1))
-
-
-def free_bytes(device: torch.device) -> int:
-    """What is left of a GPU's memory; of a processor's nothing is asked."""
-    return int(torch.cuda.mem_get_info(device)[0]) if device.type == "cuda" else 0
 
 
 def _run(
@@ -125,9 +104,10 @@ def _run(
     subject = question.subject
     known = anatomy(subject.model)
     origin = origin.to(subject.device)
+    masked = _is_masked(question.inputs.arguments)
 
     def work(arguments: Mapping[str, Tensor]) -> list[Tensor]:
-        growth = _Growth(calls, merged, origin, count)
+        growth = _Growth(calls, merged, origin, count, masked)
         opened = BranchTap(subject.model, known.owners, merged, count, gradients)
         with ExitStack() as stack:
             stack.enter_context(opened_by(opened, known))
@@ -142,12 +122,18 @@ def _run(
     arguments = whole.inputs.arguments
     with borrowed(subject.model), torch.set_grad_enabled(gradients):
         if _can_be_recorded(question, merged):
-            key = (tuple(merged), question.targets, of, gradients, count)
+            key = (tuple(merged), question.targets, of, gradients, count, masked)
             scores, *rest = run_recorded(subject.model, key, arguments, work)
         else:
             scores, *rest = work(arguments)
     half = len(rest) // 2
     return _results(merged, scores, rest[:half], rest[half:], count)
+
+
+def _is_masked(arguments: Mapping[str, Tensor]) -> bool:
+    """Whether there is padding among these."""
+    masks = (value for name, value in arguments.items() if name.endswith("attention_mask"))
+    return not all(bool(mask.all()) for mask in masks)
 
 
 def _can_be_recorded(question: "Question", pieces: Sequence[Piece]) -> bool:
@@ -199,6 +185,8 @@ def _results(
 
 
 def _join(site: Site, parts: Sequence[tuple[Any, ...]]) -> Branched:
+    if len(parts) == 1:
+        return Branched(site, *parts[0][1:])
     ordered = sorted(parts, key=lambda part: part[0][0])
     scores, weights, gradients = (
         None if ordered[0][index] is None else torch.cat([part[index] for part in ordered])
@@ -212,9 +200,15 @@ class _Growth:
     """Hooks on the blocks that hand each the rows alive so far."""
 
     def __init__(
-        self, calls: Sequence[BlockCall], pieces: Sequence[Piece], origin: Tensor, count: int
+        self,
+        calls: Sequence[BlockCall],
+        pieces: Sequence[Piece],
+        origin: Tensor,
+        count: int,
+        masked: bool,
     ) -> None:
         self.calls = calls
+        self.masked = masked
         self.origin = origin
         self.alive = [
             count * (1 + sum(len(p.numbers) for p in pieces if p.depth <= number))
@@ -235,17 +229,20 @@ class _Growth:
     def _before(self, _: nn.Module, args: Any, kwargs: Any) -> Any:
         self.number += 1
         call = self.calls[self.number]
-        return map_tensors(
-            (args, kwargs), lambda path, tensor: self._fit(tensor, self._axis(call, path, tensor))
-        )
+        return map_tensors((args, kwargs), lambda path, tensor: self._handed_in(call, path, tensor))
 
-    def _axis(self, call: BlockCall, path: Path, tensor: Tensor) -> Axis | None:
-        """Where the rows of what a block is handed are.
+    def _handed_in(self, call: BlockCall, path: Path, tensor: Tensor) -> Tensor | None:
+        """What a block is handed, for the rows alive.
 
-        A mask that hides nothing is left out of a pass, but not out of one that is recorded.
+        A mask that hides nothing is left out of a pass, but not out of one that is recorded: there
+        it is left out here, for attention is faster without.
         """
-        is_mask = path not in call.going_in and tensor.ndim == 4
-        return (0, 1) if is_mask and len(tensor) == len(self.origin) else call.going_in.get(path)
+        if path in call.going_in:
+            return self._fit(tensor, call.going_in[path])
+        is_mask = tensor.ndim == 4 and len(tensor) == len(self.origin)
+        if is_mask and not self.masked:
+            return None
+        return self._fit(tensor, (0, 1) if is_mask else None)
 
     def _after(self, _: nn.Module, __: Any, output: Any) -> Any:
         call = self.calls[self.number]

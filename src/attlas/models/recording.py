@@ -1,12 +1,12 @@
 """Passes recorded on a GPU: asked a second time in the same shape, they are played, not launched.
 
 A pass over one short text is some two thousand small kernels, and launching them takes far longer
-than they run. A recorded pass is one launch. Of each model the last pass is kept, if it holds no
-more than a part of the device's memory.
+than they run. A recorded pass is one launch. Of each model the last few are kept, in one piece of
+memory that all of them work in, if it is no more than a part of the device's.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -15,22 +15,32 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from attlas.errors import ModelError
+from attlas.models.borrow import every_module
 
-MOST_OF_MEMORY = 1 / 8
+MOST_OF_MEMORY = 0.3
+KEPT = 4
 Arguments = Mapping[str, Tensor]
 Work = Callable[[Arguments], Sequence[Tensor]]
 
 
 @dataclass(eq=False)
 class _Known:
-    """The last pass of a model: how it was asked for, and its recording if there is one."""
+    """A pass that was asked for: its recording if there is one."""
 
-    key: Any
     recorded: "_Recorded | None" = None
     refused: bool = False
 
 
-_known: WeakKeyDictionary[nn.Module, _Known] = WeakKeyDictionary()
+@dataclass(eq=False)
+class _Passes:
+    """The last passes of a model, the memory they share, and how much of it there is."""
+
+    known: dict[Any, _Known] = field(default_factory=dict)
+    pool: Any = None
+    held: int = 0
+
+
+_passes: WeakKeyDictionary[nn.Module, _Passes] = WeakKeyDictionary()
 
 
 def run_recorded(model: nn.Module, key: Any, arguments: Arguments, work: Work) -> Sequence[Tensor]:
@@ -40,15 +50,18 @@ def run_recorded(model: nn.Module, key: Any, arguments: Arguments, work: Work) -
     places of the weights are added here, and the hooks that somebody may have put on the model.
     """
     whole = (key, _state(model, arguments))
-    known = _known.get(model)
-    if known is None or known.key != whole:
-        _known[model] = _Known(whole)
+    passes = _passes.setdefault(model, _Passes())
+    known = passes.known.get(whole)
+    if known is None:
+        if len(passes.known) == KEPT:
+            passes = _passes[model] = _Passes()
+        passes.known[whole] = _Known()
         return work(arguments)
     if known.refused:
         return work(arguments)
     if known.recorded is None:
         found = work(arguments)
-        known.recorded = _proven(_record(arguments, work), arguments, found)
+        known.recorded = _proven(_record(arguments, work, passes), arguments, found)
         known.refused = known.recorded is None
         return found
     return known.recorded.play(arguments)
@@ -56,10 +69,16 @@ def run_recorded(model: nn.Module, key: Any, arguments: Arguments, work: Work) -
 
 def _state(model: nn.Module, arguments: Arguments) -> Any:
     shapes = tuple((name, tuple(value.shape)) for name, value in arguments.items())
-    places = tuple(each.data_ptr() for each in model.parameters())
+    modules = every_module(model)
+    places = tuple(
+        each.data_ptr()
+        for module in modules
+        for each in module._parameters.values()
+        if each is not None
+    )
     hooks = tuple(
         id(hook)
-        for module in model.modules()
+        for module in modules
         for each in (module._forward_hooks, module._forward_pre_hooks)
         for hook in each.values()
     )
@@ -124,7 +143,7 @@ def _close(one: Tensor, other: Tensor) -> bool:
     return float((one - other).abs().max()) <= (1e-4 if exact else 2e-2) * scale
 
 
-def _record(arguments: Arguments, work: Work) -> _Recorded | None:
+def _record(arguments: Arguments, work: Work, passes: _Passes) -> _Recorded | None:
     """The work as a recording; None where it waits for the device, or would hold too much."""
     given = {
         name: value.clone()
@@ -132,13 +151,15 @@ def _record(arguments: Arguments, work: Work) -> _Recorded | None:
         if not (name.endswith("attention_mask") and bool(value.all()))  # else the mask is built
     }
     before = torch.cuda.memory_reserved()
+    passes.pool = passes.pool or torch.cuda.graph_pool_handle()
     graph = torch.cuda.CUDAGraph()
     try:
-        with torch.cuda.graph(graph), _NumbersMadeThere():
+        with torch.cuda.graph(graph, pool=passes.pool), _NumbersMadeThere():
             found = work(given)
     except RuntimeError:
         return None
     total = torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory
-    if torch.cuda.memory_reserved() - before > MOST_OF_MEMORY * total:
+    passes.held += max(0, torch.cuda.memory_reserved() - before)
+    if passes.held > MOST_OF_MEMORY * total:
         return None
     return _Recorded(graph, given, found, work)

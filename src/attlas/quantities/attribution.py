@@ -11,7 +11,8 @@ from torch import Tensor
 
 from attlas.errors import UnknownNameError, UsageError
 from attlas.models import variants
-from attlas.models.branches import Branch, free_bytes
+from attlas.models.branch_memory import spare_bytes
+from attlas.models.branches import Branch
 from attlas.models.holding import map_bytes
 from attlas.models.question import Question
 from attlas.results import Site
@@ -19,7 +20,7 @@ from attlas.shapes import Attention, BatchScores
 
 RULES = ("midpoint", "right")
 FIRST, MOST = 4, 108  # midpoints to begin with, and when to give up: three times as many each time
-GRADIENT_BYTES = 2**30  # of gradients that are held at once
+GRADIENT_SHARE = 1 / 8  # of the memory, for gradients that are held at once
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,7 @@ def _groups(
     question: Question, sites: Sequence[Site], steps: int, memory: int | None
 ) -> Iterator[Sequence[Site]]:
     """Sites whose gradients can be held together; most of the work below them is then shared."""
-    most = max(GRADIENT_BYTES, free_bytes(question.subject.device) // 8)
+    most = spare_bytes(question.subject.device, GRADIENT_SHARE)
     most = most if memory is None else min(most, max(memory // 4, 1))
     group: list[Site] = []
     held = 0

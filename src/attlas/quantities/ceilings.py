@@ -1,7 +1,8 @@
 """Ceilings: the best order of a text's tokens there is, as far as a beam search finds it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,25 +26,61 @@ class Best:
 
 
 def best_orders(
-    erasures: Erasures, texts: Sequence[int], aim: str, sizes: Sizes, width: int = WIDTH
-) -> dict[int, Best]:
-    """The order of each text whose first tokens, in sets of these sizes, do best in the mean.
+    erasures: Erasures,
+    texts: Sequence[int],
+    aims: Sequence[str],
+    sizes: Sizes,
+    width: int = WIDTH,
+) -> dict[str, dict[int, Best]]:
+    """For each aim, the order of each text whose first tokens, in sets of these sizes, do best.
 
     The aim is `comprehensiveness`: without them the probability falls as far as can be; or
-    `sufficiency`: with them alone it falls as little as can be. The search goes from one size to
-    the next with the `width` best sets so far, and once more with the best alone, so that it is
-    never worse than that. Of the tokens that could come next, those are tried that brought most
-    when they were tried last. Where sizes lie apart, the tokens between come as a block: those
-    that do most by themselves.
+    `sufficiency`: with them alone it falls as little as can be; in the mean over sizes. The search
+    goes from one size to the next with the `width` best sets so far, and once more with the best
+    alone, so that it is never worse than that. Of the tokens that could come next, those are tried
+    that brought most when they were tried last. Where sizes lie apart, the tokens between come as a
+    block: those that do most by themselves. All searches go on together, and ask together.
     """
-    if aim not in AIMS:
-        raise UnknownNameError("aim", aim, AIMS)
+    for aim in aims:
+        if aim not in AIMS:
+            raise UnknownNameError("aim", aim, AIMS)
     if width < 1:
         raise UsageError(f"a width is at least 1, not {width}")
-    game = _Game(erasures, aim)
-    beams = [game.search(texts, sizes, each) for each in sorted({1, width})]
-    best = {text: max((each[text] for each in beams), key=_total) for text in texts}
-    return {text: game.best(text, beam, sizes) for text, beam in best.items()}
+    games = {aim: _Game(erasures, aim) for aim in aims}
+    widths = sorted({1, width})
+    searches = {
+        (aim, each): games[aim].search(texts, sizes, each) for aim in aims for each in widths
+    }
+    beams = _together(erasures, searches)
+    return {
+        aim: {
+            text: game.best(
+                text, max((beams[aim, each][text] for each in widths), key=_total), sizes
+            )
+            for text in texts
+        }
+        for aim, game in games.items()
+    }
+
+
+def _together(erasures: Erasures, searches: "Mapping[Any, Search]") -> dict[Any, "Beams"]:
+    """What each search comes to; what they want to know is asked of the model at once."""
+    found: dict[Any, Beams] = {}
+    running = dict(searches)
+    while running:
+        wanted: dict[int, list[Ways]] = {}
+        for key, search in list(running.items()):
+            try:
+                asked = next(search)
+            except StopIteration as ended:
+                found[key] = ended.value
+                del running[key]
+            else:
+                for text, ways in asked.items():
+                    wanted.setdefault(text, []).append(ways)
+        if wanted:
+            erasures.ask({text: np.concatenate(ways) for text, ways in wanted.items()})
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,10 +119,11 @@ class _Beam:
         worth: NDArray[np.float64],
         size: int,
         width: int,
-    ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    ) -> tuple[NDArray[np.intp], NDArray[np.bool_], WayScores]:
         """Orders up to a size, `width` for each set, by what its tokens are worth by themselves.
 
-        They share all tokens but the last. Of one set, the orders stand together.
+        They share all tokens but the last. Of one set, the orders stand together. With the orders
+        come their sets, and what those are worth, which is known where they grew by one token.
         """
         rank = np.lexsort((-worth, states)).reshape(len(self.chosen), -1)
         ranked = tokens[rank]  # `[way, rank]`
@@ -97,7 +135,8 @@ class _Beam:
         )
         sets = np.zeros((len(orders), self.chosen.shape[1]), dtype=bool)
         np.put_along_axis(sets, orders, True, axis=1)
-        return orders, sets
+        known = worth[rank[:, step - 1 : step - 1 + width]].ravel()
+        return orders, sets, known if step == 1 else np.full(len(sets), np.nan)
 
     def advance(
         self, orders: NDArray[np.intp], sets: Ways, worth: WayScores, width: int
@@ -108,6 +147,10 @@ class _Beam:
         _, first = np.unique(np.packbits(sets[best], axis=1), axis=0, return_index=True)
         kept = best[np.sort(first)[:width]]
         return _Beam(sets[kept], totals[kept], orders[kept], worth[kept])
+
+
+Beams = dict[int, _Beam]  # of each text
+Search = Generator[Mapping[int, Ways], None, Beams]  # gives what must be asked, and ends with these
 
 
 def _learned(
@@ -135,15 +178,17 @@ class _Game:
         self._erasures = erasures
         self._keeps = aim == "sufficiency"
 
-    def worth(self, sets: Mapping[int, Ways]) -> dict[int, WayScores]:
-        """Of sets of each text: the more, the better they serve the aim; all asked together."""
+    def worth(
+        self, sets: Mapping[int, Ways]
+    ) -> Generator[Mapping[int, Ways], None, dict[int, WayScores]]:
+        """Of sets of each text: the more, the better they serve the aim."""
         ways = {text: ~each if self._keeps else each for text, each in sets.items()}
-        self._erasures.ask(ways)
+        yield ways
         found = {text: self._erasures.of(text, each).probability for text, each in ways.items()}
         return found if self._keeps else {text: -each for text, each in found.items()}
 
-    def search(self, texts: Sequence[int], sizes: Sizes, width: int) -> dict[int, _Beam]:
-        """The best sets of the last size of each text."""
+    def search(self, texts: Sequence[int], sizes: Sizes, width: int) -> Search:
+        """The best sets of the last size of each text; on the way, what must be asked."""
         counts = {text: len(self._erasures.content(text)) for text in texts}
         beams = {text: _Beam.start(count) for text, count in counts.items()}
         steps = {text: list(sizes(count)) for text, count in counts.items()}
@@ -153,14 +198,15 @@ class _Game:
             tried = {
                 text: self._tried(beams[text], hopes[text], here[text], width) for text in here
             }
-            alone = self.worth({text: sets for text, (_, _, sets) in tried.items()})
+            alone = yield from self.worth({text: sets for text, (_, _, sets) in tried.items()})
             grown = {}
             for text, (states, tokens, _) in tried.items():
                 hopes[text] = _learned(hopes[text], tokens, alone[text], beams[text], states)
                 grown[text] = beams[text].blocks(states, tokens, alone[text], here[text], width)
-            worth = self.worth({text: sets for text, (_, sets) in grown.items()})
-            for text, (orders, sets) in grown.items():
-                beams[text] = beams[text].advance(orders, sets, worth[text], width)
+            asked = {text: sets for text, (_, sets, worth) in grown.items() if np.isnan(worth[0])}
+            found = yield from self.worth(asked)
+            for text, (orders, sets, worth) in grown.items():
+                beams[text] = beams[text].advance(orders, sets, found.get(text, worth), width)
         return beams
 
     @staticmethod

@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attlas.models.branches import Branch, rows_that_fit
+from attlas.models.branch_memory import rows_at_once
+from attlas.models.branches import Branch
 from attlas.models.edits import Edit
 from attlas.models.memory import in_parts
 from attlas.models.question import Question
@@ -116,7 +117,7 @@ def clean_edits(question: Question, sites: Sequence[Site]) -> list[Edit]:
 
 def _everywhere(question: Question, opened: Sequence[Opened], plan: Plan) -> NDArray[np.float64]:
     """All sites rewritten at once, each on the stream that the others changed."""
-    most = rows_that_fit(question, gradients=False)
+    most = rows_at_once(question)
     parts: list[Tensor] = []
 
     def run(numbers: Sequence[int]) -> Tensor:
