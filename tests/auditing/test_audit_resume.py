@@ -165,7 +165,11 @@ def test_a_folder_that_cannot_be_is_one_clear_error_before_any_work(tmp_path, wo
 def test_progress_says_what_is_being_done(tmp_path):
     steps = []
     small_audit(**ASKED, watch=steps.append)
-    assert [step.done for step in steps] == list(range(PARTS + AGAIN + 1))
+    done = [step.done for step in steps]
+    assert done == sorted(done) and set(done) == set(range(PARTS + AGAIN + 1))
     assert {step.total for step in steps} == {PARTS + AGAIN}
-    assert steps[0].what.startswith("texts 1 of 3") and steps[-1].what == "the report"
-    assert "sensitivity of raw_attention" in [step.what for step in steps]
+    assert steps[0].what == "texts, part 1 of 3" and steps[-1].what == "the report"
+    said = [step.what for step in steps]
+    assert "sensitivity of raw_attention" in said
+    assert "texts, part 2 of 3: raw_attention" in said
+    assert "texts, part 2 of 3: tokens removed by mask" in said

@@ -53,6 +53,18 @@ def test_a_report_comes_back_whole():
     assert isinstance(back.table.rows[0].cells[0], Cell)
 
 
+def test_a_report_from_before_findings_had_p_values_is_read():
+    written = report().to_dict()
+    for finding in (*written["findings"], written["plausibility"]):
+        assert {"p", "claim"} <= finding.keys()
+        del finding["p"], finding["claim"]
+    back = Report.from_dict(written)
+    assert back.findings == tuple(replace(each, p=None, claim="") for each in report().findings)
+    assert [each.p for each in report().findings] == [0.003, None, 0.0002, None]
+    with pytest.raises(KeyError, match="title"):
+        Report.from_dict({**written, "plausibility": {"p": 0.5}})
+
+
 def test_a_report_is_saved_and_read_again(tmp_path):
     path = report().save(tmp_path / "report.safetensors")
     assert Report.load(path).to_dict() == report().to_dict()

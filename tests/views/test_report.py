@@ -9,7 +9,14 @@ from rich.console import Console
 
 from attlas.results.report_parts import Cell, DataRecord, Figure, Standing, Table
 from attlas.views import fragment, render
-from attlas.views.report_cells import cell_words, figure_words, removals_of, standing_rows
+from attlas.views.report_cells import (
+    cell_words,
+    claim_words,
+    figure_words,
+    p_words,
+    removals_of,
+    standing_rows,
+)
 from attlas.views.report_terminal import interval
 
 HOSTILE = "<img src=x onerror=alert(1)>\x1b[31m"
@@ -44,7 +51,7 @@ def hostile():
         command=HOSTILE,
         data=DataRecord(HOSTILE, 4, (HOSTILE,), None, {HOSTILE: 1}),
         verdict=replace(made.verdict, sentence=HOSTILE, method=HOSTILE, notes=(HOSTILE,)),
-        findings=(replace(made.findings[0], title=HOSTILE, sentence=HOSTILE),),
+        findings=(replace(made.findings[0], title=HOSTILE, sentence=HOSTILE, claim=HOSTILE),),
         table=replace(table(), rows=(replace(first, method=HOSTILE), *table().rows[1:])),
         standings=tuple(replace(each, method=HOSTILE) for each in standings()),
         examples=(replace(made.examples[0], tokens=(HOSTILE,) * 9, point=HOSTILE),),
@@ -83,6 +90,33 @@ def test_a_figure_in_words():
         "−0.50 (−1.00 to 0.25), 1 text"
     )
     assert figure_words({"value": None, "low": None, "high": None, "n": None}) == "–"
+
+
+@pytest.mark.parametrize(
+    ("p", "words"),
+    [
+        (0.0001, "p < .001"),
+        (0.001, "p = .001"),
+        (0.0404, "p = .040"),
+        (0.0625, "p = .063"),
+        (0.1, "p = .100"),
+        (0.9999, "p = 1"),
+        (1, "p = 1"),
+    ],
+)
+def test_a_p_value_in_words(p, words):
+    assert p_words(p) == words
+
+
+def test_a_claim_says_over_how_many_findings_it_was_adjusted():
+    made = report().payload()
+    assert claim_words(made["findings"][0], made) == (
+        "raw_attention above shuffled scores, on 200 texts held out: p = .003 after Holm over 3 "
+        "findings"
+    )
+    assert claim_words(made["findings"][1], made) == ""
+    alone = report(findings=report().findings[:2], plausibility=None).payload()
+    assert claim_words(alone["findings"][0], alone).endswith("after Holm over 1 finding")
 
 
 @pytest.mark.parametrize(
@@ -126,6 +160,8 @@ def test_a_terminal_of_80_columns_shows_the_answer_first():
     places = [shown.index(words) for words in order]
     assert places == sorted(places)
     assert "0.24 (0.17 to 0.31), 200 texts" in shown
+    assert "held out: p = .003 after Holm over 3 findings" in " ".join(shown.split())
+    assert shown.count("after Holm") == 3
     assert "12 × empty text, 3 × longer than 512 tokens" in shown
     assert "removal by mask, removal by knock_out" in shown
 
@@ -175,5 +211,6 @@ def test_a_fragment_has_the_answer_the_findings_and_the_table():
     made = fragment(report().payload())
     assert "✕ not supported" in made
     assert "The methods do not agree" in made and "0.31 (0.29 to 0.33), 400 texts" in made
+    assert made.count(">p = .003</td>") == 1 and "τ below 0.5, two-sided" in made
     assert made.count("★") == 12  # of two removals by five measures, and two of plausibility
     assert "<script" not in made

@@ -31,8 +31,11 @@ def test_the_first_screen_answers_the_question(tab):
         box = lines.nth(place).bounding_box()
         assert box["y"] + box["height"] < 900
     assert lines.first.locator(".figures").inner_text() == "0.24 0.17 to 0.31"
-    assert lines.first.locator(".count").inner_text() == "200 texts"
-    assert "without weight in the answer" in tab.locator(".findings .apart").inner_text()
+    assert lines.first.locator(".count").inner_text().split("\n") == ["200 texts", "p = .003"]
+    assert lines.locator(".chance").all_text_contents() == ["p = .003", "p < .001", "p = 1"]
+    apart, adjusted = tab.locator(".findings .apart").all_text_contents()
+    assert "without weight in the answer" in apart
+    assert adjusted.startswith("p after Holm over 3 findings")
 
 
 def test_an_answer_without_a_reference_has_a_sign_of_its_own(show):
@@ -50,6 +53,19 @@ def test_findings_lead_to_their_sections_and_these_say_what_is_not_shown(tab):
     for name, finding in zip(expected, (*findings(), report().plausibility), strict=True):
         words = tab.locator(f"#attlas-{name}").inner_text()
         assert finding.sentence in words and finding.does_not_show in words
+        assert finding.claim in words and ("after Holm" in words) == (finding.p is not None)
+
+
+def test_a_report_from_before_findings_had_p_values_is_drawn_without(show):
+    made = report().payload()
+    lines = [
+        {key: value for key, value in each.items() if key not in ("p", "claim")}
+        for each in (*made["findings"], made["plausibility"])
+    ]
+    tab = show({**made, "findings": lines[:-1], "plausibility": lines[-1]})
+    assert tab.locator(".finding").count() == 5
+    assert tab.locator(".chance, .claim").count() == 0
+    assert "Holm" not in tab.locator(".findings").inner_text()
 
 
 def test_the_sections_are_those_that_findings_may_name(tab):

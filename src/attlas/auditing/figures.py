@@ -84,18 +84,27 @@ def make_agreement(found: Found) -> tuple[Agreement | None, Estimate | None]:
     means = rows.groupby(["one", "other"], as_index=False)[["kendall", "top", "overlap"]].mean()
     kinds = {"Kendall τ": "kendall", "top fifth in common": "top", "rank-biased overlap": "overlap"}
     by = {shown: _matrix(means, name, names) for shown, name in kinds.items()}
-    own = {name for name, family in found.families.items() if family in "WVP"}
-    inside = rows[rows["one"].isin(own) & rows["other"].isin(own)]
-    if not len(inside):
+    texts = agreement_by_text(found)
+    if not len(texts):
         return Agreement(tuple(names), by), None
-    texts = inside.groupby("text")["kendall"].mean()
     groups = found.of_texts(texts.index.tolist())
     (mean,) = bootstrap_means(texts.to_numpy(dtype=np.float64)[:, None], found.seed, groups)
     sentence = (
-        f"Over every two of {len(own)} methods that use attention, Kendall's τ is {mean.mean:.2f} "
-        f"in the mean ({mean.low:.2f} to {mean.high:.2f}, {mean.inputs} texts)."
+        f"Over every two of {len(_using_attention(found))} methods that use attention, Kendall's τ "
+        f"is {mean.mean:.2f} in the mean ({mean.low:.2f} to {mean.high:.2f}, {mean.inputs} texts)."
     )
     return Agreement(tuple(names), by, sentence), mean
+
+
+def agreement_by_text(found: Found) -> pd.Series:
+    """Kendall's τ of each text, the mean over every two methods that use attention."""
+    rows, own = found.agreement, _using_attention(found)
+    inside = rows[rows["one"].isin(own) & rows["other"].isin(own)]
+    return inside.groupby("text")["kendall"].mean()
+
+
+def _using_attention(found: Found) -> set[str]:
+    return {name for name, family in found.families.items() if family in "WVP"}
 
 
 def _matrix(

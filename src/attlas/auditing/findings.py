@@ -1,11 +1,20 @@
-"""The findings of an audit: a few lines, each with its figure, its interval and its limits."""
+"""The findings of an audit: a few lines, each with its figure, its interval and its limits.
+
+Words such as "surely" go by intervals; the p-value of a finding stands beside them.
+"""
 
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from attlas.auditing.cases import CONTROLS, SHUFFLED
-from attlas.auditing.tables import Found
+from attlas.auditing.p_values import (
+    HeldOut,
+    above_other,
+    above_shuffled,
+    above_weights,
+    agreement_beside,
+)
 from attlas.auditing.verdict import figure
 from attlas.quantities.intervals import Estimate, bootstrap_means
 from attlas.results.report_parts import Finding, RemovalPair, Table
@@ -19,19 +28,20 @@ def findings(
     agreement: Estimate | None,
     removals: Sequence[RemovalPair],
     table: Table,
+    held: HeldOut,
 ) -> tuple[Finding, ...]:
-    """At most five lines for the first screen."""
+    """At most five lines for the first screen, each with its own p-value where it has one."""
     lines = [
-        *_weights(verdict),
-        *_better(verdict),
-        *_control(table, verdict),
-        *_agreement(agreement),
+        *_weights(verdict, held),
+        *_better(verdict, held),
+        *_control(table, verdict, held),
+        *_agreement(agreement, held),
         *_removals(removals),
     ]
     return tuple(lines[:5])
 
 
-def _weights(verdict: Verdict) -> Iterator[Finding]:
+def _weights(verdict: Verdict, held: HeldOut) -> Iterator[Finding]:
     """Where the best reading of the weights stands."""
     removal, bounds = next(iter(verdict.bounds.items()))
     s = bounds.s
@@ -46,11 +56,13 @@ def _weights(verdict: Verdict) -> Iterator[Finding]:
         "That another reading would not do as well; see the other methods.",
         (-0.2, 1.0),
         0.0,
+        *above_shuffled(held, verdict.method, removal),
     )
 
 
-def _better(verdict: Verdict) -> Iterator[Finding]:
+def _better(verdict: Verdict, held: HeldOut) -> Iterator[Finding]:
     better = verdict.better_readings
+    names = [each.method for each in verdict.readings]
     if not better:
         if verdict.readings:
             first = verdict.readings[0]
@@ -63,6 +75,7 @@ def _better(verdict: Verdict) -> Iterator[Finding]:
                 "That there is none: more texts might tell.",
                 (-0.5, 1.0),
                 0.0,
+                *above_weights(held, verdict.method, first.method, names),
             )
         return
     first = better[0]
@@ -75,10 +88,11 @@ def _better(verdict: Verdict) -> Iterator[Finding]:
         "That it is right on every text; it is the mean over texts.",
         (-0.5, 1.0),
         0.0,
+        *above_weights(held, verdict.method, first.method, names),
     )
 
 
-def _control(table: Table, verdict: Verdict) -> Iterator[Finding]:
+def _control(table: Table, verdict: Verdict, held: HeldOut) -> Iterator[Finding]:
     """Whether scores that know no model do as well as the weights."""
     places = [
         place
@@ -90,7 +104,7 @@ def _control(table: Table, verdict: Verdict) -> Iterator[Finding]:
     controls = [name for name in CONTROLS if name in rows and name != SHUFFLED]
     if not places or own is None or not controls:
         return
-    place = places[0]
+    place, removal = places[0], table.columns[places[0]].removal
     known = {name: rows[name].cells[place].figure for name in controls}
     known = {name: each for name, each in known.items() if each.value is not None}
     mine = own.cells[place].figure
@@ -103,12 +117,13 @@ def _control(table: Table, verdict: Verdict) -> Iterator[Finding]:
     yield Finding(
         f"Scores that know no model ({name})",
         f"A control, {CONTROLS[name]}, {verb} {verdict.method} in comprehensiveness "
-        f"({best.value:.3f} against {mine.value:.3f}, {table.columns[place].removal}).",
+        f"({best.value:.3f} against {mine.value:.3f}, {removal}).",
         best,
         "table",
         "Why: place and rarity may go along with what the model uses.",
         (0.0, _round_up(1.2 * max(mine.high or mine.value, best.high or 0.0))),
         mine.value,
+        *above_other(held, "comprehensiveness", removal, verdict.method, name),
     )
 
 
@@ -120,7 +135,7 @@ def _round_up(value: float) -> float:
     return float(round(np.ceil(value / unit) * unit, 10))
 
 
-def _agreement(mean: Estimate | None) -> Iterator[Finding]:
+def _agreement(mean: Estimate | None, held: HeldOut) -> Iterator[Finding]:
     if mean is None:
         return
     title = "Methods agree little" if mean.mean < ALIKE else "Methods agree"
@@ -131,7 +146,8 @@ def _agreement(mean: Estimate | None) -> Iterator[Finding]:
         "agreement",
         "Which of them is right: methods may agree and be wrong.",
         (-0.2, 1.0),
-        0.0,
+        ALIKE,
+        *agreement_beside(held.found, ALIKE),
     )
 
 
@@ -153,8 +169,9 @@ def _removals(pairs: Sequence[RemovalPair]) -> Iterator[Finding]:
     )
 
 
-def plausibility(found: Found, method: str) -> Finding | None:
+def plausibility(held: HeldOut, method: str) -> Finding | None:
     """Agreement of the weights with what people marked; it says nothing of the model."""
+    found = held.found
     rows = found.values[found.values["measure"] == "auprc"]
     if not len(rows):
         return None
@@ -177,4 +194,5 @@ def plausibility(found: Found, method: str) -> Finding | None:
         "What the model does: it may use words that people would not mark.",
         (0.0, 1.0),
         chance.mean,
+        *above_other(held, "auprc", "", method, SHUFFLED),
     )

@@ -18,6 +18,7 @@ from attlas.auditing.figures import (
     make_standings,
 )
 from attlas.auditing.findings import findings, plausibility
+from attlas.auditing.p_values import adjust, hold_out
 from attlas.auditing.settings import Settings
 from attlas.auditing.tables import Found, make_table
 from attlas.auditing.texts import Texts
@@ -83,6 +84,10 @@ def make_report(
     table = make_table(found)
     agreement, alike = make_agreement(found)
     pairs = make_removal_pairs(found)
+    held = hold_out(found, judged_by)
+    lines, apart = adjust(
+        findings(said, alike, pairs, table, held), plausibility(held, said.method)
+    )
     better = [*said.better_readings, *said.readings]
     other = better[0].method if better else said.reference or said.method
     return Report(
@@ -90,7 +95,7 @@ def make_report(
         task=texts.subject.task.name if texts.subject.task else "",
         data=_data(texts, name, gathered.values),
         verdict=said,
-        findings=findings(said, alike, pairs, table),
+        findings=lines,
         table=table,
         standings=make_standings(found),
         panels=make_panels(found, judged_by),
@@ -98,7 +103,7 @@ def make_report(
         removals=pairs,
         examples=find_examples(texts, found, gathered.scores, said.method, other, judged_by[0]),
         trials=tuple(gathered.trials),
-        plausibility=plausibility(found, said.method),
+        plausibility=apart,
         does_not_show=LIMITS,
         notes=(*texts.notes, *_refusals(gathered.refused)),
         settings={**settings.to_dict(), "delta": settings.rules.delta},

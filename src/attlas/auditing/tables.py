@@ -67,13 +67,16 @@ class Found:
 
     def evidence(self, removals: Collection[str]) -> tuple[Evidence, TextGroups | None]:
         """What the verdict rests on under these removals, and the groups of its texts."""
+        return evidence(self._judged(removals)), self.of_texts(self.numbers(removals))
+
+    def numbers(self, removals: Collection[str]) -> list[int]:
+        """The texts that there is such evidence of, in its order."""
+        return sorted(self._judged(removals)["text"].unique().tolist())
+
+    def _judged(self, removals: Collection[str]) -> pd.DataFrame:
         rows = self.values
         rows = rows[rows["removal"].isin(removals) & rows["measure"].isin(AIMS)]
-        names = {*self.methods, SHUFFLED, CEILING}
-        rows = rows[rows["method"].isin(names)]
-        numbers = sorted(rows["text"].unique())
-        groups = None if self.groups is None else self.groups[numbers]
-        return evidence(rows), groups
+        return rows[rows["method"].isin({*self.methods, SHUFFLED, CEILING})]
 
     def of_texts(self, numbers: Sequence[int]) -> TextGroups | None:
         """The groups of these texts."""

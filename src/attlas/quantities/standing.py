@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 from attlas.errors import UsageError
 from attlas.quantities.intervals import LEVEL, Estimate, ratio_errors, simultaneous_bounds
-from attlas.shapes import TextGroups, TextParts, TextValues
+from attlas.shapes import MethodValues, TextGroups, TextParts, TextValues
 
 MEASURES = ("comprehensiveness", "sufficiency")
 SHUFFLED, CEILING = "shuffled", "ceiling"
@@ -94,6 +94,15 @@ def standings(
 ) -> list[Estimate]:
     """s of each, with 95 % intervals that hold all at once; all under as many removals."""
     return simultaneous_bounds(*_parts(found, compared), seed, groups) if compared else []
+
+
+def text_shares(found: Evidence, compared: Sequence[Compared]) -> MethodValues:
+    """What each text adds to s of each, or to the difference of two: over texts they sum to it."""
+    above, below = _parts(found, compared)
+    known = ~np.isnan(above + below)
+    whole = np.where(known, below, 0.0).sum(axis=0)
+    shares = np.where(known, above, 0.0) / np.where(whole == 0, np.nan, whole)
+    return np.where(known.any(axis=2), shares.mean(axis=2), np.nan)
 
 
 def room(

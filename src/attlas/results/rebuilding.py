@@ -1,7 +1,7 @@
 """Records within records, from the JSON that they were written as."""
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -9,9 +9,16 @@ T = TypeVar("T")
 
 
 def rebuild(kind: type[T], record: Mapping[str, Any]) -> T:
-    """A dataclass from what `plain(asdict(...))` gave: tuples are tuples again, records records."""
+    """A dataclass from what `plain(asdict(...))` gave: tuples are tuples again, records records.
+
+    A field that has a default may be missing: records are older than some of their fields.
+    """
     hints = get_type_hints(kind)
-    given = {each.name: _value(hints[each.name], record[each.name]) for each in fields(kind)}  # type: ignore[arg-type]
+    given = {
+        each.name: _value(hints[each.name], record[each.name])
+        for each in fields(kind)  # type: ignore[arg-type]
+        if each.name in record or (each.default is MISSING and each.default_factory is MISSING)
+    }
     return kind(**given)
 
 

@@ -37,7 +37,8 @@ class Figure:
 class Finding:
     """One line of the first screen; `section` is where its plot stands, one of SECTIONS.
 
-    The small plot goes from `span[0]` to `span[1]`, with a mark at `mark`.
+    The small plot goes from `span[0]` to `span[1]`, with a mark at `mark`. `p` is of the `claim`,
+    adjusted by Holm's method over all findings of the report; None where nothing is claimed.
     """
 
     title: str
@@ -47,6 +48,8 @@ class Finding:
     does_not_show: str = ""
     span: tuple[float | int, float | int] = (0.0, 1.0)
     mark: Number = None
+    claim: str = ""
+    p: Number = None
 
     def __post_init__(self) -> None:
         _check_section(self.section)

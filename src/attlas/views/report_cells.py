@@ -1,6 +1,7 @@
 """The figures of a report as text."""
 
 from collections.abc import Mapping, Sequence
+from math import floor
 from typing import Any
 
 from attlas.views.units import visible
@@ -18,6 +19,28 @@ def figure_words(figure: Payload) -> str:
         parts.append(f"({number(figure['low'])} to {number(figure['high'])})")
     words = " ".join(parts)
     return words if figure["n"] is None else f"{words}, {texts(figure['n'])}"
+
+
+def p_words(p: float | int) -> str:
+    """A p-value with three decimals, halves rounded up."""
+    if p < 0.001:
+        return "p < .001"
+    rounded = floor(1000 * p + 0.5)
+    return "p = 1" if rounded == 1000 else f"p = .{rounded:03d}"
+
+
+def claim_words(finding: Payload, payload: Payload) -> str:
+    """What a finding claims and its p-value; nothing where it has none."""
+    if finding["p"] is None:
+        return ""
+    return f"{visible(finding['claim'])}: {p_words(finding['p'])} {adjusted_words(payload)}"
+
+
+def adjusted_words(payload: Payload) -> str:
+    """Over how many findings p-values were adjusted."""
+    found = [each for each in (*payload["findings"], payload["plausibility"]) if each]
+    count = sum(each["p"] is not None for each in found)
+    return f"after Holm over {count} finding{'' if count == 1 else 's'}"
 
 
 def facts(payload: Payload) -> str:

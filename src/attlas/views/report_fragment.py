@@ -36,7 +36,10 @@ def _findings(payload: Payload) -> Iterator[str]:
     for finding in filter(None, found):
         title = f'<td style="{_FIRST}">{as_text(finding["title"])}</td>'
         words = as_text(cells.figure_words(finding["figure"]))
-        yield f'<tr style="background:none">{title}<td style="{_CELL}">{words}</td></tr>'
+        p = "" if finding["p"] is None else as_text(cells.p_words(finding["p"]))
+        told = as_text(cells.claim_words(finding, payload))
+        shown = f'<td style="{_CELL}">{words}</td><td style="{_CELL}" title="{told}">{p}</td>'
+        yield f'<tr style="background:none">{title}{shown}</tr>'
 
 
 def _rows(payload: Payload) -> Iterator[str]:

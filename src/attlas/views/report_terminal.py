@@ -40,19 +40,21 @@ def render_report(payload: Payload) -> Group:
 def _findings(payload: Payload) -> Iterator[Text]:
     for finding in payload["findings"]:
         yield Text()
-        yield from _finding(finding)
+        yield from _finding(finding, payload)
     if payload["plausibility"]:
         yield Text()
         yield Text("Apart from faithfulness, and without weight in the answer:", style="dim")
-        yield from _finding(payload["plausibility"])
+        yield from _finding(payload["plausibility"], payload)
 
 
-def _finding(finding: Payload) -> Iterator[Text]:
+def _finding(finding: Payload, payload: Payload) -> Iterator[Text]:
     low, high = finding["span"]
     drawn = interval(finding["figure"], (low, high), finding["mark"], _BAR)
     yield Text(visible(finding["title"]), style="bold")
     yield Text(visible(finding["sentence"]))
     yield Text(f"{low:g} {drawn} {high:g}  {cells.figure_words(finding['figure'])}")
+    if claim := cells.claim_words(finding, payload):
+        yield Text(claim, style="dim")
 
 
 def interval(figure: Payload, span: tuple[float, float], mark: float | None, width: int) -> str:

@@ -22,6 +22,10 @@ const reportInterval = ({low, high}, digits = 2) =>
     ? `${reportNumber(low, digits)} to ${reportNumber(high, digits)}` : "no interval";
 const reportFigure = (figure) => `${reportNumber(figure.value)} (${reportInterval(figure)})`;
 const reportTexts = ({n}) => (typeof n === "number" ? `${n} text${n === 1 ? "" : "s"}` : "");
+const reportP = (p) => (p < 0.001 ? "p < .001" : p >= 0.9995 ? "p = 1"
+  : `p = .${String(Math.floor(1000 * p + 0.5)).padStart(3, "0")}`);
+const allFindings = (payload) => [...payload.findings, payload.plausibility].filter(Boolean);
+const hasP = ({p}) => typeof p === "number";
 const sectionId = (name) => `attlas-${name}`;
 
 function drawReport(element, payload, state) {
@@ -33,7 +37,7 @@ function drawReport(element, payload, state) {
     if (!isThere(payload)) continue;
     const made = section(element, title, `part part-${name}`);
     made.id = sectionId(name);
-    made.append(...findingsIn(payload, name).map((each) => make("p", "lead", visible(each.sentence))));
+    made.append(...findingsIn(payload, name).map((each) => findingLead(each, payload)));
     draw(made, payload, state);
     if (name !== "examples") drawExamples(made, payload, state, name);
     made.append(...doesNotShow(findingsIn(payload, name).map((each) => each.does_not_show)));
@@ -43,8 +47,19 @@ function drawReport(element, payload, state) {
   drawSettings(element, payload);
 }
 
-const findingsIn = (payload, name) =>
-  [...payload.findings, payload.plausibility].filter((each) => each?.section === name);
+const findingsIn = (payload, name) => allFindings(payload).filter((each) => each.section === name);
+
+function holmWords(payload) {
+  const count = allFindings(payload).filter(hasP).length;
+  return `after Holm over ${count} finding${count === 1 ? "" : "s"}`;
+}
+
+function findingLead(finding, payload) {
+  const lead = make("p", "lead", visible(finding.sentence));
+  if (hasP(finding)) lead.append(" ", make("span", "claim quiet",
+    `${visible(finding.claim)}: ${reportP(finding.p)} ${holmWords(payload)}.`));
+  return lead;
+}
 
 function doesNotShow(sentences) {
   const told = sentences.filter(Boolean);
@@ -77,9 +92,12 @@ function drawFindings(element, payload) {
   const list = make("ol", "");
   for (const finding of payload.findings) list.append(findingLine(finding, payload));
   made.append(list);
-  if (!payload.plausibility) return;
-  made.append(make("p", "apart quiet", "Apart from faithfulness, and without weight in the answer:"),
-    make("ul", "", findingLine(payload.plausibility, payload)));
+  if (payload.plausibility) {
+    made.append(make("p", "apart quiet", "Apart from faithfulness, and without weight in the answer:"),
+      make("ul", "", findingLine(payload.plausibility, payload)));
+  }
+  if (!allFindings(payload).some(hasP)) return;
+  made.append(make("p", "apart quiet", `p ${holmWords(payload)}; each section says of what. It does not move the answer.`));
 }
 
 function findingLine(finding, payload) {
@@ -91,11 +109,12 @@ function findingLine(finding, payload) {
   plot.setAttribute("role", "img");
   plot.setAttribute("aria-label", reportFigure(finding.figure));
   const [low, high] = finding.span.map((each) => make("span", "end mono", minus(String(each))));
+  const chance = hasP(finding) ? [make("span", "chance", reportP(finding.p))] : [];
   return make("li", "finding", make("span", "said", link, " ", make("span", "quiet", visible(finding.sentence))),
     make("span", "small-plot", low, plot, high),
     make("span", "figures mono", make("b", "", reportNumber(finding.figure.value)),
       make("span", "quiet", ` ${reportInterval(finding.figure)}`)),
-    make("span", "count quiet", reportTexts(finding.figure)));
+    make("span", "count quiet", make("span", "", reportTexts(finding.figure)), ...chance));
 }
 
 function drawLimits(element, payload) {
