@@ -114,3 +114,16 @@ def test_language_models_are_reckoned_too(run, tmp_path):
     table.write_text("\n".join(json.dumps({"text": text}) for text in TEXTS))
     status, out, _ = run("audit", "--model", tmp_path, "--data", table, *FEW, "--dry-run")
     assert status == 0 and out.startswith("about ")
+
+
+@pytest.mark.slow
+def test_several_processes_find_the_same(audit, tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    found = []
+    for workers in (1, 2):
+        out = tmp_path / str(workers)
+        shown = audit(*FEW, "--measure", "sensitivity", "--workers", workers, "--out", out)
+        assert "ended early" not in shown[2], shown[2]
+        report = Report.from_dict(json.loads((out / "report.json").read_text("utf-8")))
+        found.append((report.verdict, report.table, report.standings))
+    assert found[0] == found[1]

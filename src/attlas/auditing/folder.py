@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +21,7 @@ from attlas.views import write_whole
 
 MANIFEST = "manifest.json"
 RESULTS = "results.parquet"
+CLAIM = ".claim"
 FORMAT = 1
 _MISSING = "not given"
 
@@ -62,6 +63,14 @@ class Folder:
             self._refuse_others()
             found = {"format": FORMAT, "settings": self.settings, "started": _now(), "done": False}
             _write_manifest(self.path, found)
+        self._check(found)
+        _make(self._parts)
+        for draft in (*self.path.glob(".attlas-*"), *self._parts.glob(".attlas-*")):
+            draft.unlink(missing_ok=True)  # what a killed run was writing
+        self._forget_claims()
+
+    def _check(self, found: dict[str, Any]) -> None:
+        """Whether what is there was begun with these settings."""
         differs = first_difference(found["settings"], self.settings)
         if differs is not None:
             name, there, here = differs
@@ -70,9 +79,6 @@ class Folder:
                 f"and {_shown(here)} here; give the same to go on with it, or another folder"
             )
         self.manifest = found
-        _make(self._parts)
-        for draft in (*self.path.glob(".attlas-*"), *self._parts.glob(".attlas-*")):
-            draft.unlink(missing_ok=True)  # what a killed run was writing
 
     def _refuse_others(self) -> None:
         """Nothing that an audit did not write is ever written over."""
@@ -104,6 +110,25 @@ class Folder:
         self._whole.add(name)
         return part
 
+    def written(self, names: Iterable[str]) -> int:
+        """How many of these parts are there, whoever wrote them."""
+        return sum(self._file(name).exists() for name in names)
+
+    def claim(self, name: str) -> bool:
+        """Take a part on, where several processes work; False where one has done so before."""
+        try:
+            self._file(name).with_suffix(CLAIM).touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            reason = f"cannot write in {str(self._parts)!r}: {error.strerror}"
+            raise ResultFileError(reason) from error
+        return True
+
+    def _forget_claims(self) -> None:
+        for path in self._parts.glob(f"*{CLAIM}"):
+            path.unlink(missing_ok=True)
+
     def parts(self) -> list[str]:
         """The names of the parts that are done."""
         names = sorted(unquote(path.stem) for path in self._parts.glob("*.parquet"))
@@ -113,6 +138,7 @@ class Folder:
         """Take the parts away, once what they were for is written."""
         for path in self._parts.glob("*.parquet"):
             path.unlink(missing_ok=True)
+        self._forget_claims()
         self._whole.clear()
 
     def _file(self, name: str) -> Path:
@@ -137,6 +163,17 @@ class Folder:
     def results(self) -> pd.DataFrame:
         """The results that were written."""
         return unpack(self.path / RESULTS)[0]
+
+
+class JoinedFolder(Folder):
+    """A folder that another process holds, and this one works in beside it."""
+
+    def __enter__(self) -> "JoinedFolder":
+        found = read_manifest(self.path)
+        if found is None:
+            raise UsageError(f"{self.path} holds no audit to join")
+        self._check(found)
+        return self
 
 
 def read_manifest(path: Path) -> dict[str, Any] | None:

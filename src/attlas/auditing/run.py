@@ -2,8 +2,10 @@
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from time import perf_counter
 from typing import Any
@@ -19,9 +21,9 @@ from attlas.auditing.reporting import RIGHT, Gathered, make_report
 from attlas.auditing.robustness import ask_again
 from attlas.auditing.rules import Rules
 from attlas.auditing.texts import Texts
-from attlas.auditing.trying import try_all
+from attlas.auditing.trying import part_name, scoped, try_all, try_one
 from attlas.models.subject import Subject
-from attlas.progress import Step, Tell, Watch
+from attlas.progress import Step, Tell, Watch, silent
 from attlas.results.report import Report
 from attlas.results.report_parts import Cost
 from attlas.views import write_whole
@@ -74,12 +76,12 @@ def run(
     plan: Plan, out: str | PathLike[str] | None = None, watch: Watch = lambda step: None
 ) -> Report:
     """Carry a plan out, or the rest of it."""
-    with torch.inference_mode(False), _folder(out, plan) as folder:
-        return _run(plan, folder, watch, keep=out is not None)
+    with torch.inference_mode(False), working_in(out, plan) as folder:
+        return carry_out(plan, folder, watch, keep=out is not None)
 
 
 @contextmanager
-def _folder(out: str | PathLike[str] | None, plan: Plan) -> Iterator[Folder]:
+def working_in(out: str | PathLike[str] | None, plan: Plan) -> Iterator[Folder]:
     """The folder to work in; without one, a place that is gone afterwards."""
     if out is not None:
         with Folder(out, plan.identity()) as folder:
@@ -89,7 +91,8 @@ def _folder(out: str | PathLike[str] | None, plan: Plan) -> Iterator[Folder]:
         yield folder
 
 
-def _run(plan: Plan, folder: Folder, watch: Watch, keep: bool) -> Report:
+def carry_out(plan: Plan, folder: Folder, watch: Watch, keep: bool) -> Report:
+    """All that is not in the folder yet, then the report, which is written there to be kept."""
     kept = folder.path / REPORT
     if folder.done and kept.is_file():
         return Report.from_dict(json.loads(kept.read_text("utf-8")))
@@ -141,6 +144,44 @@ def _telling(watch: Watch, where: str, done: int, plan: Plan) -> Tell:
     """Say what is being done within a part of the work."""
     watch(Step(where, done, plan.steps()))
     return lambda what: watch(Step(f"{where}: {what}", done, plan.steps()))
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of the work that depends on no other: the name of its file, and how it is done."""
+
+    name: str
+    what: str
+    work: Callable[[], object]
+
+
+def pieces(plan: Plan, folder: Folder) -> list[Piece]:
+    """All of the work but the report, the largest parts first."""
+    parts = [
+        Piece(
+            f"values {number:05d}",
+            f"texts, part {number + 1} of {len(plan.parts)}",
+            partial(_part, plan, folder, number, texts, {}, silent),
+        )
+        for number, texts in reversed(list(enumerate(plan.parts)))
+    ]
+    trials = [
+        Piece(
+            part_name(name, scope),
+            f"trial: {name}",
+            partial(try_one, plan.texts, plan.settings, folder, name, scope),
+        )
+        for name, scope in scoped(plan.settings.trials)
+    ]
+    again = [
+        Piece(
+            f"again {measure.name} {method}",
+            f"{measure.name} of {method}",
+            partial(_again, plan, folder, measure.name, method),
+        )
+        for measure, method in plan.again
+    ]
+    return [*parts, *trials, *again]
 
 
 def _joined(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -40,10 +41,10 @@ class Found:
     refused: Mapping[str, str]
     seed: int
 
-    @property
+    @cached_property
     def methods(self) -> list[str]:
         """The methods that gave something, controls left out."""
-        known = dict.fromkeys(self.values["method"])
+        known = set(self.values["method"].unique())
         return [name for name in METHODS.names() if name in known and name not in CONTROLS]
 
     @property
@@ -51,10 +52,10 @@ class Found:
         """The family of each method."""
         return {name: METHODS[name].family for name in self.methods}
 
-    @property
+    @cached_property
     def removals(self) -> list[str]:
         """The removals that were tried, in order."""
-        return [str(name) for name in dict.fromkeys(self.values["removal"]) if name]
+        return [str(name) for name in self.values["removal"].unique() if name]
 
     def circular(self) -> set[tuple[str, str]]:
         """The methods that a removal would hold to themselves."""
@@ -86,7 +87,8 @@ class Found:
 def make_table(found: Found) -> Table:
     """Methods by measures, each figure with its interval, and which is best beyond doubt."""
     columns = list(_columns(found))
-    names = [*found.methods, *(each for each in CONTROLS if each in set(found.values["method"]))]
+    known = set(found.values["method"].unique())
+    names = [*found.methods, *(each for each in CONTROLS if each in known)]
     cells: dict[str, list[Cell]] = {name: [] for name in names}
     for column in columns:
         for name, cell in _cells(found, column, names).items():

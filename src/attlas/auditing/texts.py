@@ -16,7 +16,7 @@ from attlas.models.resolve import Request
 from attlas.models.subject import Subject
 from attlas.shapes import TextGroups
 
-AT_ONCE = {"cpu": 24, "cuda": 1024}  # texts in a part
+AT_ONCE = {"cpu": 24, "cuda": 128}  # texts in a part
 UNKNOWN = "the model does not know the label"
 UNLABELLED = "no label, though others have one"
 SHORT = "fewer than two tokens that could be removed"

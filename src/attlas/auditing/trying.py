@@ -45,24 +45,35 @@ def try_all(
     use: list[Tried] = []
     shown: list[Trial] = []
     costs: list[Cost] = []
-    for place, name in enumerate(settings.trials):
+    for name, scope in scoped(settings.trials):
+        place = settings.trials.index(name)
         watch(Step(f"trial: {name}", done + place, total))
-        for scope in SCOPES.get(name, (Scope(),)):
-            tried, told = _try(texts, settings, folder, name, scope)
-            if tried is None:
-                shown.append(_refused(name, scope, told["reason"]))
-                continue
-            if name in USE:
-                use.append(tried)
-            shown.append(_shown(name, scope, tried, texts, settings))
-            costs.append(Cost(f"trial {name}, {scope.kind}", told["seconds"], len(tried.texts)))
+        tried, told = try_one(texts, settings, folder, name, scope)
+        if tried is None:
+            shown.append(_refused(name, scope, told["reason"]))
+            continue
+        if name in USE:
+            use.append(tried)
+        shown.append(_shown(name, scope, tried, texts, settings))
+        costs.append(Cost(f"trial {name}, {scope.kind}", told["seconds"], len(tried.texts)))
     return Attempts(shown, used(*use) if use else None, costs)
 
 
-def _try(
+def scoped(names: Sequence[str]) -> list[tuple[str, Scope]]:
+    """Each trial with each scope that it is run at."""
+    return [(name, scope) for name in names for scope in SCOPES.get(name, (Scope(),))]
+
+
+def part_name(name: str, scope: Scope) -> str:
+    """The name of the part that a trial is kept as."""
+    return f"trial {name} {scope.kind}"
+
+
+def try_one(
     texts: Texts, settings: Settings, folder: Folder, name: str, scope: Scope
 ) -> tuple[Tried | None, dict[str, Any]]:
-    part = f"trial {name} {scope.kind}"
+    """Run a trial, or read what it found; without a result there is a reason in what is told."""
+    part = part_name(name, scope)
     if folder.has(part):
         frame, told = folder.read(part)
         return (_read(frame, told) if told["reason"] is None else None), told

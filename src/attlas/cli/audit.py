@@ -1,13 +1,17 @@
 """The command `audit`."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from attlas.cli.heads import watching
 from attlas.cli.options import AsJson, Device, Dtype, Split, Task, Truncate, Trust, Unsafe
 from attlas.cli.show import print_json, print_result, quiet_libraries
+from attlas.cli.words import words
+
+OF_THIS_PROCESS = ("out", "workers", "as_json", "joining")  # and not of those that join in
 
 
 def audit(
@@ -38,6 +42,9 @@ def audit(
         typer.Option(help="delete, mask, pad, zero_embedding, knock_out; repeatable."),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A first verdict on 60 texts.")] = False,
+    workers: Annotated[
+        int, typer.Option(help="Processes that share the work; each loads the model.")
+    ] = 1,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what it would take, and stop.")
     ] = False,
@@ -49,6 +56,7 @@ def audit(
     unsafe_weights: Unsafe = False,
     trust_remote_code: Trust = False,
     as_json: AsJson = False,
+    joining: Annotated[bool, typer.Option("--join", hidden=True)] = False,
 ) -> None:
     """Ask whether attention may be read as an explanation, for your model and your texts.
 
@@ -56,11 +64,12 @@ def audit(
 
     Example: attlas audit --model FOLDER --data reviews.csv --text review --label stars --out audit
     """
+    given = {name: each for name, each in locals().items() if name not in OF_THIS_PROCESS}
     quiet_libraries()
     from attlas.auditing.estimating import expect
     from attlas.auditing.folder import is_finished
     from attlas.auditing.planning import prepare
-    from attlas.auditing.run import run
+    from attlas.auditing.sharing import join, run_shared
     from attlas.models.load import load
 
     subject = load(
@@ -88,17 +97,25 @@ def audit(
         quick=quick,
         seed=seed,
     )
+    if joining and out is not None:
+        join(plan, out)
+        return
     if dry_run:
         _say(expect(plan).lines(), as_json)
         return
     if not as_json and not (out and is_finished(out)):
         _say_first(expect(plan).lines()[0])
     with watching() as watch:
-        report = run(plan, out, watch)
+        report = run_shared(plan, out, workers, _joining(given), watch, _say_first)
     if as_json:
         print_json(report.to_dict())
     else:
         print_result(report, written=[out / "report.html"] if out else [])
+
+
+def _joining(given: Mapping[str, Any]) -> Callable[[Path], list[str]]:
+    """The words that were typed, with the folder in which the others join in."""
+    return lambda folder: ["audit", *words(given), "--out", str(folder), "--join"]
 
 
 def _none(trials: list[str] | None) -> list[str] | None:

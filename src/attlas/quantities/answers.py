@@ -43,13 +43,15 @@ class Answers:
         self._log_probability = both[order]
         self._chosen = np.concatenate([self._chosen, chosen])[order]
 
-    def has_all(self, ways: Ways) -> bool:
-        """Whether all of these have an answer."""
-        return bool(self._has(_keys(ways)).all())
-
-    def of(self, ways: Ways) -> tuple[WayScores, WayMarks]:
-        """The log-probability and the choice in each of these ways, all of them known."""
-        places = np.searchsorted(self._keys, _keys(ways))
+    def of(self, ways: Ways) -> tuple[WayScores, WayMarks] | None:
+        """The log-probability and the choice in each of these ways, if all are known."""
+        if not len(self):
+            return None
+        keys = _keys(ways)
+        places = np.searchsorted(self._keys, keys)
+        np.minimum(places, len(self) - 1, out=places)
+        if not (self._keys[places] == keys).all():
+            return None
         return self._log_probability[places].astype(np.float64), self._chosen[places]
 
 

@@ -78,9 +78,12 @@ class Erasures:
     def of(self, text: int, ways: Ways) -> Outcomes:
         """The answers to a text changed in these ways, asked for where they are not known."""
         self._check(text, ways)
-        if not self._answers[text].has_all(ways):
+        known = self._answers[text].of(ways)
+        if known is None:
             self.ask({text: ways})
-        return Outcomes(*self._answers[text].of(ways))
+            known = self._answers[text].of(ways)
+        assert known is not None
+        return Outcomes(*known)
 
     def forget(self, text: int) -> None:
         """Drop the answers to one text."""

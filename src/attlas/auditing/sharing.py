@@ -1,0 +1,134 @@
+"""An audit that several processes share: each takes a part of the work that nobody has taken."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from time import sleep
+from typing import IO
+
+import torch
+
+from attlas.auditing.folder import Folder, JoinedFolder
+from attlas.auditing.planning import Plan
+from attlas.auditing.run import carry_out, pieces, working_in
+from attlas.errors import UsageError
+from attlas.progress import Step, Tell, Watch
+from attlas.results.report import Report
+
+LOOK_AGAIN = 0.2  # seconds
+Words = Callable[[Path], Sequence[str]]  # of the command that joins the audit in a folder
+
+
+def run_shared(
+    plan: Plan,
+    out: str | PathLike[str] | None,
+    workers: int,
+    words: Words,
+    watch: Watch,
+    tell: Tell,
+) -> Report:
+    """Carry a plan out, or the rest of it, in so many processes; they find the same figures.
+
+    What a process had begun that ended early is done here, and `tell` says so.
+    """
+    if workers < 1:
+        raise UsageError(f"workers are at least 1, not {workers}")
+    with torch.inference_mode(False), working_in(out, plan) as folder:
+        if not folder.done and workers > 1:
+            command = [sys.executable, "-m", "attlas", *words(folder.path)]
+            with _threads(plan, workers) as threads, _started(command, workers - 1, threads) as all:
+                _work_off(plan, folder, watch)
+                _wait(all, plan, folder, watch, tell)
+        return carry_out(plan, folder, watch, keep=out is not None)
+
+
+def join(plan: Plan, out: str | PathLike[str]) -> None:
+    """Work on an audit that another process holds, until nothing is left to take."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    with torch.inference_mode(False), JoinedFolder(out, plan.identity()) as folder:
+        _work_off(plan, folder, lambda step: None)
+
+
+def _end_with_parent() -> None:
+    """The parent never writes: its end of the pipe goes when it goes, however it ends."""
+    os.read(0, 1)
+    os._exit(1)
+
+
+def _work_off(plan: Plan, folder: Folder, watch: Watch) -> None:
+    found = pieces(plan, folder)
+    names = [piece.name for piece in found]
+    for piece in found:
+        if not folder.has(piece.name) and folder.claim(piece.name):
+            watch(Step(piece.what, folder.written(names), len(names)))
+            piece.work()
+
+
+@contextmanager
+def _threads(plan: Plan, workers: int) -> Iterator[int]:
+    """As many threads for each process as there are cores for it."""
+    before = torch.get_num_threads()
+    on_processor = plan.texts.subject.device.type == "cpu"
+    each = max(1, before // workers) if on_processor else before
+    torch.set_num_threads(each)
+    try:
+        yield each
+    finally:
+        torch.set_num_threads(before)
+
+
+@dataclass(frozen=True, eq=False)
+class _Other:
+    """A process that works beside this one, and what it says if it fails."""
+
+    process: subprocess.Popen[bytes]
+    said: IO[bytes]
+
+    def why(self) -> str:
+        """The last line that it wrote."""
+        self.said.seek(0)
+        lines = self.said.read().decode(errors="replace").split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "no reason given")
+
+
+@contextmanager
+def _started(command: Sequence[str], count: int, threads: int) -> Iterator[list[_Other]]:
+    """So many processes, which end with the block at the latest."""
+    with ExitStack() as held:
+        yield [held.enter_context(_other(command, threads)) for _ in range(count)]
+
+
+@contextmanager
+def _other(command: Sequence[str], threads: int) -> Iterator[_Other]:
+    known = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+    with (
+        tempfile.TemporaryFile() as said,
+        subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            env=known,
+        ) as process,
+    ):
+        try:
+            yield _Other(process, said)
+        finally:
+            process.terminate()
+
+
+def _wait(others: Sequence[_Other], plan: Plan, folder: Folder, watch: Watch, tell: Tell) -> None:
+    names = [piece.name for piece in pieces(plan, folder)]
+    while any(other.process.poll() is None for other in others):
+        watch(Step("what other processes are at", folder.written(names), len(names)))
+        sleep(LOOK_AGAIN)
+    for other in others:
+        if other.process.returncode:
+            tell(f"one process ended early ({other.why()}); its work is done here")

@@ -1,0 +1,81 @@
+"""An audit that several processes share: the same figures, and nothing done twice."""
+
+import pytest
+from audits import READINGS, REMOVALS, bag_texts, small_audit, without_times
+from known_models import bag_of_words
+
+from attlas.auditing import run as running
+from attlas.auditing import sharing
+from attlas.auditing import texts as texts_of
+from attlas.auditing.folder import Folder, JoinedFolder
+from attlas.auditing.planning import prepare
+from attlas.errors import UsageError
+
+MEASURES = ["comprehensiveness", "sufficiency", "sensitivity"]
+TRIALS = ["uniform"]
+ASKED = {"measures": MEASURES, "trials": TRIALS, "few": 2}
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch):
+    monkeypatch.setitem(texts_of.AT_ONCE, "cpu", 2)
+
+
+def plan_of(seed=0):
+    sizes = {"few": 2, "shuffles": 2}
+    asked = {"count": None, "removal": REMOVALS, "truncate": False, "quick": False}
+    return prepare(
+        bag_of_words(), bag_texts(6), READINGS, MEASURES, TRIALS, seed=seed, sizes=sizes, **asked
+    )
+
+
+def quiet(_):
+    pass
+
+
+def test_what_one_process_did_no_other_does(tmp_path):
+    with Folder(tmp_path, plan_of().identity()) as mine:
+        theirs = JoinedFolder(tmp_path, plan_of().identity()).__enter__()
+        names = [piece.name for piece in running.pieces(plan_of(), mine)]
+        assert len(set(names)) == len(names) == 3 + 3 + 2  # texts, sensitivity, uniform attention
+        assert theirs.claim(names[0]) and not mine.claim(names[0])
+        seen = []
+        sharing._work_off(plan_of(), mine, seen.append)
+        assert len(seen) == len(names) - 1 and mine.written(names) == len(names) - 1
+        assert [step.done for step in seen] == list(range(len(seen)))
+        sharing._work_off(plan_of(), theirs, seen.append)
+        assert len(seen) == len(names) - 1
+
+
+def test_what_a_process_left_undone_is_done_in_the_end(tmp_path):
+    said = []
+    report = sharing.run_shared(
+        plan_of(), tmp_path, 2, lambda folder: ["audit", "--modell"], quiet, said.append
+    )
+    assert without_times(report)["table"] == without_times(small_audit(**ASKED))["table"]
+    (line,) = said
+    assert line.startswith("one process ended early (") and "--modell" in line
+    assert not list(tmp_path.glob("parts/*"))
+
+
+def test_claims_of_a_run_that_was_killed_are_forgotten(tmp_path):
+    with Folder(tmp_path, {}) as folder:
+        assert folder.claim("a") and not folder.claim("a")
+    with Folder(tmp_path, {}) as folder:
+        assert folder.claim("a")
+
+
+def test_only_an_audit_with_the_same_settings_can_be_joined(tmp_path):
+    with pytest.raises(UsageError, match="holds no audit to join"), JoinedFolder(tmp_path, {}):
+        pass
+    with (
+        Folder(tmp_path, {"seed": 0}),
+        pytest.raises(UsageError, match="seed is 0 there and 1 here"),
+        JoinedFolder(tmp_path, {"seed": 1}),
+    ):
+        pass
+
+
+def test_wrong_numbers(tmp_path):
+    with pytest.raises(UsageError, match="workers are at least 1, not 0"):
+        sharing.run_shared(plan_of(), tmp_path, 0, lambda _: [], quiet, quiet)
