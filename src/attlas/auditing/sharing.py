@@ -43,7 +43,7 @@ def run_shared(
     with torch.inference_mode(False), working_in(out, plan) as folder:
         if not folder.done and workers > 1:
             command = [sys.executable, "-m", "attlas", *words(folder.path)]
-            with _threads(plan, workers) as threads, _started(command, workers - 1, threads) as all:
+            with _threads(workers) as threads, _started(command, workers - 1, threads) as all:
                 _work_off(plan, folder, watch)
                 _wait(all, plan, folder, watch, tell)
         return carry_out(plan, folder, watch, keep=out is not None)
@@ -72,11 +72,10 @@ def _work_off(plan: Plan, folder: Folder, watch: Watch) -> None:
 
 
 @contextmanager
-def _threads(plan: Plan, workers: int) -> Iterator[int]:
+def _threads(workers: int) -> Iterator[int]:
     """As many threads for each process as there are cores for it."""
     before = torch.get_num_threads()
-    on_processor = plan.texts.subject.device.type == "cpu"
-    each = max(1, before // workers) if on_processor else before
+    each = max(1, before // workers)
     torch.set_num_threads(each)
     try:
         yield each
