@@ -1,6 +1,7 @@
 """Self-attention attribution: branches against the published procedure as a plain loop.
 
     python benchmarks/attattr.py [--device cuda] [--tokens 128] [--dtype float32] [--tf32]
+        [--texts 16] [--memory 16]
 
 BERT-base shape, random weights, one text, all layers. The loop is the published procedure: for
 each layer, one batch of m copies through the whole model on eager attention, that layer's attention
@@ -121,10 +122,12 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--reference", type=int, default=324)
     parser.add_argument("--texts", type=int, default=0)
+    parser.add_argument("--memory", type=float, help="gigabytes that attlas may hold")
     given = parser.parse_args()
     device, dtype = given.device, getattr(torch, given.dtype)
+    most = None if given.memory is None else int(given.memory * 2**30)
     exact = make_question(device, torch.float32, given.tokens)
-    reference = branched(exact, Quadrature(steps=given.reference))
+    reference = branched(exact, Quadrature(steps=given.reference, memory=most))
     torch.backends.cuda.matmul.allow_tf32 = given.tf32
     question = make_question(device, dtype, given.tokens)
     question.subject.model.set_attn_implementation("eager")
@@ -138,7 +141,7 @@ def main() -> None:
     worst = map_error(published, reference)
     print(f"loop, right sum, {STEPS} steps      {slow * 1e3:9.1f} ms   map error {worst:.4f}")
     question.subject.model.set_attn_implementation("sdpa")
-    right = Quadrature("right", STEPS)
+    right = Quadrature("right", STEPS, memory=most)
     same = seconds(lambda: branched(question, right), device, given.repeats)
     ours = branched(question, right)
     apart = map_error(ours, published)
@@ -147,7 +150,7 @@ def main() -> None:
         f"{map_error(ours, reference):.4f}   {slow / same:5.1f} times; differs by {apart:.1e}"
     )
     for steps in (3, 4, 5, 6, 8):
-        few = Quadrature(steps=steps)
+        few = Quadrature(steps=steps, memory=most)
         error = map_error(branched(question, few), reference)
         took = seconds(lambda: branched(question, few), device, given.repeats)  # noqa: B023
         print(

@@ -79,7 +79,7 @@ def simpson(count: int) -> Rule:
 
 def radau(count: int, end: int) -> Rule:
     """The best rule that has this end among its points."""
-    inner = legendre.legroots(_radau_polynomial(count))
+    inner = legendre.legroots(_radau_polynomial(count)).real
     inner = np.sort(inner if end == 0 else -inner)
     places = np.clip((inner + 1) / 2, 0, 1)
     return through(f"Radau at {end}, {count}", places)

@@ -82,7 +82,7 @@ def attributions(
         for each in running:
             weights = each.integral()
             error = (weights.sum(dim=(1, 2, 3)) - each.worth).abs()
-            yield Attribution(each.site, weights, error, each.error, tuple(each.steps.tolist()))
+            yield Attribution(each.site, weights, error, each.error, tuple(each.steps))
 
 
 def _whole(question: Question) -> BatchScores:
@@ -111,13 +111,16 @@ class _Running:
     site: Site
     weights: Tensor
     gradients: Tensor
-    steps: Tensor  # of each row
+    steps: list[int]  # of each row
     error: Tensor
     worth: Tensor  # the target's probability less that without this attention
 
     def integral(self) -> Attention:
         """The attention times the mean of its gradients on the way to it."""
-        return self.weights * self.gradients / self.steps[:, None, None, None]
+        if len(set(self.steps)) == 1:
+            return self.weights * self.gradients / self.steps[0]
+        steps = torch.tensor(self.steps, device=self.weights.device)
+        return self.weights * self.gradients / steps[:, None, None, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +139,7 @@ def _begin(found: _Raised, steps: int, whole: BatchScores) -> _Running:
         found.site,
         found.weights,
         found.gradients,
-        torch.full_like(whole, steps, dtype=torch.long),
+        [steps] * len(whole),
         torch.full_like(whole, torch.nan),
         whole - found.last_score,
     )
@@ -166,7 +169,8 @@ def _take_in(
     index = torch.tensor(rows, device=more.device)
     before = each.integral()[index]
     each.gradients[index] += more
-    each.steps[index] += count
+    for row in rows:
+        each.steps[row] += count
     now = each.integral()[index]
     size = now.abs().sum(dim=(1, 2, 3))
     each.error[index] = (now - before).abs().sum(dim=(1, 2, 3)) / 8 / size.clamp_min(1e-30)
