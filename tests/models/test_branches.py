@@ -1,5 +1,8 @@
 """Branches, held against a plain loop that runs the whole model for every variant."""
 
+from dataclasses import replace
+from itertools import pairwise
+
 import pytest
 import tiny
 import torch
@@ -7,7 +10,7 @@ from subjects import LONG, SHORT, TEXTS, subject
 
 import attlas
 from attlas.errors import UnsupportedModelError, UsageError
-from attlas.models import blocks, branches, variants
+from attlas.models import blocks, branch_memory, branches, variants
 from attlas.models.branches import Branch, run_branches
 from attlas.models.edits import Edit
 from attlas.models.inputs import Inputs, Stream
@@ -137,6 +140,18 @@ def test_blocks_are_studied_once_for_each_shape_of_inputs(monkeypatch):
     assert [each.texts for each in studied] == [(LONG,), (SHORT,)]
 
 
+def test_padding_is_seen_though_the_shape_was_met_without():
+    """Whether there is a mask is found out on other inputs of the same shape."""
+    whole = question_of("bert", 2)
+    mask = torch.ones_like(whole.inputs.arguments["input_ids"])
+    mask[1, -2:] = 0
+    for given in (torch.ones_like(mask), mask):
+        arguments = {**whole.inputs.arguments, "attention_mask": given}
+        question = whole.about(replace(whole.inputs, arguments=arguments))
+        made = everywhere(question)
+        hold_against_a_loop(question, run_branches(question, made, "logit"), made, 1e-10)
+
+
 def chunks(count, most):
     return [range(start, min(start + most, count)) for start in range(0, count, most)]
 
@@ -152,6 +167,24 @@ def test_chunks_make_no_difference(most, monkeypatch):
     ):
         torch.testing.assert_close(one.scores, other.scores)
         torch.testing.assert_close(one.gradients, other.gradients)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 40])
+def test_a_portion_holds_no_more_than_it_may(rows, monkeypatch):
+    """A variant that starts in block d of n keeps what n − d blocks keep; the inputs keep all."""
+    question, blocks_there = question_of("bert", 1), 4
+    depths = [0, 0, 1, 1, 2, 3, 3, 3]
+    each = branch_memory._row_bytes(question)
+    found = [*branch_memory.portions(question, depths, blocks_there, True, rows * each)]
+    assert [number for portion in found for number in portion] == list(range(len(depths)))
+
+    def held(portion):
+        return 1 + sum((blocks_there - depths[number]) / blocks_there for number in portion)
+
+    assert all(held(portion) <= rows or len(portion) == 1 for portion in found)
+    for one, other in pairwise(found):
+        assert held([*one, other[0]]) > rows  # one more would have been too many
+    assert len(found) == {1: len(depths), 3: 3, 40: 1}[rows]
 
 
 def test_where_memory_is_short_the_parts_are_halved(monkeypatch):
