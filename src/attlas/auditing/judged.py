@@ -1,6 +1,6 @@
 """The figures of a part of the texts: every case by every measure, tokens removed in every way."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,12 +99,28 @@ def _without_model(
 class _Answered:
     """One text under one removal: its cases, and what the model says of what each wants removed."""
 
-    def __init__(self, judged: Judged, erasures: Erasures, shuffles: int) -> None:
-        self.judged, self._erasures = judged, erasures
+    def __init__(
+        self, judged: Judged, erasures: Erasures, shuffles: int, measures: Sequence[Measure]
+    ) -> None:
+        self.judged = judged
         self.cases = judged.cases
         self.drawn = judged.shuffles(shuffles)
         self.whole = erasures.whole(judged.local)
         self._known: dict[tuple[int, Any], Outcomes] = {}
+        for choose in dict.fromkeys(each.ways for each in measures if each.ways):
+            self._look_up(choose, erasures)
+
+    def _look_up(self, choose: Callable[[Case], Ways], erasures: Erasures) -> None:
+        """Several measures want the same removed: it is looked up once, of all cases together."""
+        cases = [*self.cases.values(), *self.drawn]
+        ways = [case.ways(choose) for case in cases]
+        found = erasures.of(self.judged.local, np.concatenate(ways))
+        ends = np.cumsum([len(each) for each in ways])[:-1]
+        parts = zip(
+            np.split(found.log_probability, ends), np.split(found.chosen, ends), strict=True
+        )
+        for case, part in zip(cases, parts, strict=True):
+            self._known[id(case), choose] = Outcomes(*part)
 
     def value(self, measure: Measure, case: Case) -> float:
         """The figure of one case."""
@@ -117,12 +133,8 @@ class _Answered:
         return measure.curve(case, self.whole, self.outcomes(measure, case))
 
     def outcomes(self, measure: Measure, case: Case) -> Outcomes:
-        """Several measures want the same removed: it is looked up once."""
-        assert measure.ways is not None
-        key = (id(case), measure.ways)
-        if key not in self._known:
-            self._known[key] = self._erasures.of(self.judged.local, case.ways(measure.ways))
-        return self._known[key]
+        """What the model says without each of the sets that the measure wants removed."""
+        return self._known[id(case), measure.ways]
 
 
 class _Removed:
@@ -153,7 +165,7 @@ class _Removed:
 
     def rows(self, judged: Judged) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
         """The figures of one text, and its curves."""
-        answered = _Answered(judged, self.erasures, self.settings.shuffles)
+        answered = _Answered(judged, self.erasures, self.settings.shuffles, self.measures)
         return [*self._figures(answered)], [*self._curves(answered)]
 
     def _figures(self, answered: _Answered) -> Iterator[tuple[Any, ...]]:
@@ -186,17 +198,22 @@ class _Removed:
             lines = {name: answered.curve(measure, case) for name, case in answered.cases.items()}
             lines[SHUFFLED] = np.mean([answered.curve(measure, each) for each in answered.drawn], 0)
             if judged.drawn:
-                lines[CEILING] = answered.curve(measure, self._best_case(measure, judged))
+                lines[CEILING] = self._best_curve(measure, answered)
             for name, line in lines.items():
                 values = np.interp(SHARES, places, line, right=np.nan)
                 for share, value in zip(SHARES, values.tolist(), strict=True):
                     yield judged.number, name, measure.name, self.how, share, value
 
-    def _best_case(self, measure: Measure, judged: Judged) -> Case:
-        order = self.best[measure.name][judged.local].order
+    def _best_curve(self, measure: Measure, answered: _Answered) -> NDArray[np.float64]:
+        """That of the best order there is."""
+        local = answered.judged.local
+        order = self.best[measure.name][local].order
         scores = np.empty(len(order))
         scores[order] = -np.arange(float(len(order)))
-        return Case(scores, judged.seed)
+        case = Case(scores, answered.judged.seed)
+        assert measure.curve is not None and measure.ways is not None
+        outcomes = self.erasures.of(local, case.ways(measure.ways))
+        return measure.curve(case, answered.whole, outcomes)
 
 
 def _agreement(texts: Sequence[Judged]) -> pd.DataFrame:

@@ -52,15 +52,20 @@ def sensitivities(
         raise UsageError(f"radius is above zero and samples at least 1, not {radius} and {samples}")
     found = np.full(1 + max(max(question.order) for question in questions), np.nan)
     for question in questions:
-        for row, (text, scores) in enumerate(recipe.content_scores(question)):
-            alone = question.rows([row])
-            if not scores.any():
-                continue
-            chosen, moves = draw_moves(alone, [seed, text], radius, samples)
-            with nudging(alone.rows([0] * samples), moves, chosen) as moved:
-                others = [each for _, each in recipe.content_scores(moved)]
-            found[text] = max(float(np.linalg.norm(each - scores)) for each in others)
-            found[text] /= float(np.linalg.norm(scores))
+        own = dict(recipe.content_scores(question))
+        rows = [row for row, text in enumerate(question.order) if own[text].any()]
+        if not rows:
+            continue
+        drawn = [
+            draw_moves(question.rows([row]), [seed, question.order[row]], radius, samples)
+            for row in rows
+        ]
+        chosen, moves = (torch.cat(each) for each in zip(*drawn, strict=True))
+        copies = question.rows([row for row in rows for _ in range(samples)])
+        with nudging(copies, moves, chosen) as moved:
+            for text, scores in recipe.content_scores(moved):
+                far = np.linalg.norm(scores - own[text]) / np.linalg.norm(own[text])
+                found[text] = np.fmax(found[text], far)
     return found
 
 
