@@ -10,6 +10,7 @@ from subjects import TEXTS, arguments, ask, on_eager, subject
 from attlas.data.example import Example
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.attention_copy import attention_copy
+from attlas.results import Site
 from attlas.trials.consistent_adversary import (
     AGREES,
     CHANGE,
@@ -18,6 +19,7 @@ from attlas.trials.consistent_adversary import (
     choose,
     consistent_adversary,
 )
+from attlas.trials.leeway import Leeway, divergence
 from attlas.trials.retraining import SEEDS
 from attlas.trials.scope import Scope
 from attlas.trials.trained_copy import Pace, make_case, train
@@ -155,3 +157,27 @@ def test_attention_that_moves_with_nothing_is_refused():
         consistent_adversary(
             [ask(TASK)], lambdas=(0.1,), epochs=1, training=[Example("a", "dull")] * 2
         )
+
+
+def test_weights_too_small_for_their_gradient_take_none():
+    """The way from weights to shares is as steep as the weights are small: here beyond single."""
+    whole = torch.tensor([[[[0.2, 0.3, 0.5]], [[0.2, 0.3, 0.5]]]])
+    free = torch.tensor([False, True, True]).expand(1, 2, 1, 3)
+    given = Leeway(Site("encoder", 0, 2), whole, torch.tensor([0]), free)
+    weights = torch.tensor([[[[1.0, 1e-40, 3e-40]], [[0.6, 0.1, 0.3]]]], requires_grad=True)
+    shares = given.shares_of(weights)
+    torch.testing.assert_close(shares[0, :, 0, 1:], torch.tensor([0.25, 0.75]).expand(2, 2))
+    divergence([given], [shares], [given.own]).sum().backward()
+    assert torch.isfinite(weights.grad).all()
+    assert not weights.grad[0, 0].any() and weights.grad[0, 1].any()
+
+
+def test_a_text_in_which_nothing_can_change_spoils_nothing():
+    """One content token: all its weight is where it is, and its distance is not a number."""
+    asked = ask(TASK, "film")
+    copied = attention_copy(asked, asked.subject.sites[-1:])
+    case = make_case(copied, asked, Scope())
+    weights = copied.freeze_all_but_attention()
+    before = [each.detach().clone() for each in weights]
+    train(copied, weights, [case], lambda each: -each.distance(each.run()), Pace(1, 0.1))
+    assert all(torch.equal(*pair) for pair in zip(weights, before, strict=True))

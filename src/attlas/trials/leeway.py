@@ -20,6 +20,7 @@ from attlas.shapes import Attention, CopiedAttention, FreeMarks, FreeWeights, Si
 from attlas.trials.outputs import answering
 from attlas.trials.scope import Opened, Scope
 
+LEAST = 1e-30  # of the weight on free keys, that a gradient goes through
 Shares = Sequence[SiteWeights]  # of each leeway
 
 
@@ -48,9 +49,14 @@ class Leeway:
         return self.free.any(dim=-1)
 
     def shares_of(self, weights: Attention) -> FreeWeights:
-        """Weights of the whole site as distributions over the free keys."""
+        """Weights of the whole site as distributions over the free keys.
+
+        A row that has next to nothing there takes no gradient: it would be beyond single precision.
+        """
         taken = weights[..., self.rows, :].float() * self.free
         total = taken.sum(dim=-1, keepdim=True)
+        steep = total < LEAST
+        taken, total = (torch.where(steep, each.detach(), each) for each in (taken, total))
         return taken / torch.where(total > 0, total, 1)
 
     def softmax(self, logits: Tensor) -> FreeWeights:
@@ -91,8 +97,8 @@ def mean_of_rows(given: Sequence[Leeway], values: Sequence[Tensor]) -> Tensor:
     """The mean over sites, heads and rows that count, `[…, batch]`; NaN where none does."""
     total = sum((v * g.counted).sum(dim=(-1, -2)) for g, v in zip(given, values, strict=True))
     count = sum(each.counted.sum(dim=(-1, -2)) for each in given)
-    assert isinstance(total, Tensor)
-    return total / torch.where(torch.as_tensor(count) > 0, count, torch.nan)
+    assert isinstance(total, Tensor) and isinstance(count, Tensor)
+    return torch.where(count > 0, total / count.clamp_min(1), torch.nan)
 
 
 def divergence(given: Sequence[Leeway], first: Shares, second: Shares) -> Tensor:

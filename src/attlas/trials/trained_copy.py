@@ -64,13 +64,20 @@ Loss = Callable[[Case], Tensor]  # of each text
 def train(
     copy: AttentionCopy, weights: Sequence[Tensor], cases: Sequence[Case], loss: Loss, plan: "Pace"
 ) -> None:
-    """Adam on these weights, a batch of texts at a time; texts all count the same."""
+    """Adam on these weights, a batch of texts at a time; texts all count the same.
+
+    A text whose loss is not a number, having nothing that could change, is left out.
+    """
     optimiser = torch.optim.Adam(list(weights), lr=plan.rate)
     attention_alone = len(weights) == len(copy.loose)
     for _ in range(plan.epochs):
         for case in cases:
+            lost = loss(case)
+            known = lost[~lost.isnan()]
+            if not len(known):
+                continue
             optimiser.zero_grad()
-            loss(case).nanmean().backward()
+            known.mean().backward()
             if attention_alone:
                 copy.keep_other_parts()
             optimiser.step()
