@@ -43,9 +43,12 @@ def run_shared(
     with torch.inference_mode(False), working_in(out, plan) as folder:
         if not folder.done and workers > 1:
             command = [sys.executable, "-m", "attlas", *words(folder.path)]
-            with _threads(workers) as threads, _started(command, workers - 1, threads) as all:
+            with (
+                _threads(workers) as threads,
+                _started(command, workers - 1, threads) as others,
+            ):
                 _work_off(plan, folder, watch)
-                _wait(all, plan, folder, watch, tell)
+                _wait(others, plan, folder, watch, tell)
         return carry_out(plan, folder, watch, keep=out is not None)
 
 

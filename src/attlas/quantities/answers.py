@@ -45,7 +45,7 @@ class Answers:
 
     def of(self, ways: Ways) -> tuple[WayScores, WayMarks] | None:
         """The log-probability and the choice in each of these ways, if all are known."""
-        if not len(self):
+        if len(ways) and not len(self):
             return None
         keys = _keys(ways)
         places = np.searchsorted(self._keys, keys)
