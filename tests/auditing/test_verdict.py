@@ -1,5 +1,7 @@
 """The verdict on texts whose truth is known: what it chooses, tests, leaves out and says."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -162,6 +164,20 @@ def test_attention_that_is_not_used_explains_nothing():
     assert used.word == "supported"
     note = "Whether the attention is used at all was not tested."
     assert note in verdict(world(), FAMILIES).notes and note not in used.notes
+
+
+@pytest.mark.parametrize(("gain", "better"), [(0.005, False), (0.02, True)])
+def test_a_reading_is_better_by_a_point_at_least(gain, better):
+    """However sure it is: decompx is further on every text, by the same share of the way."""
+
+    def raised(each):
+        weights = each.methods["raw_attention"] + gain * (each.ceiling - each.shuffled)
+        return replace(each, methods={**each.methods, "decompx": weights})
+
+    found = {removal: [raised(each) for each in own] for removal, own in world().items()}
+    reading = next(each for each in verdict(found, FAMILIES).readings if each.method == "decompx")
+    assert reading.gain.low > 0 and reading.gain.value == pytest.approx(gain)
+    assert reading.better is better
 
 
 def test_other_readings_are_listed_and_never_move_the_word():

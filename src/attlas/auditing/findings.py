@@ -68,8 +68,8 @@ def _better(verdict: Verdict, held: HeldOut) -> Iterator[Finding]:
             first = verdict.readings[0]
             yield Finding(
                 "No better reading",
-                f"No method that adds values, gradients or propagation is above "
-                f"{verdict.method} beyond doubt; the highest is {first.method}.",
+                f"No method that adds values, gradients or propagation is surely above "
+                f"{verdict.method}, by a point or more; the highest is {first.method}.",
                 first.gain,
                 "standing",
                 "That there is none: more texts might tell.",

@@ -22,6 +22,8 @@ from attlas.results.report_parts import Figure
 from attlas.results.verdict import Bounds, OtherReading, Verdict
 from attlas.shapes import TextGroups
 
+A_POINT = 0.01  # of s: less is no reason to read otherwise
+
 
 def verdict(
     found: Evidence,
@@ -143,13 +145,18 @@ def _readings(
     seed: int,
     groups: TextGroups | None,
 ) -> tuple[OtherReading, ...]:
-    """The methods of V and P over all removals, the highest first; their bounds hold together."""
+    """The methods of V and P over all removals, the highest first; their bounds hold together.
+
+    A reading is better if it is surely above the weights, and by a point at least.
+    """
     removals = tuple(test)
     names = [name for family in "VP" for name in _of_family(test, families, family)]
     wanted = [Compared(name, less, removals) for less in (None, method) for name in names]
     answers = standings(test, wanted, seed, groups)
     found = [
-        OtherReading(name, families[name], figure(s), figure(gain), gain.low > 0)
+        OtherReading(
+            name, families[name], figure(s), figure(gain), gain.low > 0 and gain.mean >= A_POINT
+        )
         for name, s, gain in zip(names, answers, answers[len(names) :], strict=False)
     ]
     return tuple(sorted(found, key=lambda each: -(each.s.value or 0.0)))
