@@ -43,7 +43,7 @@ def audit(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A first verdict on 60 texts.")] = False,
     workers: Annotated[
-        int, typer.Option(help="Processes that share the work; each loads the model.")
+        int, typer.Option(min=1, help="Processes that share the work; each loads the model.")
     ] = 1,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what it would take, and stop.")
