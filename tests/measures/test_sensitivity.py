@@ -51,7 +51,7 @@ def moved_by(moves, chosen):
 
 def test_is_what_captum_finds_for_the_same_moves():
     question = ask(TASK)
-    chosen, moves = draw_moves(question, [3, 0], 0.1, 10)
+    chosen, moves = draw_moves(question, [0], 3, 0.1, 10)
     content, moved = removable(question, 0), iter(moved_by(moves, chosen))
     choice = question.targets[0].picks[0][1]
     expected = captum.metrics.sensitivity_max(
@@ -67,7 +67,7 @@ def test_is_what_captum_finds_for_the_same_moves():
 
 def test_moves_are_drawn_evenly_from_a_ball():
     question = ask(TASK)
-    chosen, moves = draw_moves(question, [0], 0.02, 2000)
+    chosen, moves = draw_moves(question, [0], 0, 0.02, 2000)
     content = removable(question, 0)
     vectors = table()[arguments(TASK, TEXT)["input_ids"][0, content]]
     share = moves.norm(dim=1) / (0.02 * vectors.norm(dim=1).mean())
@@ -82,7 +82,7 @@ def test_moves_are_drawn_evenly_from_a_ball():
 
 def test_a_token_keeps_its_nudge_when_others_are_deleted_or_masked():
     question = ask(TASK)
-    chosen, moves = draw_moves(question, [1], 0.5, 2)
+    chosen, moves = draw_moves(question, [0], 1, 0.5, 2)
     choice, content = question.targets[0].picks[0][1], removable(question, 0)
     ids = arguments(TASK, TEXT)["input_ids"][0]
     masked = table()[subject(TASK).tokenizer.mask_token_id]
@@ -128,7 +128,7 @@ def _scored(question, value):
 def test_the_model_is_left_as_it_was_even_when_interrupted():
     question = ask(TASK)
     before = question.score("logit")
-    chosen, moves = draw_moves(question, [0], 0.5, 1)
+    chosen, moves = draw_moves(question, [0], 0, 0.5, 1)
     with pytest.raises(KeyboardInterrupt), nudging(question, moves, chosen) as moved:
         assert not torch.equal(moved.score("logit"), before)
         raise KeyboardInterrupt
@@ -149,7 +149,7 @@ def test_texts_of_several_lengths_and_the_measure_of_one():
 def test_an_encoder_decoder_is_moved_in_both_streams():
     task = "sequence to sequence"
     question = ask(task, **ASKED[task])
-    chosen, _ = draw_moves(question, [0], 0.1, 1)
+    chosen, _ = draw_moves(question, [0], 0, 0.1, 1)
     segments = np.array(question.inputs.tokens[0].segments)[chosen[0].numpy()]
     assert len(set(segments)) == 2
 

@@ -11,7 +11,6 @@ from subjects import ASKED, TEXTS, arguments, plain, subject
 from attlas import Subject
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.models.resolve import Request
-from attlas.quantities import erasure
 from attlas.quantities.answers import Answers
 from attlas.quantities.erasure import Erasures
 from attlas.quantities.removal import REMOVALS, check_removal
@@ -399,7 +398,7 @@ def test_rows_filled_up_to_share_a_batch_say_the_same(how, monkeypatch):
     plain_ones.ask(ways)
     apart = len(rows)
     rows.clear()
-    monkeypatch.setattr("attlas.quantities.erasure.PACKED", {"cpu": 8})
+    monkeypatch.setattr("attlas.quantities.erasure.NEAR", {"cpu": 8})
     packed.whole(0)  # tries whether filling up changes anything
     rows.clear()
     packed.ask(ways)
@@ -408,17 +407,3 @@ def test_rows_filled_up_to_share_a_batch_say_the_same(how, monkeypatch):
         found, expected = packed.of(text, sets), plain_ones.of(text, sets)
         np.testing.assert_allclose(found.log_probability, expected.log_probability, **CLOSE)
         assert (found.chosen == expected.chosen).all()
-
-
-def test_a_model_that_reads_what_fills_a_row_up_is_not_packed(monkeypatch):
-    monkeypatch.setattr("attlas.quantities.erasure.PACKED", {"cpu": 8})
-    asked = erasures(TASK, "mask")
-    run = Subject.run
-
-    def blind(self, given, *rest):
-        return run(self, {**given, "attention_mask": given["attention_mask"] * 0 + 1}, *rest)
-
-    monkeypatch.setattr(Subject, "run", blind)
-    erasure._packable.clear()
-    assert not asked._packs(asked._pools[0])
-    erasure._packable.clear()

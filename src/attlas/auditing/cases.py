@@ -15,6 +15,7 @@ from attlas.judging.marking import marked_tokens
 from attlas.measures import Case
 from attlas.measures.again import Recipe
 from attlas.methods import METHODS
+from attlas.models.filling import fill
 from attlas.models.question import Question
 from attlas.progress import Tell, silent
 from attlas.quantities.removal import removable
@@ -85,13 +86,15 @@ def explain_part(
     questions = texts.ask(numbers)
     judged = {each.local: each for each in _judged(texts, numbers, questions, settings)}
     found: dict[int, dict[str, TokenVector]] = {local: {} for local in judged}
+    together = fill(questions)
     reasons = dict(refused)
     for name in settings.methods:
         if name in reasons:
             continue
         tell(name)
         try:
-            for local, scores in _scores(name, questions, numbers, texts, settings):
+            asked = together if METHODS[name].fills else questions
+            for local, scores in _scores(name, asked, numbers, texts, settings):
                 found[local][name] = scores
         except AttlasError as problem:
             reasons[name] = " ".join(str(problem).split())

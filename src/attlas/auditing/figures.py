@@ -54,12 +54,11 @@ def make_panels(found: Found, removals: Collection[str]) -> tuple[Panel, ...]:
 
 
 def _panel(found: Found, rows: pd.DataFrame, measure: str, removal: str) -> Panel:
-    names = [*found.methods, *(name for name in (SHUFFLED, CEILING) if name in set(rows["method"]))]
-    names = [name for name in names if not _is_circular_name(measure, name, removal)]
     table = rows.pivot(index="text", columns=["method", "share"], values="value")
+    drawn = set(table.columns.get_level_values(0))
     lines = []
-    for name in names:
-        if name not in table.columns.get_level_values(0):
+    for name in (*found.methods, SHUFFLED, CEILING):
+        if name not in drawn or _is_circular_name(measure, name, removal):
             continue
         values = table.reindex(columns=[(name, share) for share in SHARES]).to_numpy(np.float64)
         means = bootstrap_means(values, found.seed, found.of_texts(table.index.tolist()))
@@ -80,7 +79,8 @@ def make_agreement(found: Found) -> tuple[Agreement | None, Estimate | None]:
     rows = found.agreement
     if not len(rows):
         return None, None
-    names = [name for name in found.methods if name in {*rows["one"], *rows["other"]}]
+    known = {*rows["one"].unique(), *rows["other"].unique()}
+    names = [name for name in found.methods if name in known]
     means = rows.groupby(["one", "other"], as_index=False)[["kendall", "top", "overlap"]].mean()
     kinds = {"Kendall τ": "kendall", "top fifth in common": "top", "rank-biased overlap": "overlap"}
     by = {shown: _matrix(means, name, names) for shown, name in kinds.items()}

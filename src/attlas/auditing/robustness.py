@@ -36,7 +36,8 @@ def ask_again(
 def _figures(
     texts: Texts, numbers: list[int], settings: Settings, measure: Measure, method: str
 ) -> Iterator[tuple[int, float]]:
-    recipe, questions = Recipe(METHODS[method], {}), texts.ask(numbers)
+    recipe = Recipe(METHODS[method], {})
+    questions = recipe.fill(texts.ask(numbers))
     if measure.name == "sensitivity":
         found = sensitivities(questions, recipe, seed=settings.seed)
         yield from zip(numbers, found.tolist(), strict=True)

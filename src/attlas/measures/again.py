@@ -9,6 +9,7 @@ import torch
 
 from attlas.measures.measure import Occasion
 from attlas.methods import METHODS, Method
+from attlas.models.filling import fill
 from attlas.models.memory import in_parts
 from attlas.models.question import Question
 from attlas.models.resolve import Request
@@ -45,6 +46,10 @@ class Recipe:
             )
         ]
         return torch.cat(found).float()
+
+    def fill(self, questions: Sequence[Question]) -> Sequence[Question]:
+        """The same questions in fewer batches, where the method and the model allow it."""
+        return fill(questions) if self.method.fills else questions
 
     def content_scores(self, question: Question) -> Iterator[tuple[int, TokenVector]]:
         """Of each row: its place among the texts, and the scores of its content tokens."""

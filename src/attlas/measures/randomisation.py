@@ -5,7 +5,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import rankdata
 
 from attlas.errors import ModelError
 from attlas.measures.again import Recipe, asked_again, mean_of
@@ -126,6 +125,15 @@ def _changed(questions: Sequence[Question], recipe: Recipe) -> Iterator[tuple[in
 
 def spearman(one: TokenVector, other: TokenVector) -> float:
     """Spearman's correlation, ties sharing their mean rank; NaN where one side is all ties."""
-    if len(one) != len(other) or len(one) < 2 or np.ptp(one) == 0 or np.ptp(other) == 0:
+    if len(one) != len(other) or len(one) < 2 or not (np.ptp(one) > 0 and np.ptp(other) > 0):
         return np.nan
-    return float(np.corrcoef(rankdata(one), rankdata(other))[0, 1])
+    first, second = (_ranks(each) for each in (one, other))
+    return float(first @ second / np.sqrt((first @ first) * (second @ second)))
+
+
+def _ranks(values: TokenVector) -> TokenVector:
+    """The rank of each value less the mean rank, ties sharing theirs."""
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(count)
+    ranks: TokenVector = (last - (count - 1) / 2)[place] - (len(values) + 1) / 2
+    return ranks

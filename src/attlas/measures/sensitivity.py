@@ -5,7 +5,9 @@ from zlib import crc32
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from numpy.typing import NDArray
+from torch import Tensor
 
 from attlas.errors import UsageError
 from attlas.measures.again import Recipe, asked_again
@@ -56,11 +58,7 @@ def sensitivities(
         rows = [row for row, text in enumerate(question.order) if own[text].any()]
         if not rows:
             continue
-        drawn = [
-            draw_moves(question.rows([row]), [seed, question.order[row]], radius, samples)
-            for row in rows
-        ]
-        chosen, moves = (torch.cat(each) for each in zip(*drawn, strict=True))
+        chosen, moves = draw_moves(question, rows, seed, radius, samples)
         copies = question.rows([row for row in rows for _ in range(samples)])
         with nudging(copies, moves, chosen) as moved:
             for text, scores in recipe.content_scores(moved):
@@ -70,17 +68,25 @@ def sensitivities(
 
 
 def draw_moves(
-    question: Question, seed: Sequence[int], radius: float, samples: int
+    question: Question, rows: Sequence[int], seed: int, radius: float, samples: int
 ) -> tuple[Hidden, Directions]:
-    """Which tokens are moved in each sample of a text, and by how much, one after the other."""
+    """Which tokens of these rows are moved in each sample, and by how much, one after the other."""
     check_words(question)
-    content = removable(question, 0)
-    vectors = torch.cat([stream[0] for stream in question.embeddings()])[content].double().cpu()
-    chosen = torch.zeros(samples, len(question.inputs.tokens[0]), dtype=torch.bool)
-    chosen[:, content] = True
-    random = np.random.default_rng([*seed, crc32(b"sensitivity")])
-    moves = torch.from_numpy(random.standard_normal((samples * len(content), vectors.shape[1])))
-    # Evenly from a ball: any direction, and a length whose power is even between zero and one.
-    lengths = torch.from_numpy(random.uniform(size=(len(moves), 1))) ** (1 / vectors.shape[1])
+    vectors = torch.cat(question.embeddings(), dim=1).double().cpu()
+    chosen = torch.zeros(len(rows), samples, vectors.shape[1], dtype=torch.bool)
+    moves = []
+    for number, row in enumerate(rows):
+        content = removable(question, row)
+        chosen[number, :, content] = True
+        random = np.random.default_rng([seed, question.order[row], crc32(b"sensitivity")])
+        moves.append(_draw(vectors[row, content], random, radius, samples))
+    return chosen.flatten(0, 1), torch.cat(moves).float()
+
+
+def _draw(vectors: Tensor, random: Generator, radius: float, samples: int) -> Directions:
+    """Evenly from a ball: any direction, and a length whose power is even between zero and one."""
+    count, width = vectors.shape
+    moves = torch.from_numpy(random.standard_normal((samples * count, width)))
+    lengths = torch.from_numpy(random.uniform(size=(len(moves), 1))) ** (1 / width)
     moves *= radius * vectors.norm(dim=1).mean() * lengths / moves.norm(dim=1, keepdim=True)
-    return chosen, moves.float()
+    return moves

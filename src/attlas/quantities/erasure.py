@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from attlas.errors import UsageError
 from attlas.models.borrow import borrowed
+from attlas.models.filling import NEAR, can_fill
 from attlas.models.memory import in_parts, rows_of
 from attlas.models.question import Question
 from attlas.quantities.answers import Answers
@@ -21,10 +21,6 @@ from attlas.quantities.removal import check_removal, without
 from attlas.shapes import WayMarks, Ways, WayScores
 
 __all__ = ["Erasures", "Outcomes", "Ways"]
-# Lengths that share a batch, the shorter ones filled up; a processor gains nothing by it.
-PACKED = {"cuda": 16}
-TOLERANCE = 1e-5
-_packable: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 MOST_CELLS = 2**28  # of sets of tokens, over all columns, that are laid out at once
 
 
@@ -130,7 +126,7 @@ class Erasures:
             for number, stream in enumerate(pool.streams):
                 lengths[:, number] -= hidden[:, stream.start : stream.stop].sum(axis=1)
         if self._packs(pool):
-            step = PACKED[pool.question.subject.device.type]
+            step = NEAR[pool.question.subject.device.type]
             lengths = np.minimum(-(-lengths // step) * step, pool.lengths.max())
         kinds, kind = np.unique(lengths, axis=0, return_inverse=True)
         order = np.argsort(kind.ravel(), kind="stable")
@@ -151,15 +147,9 @@ class Erasures:
         return torch.cat(parts, dim=1).double().cpu().numpy()
 
     def _packs(self, pool: Pool) -> bool:
-        """Whether rows of near lengths share a batch: tried once, and found to change nothing."""
-        if self.how not in ("delete", "mask") or not pool.can_pack:
-            return False
-        if pool.question.subject.device.type not in PACKED:
-            return False
-        model = pool.question.subject.model
-        if model not in _packable:
-            _packable[model] = _is_packable(pool)
-        return _packable[model]
+        """Whether rows of near lengths share a batch."""
+        near = pool.question.subject.device.type in NEAR
+        return near and self.how in ("delete", "mask") and can_fill(pool.question)
 
     def _answer(self, pool: Pool, rows: Rows, hidden: Tensor) -> Tensor:
         if self._packs(pool):
@@ -193,27 +183,3 @@ def _portions(wanted: Mapping[int, Ways], columns: int) -> Iterator[dict[int, Wa
         rows += len(ways)
     if portion:
         yield portion
-
-
-def _is_packable(pool: Pool) -> bool:
-    """Whether the model says the same of a text that is filled up, to the fifth digit."""
-    longest = pool.lengths.max()
-    rows = np.arange(min(len(pool.lengths), 8))
-    nothing = torch.zeros(len(rows), longest, dtype=torch.bool)
-    subject = pool.question.subject
-    with torch.no_grad():
-        filled, _ = pool.packed(rows, nothing, int(longest))
-        more = min(8, max(0, subject.max_tokens - int(longest)))
-        wide = {
-            name: torch.nn.functional.pad(value, (0, more))
-            for name, value in filled.arguments.items()
-        }
-        packed = pool.read(subject.run(wide), rows)
-        alone = [
-            pool.read(
-                subject.run(pool.batch(rows[[row]], nothing[[row]])[0].arguments), rows[[row]]
-            )
-            for row in range(len(rows))
-        ]
-    exact = subject.model.dtype in (torch.float32, torch.float64)
-    return exact and bool((packed - torch.cat(alone, dim=1)).abs().max() < TOLERANCE)

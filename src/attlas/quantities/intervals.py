@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,12 +75,10 @@ def simultaneous_bounds(
     found, errors = ratios.of(np.ones((1, ratios.units)))
     # Errors smaller than this are rounding: the statistic is the same on every text.
     judged = errors[0] > 1e-6 * np.abs(found[0])
-    random = np.random.default_rng(seed)
-    even = np.full(ratios.units, 1 / ratios.units)
+    drawn = _drawn(ratios.units, seed)
     largest = []
-    for _ in range(0, DRAWS, CHUNK):
-        drawn = random.multinomial(ratios.units, even, size=CHUNK).astype(np.float64)
-        values, spread = ratios.of(drawn)
+    for start in range(0, DRAWS, CHUNK):
+        values, spread = ratios.of(drawn[start : start + CHUNK].astype(np.float64))
         largest.append(_in_errors(values - found, spread)[:, judged].max(axis=1, initial=0.0))
     half = np.full(len(judged), 0.0 if ratios.units > 1 else np.inf)
     half[judged] = np.quantile(largest, LEVEL, method="higher") * errors[0, judged]
@@ -138,6 +137,13 @@ def _in_errors(
     return np.divide(np.abs(differences), errors, out=unknown, where=errors > 0)
 
 
+@lru_cache(maxsize=2)  # a report draws the same texts anew for each of its figures
+def _drawn(units: int, seed: int) -> NDArray[np.int16]:
+    """How often each unit is drawn, `[draw, unit]`."""
+    even = np.full(units, 1 / max(units, 1))
+    return np.random.default_rng(seed).multinomial(units, even, size=DRAWS).astype(np.int16)
+
+
 def bootstrap_means(
     values: NDArray[np.float64], seed: int = 0, groups: TextGroups | None = None
 ) -> list[Estimate]:
@@ -148,9 +154,8 @@ def bootstrap_means(
     """
     known = ~np.isnan(values)
     sums = summed_by_group(np.where(known, values, 0.0), groups)
-    counts = summed_by_group(known, groups)
-    even = np.full(len(sums), 1 / max(len(sums), 1))
-    drawn = np.random.default_rng(seed).multinomial(len(sums), even, size=DRAWS)
+    counts = summed_by_group(known.astype(np.float64), groups)
+    drawn = _drawn(len(sums), seed).astype(np.float64)
     totals, seen = drawn @ sums, drawn @ counts
     means = np.divide(totals, seen, out=np.full(totals.shape, np.nan), where=seen > 0)
     found = []

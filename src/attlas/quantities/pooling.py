@@ -123,17 +123,6 @@ class Pool:
         """Texts of any length with all columns; those that hold nothing count as hidden."""
         return self._take(rows), hidden | self._filler[rows]
 
-    @property
-    def can_pack(self) -> bool:
-        """Whether rows of other lengths might be filled up: one stream, and a mask to say so."""
-        subject = self.question.subject
-        one = (
-            len(self.streams) == 1
-            and {"input_ids", "attention_mask"} <= self._inputs.arguments.keys()
-        )
-        named = subject.task is not None and subject.task.name == "sequence classification"
-        return one and named and not subject.has_decoder
-
     def packed(self, rows: Rows, hidden: Tensor, width: int) -> tuple[Inputs, Tensor]:
         """Texts of any length up to a width; what follows a text is not attended to."""
         inputs = self._take(rows)

@@ -1,7 +1,7 @@
 """Whether scores do better than scores that know nothing, on one text and over a data set."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.random import Generator
@@ -12,7 +12,7 @@ from attlas.quantities.grouping import summed_by_group
 from attlas.shapes import MethodValues, MethodVector, TextGroups, TextValues
 
 DRAWS = 9999
-CHUNK = 1000  # draws whose signs are held at once
+CHUNK = 1000  # draws that are counted at once
 BETTER = ("higher", "lower")
 
 
@@ -62,30 +62,30 @@ def sign_flip(
     values = values / np.where(norms > 0, norms, 1)
     observed = values.sum(axis=0)
     downwards = np.argsort(-observed, kind="stable")
-    alone, together, total = np.zeros(len(observed)), np.zeros(len(observed)), 0
-    for signs in _signs(len(values), draws, np.random.default_rng(seed)):
+    alone, together = np.zeros(len(observed)), np.zeros(len(observed))
+    signs = _signs(len(values), draws, seed)
+    total = len(signs)
+    for start in range(0, total, CHUNK):
         # Sums of the same numbers in another order differ in their last bits.
-        turned = signs @ values + 1e-12
+        turned = signs[start : start + CHUNK].astype(np.float64) @ values + 1e-12
         alone += (turned >= observed).sum(axis=0)
         # Of each method, the most that it or any below it comes to.
         most = np.maximum.accumulate(turned[:, downwards[::-1]], axis=1)[:, ::-1]
         together += (most >= observed[downwards]).sum(axis=0)
-        total += len(signs)
     adjusted = np.empty(len(observed))
     adjusted[downwards] = np.maximum.accumulate(together / total)
     return SignFlips(*(np.where(missing, np.nan, each) for each in (alone / total, adjusted)))
 
 
-def _signs(count: int, draws: int, random: Generator) -> Iterator[NDArray[np.float64]]:
+@lru_cache(maxsize=2)  # a report turns the same texts' signs for each of its figures
+def _signs(count: int, draws: int, seed: int) -> NDArray[np.int8]:
     """Every way to sign so many values, or drawn ones; the values as they are come first."""
     if 2**count <= draws:
         ways = np.arange(2**count)[:, None] >> np.arange(count)
-        yield np.where(ways % 2, -1.0, 1.0)
-        return
-    yield np.ones((1, count))
-    for start in range(0, draws, CHUNK):
-        size = (min(CHUNK, draws - start), count)
-        yield np.where(random.integers(2, size=size), -1.0, 1.0)
+        return (1 - 2 * (ways % 2)).astype(np.int8)
+    signs = np.ones((draws + 1, count), dtype=np.int8)
+    signs[1:] -= 2 * np.random.default_rng(seed).integers(2, size=(draws, count), dtype=np.int8)
+    return signs
 
 
 def holm(p: MethodVector) -> MethodVector:
