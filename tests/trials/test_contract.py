@@ -11,6 +11,7 @@ import torch
 
 import attlas
 from attlas import trials
+from attlas.models import filling
 from attlas.results.plots import check_plot
 from attlas.trials import COSTS, NEEDS, TRIALS, Scope
 
@@ -35,9 +36,9 @@ def sentiment():
     return attlas.load("sentiment", device="cpu")
 
 
-def run(name):
+def run(name, ask=lambda: sentiment().ask(list(TEXTS))):
     few = {option: FEW[option] for option in TRIALS[name].options if option in FEW}
-    return TRIALS[name].run(sentiment().ask(list(TEXTS)), Scope(), seed=4, **few)
+    return TRIALS[name].run(ask(), Scope(), seed=4, **few)
 
 
 first = cache(run)
@@ -120,3 +121,15 @@ def test_the_same_seed_finds_the_same(name):
     for figure, values in one.figures.items():
         np.testing.assert_array_equal(values, again.figures[figure], err_msg=figure)
     assert json.dumps(one.plots) == json.dumps(again.plots)
+
+
+@pytest.mark.parametrize("name", [name for name in TRIALS.names() if TRIALS[name].fills])
+def test_it_finds_the_same_where_texts_of_several_lengths_share_a_batch(name, monkeypatch):
+    monkeypatch.setattr(filling, "NEAR", {"cpu": 64})
+    together = filling.fill(sentiment().ask(list(TEXTS)))
+    assert len(together) == 1
+    tried, expected = run(name, lambda: together), first(name)
+    assert tried.figures.keys() == expected.figures.keys()
+    order = [tried.texts.index(text) for text in expected.texts]
+    for figure, values in expected.figures.items():
+        np.testing.assert_allclose(tried.figures[figure][order], values, rtol=1e-4, atol=1e-5)

@@ -195,12 +195,6 @@ def read_manifest(path: Path) -> dict[str, Any] | None:
     return found
 
 
-def is_finished(path: Path) -> bool:
-    """Whether a folder holds an audit that was carried to its end."""
-    found = read_manifest(path)
-    return found is not None and bool(found["done"])
-
-
 def first_difference(there: Any, here: Any, name: str = "") -> tuple[str, Any, Any] | None:
     """The first setting that differs, by its name, and what it is in both."""
     before, now = _members(there), _members(here)

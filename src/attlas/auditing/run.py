@@ -26,6 +26,7 @@ from attlas.models.subject import Subject
 from attlas.progress import Step, Tell, Watch, silent
 from attlas.results.report import Report
 from attlas.results.report_parts import Cost
+from attlas.trials import TRIALS, Scope
 from attlas.views import write_whole
 
 DATA = "reviews"
@@ -171,7 +172,7 @@ def pieces(plan: Plan, folder: Folder) -> list[Piece]:
             f"trial: {name}",
             partial(try_one, plan.texts, plan.settings, folder, name, scope),
         )
-        for name, scope in scoped(plan.settings.trials)
+        for name, scope in sorted(scoped(plan.settings.trials), key=_is_cheap)
     ]
     again = [
         Piece(
@@ -182,6 +183,10 @@ def pieces(plan: Plan, folder: Folder) -> list[Piece]:
         for measure, method in plan.again
     ]
     return [*parts, *trials, *again]
+
+
+def _is_cheap(trial: tuple[str, Scope]) -> bool:
+    return TRIALS[trial[0]].cost == "cheap"
 
 
 def _joined(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:

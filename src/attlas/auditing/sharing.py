@@ -33,22 +33,26 @@ def run_shared(
     words: Words,
     watch: Watch,
     tell: Tell,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> Report:
     """Carry a plan out, or the rest of it, in so many processes; they find the same figures.
 
-    What a process had begun that ended early is done here, and `tell` says so.
+    What a process had begun that ended early is done here, and `tell` says so. `meanwhile` is done
+    while the others start.
     """
     if workers < 1:
         raise UsageError(f"workers are at least 1, not {workers}")
     with torch.inference_mode(False), working_in(out, plan) as folder:
-        if not folder.done and workers > 1:
+        if not folder.done:
             command = [sys.executable, "-m", "attlas", *words(folder.path)]
             with (
                 _threads(workers) as threads,
                 _started(command, workers - 1, threads) as others,
             ):
-                _work_off(plan, folder, watch)
-                _wait(others, plan, folder, watch, tell)
+                meanwhile()
+                if others:
+                    _work_off(plan, folder, watch)
+                    _wait(others, plan, folder, watch, tell)
         return carry_out(plan, folder, watch, keep=out is not None)
 
 

@@ -13,6 +13,7 @@ from attlas.auditing.settings import Settings
 from attlas.auditing.texts import Texts
 from attlas.auditing.verdict import figure
 from attlas.errors import AttlasError
+from attlas.models.filling import fill
 from attlas.progress import Step, Watch
 from attlas.quantities.intervals import Estimate, bootstrap_means
 from attlas.results.files import plain
@@ -97,7 +98,9 @@ def _run(texts: Texts, settings: Settings, name: str, scope: Scope) -> Tried:
     options: dict[str, Any] = {**REPEATS.get(scope, {}).get(name, {})}
     if name in USE and texts.gold is not None:
         options["gold"] = {local: texts.gold[number] for local, number in enumerate(numbers)}
-    tried = trial.run(texts.ask(numbers), scope, seed=settings.seed, **options)
+    questions = texts.ask(numbers)
+    asked = fill(questions) if trial.fills else questions
+    tried = trial.run(asked, scope, seed=settings.seed, **options)
     return Tried(
         tried.figures,
         tuple(numbers[local] for local in tried.texts),

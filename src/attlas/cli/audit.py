@@ -67,7 +67,6 @@ def audit(
     given = {name: each for name, each in locals().items() if name not in OF_THIS_PROCESS}
     quiet_libraries()
     from attlas.auditing.estimating import expect
-    from attlas.auditing.folder import is_finished
     from attlas.auditing.planning import prepare
     from attlas.auditing.sharing import join, run_shared
     from attlas.models.load import load
@@ -103,10 +102,13 @@ def audit(
     if dry_run:
         _say(expect(plan).lines(), as_json)
         return
-    if not as_json and not (out and is_finished(out)):
-        _say_first(expect(plan).lines()[0])
+
+    def estimate() -> None:
+        if not as_json:
+            _say_first(expect(plan).lines()[0])
+
     with watching() as watch:
-        report = run_shared(plan, out, workers, _joining(given), watch, _say_first)
+        report = run_shared(plan, out, workers, _joining(given), watch, _say_first, estimate)
     if as_json:
         print_json(report.to_dict())
     else:

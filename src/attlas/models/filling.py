@@ -17,6 +17,7 @@ from attlas.models.question import Question
 from attlas.models.subject import Subject
 from attlas.tokens import Tokens
 
+FILLER = ""  # what such a token reads as: no other reads as nothing
 NEAR = {"cuda": 16}  # lengths that share a batch; a processor gains nothing by it
 TOLERANCE = 1e-5
 TRIED = 16  # tokens behind a text, that are seen to change nothing
@@ -96,11 +97,16 @@ def _lengthened(subject: Subject, inputs: Inputs, width: int) -> Inputs:
     return replace(inputs, arguments=arguments, tokens=tokens, source=source)
 
 
+def fillers(tokens: Tokens) -> int:
+    """How many tokens of a text do nothing but fill it up."""
+    return next((n for n, text in enumerate(reversed(tokens)) if text != FILLER), len(tokens))
+
+
 def _followed(tokens: Tokens, more: int) -> Tokens:
     """Tokens with so many special ones behind them, that stand for no text."""
     return replace(
         tokens,
-        texts=tokens.texts + ("",) * more,
+        texts=tokens.texts + (FILLER,) * more,
         offsets=tokens.offsets + (None,) * more,
         special=tokens.special + (True,) * more,
         segments=tokens.segments + tokens.segments[-1:] * more,

@@ -50,6 +50,7 @@ MARKED, MARKED_BEFORE = "AUPRC of the marked, adversarial", "AUPRC of the marked
     "what the answers put up with, and no model was trained to have its keys.",
     context=True,
     needs=("attention", "gradients"),
+    fills=False,
 )
 def adversarial_keys(
     questions: Sequence[Question],

@@ -10,6 +10,7 @@ import torch
 from attlas.data.example import Example
 from attlas.errors import UsageError
 from attlas.models.attention_copy import AttentionCopy, attention_copy
+from attlas.models.filling import fill
 from attlas.models.question import Question
 from attlas.results import plots
 from attlas.shapes import TextValues, ToleranceTexts
@@ -51,6 +52,7 @@ class Point:
     "the same answers could attend otherwise, not what this one does with its attention.",
     context=True,
     needs=("attention", "gradients", "branches"),
+    fills=False,
 )
 def consistent_adversary(
     questions: Sequence[Question],
@@ -168,10 +170,17 @@ def _alone(
 ) -> tuple[ToleranceTexts, ToleranceTexts]:
     """What a search on each text by itself finds: changes and distances, `[tolerance, text]`."""
     plan = Plan(TOLERANCES, candidates=2, steps=steps, rate=0.4)
-    found = [Search(question, scope, plan).run(seed) for question in judged]
+    together = fill(judged)
+    found = [Search(question, scope, plan).run(seed) for question in together]
+    places = {text: place for place, text in enumerate(_order(together))}
+    back = [places[text] for text in _order(judged)]
     changes = torch.cat([each.change for each in found], dim=1)
     distances = torch.cat([each.distance for each in found], dim=1)
-    return _array(changes), _array(distances)
+    return _array(changes)[:, back], _array(distances)[:, back]
+
+
+def _order(questions: Sequence[Question]) -> list[int]:
+    return [text for question in questions for text in question.order]
 
 
 def _array(values: torch.Tensor) -> Any:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from attlas.models.borrow import borrowed
+from attlas.models.filling import fillers
 from attlas.models.question import Question
 from attlas.models.top import Top, top_of
 from attlas.shapes import SiteWeights
@@ -102,12 +103,15 @@ class Search:
 
         From far off the way back may be lost where the output hangs on the attention.
         """
-        _, *shape = given.free.shape
-        drawn = []
-        for text in self.question.order:
+        noise = torch.zeros(self.plan.copies, *given.free.shape)
+        texts = zip(self.question.order, self.question.inputs.tokens, strict=True)
+        for row, (text, tokens) in enumerate(texts):
+            keys = given.free.shape[-1] - fillers(tokens)
+            rows = int((given.rows < keys).sum()) if fillers(tokens) else len(given.rows)
             own = torch.Generator().manual_seed(seed_for(seed, text, given.site.name))
-            drawn.append(torch.randn(self.plan.copies, *shape, generator=own))
-        noise = torch.stack(drawn, dim=1).to(given.free.device)
+            shape = (self.plan.copies, given.free.shape[1], rows, keys)
+            noise[:, row, :, :rows, :keys] = torch.randn(shape, generator=own)
+        noise = noise.to(given.free.device)
         near = given.own.clamp_min(LEAST).log() + NEAR * noise
         number = torch.arange(self.plan.copies, device=noise.device) % self.plan.candidates
         is_near = (number % 2 == 0)[:, None, None, None, None]
