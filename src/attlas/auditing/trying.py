@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from attlas.auditing.folder import Folder
 from attlas.auditing.settings import Settings
@@ -18,6 +19,7 @@ from attlas.progress import Step, Watch
 from attlas.quantities.intervals import Estimate, bootstrap_means
 from attlas.results.files import plain
 from attlas.results.report_parts import Cost, Trial, TrialFigure
+from attlas.shapes import TextValues
 from attlas.trials import TRIALS, Scope, Tried, used
 
 USE = ("permutation", "uniform")  # whether the attention is used at all is told by these
@@ -101,15 +103,20 @@ def _run(texts: Texts, settings: Settings, name: str, scope: Scope) -> Tried:
     questions = texts.ask(numbers)
     asked = fill(questions) if trial.fills else questions
     tried = trial.run(asked, scope, seed=settings.seed, **options)
+    order = np.argsort(tried.texts)  # whatever batches they were in
     return Tried(
-        tried.figures,
-        tuple(numbers[local] for local in tried.texts),
+        {figure: values[order] for figure, values in tried.figures.items()},
+        tuple(numbers[tried.texts[place]] for place in order),
         tried.sentence,
-        tried.ceilings,
+        {figure: _in_order(most, order) for figure, most in tried.ceilings.items()},
         tried.plots,
         tried.notes,
         tried.details,
     )
+
+
+def _in_order(ceiling: float | TextValues, order: NDArray[np.intp]) -> float | TextValues:
+    return ceiling[order] if isinstance(ceiling, np.ndarray) else ceiling
 
 
 def _written(tried: Tried | None) -> tuple[pd.DataFrame, dict[str, Any]]:
