@@ -390,7 +390,7 @@ def test_a_way_over_too_few_tokens():
         found.ask({7: np.ones((1, 2), dtype=bool)})
 
 
-@pytest.mark.parametrize("how", ["delete", "mask"])
+@pytest.mark.parametrize("how", REMOVALS)
 def test_rows_filled_up_to_share_a_batch_say_the_same(how, monkeypatch):
     packed, plain_ones = erasures(TASK, how), erasures(TASK, how)
     ways = {text: some_ways(len(packed.content(text)), text) for text in range(3)}

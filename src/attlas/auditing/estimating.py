@@ -22,6 +22,8 @@ TRIED = {"cpu": 4, "cuda": 48}  # texts of middle length; on a device many take 
 SETS = 40  # of tokens removed, to see how quick the model is
 SHARED = 0.75  # of the sets that methods ask for, how many no other has asked for
 TRIAL_PASSES = {"cheap": 60, "dear": 600}  # of the model, for one text
+TRIAL_ROWS = 50  # changed attentions that share a pass, which takes its time however few they are
+FIGURE = 4e-5  # seconds for a figure of a text, beside the model
 SLOW_REMOVAL = 2.0  # what a removal through the attention takes more
 
 
@@ -58,6 +60,7 @@ def expect(plan: Plan) -> Expected:
     )
     removing = sum(
         row * _rows(length, settings, int(texts.ranks[text]))
+        + FIGURE * _figures(settings, int(texts.ranks[text]))
         for text, length in enumerate(texts.lengths)
     )
     few = min(settings.few, len(texts))
@@ -70,7 +73,7 @@ def expect(plan: Plan) -> Expected:
         "explaining": spent,
         "removing tokens": removing,
         "asking methods again": again,
-        "trials": row * passes,
+        "trials": passes * max(row, _seconds_a_pass(questions[0]) / TRIAL_ROWS),
     }
     return Expected(len(texts), sum(parts.values()), _gigabytes(plan), parts)
 
@@ -100,6 +103,20 @@ def _seconds_a_row(questions: Sequence[Question]) -> float:
     start = perf_counter()
     erasures.ask(wanted)
     return (perf_counter() - start) / max(1, SETS * len(wanted))
+
+
+def _seconds_a_pass(question: Question) -> float:
+    """How long one text takes, the device being warm."""
+    start = perf_counter()
+    question.rows([0]).score("probability").cpu()
+    return perf_counter() - start
+
+
+def _figures(settings: Settings, rank: int) -> int:
+    """How many figures a text has, those of its shuffles among them."""
+    measures = sum(each.ways is not None for each in settings.found(asking=False))
+    cases = len(settings.methods_on(rank)) + settings.shuffles
+    return len(settings.removals_on(rank)) * measures * cases
 
 
 def _rows(length: int, settings: Settings, rank: int) -> float:

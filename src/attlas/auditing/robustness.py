@@ -37,7 +37,7 @@ def _figures(
     texts: Texts, numbers: list[int], settings: Settings, measure: Measure, method: str
 ) -> Iterator[tuple[int, float]]:
     recipe = Recipe(METHODS[method], {})
-    questions = recipe.fill(texts.ask(numbers))
+    questions = recipe.fill(texts.ask_drawn(settings.few))
     if measure.name == "sensitivity":
         found = sensitivities(questions, recipe, seed=settings.seed)
         yield from zip(numbers, found.tolist(), strict=True)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -40,6 +40,7 @@ class Texts:
     notes: tuple[str, ...]
     request: Request
     seed: int
+    _asked: dict[int, list[Question]] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.examples)
@@ -60,6 +61,12 @@ class Texts:
         most = AT_ONCE.get(self.subject.device.type, 64)
         order = sorted(range(len(self)), key=lambda text: (self.lengths[text], text))
         return [order[start : start + most] for start in range(0, len(order), most)]
+
+    def ask_drawn(self, count: int) -> list[Question]:
+        """Questions about so many drawn texts, which are numbered as in that list; asked once."""
+        if count not in self._asked:
+            self._asked[count] = self.ask(self.drawn(count))
+        return self._asked[count]
 
     def ask(self, texts: Sequence[int]) -> list[Question]:
         """Questions about these texts, which are numbered as in the list."""

@@ -96,11 +96,11 @@ def try_one(
 def _run(texts: Texts, settings: Settings, name: str, scope: Scope) -> Tried:
     trial = TRIALS[name]
     is_dear = trial.cost == "dear" or name in USE
-    numbers = texts.drawn(settings.few if is_dear else settings.some)
+    count = settings.few if is_dear else settings.some
+    numbers, questions = texts.drawn(count), texts.ask_drawn(count)
     options: dict[str, Any] = {**REPEATS.get(scope, {}).get(name, {})}
     if name in USE and texts.gold is not None:
         options["gold"] = {local: texts.gold[number] for local, number in enumerate(numbers)}
-    questions = texts.ask(numbers)
     asked = fill(questions) if trial.fills else questions
     tried = trial.run(asked, scope, seed=settings.seed, **options)
     order = np.argsort(tried.texts)  # whatever batches they were in

@@ -15,7 +15,6 @@ from attlas.models.filling import NEAR, can_fill
 from attlas.models.memory import in_parts, rows_of
 from attlas.models.question import Question
 from attlas.quantities.answers import Answers
-from attlas.quantities.operators import mask
 from attlas.quantities.pooling import Pool, Rows, find_texts
 from attlas.quantities.removal import check_removal, without
 from attlas.shapes import WayMarks, Ways, WayScores
@@ -148,8 +147,7 @@ class Erasures:
 
     def _packs(self, pool: Pool) -> bool:
         """Whether rows of near lengths share a batch."""
-        near = pool.question.subject.device.type in NEAR
-        return near and self.how in ("delete", "mask") and can_fill(pool.question)
+        return pool.question.subject.device.type in NEAR and can_fill(pool.question)
 
     def _answer(self, pool: Pool, rows: Rows, hidden: Tensor) -> Tensor:
         if self._packs(pool):
@@ -161,14 +159,14 @@ class Erasures:
             return pool.read(subject.run(inputs.arguments, first), rows)
 
     def _answer_packed(self, pool: Pool, rows: Rows, hidden: Tensor) -> Tensor:
-        lengths = pool.lengths[rows][:, 0]
+        lengths, subject = pool.lengths[rows][:, 0], pool.question.subject
         if self.how == "delete":
             width = int((lengths - hidden.sum(dim=1).numpy()).max())
-            inputs = pool.packed_without(rows, hidden, width)
-        else:
-            whole, own = pool.packed(rows, hidden, int(lengths.max()))
-            inputs = mask(pool.question, whole, own)
-        return pool.read(pool.question.subject.run(inputs.arguments), rows)
+            left = pool.packed_without(rows, hidden, width)
+            return pool.read(subject.run(left.arguments), rows)
+        whole = pool.packed(rows, hidden, int(lengths.max()))
+        with without(pool.question, *whole, self.how) as inputs:
+            return pool.read(subject.run(inputs.arguments), rows)
 
 
 def _portions(wanted: Mapping[int, Ways], columns: int) -> Iterator[dict[int, Ways]]:
