@@ -1,6 +1,9 @@
 """An audit that several processes share: the same figures, and nothing done twice."""
 
+import sys
+
 import pytest
+import torch
 from audits import READINGS, REMOVALS, bag_texts, small_audit, without_times
 from known_models import bag_of_words
 
@@ -10,6 +13,7 @@ from attlas.auditing import texts as texts_of
 from attlas.auditing.folder import Folder, JoinedFolder
 from attlas.auditing.planning import prepare
 from attlas.errors import UsageError
+from attlas.models.subject import Subject
 
 MEASURES = ["comprehensiveness", "sufficiency", "sensitivity"]
 TRIALS = ["uniform"]
@@ -79,3 +83,28 @@ def test_only_an_audit_with_the_same_settings_can_be_joined(tmp_path):
 def test_wrong_numbers(tmp_path):
     with pytest.raises(UsageError, match="workers are at least 1, not 0"):
         sharing.run_shared(plan_of(), tmp_path, 0, lambda _: [], quiet, quiet)
+
+
+@pytest.mark.parametrize(
+    ("kind", "cores", "free", "count"),
+    [
+        ("cuda", 16, 2**36, 3),
+        ("cuda", 4, 2**36, 1),  # one is kept busy by each process
+        ("cuda", 16, 2**33, 1),  # no room for three
+        ("cpu", 16, 2**36, 1),
+    ],
+)
+def test_a_device_with_room_is_shared_by_three(kind, cores, free, count, monkeypatch):
+    monkeypatch.setattr(Subject, "device", torch.device(kind))
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
+    monkeypatch.setattr("torch.cuda.mem_get_info", lambda _: (free, 2**37))
+    assert sharing.usual_workers(bag_of_words()) == count
+
+
+def test_who_starts_when_all_is_done_is_not_waited_for(tmp_path):
+    slow = [sys.executable, "-c", "import time; time.sleep(600)"]
+    with Folder(tmp_path, plan_of().identity()) as folder, sharing._started(slow, 1, 1) as others:
+        sharing._work_off(plan_of(), folder, quiet)
+        sharing._wait(others, plan_of(), folder, quiet, pytest.fail)
+        assert others[0].running()
+    assert not others[0].running()

@@ -19,11 +19,24 @@ from attlas.auditing.folder import Folder, JoinedFolder
 from attlas.auditing.planning import Plan
 from attlas.auditing.run import carry_out, pieces, working_in
 from attlas.errors import UsageError
+from attlas.models.subject import Subject
 from attlas.progress import Step, Tell, Watch
 from attlas.results.report import Report
 
 LOOK_AGAIN = 0.2  # seconds
+ON_DEVICE = 3  # processes that keep a device busy; more of them take turns on it
+ROOM = 2**32  # bytes of a device, for what a process needs beside the weights
+COPIES = 4  # of the weights: their gradients, and copies that trials train
 Words = Callable[[Path], Sequence[str]]  # of the command that joins the audit in a folder
+
+
+def usual_workers(subject: Subject) -> int:
+    """How many processes to use: several where a device would wait for one and has room for all."""
+    if subject.device.type != "cuda" or (os.cpu_count() or 1) < 2 * ON_DEVICE:
+        return 1
+    weights = sum(each.numel() * each.element_size() for each in subject.model.parameters())
+    free, _ = torch.cuda.mem_get_info(subject.device)
+    return ON_DEVICE if ON_DEVICE * (COPIES * weights + ROOM) < free else 1
 
 
 def run_shared(
@@ -97,6 +110,10 @@ class _Other:
     process: subprocess.Popen[bytes]
     said: IO[bytes]
 
+    def running(self) -> bool:
+        """Whether it is still at work."""
+        return self.process.poll() is None
+
     def why(self) -> str:
         """The last line that it wrote."""
         self.said.seek(0)
@@ -132,9 +149,9 @@ def _other(command: Sequence[str], threads: int) -> Iterator[_Other]:
 
 def _wait(others: Sequence[_Other], plan: Plan, folder: Folder, watch: Watch, tell: Tell) -> None:
     names = [piece.name for piece in pieces(plan, folder)]
-    while any(other.process.poll() is None for other in others):
+    while folder.written(names) < len(names) and any(each.running() for each in others):
         watch(Step("what other processes are at", folder.written(names), len(names)))
         sleep(LOOK_AGAIN)
     for other in others:
-        if other.process.returncode:
+        if other.process.poll():
             tell(f"one process ended early ({other.why()}); its work is done here")

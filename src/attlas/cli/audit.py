@@ -43,8 +43,9 @@ def audit(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A first verdict on 60 texts.")] = False,
     workers: Annotated[
-        int, typer.Option(min=1, help="Processes that share the work; each loads the model.")
-    ] = 1,
+        int | None,
+        typer.Option(min=1, help="Processes that share the work; 1, or 3 on a GPU with room."),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what it would take, and stop.")
     ] = False,
@@ -68,7 +69,7 @@ def audit(
     quiet_libraries()
     from attlas.auditing.estimating import expect
     from attlas.auditing.planning import prepare
-    from attlas.auditing.sharing import join, run_shared
+    from attlas.auditing.sharing import join, run_shared, usual_workers
     from attlas.models.load import load
 
     subject = load(
@@ -108,7 +109,15 @@ def audit(
             _say_first(expect(plan).lines()[0])
 
     with watching() as watch:
-        report = run_shared(plan, out, workers, _joining(given), watch, _say_first, estimate)
+        report = run_shared(
+            plan,
+            out,
+            workers or usual_workers(subject),
+            _joining(given),
+            watch,
+            _say_first,
+            estimate,
+        )
     if as_json:
         print_json(report.to_dict())
     else:
