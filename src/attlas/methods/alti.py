@@ -29,6 +29,7 @@ EACH_BLOCK = Rules(own=present, each_block=True)
     needs=("attention",),
     cost="dear",
     many_targets=True,
+    fills=True,
 )
 def alti(question: Question) -> Scored:
     """Score each token by how near its part is to each layer's attention output, multiplied up.

@@ -22,6 +22,7 @@ QUERIES = ("readout", "all")
     reading="How much of the target's probability is owed to the attention paid to each token.",
     needs=("attention", "gradients", "branches"),
     cost="dear",
+    fills=True,
 )
 def attattr(
     question: Question,

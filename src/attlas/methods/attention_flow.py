@@ -28,6 +28,7 @@ from attlas.results import Site
     needs=("attention",),
     cost="dear",
     many_targets=True,
+    fills=True,
 )
 def attention_flow(
     question: Question,

@@ -27,6 +27,7 @@ TINY = 1e-30  # a row without any weight stays without
     reading="How much of each token reaches the position that the model predicts from.",
     needs=("attention",),
     many_targets=True,
+    fills=True,
 )
 def attention_rollout(
     question: Question,

@@ -21,6 +21,7 @@ VARIANTS = {"attn": AttnRules, "cp": ConservativeRules}
     paper="arXiv:2402.05602",
     reading="How much of the target's logit is owed to the token, or is against it if negative.",
     needs=("embeddings",),
+    fills=True,
 )
 def attn_lrp(question: Question, *, variant: str = "attn") -> Scored:
     """Score each token by the relevance that layer-wise propagation carries back to its vector.

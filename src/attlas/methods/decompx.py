@@ -26,6 +26,7 @@ WHOLE_MODEL = Rules(own=present, shared=aligned, slope=slope)
     needs=("attention",),
     cost="dear",
     many_targets=True,
+    fills=True,
 )
 def decompx(question: Question) -> Scored:
     """Score each token by its part of the logit, followed from layer to layer to the output.

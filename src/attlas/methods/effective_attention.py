@@ -32,6 +32,7 @@ from attlas.shapes import HeadRanks
     reading="The weight on each token that the mixed values, and so the model, depend on.",
     needs=("attention",),
     many_targets=True,
+    fills=True,
 )
 def effective_attention(
     question: Question,

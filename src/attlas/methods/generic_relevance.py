@@ -32,6 +32,7 @@ COPY = "copy"  # the stream of a decoder that is handed the source once more
     reading="How much of what speaks for the target each token brings to where it is read.",
     needs=("attention", "gradients"),
     many_targets=True,
+    fills=True,
 )
 def generic_relevance(question: Question, *, start_layer: int = 0) -> Scored:
     """Score each token by the gradient-weighted attention that leads from it to the prediction.

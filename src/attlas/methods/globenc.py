@@ -29,7 +29,6 @@ EACH_BLOCK = Rules(own=present, each_block=True)
     needs=("attention",),
     cost="dear",
     many_targets=True,
-    fills=False,
 )
 def globenc(question: Question) -> Scored:
     """Score each token by the length of its part in every layer's output, multiplied up the layers.

@@ -14,6 +14,7 @@ from attlas.quantities.vectors import lengths
     reading="How far the target would move, up or down, for a small nudge of the token's vector.",
     needs=("embeddings",),
     many_targets=True,
+    fills=True,
 )
 def gradient(question: Question) -> Scored:
     """Score each token by the length of the target's gradient on its embedding.

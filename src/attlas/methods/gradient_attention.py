@@ -30,6 +30,7 @@ ON = ("attention", "states")
     reading="How far the attention paid to each token pushes the target up, or down if negative.",
     needs=("attention", "gradients"),
     many_targets=True,
+    fills=True,
 )
 def gradient_attention(
     question: Question,

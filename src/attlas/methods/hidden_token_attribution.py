@@ -20,6 +20,7 @@ from attlas.shapes import Directions, TokenScores
     reading="The token's share in how the hidden state that is read out moves with the input.",
     needs=("embeddings",),
     cost="dear",
+    fills=True,
 )
 def hidden_token_attribution(
     question: Question, *, layer: int = -1, probes: int | None = None, seed: int = 0

@@ -14,6 +14,7 @@ from attlas.quantities.vectors import inner_products
     reading="How far the token's vector pushes the target up, or down if negative, to first order.",
     needs=("embeddings",),
     many_targets=True,
+    fills=True,
 )
 def input_x_gradient(question: Question) -> Scored:
     """Score each token by its embedding times the target's gradient on it, summed over features.

@@ -22,6 +22,7 @@ from attlas.shapes import StreamVectors, TokenScores
     reading="What the token brings the target, up or down, on the way from an empty input.",
     needs=("embeddings",),
     cost="dear",
+    fills=True,
 )
 def integrated_gradients(question: Question, *, steps: int = 50, baseline: str = "mask") -> Scored:
     """Score each token by the gradient along the way from a baseline times the way, over features.

@@ -20,6 +20,7 @@ from attlas.shapes import TokenScores
     needs=("removal",),
     cost="dear",
     many_targets=True,
+    fills=True,
 )
 def kernel_shap(question: Question, *, samples: int = 512, seed: int = 0) -> Scored:
     """Score each token by its Shapley value: its part of p(x) − p(x with everything masked).

@@ -15,6 +15,7 @@ from attlas.quantities.removal import removable, remove_each, usual_removal
     reading="How far the target's probability falls when the token is taken away.",
     needs=("removal",),
     many_targets=True,
+    fills=True,
 )
 def leave_one_out(question: Question, *, removal: str | None = None) -> Scored:
     """Score each token by p(x) − p(x without the token).

@@ -25,6 +25,7 @@ WIDTH = 0.75  # of the kernel, times the square root of the number of tokens
     needs=("removal",),
     cost="dear",
     many_targets=True,
+    fills=True,
 )
 def lime(
     question: Question, *, samples: int = 512, seed: int = 0, width: float | None = None

@@ -30,6 +30,7 @@ LOST_COARSE = 0.2  # in half precision
     maps="all",
     reading="How much of what speaks for the target each token brings to where it is read.",
     needs=("attention", "gradients", "embeddings"),
+    fills=True,
 )
 def lrp_relevance(question: Question, *, start_layer: int = 0, normalise: bool = True) -> Scored:
     """Score each token by the relevance of attention, times its gradient, that leads from it.

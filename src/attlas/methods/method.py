@@ -61,7 +61,7 @@ class Method:
     needs: tuple[str, ...] = ()  # keys of NEEDS: what it asks of a model
     cost: str = "cheap"  # a key of COSTS
     many_targets: bool = False  # whether one pass serves several targets of one input
-    fills: bool = True  # whether texts of several lengths may share a batch, the shorter filled up
+    fills: bool = False  # whether texts of several lengths may share a batch, the shorter filled up
 
     @property
     def summary(self) -> str:

@@ -15,7 +15,6 @@ from attlas.models.question import Question
     paper="",
     reading="Nothing: these numbers are drawn at random.",
     many_targets=True,
-    fills=False,
 )
 def random_scores(question: Question, *, seed: int = 0) -> Scored:
     """Score each token by a number drawn evenly between zero and one.

@@ -20,6 +20,7 @@ from attlas.quantities.token_rows import (
     reading="How much the position that the model predicts from looks at each token.",
     needs=("attention",),
     many_targets=True,
+    fills=True,
 )
 def raw_attention(question: Question, *, layer: int | None = -1, fusion: str = "mean") -> Scored:
     """Score each token by the attention that the predicting position pays to it.

@@ -34,6 +34,7 @@ BYPASS = 0.5  # of a rolled-out layer whose own residual is left out
     reading="The size of what attention brings from each token to where the model predicts from.",
     needs=("attention",),
     many_targets=True,
+    fills=True,
 )
 def value_weighted_attention(
     question: Question,

@@ -28,7 +28,6 @@ from attlas.shapes import HeadMean
     needs=("attention", "branches"),
     cost="dear",
     many_targets=True,
-    fills=False,
 )
 def value_zeroing(question: Question, *, layer: int | None = None) -> Scored:
     """Score each token by how far the states above move when its value is nothing in a layer.

@@ -31,6 +31,7 @@ SHOWN = 3  # texts whose adversarial attention is drawn
     "well does not say that this one did nothing, and nothing ties the found ones to any weights.",
     context=True,
     needs=("attention", "branches"),
+    fills=True,
 )
 def adversarial_attention(
     questions: Sequence[Question],

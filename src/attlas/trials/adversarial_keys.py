@@ -50,7 +50,6 @@ MARKED, MARKED_BEFORE = "AUPRC of the marked, adversarial", "AUPRC of the marked
     "what the answers put up with, and no model was trained to have its keys.",
     context=True,
     needs=("attention", "gradients"),
-    fills=False,
 )
 def adversarial_keys(
     questions: Sequence[Question],

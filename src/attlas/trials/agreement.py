@@ -54,6 +54,7 @@ class Compared:
     ),
     context=True,
     needs=("attention", "embeddings", "removal"),
+    fills=True,
 )
 def agreement(
     questions: Sequence[Question],

@@ -52,7 +52,6 @@ class Point:
     "the same answers could attend otherwise, not what this one does with its attention.",
     context=True,
     needs=("attention", "gradients", "branches"),
-    fills=False,
 )
 def consistent_adversary(
     questions: Sequence[Question],

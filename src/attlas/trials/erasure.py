@@ -28,6 +28,7 @@ from attlas.trials.trial import Tried, seed_for, trial
     ),
     context=True,
     needs=("attention", "gradients", "branches"),
+    fills=True,
 )
 def erasure(
     questions: Sequence[Question],

@@ -38,7 +38,6 @@ Leaders = Mapping[str, int | None]  # by pattern, the head that follows it most
     does_not_show="That a head matters: where it looks says nothing of what is done with it.",
     context=True,
     needs=("attention",),
-    fills=False,
 )
 def head_patterns(
     questions: Sequence[Question],

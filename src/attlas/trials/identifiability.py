@@ -37,7 +37,6 @@ from attlas.trials.trial import Tried, trial
     "mostly a matter of how long a text is and how wide a head.",
     context=True,
     needs=("attention", "values"),
-    fills=False,
 )
 def identifiability(
     questions: Sequence[Question],

@@ -23,6 +23,7 @@ from attlas.trials.trial import Tried, trial
     "exchanged before their rotation, or beside a bias of position, would give other weights.",
     context=True,
     needs=("attention", "branches", "values"),
+    fills=True,
 )
 def key_permutation(
     questions: Sequence[Question],

@@ -27,7 +27,6 @@ OF = {
     "wrong about it, and where the ceiling is low nothing could have moved it.",
     context=False,
     needs=("attention", "branches"),
-    fills=False,
 )
 def permutation(
     questions: Sequence[Question],

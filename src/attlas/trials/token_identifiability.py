@@ -35,7 +35,6 @@ HELD = 4  # a quarter of the texts is to stop by, another to ask
     "still be made of others.",
     context=True,
     needs=("attention",),
-    fills=False,
 )
 def token_identifiability(
     questions: Sequence[Question],

@@ -35,6 +35,7 @@ APART, ALIKE = "attention from aggregation", "attention with aggregation"
     "tokens that state is made of.",
     context=True,
     needs=("attention", "embeddings", "values"),
+    fills=True,
 )
 def token_mixing(
     questions: Sequence[Question],

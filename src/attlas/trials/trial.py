@@ -62,7 +62,7 @@ class Trial:
     does_not_show: str  # one sentence: what must not be read into it
     context: bool  # whether it stands beside the verdict and never moves it
     needs: tuple[str, ...] = ()  # keys of NEEDS
-    fills: bool = True  # whether texts of several lengths may share a batch, the shorter filled up
+    fills: bool = False  # whether texts of several lengths may share a batch, the shorter filled up
 
     @property
     def summary(self) -> str:

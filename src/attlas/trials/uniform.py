@@ -21,6 +21,7 @@ from attlas.trials.trial import Tried, trial
     "was not, and says only whether it leans on its weights now.",
     context=False,
     needs=("attention", "branches"),
+    fills=True,
 )
 def uniform(
     questions: Sequence[Question],
