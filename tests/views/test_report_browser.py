@@ -92,6 +92,22 @@ def test_methods_are_drawn_from_the_highest_down(tab):
     assert tab.locator("#attlas-standing .asked bdi").all_text_contents() == ["raw_attention"]
 
 
+def test_the_figures_of_a_removal_stand_below_its_mark(show):
+    made = report()
+    one, other = (made.standings[0].method, made.standings[0].removal)
+    without = [each for each in made.standings if (each.method, each.removal) != (one, other)]
+    page = show(replace(made, standings=tuple(without)).payload())
+    assert page.locator("#attlas-standing .axis-row .figure").text_content().split()[0] == "●"
+    lines = page.locator("#attlas-standing li:not(.axis-row)")
+    shown = {
+        line.locator(".who bdi").text_content(): line.locator(".figure").text_content()
+        for line in lines.all()
+    }
+    assert len({len(figures) for figures in shown.values()}) == 1
+    assert [name for name, figures in shown.items() if "–" in figures] == [one]
+    assert shown[one].split()[0] == "–"
+
+
 def test_a_curve_goes_through_its_points(tab):
     made = report()
     assert tab.locator(".panel").count() == 6

@@ -5,6 +5,8 @@ const FAMILY_TINTS = {W: 0, V: 1, P: 2, reference: 3, control: 5};
 const FAMILY_NAMES = {W: "the weights", V: "weights with values or gradients",
   P: "propagation through the model", reference: "reference", control: "control"};
 const SHAPES = ["round", "square", "pointed", "tilted", "hollow"];
+const MARKS = ["●", "■", "▲", "◆", "○"];  // the same, as letters
+const WIDEST = 5;  // letters of a figure: −0.04
 const familyTint = (family) => `tint-${FAMILY_TINTS[family] ?? 4}`;
 
 function track(items, [start, end], marks) {
@@ -70,10 +72,13 @@ function drawStandings(made, payload) {
     "search could find. A line is the 95 % interval over texts."));
   made.append(familyKey([...new Set(payload.standings.map((each) => each.family))]), shapeKey(removals));
   const list = make("ul", "standings");
-  list.append(axisLine(span, [[0, "0 shuffled"], [0.5, "0.5"], [1, "1 best"]]));
+  const marks = removals.map((_, index) => MARKS[index % MARKS.length]);
+  list.append(axisLine(span, [[0, "0 shuffled"], [0.5, "0.5"], [1, "1 best"]], inColumns(marks)));
   for (const [method, all] of sorted) list.append(standingLine(method, all, removals, span, payload));
   made.append(list);
 }
+
+const inColumns = (words) => words.map((word) => word.padStart(WIDEST)).join(" ");
 
 function standingLine(method, all, removals, span, payload) {
   const items = all.map((each) => ({...each, shape: removals.indexOf(each.removal)}));
@@ -83,13 +88,16 @@ function standingLine(method, all, removals, span, payload) {
   plot.setAttribute("aria-label", words);
   const line = make("li", all[0].family === "control" ? "control" : "",
     make("span", "who", familyTag(all[0].family), make("bdi", "mono", visible(method))), plot,
-    make("span", "mono figure", all.map((each) => reportNumber(each.figure.value)).join("  ")));
+    make("span", "mono figure", inColumns(removals.map((removal) => {
+      const own = all.find((each) => each.removal === removal);
+      return own ? reportNumber(own.figure.value) : "–";
+    }))));
   if (method === payload.verdict.method) line.classList.add("asked");
   line.title = words;
   return line;
 }
 
-function axisLine(span, ticks) {
+function axisLine(span, ticks, heading = "") {
   const axis = make("span", "interval-axis mono quiet");
   for (const [at, label] of ticks) {
     const place = 100 * (at - span[0]) / (span[1] - span[0]);
@@ -97,7 +105,7 @@ function axisLine(span, ticks) {
     tick.style.left = `${place}%`;
     axis.append(tick);
   }
-  const line = make("li", "axis-row", make("span", ""), axis, make("span", ""));
+  const line = make("li", "axis-row", make("span", ""), axis, make("span", "mono quiet figure", heading));
   line.setAttribute("aria-hidden", "true");
   return line;
 }
