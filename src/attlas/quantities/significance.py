@@ -83,8 +83,10 @@ def _signs(count: int, draws: int, seed: int) -> NDArray[np.int8]:
     if 2**count <= draws:
         ways = np.arange(2**count)[:, None] >> np.arange(count)
         return (1 - 2 * (ways % 2)).astype(np.int8)
-    signs = np.ones((draws + 1, count), dtype=np.int8)
-    signs[1:] -= 2 * np.random.default_rng(seed).integers(2, size=(draws, count), dtype=np.int8)
+    signs = np.zeros((draws + 1, count), dtype=np.int8)
+    signs[1:] = np.random.default_rng(seed).integers(2, size=(draws, count), dtype=np.int8)
+    signs *= -2  # in place: there may be many texts
+    signs += 1
     return signs
 
 
