@@ -4,11 +4,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy.stats import binom, binomtest, norm, sem, t
+from scipy.stats import binom, binomtest, bootstrap, norm, sem, t
 
 from attlas.errors import UsageError
 from attlas.quantities.intervals import (
     bootstrap_mean,
+    bootstrap_means,
     clopper_pearson,
     ratio_errors,
     simultaneous_bounds,
@@ -197,3 +198,27 @@ def test_one_or_two_texts_bound_nothing():
         assert (found.low, found.high) == (-np.inf, np.inf)
     with pytest.raises(UsageError, match="at least one text"):
         simultaneous_bounds(*of_means(np.zeros((0, 1))))
+
+
+def test_the_means_of_columns_have_the_intervals_that_scipy_finds():
+    values = np.random.default_rng(1).gamma(2, size=(300, 3))
+    values[::5, 2] = np.nan
+    for column, found in zip(values.T, bootstrap_means(values, seed=3), strict=True):
+        known = column[~np.isnan(column)]
+        assert found.mean == pytest.approx(known.mean()) and found.inputs == len(known)
+        drawn = bootstrap((known,), np.mean, n_resamples=5000, method="percentile", rng=0)
+        low, high = drawn.confidence_interval
+        assert (found.low, found.high) == pytest.approx((low, high), abs=0.08 * (high - low))
+
+
+def test_a_column_of_nothing_has_no_mean():
+    (found,) = bootstrap_means(np.full((4, 1), np.nan))
+    assert np.isnan([found.mean, found.low, found.high]).all() and found.inputs == 0
+
+
+def test_the_means_of_texts_that_come_twice_are_no_surer():
+    values = np.random.default_rng(2).normal(size=(40, 2))
+    twice, groups = np.repeat(values, 2, axis=0), np.repeat(np.arange(40), 2)
+    once = bootstrap_means(values, seed=5)
+    for one, other in zip(once, bootstrap_means(twice, 5, groups), strict=True):
+        assert (other.low, other.high) == pytest.approx((one.low, one.high))

@@ -9,13 +9,16 @@ from subjects import TEXTS, arguments, ask, on_eager, subject
 
 from attlas.data.example import Example
 from attlas.errors import UnsupportedModelError, UsageError
+from attlas.models import filling
 from attlas.models.attention_copy import attention_copy
+from attlas.models.resolve import Request
 from attlas.results import Site
 from attlas.trials.consistent_adversary import (
     AGREES,
     CHANGE,
     DISTANCE,
     Point,
+    _alone,
     choose,
     consistent_adversary,
 )
@@ -181,3 +184,15 @@ def test_a_text_in_which_nothing_can_change_spoils_nothing():
     before = [each.detach().clone() for each in weights]
     train(copied, weights, [case], lambda each: -each.distance(each.run()), Pace(1, 0.1))
     assert all(torch.equal(*pair) for pair in zip(weights, before, strict=True))
+
+
+def test_searches_stand_in_the_order_of_the_texts_whatever_batches_they_were_in(monkeypatch):
+    texts = ["a cat sat", "the film was not good", "a dog", "my dog was not kind", "not good"]
+    judged = list(subject(TASK).ask(texts, Request()))
+    apart = _alone(judged, Scope(), 3, seed=1)
+    monkeypatch.setattr(filling, "NEAR", {"cpu": 6})
+    lengths = [len(each) for each in filling.fill(judged)]
+    assert len(lengths) == 2 and len(judged) > 2
+    together = _alone(judged, Scope(), 3, seed=1)
+    for before, after in zip(apart, together, strict=True):
+        np.testing.assert_allclose(after, before, rtol=1e-4, atol=1e-6)
