@@ -117,7 +117,7 @@ MISTAKES = {
     "missing picture": (2, ["explain", "--image", "nothing.png"], "nothing.png"),
     "unwritable page": (1, ["explain", "--html", "/proc/none/page.html", "a film"], "/proc/none"),
     "page is a folder": (1, ["explain", "--html", "/tmp", "a film"], "/tmp"),
-    "unknown device": (2, ["explain", "--device", "gpu", "x"], "cpu, cuda"),
+    "unknown device": (2, ["explain", "--device", "gpu", "x"], "allowed: cpu"),
     "no command": (2, ["explian"], "explian"),
 }
 

@@ -231,14 +231,20 @@ def _first_line(problem: Exception) -> str:
 def _device(device: str | torch.device | None) -> torch.device:
     if device is not None:
         try:
+            torch.empty(0, device=device)
             return torch.device(device)
-        except RuntimeError as problem:
-            raise UsageError(
-                f"unknown device {device!r}: allowed: cpu, cuda, cuda:0, mps"
-            ) from problem
+        except (RuntimeError, AssertionError, NotImplementedError) as problem:
+            allowed = ", ".join(_devices())
+            raise UsageError(f"no device {str(device)!r} here: allowed: {allowed}") from problem
     if torch.cuda.is_available():
         return torch.device("cuda")
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def _devices() -> list[str]:
+    cards = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+    metal = ["mps"] if torch.backends.mps.is_available() else []
+    return ["cpu", *cards, *metal]
 
 
 def _dtype(dtype: str | torch.dtype | None, device: str | torch.device | None) -> Any:
