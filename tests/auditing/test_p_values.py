@@ -97,7 +97,7 @@ def test_each_is_the_share_of_turns_that_do_as_well(groups):
     side = 1 if below.sum() > 0 else -1
     wanted = [
         by_every_turn(above, own)[0],
-        by_every_turn(readings, own)[1],
+        by_every_turn(readings - 0.01 / len(second), own)[1],
         by_every_turn((of[METHODS[0]] - of[CONTROL])[:, None], own)[0],
         2 * by_every_turn(side * below, groups)[0] if groups is not None else None,
         by_every_turn((marked[METHODS[0]] - marked[SHUFFLED])[:, None], own)[0],
@@ -109,6 +109,17 @@ def test_each_is_the_share_of_turns_that_do_as_well(groups):
             assert 0 < p < 1
 
 
+def test_less_than_a_point_more_on_every_text_is_no_better_reading():
+    figures = draw_figures(np.random.default_rng(1), TEXTS, shift=0.3)
+    for measure, removal in product(AIMS, REMOVALS):
+        room = figures[measure, removal, CEILING] - figures[measure, removal, SHUFFLED]
+        for name in METHODS[1:]:
+            figures[measure, removal, name] = figures[measure, removal, METHODS[0]] + 0.005 * room
+    _, lines, _ = all_findings(found_of(figures, np.full(TEXTS, 0.7)))
+    (better,) = (each for each in lines if "better reading" in each.title)
+    assert better.title == "No better reading" and better.p == pytest.approx(1.0)
+
+
 def test_claims_say_what_is_above_what_and_on_which_texts():
     figures = draw_figures(np.random.default_rng(0), TEXTS, shift=0.3)
     figures["auprc", "", METHODS[0]][:] = np.nan
@@ -118,7 +129,7 @@ def test_claims_say_what_is_above_what_and_on_which_texts():
     first = said.readings[0].method
     assert [each.claim for each in (*lines, apart)] == [
         "raw_attention above shuffled scores, on 10 texts held out",
-        f"{first} above raw_attention, one of 2 readings, on 10 texts held out",
+        f"{first} a point above raw_attention, one of 2 readings, on 10 texts held out",
         "raw_attention above frequency, on 10 texts held out",
         "τ above 0.5, two-sided, on 20 texts",
         "raw_attention above shuffled, on 4 texts held out",

@@ -8,6 +8,7 @@ import numpy as np
 
 from attlas.auditing.figures import agreement_by_text
 from attlas.auditing.tables import Found
+from attlas.auditing.verdict import A_POINT
 from attlas.quantities.grouping import halves
 from attlas.quantities.significance import holm, sign_flip
 from attlas.quantities.standing import Compared, Evidence, of_texts, text_shares
@@ -48,11 +49,12 @@ def above_shuffled(held: HeldOut, method: str, removal: str) -> Chance:
 
 
 def above_weights(held: HeldOut, method: str, reading: str, readings: Sequence[str]) -> Chance:
-    """That the reading is above the method over all removals, being taken out of so many."""
+    """That the reading is a point above the method over all removals, taken out of so many."""
     removals = tuple(held.evidence)
     shares = text_shares(held.evidence, [Compared(name, method, removals) for name in readings])
-    claim = f"{reading} above {method}, one of {len(readings)} readings"
-    return _on_held_out(claim, shares, held, readings.index(reading))
+    point = A_POINT / np.maximum((~np.isnan(shares)).sum(axis=0), 1)  # of each text's share
+    claim = f"{reading} a point above {method}, one of {len(readings)} readings"
+    return _on_held_out(claim, shares - point, held, readings.index(reading))
 
 
 def above_other(held: HeldOut, measure: str, removal: str, method: str, other: str) -> Chance:
