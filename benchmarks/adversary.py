@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 import attlas
-from attlas.models.question import Question
+from attlas.models.asking.question import Question
 from attlas.trials.adversarial_attention import DISTANCE, adversarial_attention
 
 

@@ -24,8 +24,8 @@ from scipy.stats import spearmanr
 from torch import Tensor
 
 import attlas
-from attlas.models import transformers_internals as internals
-from attlas.quantities.coalitions import closeness, ridge_scores
+from attlas.methods.support.coalitions import closeness, ridge_scores
+from attlas.models.facts import transformers_internals as internals
 
 TEXTS = [
     "not a great film, but I could not look away",

@@ -23,8 +23,8 @@ from transformers.models.bert import modeling_bert
 from transformers.utils import logging
 
 import attlas
-from attlas.models.question import Question
-from attlas.quantities.attribution import Quadrature, attributions
+from attlas.models.asking.question import Question
+from attlas.models.branching.attribution import Quadrature, attributions
 
 STEPS = 20
 

@@ -15,10 +15,10 @@ from transformers import BertConfig, BertForSequenceClassification
 from transformers.utils import logging
 
 import attlas
-from attlas.models import variants
-from attlas.models.branches import Branch, run_branches
-from attlas.models.edits import Edit
-from attlas.models.question import Question
+from attlas.models.asking.question import Question
+from attlas.models.branching import variants
+from attlas.models.branching.branches import Branch, run_branches
+from attlas.models.tap.edits import Edit
 
 
 def ask(device: str, length: int) -> Question:

@@ -13,7 +13,12 @@ from pathlib import Path
 import numpy as np
 
 TESTS = Path(__file__).parent.parent / "tests"
-sys.path[:0] = [str(TESTS), str(TESTS / "auditing"), str(TESTS / "quantities")]
+sys.path[:0] = [
+    str(TESTS),
+    str(TESTS / "auditing"),
+    str(TESTS / "auditing" / "verdict"),
+    str(TESTS / "mathematics"),
+]
 
 from test_calibration import LEVELS, WORLDS, data_sets, words  # noqa: E402
 from test_intervals import covering  # noqa: E402

@@ -12,8 +12,8 @@ import argparse
 import numpy as np
 
 import attlas
-from attlas.quantities.ceilings import AIMS, best_orders
-from attlas.quantities.erasure import Erasures, Ways
+from attlas.removing.ceilings import AIMS, best_orders
+from attlas.removing.erasures import Erasures, Ways
 
 SHORTEST, LONGEST, ORDERS = 6, 9, 200
 

@@ -28,13 +28,13 @@ from scipy.stats import spearmanr
 from torch import Tensor
 
 import attlas
-from attlas.measures.again import Recipe
 from attlas.measures.randomisation import figure, randomise
 from attlas.measures.sensitivity import sensitivities
+from attlas.measures.support.recomputing import Recipe
 from attlas.methods import METHODS
-from attlas.models.embeddings import over_tokens
-from attlas.models.question import Question
-from attlas.quantities.removal import removable
+from attlas.models.asking.question import Question
+from attlas.models.states.embeddings import over_tokens
+from attlas.removing.removal import removable
 
 FILM = "The film was not a great one, but I could not look away from it"
 FRANCE = "The capital of France is"

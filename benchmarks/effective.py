@@ -16,7 +16,7 @@ import torch
 from timing import seconds, timed
 from torch import Tensor
 
-from attlas.quantities.null_space import effective_part, rounding
+from attlas.mathematics.null_space import effective_part, rounding
 
 LAYERS, HEADS, WIDTH = 12, 12, 64
 

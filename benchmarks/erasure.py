@@ -19,7 +19,7 @@ import torch
 
 import attlas
 from attlas import Subject
-from attlas.quantities.erasure import Erasures, Ways
+from attlas.removing.erasures import Erasures, Ways
 
 ORDERS = 5
 

@@ -21,10 +21,10 @@ import torch
 
 import attlas
 from attlas.errors import AttlasError
+from attlas.mathematics.intervals import bootstrap_mean
 from attlas.methods import METHODS
-from attlas.models.question import Question
-from attlas.quantities.intervals import bootstrap_mean
-from attlas.quantities.removal import masked_by, removable
+from attlas.models.asking.question import Question
+from attlas.removing.removal import masked_by, removable
 
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 

@@ -18,7 +18,7 @@ import networkx
 import numpy as np
 from networkx.algorithms.flow import edmonds_karp
 
-from attlas.quantities.flow import lay_stack, share_out
+from attlas.methods.support.flow import lay_stack, share_out
 
 LARGER = ((12, 32), (12, 128), (12, 256))
 

@@ -27,10 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import attlas
+from attlas.mathematics.rank_agreement import kendall
 from attlas.measures import MEASURES, Case, Measure
-from attlas.quantities.agreement import kendall
-from attlas.quantities.erasure import Erasures
-from attlas.quantities.removal import REMOVALS
+from attlas.removing.erasures import Erasures
+from attlas.removing.removal import REMOVALS
 
 GOOD, WEIGHTS, NEUTRAL = "integrated_gradients", "attention_rollout", "attn_lrp"
 SHUFFLED = "shuffled"

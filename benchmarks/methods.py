@@ -22,7 +22,7 @@ from transformers.utils import logging
 
 import attlas
 from attlas.methods import METHODS
-from attlas.models.question import Question
+from attlas.models.asking.question import Question
 
 STEPS = 50
 FEW = {"samples": 64, "steps": 8, "probes": 8}  # of methods that would take minutes

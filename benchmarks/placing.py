@@ -43,10 +43,10 @@ from quadratures import (
 from torch import Tensor
 
 import attlas
-from attlas.models import variants
-from attlas.models.branches import Branch, Branched
-from attlas.models.question import Question
-from attlas.models.target import Target
+from attlas.models.asking.question import Question
+from attlas.models.branching import variants
+from attlas.models.branching.branches import Branch, Branched
+from attlas.models.encoding.target import Target
 
 PROBES, PLACED, GAUSS = (8, 16, 24), (4, 6, 8, 12), (2, 3, 4, 5, 6, 8)
 RECALL = "recall:recall"

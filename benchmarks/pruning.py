@@ -18,7 +18,7 @@ from timing import timed
 from transformers import BertConfig, BertModel
 from transformers.utils import logging
 
-from attlas.models.removing_heads import smaller_copy
+from attlas.models.intervening.removing_heads import smaller_copy
 
 HEADS, WIDTH = 12, 64
 SHARES = {"half": 6, "three quarters": 9}

@@ -14,8 +14,8 @@ import numpy as np
 from scipy.stats import spearmanr
 
 import attlas
-from attlas.quantities.erasure import Erasures, Ways
-from attlas.quantities.removal import REMOVALS
+from attlas.removing.erasures import Erasures, Ways
+from attlas.removing.removal import REMOVALS
 
 HALVES = 5
 

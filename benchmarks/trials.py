@@ -13,12 +13,12 @@ import torch
 from branches import ask
 from timing import timed
 
-from attlas.models.edits import Edit
-from attlas.models.question import Question
+from attlas.models.asking.question import Question
+from attlas.models.tap.edits import Edit
 from attlas.trials import Opened, Scope
-from attlas.trials.changing import Plan, run_plan
-from attlas.trials.outputs import distributions, total_variation
-from attlas.trials.rewriting import shuffle_columns
+from attlas.trials.rewriting.changing import Plan, run_plan
+from attlas.trials.rewriting.rewritings import shuffle_columns
+from attlas.trials.support.outputs import distributions, total_variation
 
 SHARE = 10  # repeats that the loop is timed on
 

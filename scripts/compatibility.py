@@ -34,10 +34,10 @@ from compatibility_models import ROWS, VOCABULARY, build, feed, heads, kinds
 from compatibility_page import OPENED, Row, Survey, named, page, read
 
 from attlas.errors import UnsupportedModelError
-from attlas.models import edits
-from attlas.models import transformers_internals as internals
-from attlas.models.anatomy import anatomy
-from attlas.models.tap import Call, tap
+from attlas.models.facts import transformers_internals as internals
+from attlas.models.facts.anatomy import anatomy
+from attlas.models.tap import edits
+from attlas.models.tap.tap import Call, tap
 
 LIMIT = 20  # seconds for one type
 TOLERANCE = 1e-6

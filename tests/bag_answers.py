@@ -3,7 +3,7 @@
 import numpy as np
 
 from attlas.measures import MEASURES, Case
-from attlas.quantities.erasure import Outcomes
+from attlas.removing.erasures import Outcomes
 
 
 def answers(weights, ways):

@@ -9,7 +9,7 @@ from tiny import BART_SHAPE, LLAMA_SHAPE
 import attlas
 from attlas.errors import UsageError
 from attlas.methods import METHODS
-from attlas.models.tap import Tap
+from attlas.models.tap.tap import Tap
 
 WRITERS = {
     "Gpt2": lambda: subject("causal lm"),

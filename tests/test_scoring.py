@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from attlas.cli.main import main
-from attlas.data import dates, facts, recall, shortcuts, texts
+from attlas.data import texts
+from attlas.data.generated import dates, facts, recall, shortcuts
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.methods import METHODS, Method, Scored
 from attlas.models.load import load

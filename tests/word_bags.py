@@ -7,7 +7,7 @@ weight, under both, so that the ceiling needs no search.
 
 import numpy as np
 
-from attlas.quantities.standing import Reached
+from attlas.mathematics.standing import Reached
 
 REMOVALS = ("delete", "mask")
 

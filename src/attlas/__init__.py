@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from attlas.heads.triggers import triggers
     from attlas.judging.judge import judge
     from attlas.measures import list_measures
-    from attlas.models import edits
+    from attlas.models.encoding.pairs import Objects
+    from attlas.models.encoding.target import Target
     from attlas.models.load import load
-    from attlas.models.pairs import Objects
     from attlas.models.subject import Subject
-    from attlas.models.target import Target
+    from attlas.models.tap import edits
     from attlas.results import (
         Explanation,
         Generation,
@@ -47,18 +47,18 @@ _HOMES = {
     "Generation": "results",
     "Judgement": "results",
     "Maps": "results",
-    "Objects": "models.pairs",
+    "Objects": "models.encoding.pairs",
     "Report": "results",
     "Site": "results",
     "Subject": "models.subject",
-    "Target": "models.target",
+    "Target": "models.encoding.target",
     "Tree": "results",
     "Triggers": "results",
     "attribute": "explaining",
     "attribution_tree": "heads.tree",
     "audit": "auditing.run",
     "check": "checking",
-    "edits": "models",
+    "edits": "models.tap",
     "explain": "explaining",
     "explain_generation": "explaining",
     "head_effectiveness": "heads.curves",
@@ -119,7 +119,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'attlas' has no attribute {name!r}")
     if name == "edits":
-        return import_module("attlas.models.edits")
+        return import_module("attlas.models.tap.edits")
     return getattr(import_module(f"attlas.{_HOMES[name]}"), name)
 
 

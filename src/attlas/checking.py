@@ -9,15 +9,15 @@ from torch import Tensor
 
 from attlas.errors import AttlasError
 from attlas.methods import METHODS
-from attlas.models import edits
-from attlas.models import transformers_internals as internals
-from attlas.models.anatomy import anatomy
-from attlas.models.blocks import study_blocks
-from attlas.models.borrow import borrowed
-from attlas.models.inputs import Inputs
-from attlas.models.resolve import Request
+from attlas.models.asking.resolve import Request
+from attlas.models.branching.blocks import study_blocks
+from attlas.models.encoding.inputs import Inputs
+from attlas.models.facts import transformers_internals as internals
+from attlas.models.facts.anatomy import anatomy
+from attlas.models.facts.freezing import borrowed
 from attlas.models.subject import Subject
-from attlas.results.check import CheckResult
+from attlas.models.tap import edits
+from attlas.results.check_result import CheckResult
 
 SAMPLE = "The film was not a great one, but I could not look away."
 LITTLE = {"samples": 8, "steps": 1, "probes": 1}  # whether a method runs shows in one step of it

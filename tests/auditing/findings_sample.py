@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from attlas.auditing.tables import Found
+from attlas.auditing.report.tables import Found
 
 REMOVALS = ("delete", "mask")
 AIMS = ("comprehensiveness", "sufficiency")

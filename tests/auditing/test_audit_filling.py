@@ -6,8 +6,8 @@ import pytest
 from audits import small_audit
 
 import attlas
-from attlas.models import filling
-from attlas.quantities import erasure
+from attlas.models.asking import filling
+from attlas.removing import erasures as erasure
 
 TEXTS = (
     "a great and moving film",

@@ -21,7 +21,7 @@ import os, sys
 import torch
 from audits import small_audit
 from attlas.auditing import run, texts
-from attlas.auditing.folder import Folder
+from attlas.auditing.folder.folder import Folder
 
 torch.set_num_threads(1)
 texts.AT_ONCE["cpu"] = 1

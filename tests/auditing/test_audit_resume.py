@@ -12,7 +12,7 @@ from known_models import bag_of_words, ignores_attention
 
 from attlas.auditing import run as running
 from attlas.auditing import texts as texts_of
-from attlas.auditing.folder import Folder
+from attlas.auditing.folder.folder import Folder
 from attlas.errors import ResultFileError, UsageError
 
 ASKED = {

@@ -10,7 +10,7 @@ from known_models import WEIGHTS, bag_of_words
 from scipy import stats
 
 import attlas
-from attlas.auditing import cases
+from attlas.auditing.work import cases
 from attlas.errors import UnsupportedModelError
 
 COUNT = 4

@@ -4,7 +4,7 @@ import pytest
 from audits import bag_texts, small_audit, without_times
 from known_models import bag_of_words, ignores_attention
 
-from attlas.auditing import trying
+from attlas.auditing.work import trying
 from attlas.errors import UnsupportedModelError
 from attlas.trials import TRIALS
 

@@ -9,9 +9,9 @@ import pytest
 from scipy.stats import binom
 from word_bags import Bag, draw_reached
 
-from attlas.auditing.verdict import verdict
-from attlas.quantities.significance import per_text_p, sign_flip
-from attlas.quantities.standing import of_texts
+from attlas.auditing.verdict.verdict import verdict
+from attlas.mathematics.significance import per_text_p, sign_flip
+from attlas.mathematics.standing import of_texts
 
 LEVELS = (0.01, 0.05, 0.1)
 SCALES = (0.5, 4.0)

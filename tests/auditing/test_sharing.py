@@ -10,7 +10,7 @@ from known_models import bag_of_words
 from attlas.auditing import run as running
 from attlas.auditing import sharing
 from attlas.auditing import texts as texts_of
-from attlas.auditing.folder import Folder, JoinedFolder
+from attlas.auditing.folder.folder import Folder, JoinedFolder
 from attlas.auditing.planning import prepare
 from attlas.errors import UsageError
 from attlas.models.subject import Subject

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from attlas.data import Example
-from attlas.data.named import NAMED
+from attlas.data.sets.catalogue import NAMED
 from attlas.data.texts import texts, texts_names
 from attlas.errors import UnknownNameError, UsageError
 
@@ -435,7 +435,9 @@ def generator(monkeypatch):
     def generate(count, seed):
         return [Example(f"{seed} {i}") for i in range(count)]
 
-    monkeypatch.setitem(sys.modules, "attlas.data.facts", SimpleNamespace(generate=generate))
+    monkeypatch.setitem(
+        sys.modules, "attlas.data.generated.facts", SimpleNamespace(generate=generate)
+    )
     return generate
 
 

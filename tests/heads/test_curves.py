@@ -6,7 +6,7 @@ import tiny
 from subjects import LONG, OTHER, SHORT, small
 
 import attlas
-from attlas.data import recall
+from attlas.data.generated import recall
 from attlas.errors import UnknownNameError, UsageError
 from attlas.heads.curves import SHARES
 from attlas.results import PruneCurve

@@ -10,7 +10,7 @@ import torch
 from subjects import LONG, OTHER, SHORT, small
 
 import attlas
-from attlas.data import recall
+from attlas.data.generated import recall
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.heads.rankings import RANKINGS, of_unit_length
 from attlas.results import HeadImportance, Site

@@ -6,10 +6,10 @@ from subjects import subject
 
 import attlas
 from attlas.data import Example
-from attlas.data.shortcuts import generate, generate_undecided
+from attlas.data.generated.shortcuts import generate, generate_undecided
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
+from attlas.heads.insertion import insert
 from attlas.heads.triggers import by_class_in_turn, read_examples
-from attlas.quantities.insertion import insert
 from attlas.results import Trigger, Triggers
 
 

@@ -9,8 +9,8 @@ from known_models import bag_of_words, text_of, true_scores
 
 from attlas import measures
 from attlas.measures import BETTER, KINDS, MEASURES, NEEDS, Case
-from attlas.measures.measure import COSTS
-from attlas.quantities.erasure import Erasures
+from attlas.measures.support.measure import COSTS
+from attlas.removing.erasures import Erasures
 
 DOCS = Path(__file__).parents[2] / "docs" / "measures"
 NAMES = MEASURES.names()

@@ -8,7 +8,7 @@ import attlas
 from attlas.data.example import Example
 from attlas.errors import UsageError
 from attlas.measures import Occasion, counterfactual_flip
-from attlas.measures.exchanges import exchanged, exchanges
+from attlas.measures.support.exchanges import exchanged, exchanges
 
 
 def flip(text, revised, method="input_x_gradient", **asked):

@@ -5,7 +5,7 @@ import pytest
 
 from attlas.measures import MEASURES, Case
 from attlas.measures.infidelity import SETS, infidelity, random_sets
-from attlas.quantities.erasure import Outcomes
+from attlas.removing.erasures import Outcomes
 
 COUNT = 7
 

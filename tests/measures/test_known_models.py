@@ -13,7 +13,7 @@ from known_models import (
 )
 
 import attlas
-from attlas.models.edits import uniform
+from attlas.models.tap.edits import uniform
 
 
 def logits(subject, text):

@@ -10,10 +10,10 @@ from subjects import TEXTS, ask, few, small, subject
 
 import attlas
 from attlas.measures import MEASURES, Occasion
-from attlas.measures.again import Recipe
 from attlas.measures.randomisation import cannot_react, figure, randomise, spearman
+from attlas.measures.support.recomputing import Recipe
 from attlas.methods import METHODS, Scored
-from attlas.models.redrawing import find_storeys, redrawn
+from attlas.models.intervening.redrawing import find_storeys, redrawn
 
 TASK = "sequence classification"
 

@@ -11,11 +11,11 @@ from subjects import ASKED, TEXTS, arguments, ask, few, plain, subject
 import attlas
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.measures import MEASURES, Occasion
-from attlas.measures.again import Recipe
 from attlas.measures.sensitivity import draw_moves, sensitivities
+from attlas.measures.support.recomputing import Recipe
 from attlas.methods import METHODS, Scored
-from attlas.models.nudging import nudging
-from attlas.quantities.removal import removable
+from attlas.models.states.nudging import nudging
+from attlas.removing.removal import removable
 
 TASK = "sequence classification"
 TEXT = TEXTS[TASK][0]

@@ -11,9 +11,9 @@ from transformers.models.bert import modeling_bert
 
 import attlas
 from attlas.errors import UnknownNameError, UsageError
-from attlas.models import branches, recording
-from attlas.models.resolve import Request
-from attlas.quantities.attribution import Quadrature, added_places, attributions, places
+from attlas.models.asking.resolve import Request
+from attlas.models.branching import branches, recording
+from attlas.models.branching.attribution import Quadrature, added_places, attributions, places
 
 TASK = "sequence classification"
 LAYERS = 2
@@ -107,7 +107,7 @@ def test_the_maps_of_an_encoder_decoder_add_up_at_every_site():
     task = "sequence to sequence"
     asked = subject(task)
     found = attlas.explain(asked, TEXTS[task][0], "attattr", 7, steps=540, **ASKED[task])
-    (question,) = asked.ask([TEXTS[task][0]], attlas.models.resolve.Request(7, **ASKED[task]))
+    (question,) = asked.ask([TEXTS[task][0]], Request(7, **ASKED[task]))
     whole = float(question.score("probability"))
     kinds = set()
     for site, weights in found.maps:

@@ -11,7 +11,7 @@ from tiny import BART_SHAPE, BERT_SHAPE, LABELS, MODERNBERT, labels
 
 import attlas
 from attlas.errors import UnknownNameError, UsageError
-from attlas.models.resolve import Request
+from attlas.models.asking.resolve import Request
 
 MODERN = {**BERT_SHAPE, "num_hidden_layers": 3, **MODERNBERT, **labels(*LABELS)}
 

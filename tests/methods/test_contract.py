@@ -14,8 +14,8 @@ import attlas
 from attlas import methods
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.methods import FAMILIES, METHODS
-from attlas.methods.method import COSTS, NEEDS
-from attlas.models.resolve import Request
+from attlas.methods.support.method import COSTS, NEEDS
+from attlas.models.asking.resolve import Request
 
 NAMES = METHODS.names()
 DOCS = Path(__file__).parents[2] / "docs" / "methods"

@@ -10,7 +10,7 @@ from tiny import FAMILIES, SECOND_ROAD, TASKS, TEXT, subject_parts, tokenizer
 import attlas
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.methods import METHODS
-from attlas.models.resolve import Request
+from attlas.models.asking.resolve import Request
 
 
 def share_out(parts, bias):

@@ -21,8 +21,8 @@ import attlas
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.methods import generic_relevance
 from attlas.methods.generic_relevance import layers_from
-from attlas.models.resolve import Request
-from attlas.models.target import Target
+from attlas.models.asking.resolve import Request
+from attlas.models.encoding.target import Target
 from attlas.results import Site
 
 METHOD = "generic_relevance"

@@ -9,7 +9,7 @@ from subjects import TEXTS, ask, subject
 
 import attlas
 from attlas.methods import METHODS
-from attlas.models.target import Target
+from attlas.models.encoding.target import Target
 
 TASK = "sequence classification"
 

@@ -13,7 +13,7 @@ import attlas
 from attlas.errors import UsageError
 from attlas.methods import gradient_attention
 from attlas.methods.gradient_attention import weigh
-from attlas.models.resolve import Request
+from attlas.models.asking.resolve import Request
 
 TASK = "sequence classification"
 ROWS = {TASK: 0, "next sentence": 0, "image classification": 0, "causal lm": -1, "regression": 0}

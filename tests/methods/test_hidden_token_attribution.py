@@ -138,7 +138,7 @@ def test_probes_come_near_and_are_seeded():
 
 def test_parts_add_up_to_the_whole(monkeypatch):
     expected = hidden_token_attribution(ask(TASK)).scores
-    monkeypatch.setattr("attlas.models.memory._TOKENS", {"cpu": 30})
+    monkeypatch.setattr("attlas.models.asking.memory._TOKENS", {"cpu": 30})
     np.testing.assert_allclose(hidden_token_attribution(ask(TASK)).scores, expected, rtol=1e-4)
 
 

@@ -231,6 +231,6 @@ def test_nothing_to_remove():
 
 def test_does_not_depend_on_how_many_are_asked_at_once(monkeypatch):
     whole = scores(TASK, TEXTS[TASK][0])
-    monkeypatch.setattr("attlas.models.memory._TOKENS", {"cpu": 1})
+    monkeypatch.setattr("attlas.models.asking.memory._TOKENS", {"cpu": 1})
     torch.testing.assert_close(scores(TASK, TEXTS[TASK][0]), whole, **CLOSE)
     assert not plain(TASK).training

@@ -14,8 +14,8 @@ from tiny import BERT_SHAPE, LLAMA_SHAPE
 
 import attlas
 from attlas.errors import UnsupportedModelError
+from attlas.methods.support.norms import norms_of_sums
 from attlas.methods.value_weighted_attention import value_weighted_attention
-from attlas.quantities.norms import norms_of_sums
 
 TASK = "sequence classification"
 TEXT = TEXTS[TASK][0]

@@ -15,8 +15,8 @@ from tiny import BERT_SHAPE, LLAMA_SHAPE
 import attlas
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.methods.value_zeroing import compose
-from attlas.models import block_runs
-from attlas.models.block_runs import cosine_distances
+from attlas.models.branching import block_runs
+from attlas.models.branching.block_runs import cosine_distances
 
 LONG = TEXTS["sequence classification"][0]
 

@@ -4,9 +4,9 @@ import zlib
 
 import numpy as np
 
-from attlas.results import plots
 from attlas.results.report import Report
-from attlas.results.report_parts import (
+from attlas.results.support import plots
+from attlas.results.support.report_parts import (
     Agreement,
     Cell,
     Column,

@@ -9,8 +9,8 @@ from results.report_sample import TOKENS, panel, report, sample, table
 
 from attlas.errors import ResultFileError, UnknownNameError, UsageError
 from attlas.results import Maps, Report
-from attlas.results.rebuilding import rebuild
-from attlas.results.report_parts import Cell, Figure, Finding
+from attlas.results.support.rebuilding import rebuild
+from attlas.results.support.report_parts import Cell, Figure, Finding
 from attlas.results.verdict import Bounds
 
 

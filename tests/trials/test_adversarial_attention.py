@@ -7,11 +7,11 @@ from scipy.spatial.distance import jensenshannon
 from subjects import TEXTS, ask, subject
 
 from attlas.errors import UsageError
-from attlas.models.edits import replace
+from attlas.models.tap.edits import replace
 from attlas.trials.adversarial_attention import DISTANCE, SHARE, adversarial_attention, at
-from attlas.trials.leeway import largest_divergence
-from attlas.trials.scope import Scope
-from attlas.trials.search import Plan, Search
+from attlas.trials.searching.leeway import largest_divergence
+from attlas.trials.searching.search import Plan, Search
+from attlas.trials.support.scope import Scope
 
 FEW = Plan(candidates=2, steps=8, rate=0.2)
 

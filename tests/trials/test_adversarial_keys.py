@@ -6,7 +6,7 @@ from subjects import TEXTS, arguments, ask, plain, small, subject
 
 from attlas.data.example import Example
 from attlas.errors import UnsupportedModelError, UsageError
-from attlas.models.key_rewriting import run_with_keys
+from attlas.models.intervening.key_rewriting import run_with_keys
 from attlas.trials.adversarial_keys import (
     AGREES,
     CHANGE,
@@ -17,9 +17,9 @@ from attlas.trials.adversarial_keys import (
     RIGHT_BEFORE,
     adversarial_keys,
 )
-from attlas.trials.halves import halves
-from attlas.trials.key_adversary import KeyAdversary, make_lesson
-from attlas.trials.scope import Scope
+from attlas.trials.searching.key_adversary import KeyAdversary, make_lesson
+from attlas.trials.support.halves import halves
+from attlas.trials.support.scope import Scope
 
 TASK = "sequence classification"
 

@@ -12,9 +12,9 @@ from scipy.stats import kendalltau
 from subjects import TEXTS, arguments, ask, logits, on_eager, plain, subject
 
 from attlas.errors import UsageError
-from attlas.results.plots import check_plot
+from attlas.results.support.plots import check_plot
 from attlas.trials import TRIALS, Scope, agreement
-from attlas.trials.agreement_findings import (
+from attlas.trials.reading.agreement_findings import (
     PAIRS,
     by_class,
     figures_of,
@@ -22,7 +22,7 @@ from attlas.trials.agreement_findings import (
     significant_shares,
     tau,
 )
-from attlas.trials.importances import (
+from attlas.trials.reading.importances import (
     attention_importance,
     detached_gradient_importance,
     gradient_importance,

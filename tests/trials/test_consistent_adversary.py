@@ -9,9 +9,9 @@ from subjects import TEXTS, arguments, ask, on_eager, subject
 
 from attlas.data.example import Example
 from attlas.errors import UnsupportedModelError, UsageError
-from attlas.models import filling
-from attlas.models.attention_copy import attention_copy
-from attlas.models.resolve import Request
+from attlas.models.asking import filling
+from attlas.models.asking.resolve import Request
+from attlas.models.intervening.attention_copy import attention_copy
 from attlas.results import Site
 from attlas.trials.consistent_adversary import (
     AGREES,
@@ -22,10 +22,10 @@ from attlas.trials.consistent_adversary import (
     choose,
     consistent_adversary,
 )
-from attlas.trials.leeway import Leeway, divergence
-from attlas.trials.retraining import SEEDS
-from attlas.trials.scope import Scope
-from attlas.trials.trained_copy import Pace, make_case, train
+from attlas.trials.searching.leeway import Leeway, divergence
+from attlas.trials.searching.retraining import SEEDS
+from attlas.trials.searching.trained_copy import Pace, make_case, train
+from attlas.trials.support.scope import Scope
 
 TASK = "sequence classification"
 

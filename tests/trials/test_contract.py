@@ -11,8 +11,8 @@ import torch
 
 import attlas
 from attlas import trials
-from attlas.models import filling
-from attlas.results.plots import check_plot
+from attlas.models.asking import filling
+from attlas.results.support.plots import check_plot
 from attlas.trials import COSTS, NEEDS, TRIALS, Scope
 
 HERE = Path(__file__).parent

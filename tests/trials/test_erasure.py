@@ -10,13 +10,13 @@ from known_models import copies_attended, ignores_attention
 from subjects import TEXTS, ask, subject
 
 import attlas
-from attlas.data.shortcuts import generate
+from attlas.data.generated.shortcuts import generate
 from attlas.errors import UsageError
-from attlas.results.plots import check_plot
+from attlas.results.support.plots import check_plot
 from attlas.trials import TRIALS, Scope, Tried, erasure
-from attlas.trials.erasure_findings import flip_table
-from attlas.trials.erasure_plan import ORDERS, Plan
-from attlas.trials.outputs import distributions
+from attlas.trials.rewriting.erasure_findings import flip_table
+from attlas.trials.rewriting.erasure_plan import ORDERS, Plan
+from attlas.trials.support.outputs import distributions
 
 P = 1 / (1 + math.exp(-8))  # of the class of the marked word: the logits are −4 and 4
 HALF = [0.5, 0.5]

@@ -8,12 +8,12 @@ from known_models import copies_attended
 from subjects import OTHER, SHORT
 
 import attlas
-from attlas.data.recall import generate
+from attlas.data.generated.recall import generate
 from attlas.errors import UnsupportedModelError, UsageError
-from attlas.models.resolve import Request
+from attlas.models.asking.resolve import Request
 from attlas.trials.head_patterns import head_patterns
-from attlas.trials.pattern_scores import DRAWN, PATTERNS
-from attlas.trials.scope import Scope
+from attlas.trials.reading.pattern_scores import DRAWN, PATTERNS
+from attlas.trials.support.scope import Scope
 
 
 @pytest.fixture(scope="module")

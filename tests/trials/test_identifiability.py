@@ -9,11 +9,11 @@ from tiny import BERT_SHAPE, LABELS, LLAMA_SHAPE, SOFT_CAP, labels, subject_part
 
 from attlas import Subject
 from attlas.errors import UnsupportedModelError, UsageError
-from attlas.models.edits import Edit
-from attlas.models.keys import read_keys
+from attlas.models.states.keys import read_keys
+from attlas.models.tap.edits import Edit
 from attlas.trials.identifiability import identifiability
-from attlas.trials.outputs import distributions
-from attlas.trials.scope import Scope
+from attlas.trials.support.outputs import distributions
+from attlas.trials.support.scope import Scope
 
 LONG = "the film was not good and my dog was not kind, and a cat sat on it all the day."
 SHORT = "a cat"

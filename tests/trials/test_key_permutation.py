@@ -7,10 +7,10 @@ import torch
 from subjects import TEXTS, arguments, ask, plain, small, subject
 
 from attlas.errors import UnsupportedModelError, UsageError
-from attlas.models.key_exchange import exchanges_columns
+from attlas.models.intervening.key_exchange import exchanges_columns
 from attlas.trials import Scope, key_permutation
-from attlas.trials.changing import Plan
-from attlas.trials.rewriting import shuffle_keys
+from attlas.trials.rewriting.changing import Plan
+from attlas.trials.rewriting.rewritings import shuffle_keys
 
 TASK = "sequence classification"
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import attlas
-from attlas.data import recall, shortcuts
+from attlas.data.generated import recall, shortcuts
 from attlas.trials import TRIALS, Scope, used
 
 TEXTS = 16

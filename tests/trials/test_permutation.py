@@ -7,15 +7,15 @@ import torch
 from subjects import TEXTS, subject
 
 import attlas
-from attlas.auditing.rules import Measured, Rules, decide
-from attlas.data import facts
+from attlas.auditing.verdict.rules import Measured, Rules, decide
+from attlas.data.generated import facts
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
-from attlas.models.edits import Edit
-from attlas.quantities.intervals import Estimate
-from attlas.results import plots
+from attlas.mathematics.intervals import Estimate
+from attlas.models.tap.edits import Edit
+from attlas.results.support import plots
 from attlas.trials import TRIALS, Scope, Tried, permutation, uniform, used
-from attlas.trials.changing import Plan, run_plan
-from attlas.trials.rewriting import shuffle_columns
+from attlas.trials.rewriting.changing import Plan, run_plan
+from attlas.trials.rewriting.rewritings import shuffle_columns
 
 IGNORED = ["good bad fine", "bad bad good", "good fine", "fine bad good"]
 COPIED = ["GOOD bad bad", "BAD good good", "good BAD good bad", "GOOD bad", "bad bad GOOD good"]

@@ -10,10 +10,10 @@ from tiny import LLAMA_SHAPE, subject_parts
 
 from attlas import Subject
 from attlas.errors import UsageError
-from attlas.models.resolve import Request
-from attlas.models.stack_states import read_states
-from attlas.quantities.recovering import Lesson, found_again, learn_maps
-from attlas.trials.scope import Scope
+from attlas.models.asking.resolve import Request
+from attlas.models.states.stack_states import read_states
+from attlas.trials.reading.recovering import Lesson, found_again, learn_maps
+from attlas.trials.support.scope import Scope
 from attlas.trials.token_identifiability import token_identifiability
 
 TASK = "sequence classification"
@@ -25,7 +25,7 @@ WORDS = ["the", "film", "was", "not", "good", "and", "my", "dog", "kind", "a", "
 
 @pytest.fixture(autouse=True)
 def few_steps(monkeypatch):
-    monkeypatch.setattr("attlas.quantities.recovering.STEPS", 20)
+    monkeypatch.setattr("attlas.trials.reading.recovering.STEPS", 20)
 
 
 def texts(count, length=5):
@@ -86,7 +86,7 @@ def test_a_linear_map_is_found():
 
 
 def test_a_bent_map_is_found_by_the_mlp_alone(monkeypatch):
-    monkeypatch.setattr("attlas.quantities.recovering.STEPS", 600)
+    monkeypatch.setattr("attlas.trials.reading.recovering.STEPS", 600)
     taught, held = lessons(lambda states: states.abs())
     found = learn_maps(taught, held, seed=0)
     for metric in ("cosine", "L2"):

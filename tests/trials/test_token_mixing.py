@@ -9,10 +9,10 @@ from tiny import BERT_SHAPE, LABELS, labels, subject_parts
 
 from attlas import Subject
 from attlas.errors import UnsupportedModelError, UsageError
-from attlas.models.mixing import head_gains, state_gains
-from attlas.models.resolve import Request
-from attlas.trials.mixtures import by_distance, other_has_more, own_share, shares_of
-from attlas.trials.scope import Scope
+from attlas.models.asking.resolve import Request
+from attlas.models.states.mixing import head_gains, state_gains
+from attlas.trials.reading.mixtures import by_distance, other_has_more, own_share, shares_of
+from attlas.trials.support.scope import Scope
 from attlas.trials.token_mixing import token_mixing
 
 TASK = "sequence classification"
@@ -69,7 +69,7 @@ def test_what_heads_give_moves_as_the_jacobian_says():
 
 def test_parts_are_the_whole(monkeypatch):
     expected = state_gains(ask(TASK), POSITIONS, torch.eye(WIDTH))
-    monkeypatch.setattr("attlas.models.memory._TOKENS", {"cpu": 80})
+    monkeypatch.setattr("attlas.models.asking.memory._TOKENS", {"cpu": 80})
     found = state_gains(ask(TASK), POSITIONS, torch.eye(WIDTH))
     torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-4)
 

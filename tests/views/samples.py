@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from attlas.results.pictures import picture_uri
+from attlas.results.support.pictures import picture_uri
 
 HOSTILE = [
     "</script>",

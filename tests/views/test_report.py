@@ -7,9 +7,9 @@ import pytest
 from results.report_sample import REMOVALS, report, standings, table
 from rich.console import Console
 
-from attlas.results.report_parts import Cell, DataRecord, Figure, Standing, Table
+from attlas.results.support.report_parts import Cell, DataRecord, Figure, Standing, Table
 from attlas.views import fragment, render
-from attlas.views.report_cells import (
+from attlas.views.report.report_cells import (
     cell_words,
     claim_words,
     figure_words,
@@ -17,7 +17,7 @@ from attlas.views.report_cells import (
     removals_of,
     standing_rows,
 )
-from attlas.views.report_terminal import interval
+from attlas.views.report.report_terminal import interval
 
 HOSTILE = "<img src=x onerror=alert(1)>\x1b[31m"
 

@@ -11,11 +11,11 @@ from attlas.auditing.planning import Plan
 from attlas.auditing.settings import Settings
 from attlas.errors import AttlasError
 from attlas.measures import sizes
-from attlas.measures.again import Recipe
+from attlas.measures.support.recomputing import Recipe
 from attlas.methods import METHODS
-from attlas.models.question import Question
-from attlas.quantities.ceilings import CANDIDATES, WIDTH
-from attlas.quantities.erasure import Erasures
+from attlas.models.asking.question import Question
+from attlas.removing.ceilings import CANDIDATES, WIDTH
+from attlas.removing.erasures import Erasures
 from attlas.trials import TRIALS
 
 TRIED = {"cpu": 4, "cuda": 48}  # texts of middle length; on a device many take as long as few

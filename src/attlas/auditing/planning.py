@@ -5,16 +5,16 @@ from types import MappingProxyType
 from typing import Any
 
 from attlas.auditing.command import command
-from attlas.auditing.robustness import wanted
-from attlas.auditing.rules import Rules
 from attlas.auditing.settings import SIZES, Settings, settings_of
 from attlas.auditing.texts import Texts, usable_texts
+from attlas.auditing.verdict.rules import Rules
+from attlas.auditing.work.robustness import wanted
 from attlas.data.tables import Read, read_examples
 from attlas.errors import UnknownNameError
 from attlas.explaining.order import check_subject
-from attlas.models.fingerprint import fingerprint
+from attlas.models.asking.resolve import Request
+from attlas.models.facts.fingerprint import fingerprint
 from attlas.models.load import load
-from attlas.models.resolve import Request
 from attlas.models.subject import Subject
 from attlas.version import __version__
 

@@ -13,19 +13,19 @@ from typing import Any
 import pandas as pd
 import torch
 
-from attlas.auditing.cases import explain_part
-from attlas.auditing.folder import Folder
-from attlas.auditing.judged import COLUMNS, Figures, judge_part
+from attlas.auditing.folder.folder import Folder
 from attlas.auditing.planning import Plan, prepare
-from attlas.auditing.reporting import RIGHT, Gathered, make_report
-from attlas.auditing.robustness import ask_again
-from attlas.auditing.rules import Rules
+from attlas.auditing.report.reporting import RIGHT, Gathered, make_report
 from attlas.auditing.texts import Texts
-from attlas.auditing.trying import part_name, scoped, try_all, try_one
+from attlas.auditing.verdict.rules import Rules
+from attlas.auditing.work.cases import explain_part
+from attlas.auditing.work.judged import COLUMNS, Figures, judge_part
+from attlas.auditing.work.robustness import ask_again
+from attlas.auditing.work.trying import part_name, scoped, try_all, try_one
 from attlas.models.subject import Subject
 from attlas.progress import Step, Tell, Watch, silent
 from attlas.results.report import Report
-from attlas.results.report_parts import Cost
+from attlas.results.support.report_parts import Cost
 from attlas.trials import TRIALS, Scope
 from attlas.views import write_whole
 

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from attlas.auditing.rules import Rules
+from attlas.auditing.verdict.rules import Rules
 from attlas.errors import UnknownNameError, UsageError
 from attlas.measures import MEASURES, Measure
 from attlas.methods import METHODS, Method
-from attlas.quantities.ceilings import AIMS
-from attlas.quantities.removal import REMOVALS
+from attlas.removing.ceilings import AIMS
+from attlas.removing.removal import REMOVALS
 from attlas.trials import TRIALS
 
 REMOVED_BY = ("delete", "mask", "knock_out")

@@ -15,7 +15,7 @@ from typing import IO
 
 import torch
 
-from attlas.auditing.folder import Folder, JoinedFolder
+from attlas.auditing.folder.folder import Folder, JoinedFolder
 from attlas.auditing.planning import Plan
 from attlas.auditing.run import carry_out, pieces, working_in
 from attlas.errors import UsageError

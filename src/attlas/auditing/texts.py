@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from attlas.data.example import Example
 from attlas.data.tables import LeftOut, Read
 from attlas.errors import UsageError
-from attlas.models.question import Question
-from attlas.models.resolve import Request
+from attlas.models.asking.question import Question
+from attlas.models.asking.resolve import Request
 from attlas.models.subject import Subject
 from attlas.shapes import TextGroups
 

@@ -53,9 +53,9 @@ def models(
     Example: attlas models --verify
     """
     quiet_libraries()
+    from attlas.embedded.verify import cards
+    from attlas.embedded.verify import verify as verify_model
     from attlas.models.load import embedded_names
-    from attlas.verifying import cards
-    from attlas.verifying import verify as verify_model
 
     known = embedded_names()
     if name is not None and name not in known:

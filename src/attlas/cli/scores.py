@@ -10,7 +10,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
-from attlas.quantities.intervals import Estimate
+from attlas.mathematics.intervals import Estimate
 from attlas.scoring import BENCHES, Progress, Score, Scores
 from attlas.scoring.benches import KINDS
 from attlas.scoring.record import READING

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from attlas.data.lines import lines
+from attlas.data.files.lines import lines
 from attlas.errors import UsageError
 
 FIELDS = 10

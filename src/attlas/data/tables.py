@@ -8,20 +8,20 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from attlas.data.cells import UnusableRow, read_row
-from attlas.data.columns import Columns, find_columns
-from attlas.data.delimited import comma_table, tab_table
 from attlas.data.example import Example
-from attlas.data.hub import Hub, hub_installed, hub_rows
-from attlas.data.records import (
+from attlas.data.files.cells import UnusableRow, read_row
+from attlas.data.files.columns import Columns, find_columns
+from attlas.data.files.delimited import comma_table, tab_table
+from attlas.data.files.records import (
     frame_table,
     json_lines_table,
     json_table,
     list_table,
     parquet_table,
 )
-from attlas.data.rows import sample
-from attlas.data.table import Table, TableRow, table_of
+from attlas.data.files.table import Table, TableRow, table_of
+from attlas.data.sets.hub import Hub, hub_installed, hub_rows
+from attlas.data.sets.rows import sample
 from attlas.data.texts import texts, texts_names
 from attlas.errors import UsageError
 

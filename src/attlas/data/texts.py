@@ -4,10 +4,10 @@ from collections.abc import Callable
 from importlib import import_module
 
 from attlas.data.example import Example
-from attlas.data.named import NAMED
-from attlas.data.reading import choose_split, named_examples, read_unit
-from attlas.data.reviews import review, review_rows
-from attlas.data.rows import sample
+from attlas.data.sets.catalogue import NAMED
+from attlas.data.sets.reading import choose_split, named_examples, read_unit
+from attlas.data.sets.reviews import review, review_rows
+from attlas.data.sets.rows import sample
 from attlas.errors import UnknownNameError, UsageError
 
 REVIEWS = "short reviews written for Attlas, with the words that carry the label"
@@ -55,5 +55,5 @@ def _generated(name: str, split: str | None, count: int, seed: int) -> list[Exam
         raise UsageError(f"count is how many texts to make, 0 or more, not {count}")
     choose_split(name, split, ["test"])
     generate: Callable[[int, int], list[Example]]
-    generate = import_module(f"attlas.data.{name}").generate
+    generate = import_module(f"attlas.data.generated.{name}").generate
     return generate(count, seed)

@@ -16,14 +16,14 @@ from attlas.explaining.order import (
     too_large,
 )
 from attlas.methods import METHODS, Method, Scored
-from attlas.models.holding import map_bytes, maps_of
-from attlas.models.memory import in_parts
-from attlas.models.question import Question
-from attlas.models.resolve import Request
+from attlas.models.asking.map_selection import map_bytes, maps_of
+from attlas.models.asking.memory import in_parts
+from attlas.models.asking.question import Question
+from attlas.models.asking.resolve import Request
+from attlas.models.encoding.target import Target
 from attlas.models.subject import Subject
-from attlas.models.target import Target
 from attlas.results import Explanation, Site
-from attlas.results.sinks import told_of
+from attlas.results.support.sinks import told_of
 
 MOST_MAP_BYTES = 2**28  # of maps that are held without being asked for
 

@@ -16,13 +16,13 @@ from attlas.explaining.order import (
     too_large,
 )
 from attlas.methods import METHODS, Scored
-from attlas.models.asking import encode_plain
-from attlas.models.memory import in_parts
-from attlas.models.resolve import Request
+from attlas.models.asking.ask import encode_plain
+from attlas.models.asking.memory import in_parts
+from attlas.models.asking.resolve import Request
+from attlas.models.asking.writing import Written, ask_written
 from attlas.models.subject import Subject
-from attlas.models.writing import Written, ask_written
 from attlas.results import Generation
-from attlas.results.sinks import told_of
+from attlas.results.support.sinks import told_of
 
 DEFAULT_LENGTH = 20
 

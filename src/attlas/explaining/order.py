@@ -9,13 +9,13 @@ import transformers
 
 from attlas.errors import UsageError
 from attlas.methods import METHODS, Method
-from attlas.models.question import Question
-from attlas.models.resolve import Request
+from attlas.models.asking.question import Question
+from attlas.models.asking.resolve import Request
+from attlas.models.encoding.target import Target
+from attlas.models.encoding.token_ids import is_number
 from attlas.models.subject import Subject
-from attlas.models.target import Target
-from attlas.models.wanted import is_number
 from attlas.results import TargetRecord
-from attlas.results.origin import Origin
+from attlas.results.support.origin import Origin
 from attlas.version import __version__
 
 DEFAULT_METHOD = "gradient_attention"

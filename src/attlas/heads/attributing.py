@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from attlas.errors import UnsupportedModelError
-from attlas.models.question import Question
+from attlas.models.asking.question import Question
+from attlas.models.branching.attribution import Attribution, Quadrature, attributions
 from attlas.models.subject import Subject
-from attlas.quantities.attribution import Attribution, Quadrature, attributions
 from attlas.results import Site
 
 

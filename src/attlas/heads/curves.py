@@ -17,12 +17,12 @@ from attlas.heads.gold import Gold, ask_gold, read_labelled
 from attlas.heads.importance import how, rank
 from attlas.heads.rankings import RANKINGS, Ranking
 from attlas.heads.switching import right_with
-from attlas.models.question import Question
+from attlas.mathematics.intervals import bootstrap_mean
+from attlas.models.asking.question import Question
 from attlas.models.subject import Subject
 from attlas.progress import Step, Watch
-from attlas.quantities.intervals import bootstrap_mean
 from attlas.results import HeadImportance, Origin
-from attlas.results.curves import LAYER_AXIS, SHARE_AXIS, Curve, Mean, Point, PruneCurve
+from attlas.results.prune_curve import LAYER_AXIS, SHARE_AXIS, Curve, Mean, Point, PruneCurve
 from attlas.shapes import HeadScores, HeadSwitches
 
 Right = NDArray[np.floating[Any]]  # `[point, example]`: the share of tries that were right

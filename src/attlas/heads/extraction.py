@@ -7,11 +7,11 @@ from typing import Any
 from torch import Tensor
 
 from attlas.heads.attributing import attribute_sites
-from attlas.models.memory import in_parts
-from attlas.models.question import Question
-from attlas.quantities.insertion import relative_place
+from attlas.heads.insertion import relative_place
+from attlas.models.asking.memory import in_parts
+from attlas.models.asking.question import Question
+from attlas.results.support.words import join_tokens
 from attlas.results.triggers import Entry, Trigger, TriggerWord
-from attlas.results.words import join_tokens
 from attlas.tokens import Tokens
 
 SECOND = 0.2  # the share of the largest entry that the next must have to be part of a trigger

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from attlas.data.example import Example
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
-from attlas.models.edits import Edit
-from attlas.models.question import Question
-from attlas.models.resolve import Request, find_label
+from attlas.models.asking.question import Question
+from attlas.models.asking.resolve import Request, find_label
+from attlas.models.encoding.target import Target
 from attlas.models.subject import Subject
-from attlas.models.target import Target
+from attlas.models.tap.edits import Edit
 from attlas.shapes import BatchScores
 
 TASKS = ("sequence classification", "causal lm", "masked lm")

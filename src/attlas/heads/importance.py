@@ -11,15 +11,15 @@ from attlas.errors import ModelError, UnknownNameError
 from attlas.explaining.order import Order, check_subject, origin
 from attlas.heads.gold import Gold, ask_gold
 from attlas.heads.rankings import RANKINGS, Ranking
+from attlas.mathematics.intervals import DRAWS, LEVEL
 from attlas.methods import METHODS
-from attlas.models.memory import in_parts
-from attlas.models.question import Question
-from attlas.models.resolve import Request
+from attlas.models.asking.memory import in_parts
+from attlas.models.asking.question import Question
+from attlas.models.asking.resolve import Request
 from attlas.models.subject import Subject
 from attlas.progress import Step, Watch
-from attlas.quantities.intervals import DRAWS, LEVEL
 from attlas.results import Origin
-from attlas.results.heads import HeadImportance
+from attlas.results.head_importance import HeadImportance
 from attlas.shapes import HeadDraws, HeadScores, HeadTable
 
 VERB = "head_importance"

@@ -6,10 +6,15 @@ from operator import index
 from typing import Any, Literal, overload
 
 from attlas.errors import UnknownNameError, UsageError
-from attlas.models.edits import Edit, scale
-from attlas.models.removing_heads import check_smaller, find_modules, first_output, smaller_copy
+from attlas.models.intervening.removing_heads import (
+    check_smaller,
+    find_modules,
+    first_output,
+    smaller_copy,
+)
 from attlas.models.subject import Subject
-from attlas.models.tap import is_open
+from attlas.models.tap.edits import Edit, scale
+from attlas.models.tap.tap import is_open
 from attlas.results import Site
 
 Heads = Mapping[Any, Any] | Iterable[Any]

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from attlas.heads.attributing import attribute_sites
 from attlas.heads.gold import about_rightness, are_right
-from attlas.models import variants
-from attlas.models.branches import Branch
-from attlas.models.edits import scale
-from attlas.models.question import Question
+from attlas.models.asking.question import Question
+from attlas.models.branching import variants
+from attlas.models.branching.branches import Branch
+from attlas.models.tap.edits import scale
 from attlas.registry import Registry
 from attlas.results import Site
 from attlas.shapes import Attention, HeadScores

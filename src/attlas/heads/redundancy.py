@@ -13,11 +13,11 @@ from attlas.errors import UsageError
 from attlas.explaining.order import check_subject
 from attlas.heads.importance import how
 from attlas.heads.rankings import RANKINGS
-from attlas.models.question import Question
-from attlas.models.resolve import Request
+from attlas.models.asking.question import Question
+from attlas.models.asking.resolve import Request
 from attlas.models.subject import Subject
 from attlas.progress import Step, Watch
-from attlas.results.redundancy import HeadRedundancy
+from attlas.results.head_redundancy import HeadRedundancy
 from attlas.shapes import Attention, HeadPairs
 
 VERB = "head_redundancy"

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attlas.heads.gold import are_right
-from attlas.models.edits import Edit, scale
-from attlas.models.memory import in_parts, rows_of
-from attlas.models.question import Question
+from attlas.models.asking.memory import in_parts, rows_of
+from attlas.models.asking.question import Question
+from attlas.models.tap.edits import Edit, scale
 from attlas.shapes import HeadSwitches
 
 

@@ -10,13 +10,13 @@ from attlas.errors import ModelError, UnknownNameError, UnsupportedModelError, U
 from attlas.explaining import is_one_text
 from attlas.explaining.order import Order, check_subject, origin, target_record
 from attlas.heads.attributing import attribute_sites, check_one_stack
+from attlas.heads.growing import grow, grow_as_released, kept_share, strongest_row
 from attlas.methods import METHODS
-from attlas.models.question import Question
-from attlas.models.resolve import Request, check_position
+from attlas.methods.support.token_rows import check_share
+from attlas.models.asking.question import Question
+from attlas.models.asking.resolve import Request, check_position
+from attlas.models.encoding.target import Target
 from attlas.models.subject import Subject
-from attlas.models.target import Target
-from attlas.quantities.token_rows import check_share
-from attlas.quantities.trees import grow, grow_as_released, kept_share, strongest_row
 from attlas.results import Origin
 from attlas.results.tree import Edge, Tree
 from attlas.shapes import LayerMaps

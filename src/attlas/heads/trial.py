@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from attlas.data.example import Text
-from attlas.models.resolve import Request
+from attlas.heads.insertion import draw_alike, insert
+from attlas.mathematics.intervals import bootstrap_mean
+from attlas.models.asking.resolve import Request
 from attlas.models.subject import Subject
 from attlas.progress import Step, Watch
-from attlas.quantities.insertion import draw_alike, insert
-from attlas.quantities.intervals import bootstrap_mean
 from attlas.results.triggers import Effect, Trigger, TriggerWord
 
 CUT = Request(truncate=True)  # a text that a trigger makes too long loses its end

@@ -16,12 +16,12 @@ from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.explaining.order import Order, check_subject, origin
 from attlas.heads.attributing import check_one_stack
 from attlas.heads.extraction import extract
+from attlas.heads.insertion import count_words
 from attlas.heads.trial import CUT, Gold, Trial
 from attlas.methods import METHODS
-from attlas.models.resolve import find_label
+from attlas.models.asking.resolve import find_label
 from attlas.models.subject import Subject
 from attlas.progress import Step, Watch
-from attlas.quantities.insertion import count_words
 from attlas.results import Origin
 from attlas.results.triggers import Trigger, Triggers
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attlas.errors import UsageError
-from attlas.models.wanted import is_number
+from attlas.models.encoding.token_ids import is_number
 
 TAKEN = (
     "an Explanation, a list of numbers, a list of (token, score), a pair (tokens, scores), or an "

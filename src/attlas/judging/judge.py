@@ -13,9 +13,9 @@ from attlas.judging.measuring import find, shuffled, why_not
 from attlas.judging.removals import Need, remove
 from attlas.judging.trials import Trial, Wanted, trial, wanted
 from attlas.measures import MEASURES, Measure
-from attlas.models.question import Question
+from attlas.models.asking.question import Question
 from attlas.models.subject import Subject
-from attlas.quantities.removal import REMOVALS
+from attlas.removing.removal import REMOVALS
 from attlas.results.judgement import Judgement
 
 REMOVED_BY = ("delete", "mask")

@@ -7,7 +7,7 @@ import numpy as np
 
 from attlas.data.example import Example
 from attlas.errors import UsageError
-from attlas.models.wanted import is_number
+from attlas.models.encoding.token_ids import is_number
 from attlas.shapes import TokenMarks
 from attlas.tokens import Tokens, overlap
 

@@ -8,11 +8,11 @@ import numpy as np
 from attlas.errors import UnsupportedModelError
 from attlas.judging.removals import Removal
 from attlas.judging.trials import Trial
+from attlas.mathematics.significance import per_text_p
 from attlas.measures import NOTHING, Case, Measure, is_circular
 from attlas.measures.randomisation import cannot_react
 from attlas.methods import METHODS
-from attlas.quantities.removal import usual_removal
-from attlas.quantities.significance import per_text_p
+from attlas.removing.removal import usual_removal
 from attlas.results.judgement import Measured
 
 

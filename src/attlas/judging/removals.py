@@ -7,9 +7,9 @@ import numpy as np
 
 from attlas.errors import AttlasError
 from attlas.measures import Case, Measure, sizes
-from attlas.models.question import Question
-from attlas.quantities.ceilings import AIMS, Best, best_orders
-from attlas.quantities.erasure import Erasures, Ways
+from attlas.models.asking.question import Question
+from attlas.removing.ceilings import AIMS, Best, best_orders
+from attlas.removing.erasures import Erasures, Ways
 
 
 @dataclass(frozen=True, eq=False)

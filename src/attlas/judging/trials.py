@@ -16,12 +16,12 @@ from attlas.judging.aligning import join_pieces, put_on_tokens
 from attlas.judging.foreign import Given, read
 from attlas.judging.marking import marked_tokens
 from attlas.measures import Case, Occasion
-from attlas.measures.again import request_of
+from attlas.measures.support.recomputing import request_of
 from attlas.methods import METHODS
-from attlas.models.question import Question
-from attlas.models.resolve import Request
+from attlas.models.asking.question import Question
+from attlas.models.asking.resolve import Request
 from attlas.models.subject import Subject
-from attlas.quantities.removal import removable
+from attlas.removing.removal import removable
 from attlas.results import Explanation, Origin, TargetRecord
 from attlas.shapes import TokenVector
 from attlas.version import __version__

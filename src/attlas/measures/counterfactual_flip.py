@@ -6,8 +6,8 @@ import numpy as np
 
 from attlas.data.spans import words_of
 from attlas.errors import UsageError
-from attlas.measures.exchanges import Exchange, exchanged, exchanges
-from attlas.measures.measure import Case, Occasion, asking_measure
+from attlas.measures.support.exchanges import Exchange, exchanged, exchanges
+from attlas.measures.support.measure import Case, Occasion, asking_measure
 from attlas.results import Explanation
 from attlas.shapes import TokenVector
 from attlas.tokens import overlap

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from attlas.measures.measure import Case, measure
-from attlas.measures.sizes import sizes, tops
-from attlas.quantities.erasure import Outcomes
+from attlas.measures.support.measure import Case, measure
+from attlas.measures.support.sizes import sizes, tops
+from attlas.removing.erasures import Outcomes
 
 
 @measure(

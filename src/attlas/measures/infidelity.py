@@ -4,9 +4,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from attlas.measures.measure import Case, measure
-from attlas.measures.sizes import mean
-from attlas.quantities.erasure import Outcomes, Ways
+from attlas.measures.support.measure import Case, measure
+from attlas.measures.support.sizes import mean
+from attlas.removing.erasures import Outcomes, Ways
 
 SETS = 50
 

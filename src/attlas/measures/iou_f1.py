@@ -3,9 +3,9 @@
 import numpy as np
 
 from attlas.data.spans import Range, runs
-from attlas.measures.marks import telling
-from attlas.measures.measure import Case, measure
-from attlas.quantities.erasure import Outcomes
+from attlas.measures.support.marks import telling
+from attlas.measures.support.measure import Case, measure
+from attlas.removing.erasures import Outcomes
 
 ENOUGH = 0.5
 

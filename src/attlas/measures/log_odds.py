@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from attlas.measures.measure import Case, measure
-from attlas.measures.sizes import mean, tops
-from attlas.quantities.erasure import Outcomes
+from attlas.measures.support.measure import Case, measure
+from attlas.measures.support.sizes import mean, tops
+from attlas.removing.erasures import Outcomes
 
 
 def ratios(case: Case, whole: Outcomes, outcomes: Outcomes) -> NDArray[np.float64]:

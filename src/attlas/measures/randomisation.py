@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from attlas.errors import ModelError
-from attlas.measures.again import Recipe, asked_again, mean_of
-from attlas.measures.measure import Occasion, asking_measure
+from attlas.measures.support.measure import Occasion, asking_measure
+from attlas.measures.support.recomputing import Recipe, asked_again, mean_of
 from attlas.methods import Method
-from attlas.models.question import Question
-from attlas.models.redrawing import HEAD, find_storeys, redrawn
+from attlas.models.asking.question import Question
+from attlas.models.intervening.redrawing import HEAD, find_storeys, redrawn
 from attlas.shapes import TokenVector
 
 DEAF = "It looks at no target, so that drawing the head anew cannot change it."

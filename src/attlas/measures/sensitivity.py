@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attlas.errors import UsageError
-from attlas.measures.again import Recipe, asked_again
-from attlas.measures.measure import Occasion, asking_measure
-from attlas.models.nudging import check_words, nudging
-from attlas.models.question import Question
-from attlas.quantities.removal import removable
+from attlas.measures.support.measure import Occasion, asking_measure
+from attlas.measures.support.recomputing import Recipe, asked_again
+from attlas.models.asking.question import Question
+from attlas.models.states.nudging import check_words, nudging
+from attlas.removing.removal import removable
 from attlas.shapes import Directions, Hidden
 
 RADIUS = 0.02  # of the mean length of the vectors that the content tokens enter as

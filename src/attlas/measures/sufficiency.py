@@ -1,9 +1,9 @@
 """Sufficiency: what the model loses when only the highest tokens stay."""
 
 from attlas.measures.comprehensiveness import falls
-from attlas.measures.measure import Case, measure
-from attlas.measures.sizes import mean, tops
-from attlas.quantities.erasure import Outcomes, Ways
+from attlas.measures.support.measure import Case, measure
+from attlas.measures.support.sizes import mean, tops
+from attlas.removing.erasures import Outcomes, Ways
 
 
 def all_but_tops(case: Case) -> Ways:

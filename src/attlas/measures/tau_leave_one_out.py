@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from attlas.measures.measure import Case, measure
-from attlas.quantities.agreement import kendall
-from attlas.quantities.erasure import Outcomes, Ways
+from attlas.mathematics.rank_agreement import kendall
+from attlas.measures.support.measure import Case, measure
+from attlas.removing.erasures import Outcomes, Ways
 
 
 def each_alone(case: Case) -> Ways:

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from attlas.measures.marks import telling
-from attlas.measures.measure import Case, measure
-from attlas.quantities.erasure import Outcomes
-from attlas.quantities.ranking import precision_at
+from attlas.mathematics.ranking import precision_at
+from attlas.measures.support.marks import telling
+from attlas.measures.support.measure import Case, measure
+from attlas.removing.erasures import Outcomes
 from attlas.shapes import TokenMarks, TokenVector
 
 

@@ -18,9 +18,9 @@ from attlas.methods.kernel_shap import kernel_shap
 from attlas.methods.leave_one_out import leave_one_out
 from attlas.methods.lime import lime
 from attlas.methods.lrp_relevance import lrp_relevance
-from attlas.methods.method import FAMILIES, METHODS, Method, Scored
 from attlas.methods.random_scores import random_scores
 from attlas.methods.raw_attention import raw_attention
+from attlas.methods.support.method import FAMILIES, METHODS, Method, Scored
 from attlas.methods.value_weighted_attention import value_weighted_attention
 from attlas.methods.value_zeroing import value_zeroing
 

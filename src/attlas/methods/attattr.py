@@ -4,10 +4,15 @@ import torch
 from torch import Tensor
 
 from attlas.errors import UnknownNameError
-from attlas.methods.method import Scored, method
-from attlas.models.question import Question
-from attlas.quantities.attribution import Attribution, Quadrature, attributions
-from attlas.quantities.token_rows import read_row, reading_kinds, readout_of, spread_over_tokens
+from attlas.methods.support.method import Scored, method
+from attlas.methods.support.token_rows import (
+    read_row,
+    reading_kinds,
+    readout_of,
+    spread_over_tokens,
+)
+from attlas.models.asking.question import Question
+from attlas.models.branching.attribution import Attribution, Quadrature, attributions
 from attlas.results import Site
 
 QUERIES = ("readout", "all")

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from attlas.errors import UsageError
-from attlas.methods.method import Scored, method
-from attlas.models.inputs import Inputs
-from attlas.models.question import Question
-from attlas.models.tap import Call
-from attlas.quantities.flow import Layer, Pipes, lay_encoder_decoder, lay_stack
-from attlas.quantities.flow_rows import flow_maps
-from attlas.quantities.token_rows import check_share, fuse_heads, mixing_sites, read_row
+from attlas.methods.support.flow import Layer, Pipes, lay_encoder_decoder, lay_stack
+from attlas.methods.support.flow_rows import flow_maps
+from attlas.methods.support.method import Scored, method
+from attlas.methods.support.token_rows import check_share, fuse_heads, mixing_sites, read_row
+from attlas.models.asking.question import Question
+from attlas.models.encoding.inputs import Inputs
+from attlas.models.tap.tap import Call
 from attlas.results import Site
 
 

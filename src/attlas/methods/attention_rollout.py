@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import torch
 
 from attlas.errors import UnsupportedModelError, UsageError
-from attlas.methods.method import Scored, method
-from attlas.models.question import Question
-from attlas.models.tap import Call
-from attlas.quantities.token_rows import check_share, fuse_heads, mixing_sites, read_row
+from attlas.methods.support.method import Scored, method
+from attlas.methods.support.token_rows import check_share, fuse_heads, mixing_sites, read_row
+from attlas.models.asking.question import Question
+from attlas.models.tap.tap import Call
 from attlas.results import Site
 from attlas.shapes import HeadMean
 

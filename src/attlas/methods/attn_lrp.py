@@ -5,8 +5,8 @@ Relevance Propagation for Transformers", ICML 2024.
 """
 
 from attlas.errors import UnknownNameError
-from attlas.methods.method import Scored, method
-from attlas.models.question import Question
+from attlas.methods.support.method import Scored, method
+from attlas.models.asking.question import Question
 from attlas.models.relevance.conservation import check_conservation
 from attlas.models.relevance.gradient_rules import AttnRules, ConservativeRules
 from attlas.models.relevance.passes import token_relevance

@@ -7,11 +7,11 @@ ACL 2023.
 import torch
 
 from attlas.errors import UsageError
-from attlas.methods.method import Scored, method
-from attlas.models.part_states import Rules
-from attlas.models.question import Question
-from attlas.models.token_parts import following, in_few_rows
-from attlas.quantities.decomposition import aligned, present, slope
+from attlas.methods.support.decomposition import aligned, present, slope
+from attlas.methods.support.method import Scored, method
+from attlas.models.asking.question import Question
+from attlas.models.decomposing.part_states import Rules
+from attlas.models.decomposing.token_parts import following, in_few_rows
 from attlas.shapes import TokenScores
 
 WHOLE_MODEL = Rules(own=present, shared=aligned, slope=slope)

@@ -8,17 +8,17 @@ import torch
 from torch import Tensor
 
 from attlas.errors import UnsupportedModelError
-from attlas.methods.method import Scored, method
-from attlas.models.question import Question
-from attlas.models.tap import Call
-from attlas.quantities.null_space import centred, effective_part, ranks, rounding
-from attlas.quantities.token_rows import (
+from attlas.mathematics.null_space import centred, effective_part, ranks, rounding
+from attlas.methods.support.method import Scored, method
+from attlas.methods.support.token_rows import (
     LayerMean,
     fuse_heads,
     reading_sites,
     readout_of,
     spread_over_tokens,
 )
+from attlas.models.asking.question import Question
+from attlas.models.tap.tap import Call
 from attlas.results import Site
 from attlas.shapes import HeadRanks
 

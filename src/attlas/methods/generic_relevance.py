@@ -12,11 +12,18 @@ from torch import Tensor
 
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.methods.attention_rollout import fold_copy
-from attlas.methods.method import Scored, method
-from attlas.models.inputs import Inputs
-from attlas.models.question import Question
-from attlas.quantities.relevance import Read, Relevance, begin, read_others, read_own, weigh_heads
-from attlas.quantities.token_rows import mixing_sites, read_row
+from attlas.methods.support.method import Scored, method
+from attlas.methods.support.relevance_spread import (
+    Read,
+    Relevance,
+    begin,
+    read_others,
+    read_own,
+    weigh_heads,
+)
+from attlas.methods.support.token_rows import mixing_sites, read_row
+from attlas.models.asking.question import Question
+from attlas.models.encoding.inputs import Inputs
 from attlas.results import Site
 from attlas.shapes import HeadMean, TokenScores
 

@@ -7,12 +7,12 @@ Layer in Transformers", NAACL 2022.
 import torch
 from torch import Tensor
 
-from attlas.methods.method import Scored, method
-from attlas.models.part_states import Rules
-from attlas.models.question import Question
-from attlas.models.token_parts import following, in_few_rows
-from attlas.quantities.decomposition import multiplied_to_scale, part_lengths, present
-from attlas.quantities.token_rows import read_row
+from attlas.methods.support.decomposition import multiplied_to_scale, part_lengths, present
+from attlas.methods.support.method import Scored, method
+from attlas.methods.support.token_rows import read_row
+from attlas.models.asking.question import Question
+from attlas.models.decomposing.part_states import Rules
+from attlas.models.decomposing.token_parts import following, in_few_rows
 from attlas.results import Site
 from attlas.shapes import HeadMean
 

@@ -1,9 +1,9 @@
 """Gradient: how far the target would move if a token's vector were nudged."""
 
-from attlas.methods.method import Scored, method
-from attlas.models.embeddings import over_tokens
-from attlas.models.question import Question
-from attlas.quantities.vectors import lengths
+from attlas.methods.support.method import Scored, method
+from attlas.methods.support.vectors import lengths
+from attlas.models.asking.question import Question
+from attlas.models.states.embeddings import over_tokens
 
 
 @method(

@@ -6,15 +6,15 @@ import torch
 from torch import Tensor
 
 from attlas.errors import UnknownNameError
-from attlas.methods.method import Scored, method
-from attlas.models.question import Question
-from attlas.quantities.token_rows import (
+from attlas.methods.support.method import Scored, method
+from attlas.methods.support.token_rows import (
     LayerMean,
     choose_layers,
     fuse_heads,
     reading_sites,
     spread_over_tokens,
 )
+from attlas.models.asking.question import Question
 from attlas.results import Site
 from attlas.shapes import Attention, TokenScores
 

@@ -6,9 +6,9 @@ Brunner et al., "On Identifiability in Transformers", ICLR 2020.
 import torch
 
 from attlas.errors import UsageError
-from attlas.methods.method import Scored, method
-from attlas.models.jacobian import squared_gains, width_of
-from attlas.models.question import Question
+from attlas.methods.support.method import Scored, method
+from attlas.models.asking.question import Question
+from attlas.models.states.jacobian import squared_gains, width_of
 from attlas.shapes import Directions, TokenScores
 
 

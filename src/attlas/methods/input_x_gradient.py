@@ -1,9 +1,9 @@
 """Input × gradient: what a token's vector adds to the target, if the model were linear."""
 
-from attlas.methods.method import Scored, method
-from attlas.models.embeddings import over_tokens
-from attlas.models.question import Question
-from attlas.quantities.vectors import inner_products
+from attlas.methods.support.method import Scored, method
+from attlas.methods.support.vectors import inner_products
+from attlas.models.asking.question import Question
+from attlas.models.states.embeddings import over_tokens
 
 
 @method(

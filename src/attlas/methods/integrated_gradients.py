@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import torch
 
 from attlas.errors import UsageError
-from attlas.methods.method import Scored, method
-from attlas.models.embeddings import over_tokens, score_entering
-from attlas.models.memory import in_parts, rows_of
-from attlas.models.question import Question
-from attlas.quantities.baselines import baseline_vectors
-from attlas.quantities.vectors import inner_products, wide
+from attlas.methods.support.baselines import baseline_vectors
+from attlas.methods.support.method import Scored, method
+from attlas.methods.support.vectors import inner_products, wide
+from attlas.models.asking.memory import in_parts, rows_of
+from attlas.models.asking.question import Question
+from attlas.models.states.embeddings import over_tokens, score_entering
 from attlas.shapes import StreamVectors, TokenScores
 
 

@@ -3,11 +3,11 @@
 import torch
 
 from attlas.errors import UsageError
-from attlas.methods.method import Scored, method
-from attlas.models.question import Question
-from attlas.quantities.coalitions import shapley_coalitions, shapley_values
-from attlas.quantities.masking import one_by_one, over_players, play
-from attlas.quantities.removal import removable
+from attlas.methods.support.coalitions import shapley_coalitions, shapley_values
+from attlas.methods.support.masking import one_by_one, over_players, play
+from attlas.methods.support.method import Scored, method
+from attlas.models.asking.question import Question
+from attlas.removing.removal import removable
 from attlas.shapes import TokenScores
 
 

@@ -2,9 +2,9 @@
 
 import torch
 
-from attlas.methods.method import Scored, method
-from attlas.models.question import Question
-from attlas.quantities.removal import removable, remove_each, usual_removal
+from attlas.methods.support.method import Scored, method
+from attlas.models.asking.question import Question
+from attlas.removing.removal import removable, remove_each, usual_removal
 
 
 @method(

@@ -5,11 +5,16 @@ from math import sqrt
 import torch
 
 from attlas.errors import UsageError
-from attlas.methods.method import Scored, method
-from attlas.models.question import Question
-from attlas.quantities.coalitions import all_coalitions, closeness, even_coalitions, ridge_scores
-from attlas.quantities.masking import one_by_one, over_players, play
-from attlas.quantities.removal import removable
+from attlas.methods.support.coalitions import (
+    all_coalitions,
+    closeness,
+    even_coalitions,
+    ridge_scores,
+)
+from attlas.methods.support.masking import one_by_one, over_players, play
+from attlas.methods.support.method import Scored, method
+from attlas.models.asking.question import Question
+from attlas.removing.removal import removable
 from attlas.shapes import Coalitions, TokenScores
 
 PENALTY = 1.0

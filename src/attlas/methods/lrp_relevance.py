@@ -10,11 +10,11 @@ from torch import Tensor
 
 from attlas.errors import UnsupportedModelError
 from attlas.methods.generic_relevance import Layout, layers_from
-from attlas.methods.method import Scored, method
-from attlas.models.question import Question
+from attlas.methods.support.method import Scored, method
+from attlas.methods.support.relevance_spread import Read, Relevance, begin, weigh_heads
+from attlas.methods.support.token_rows import mixing_sites, read_row
+from attlas.models.asking.question import Question
 from attlas.models.relevance.passes import attention_relevance
-from attlas.quantities.relevance import Read, Relevance, begin, weigh_heads
-from attlas.quantities.token_rows import mixing_sites, read_row
 from attlas.results import Site
 from attlas.shapes import HeadMean, TokenScores
 

@@ -4,8 +4,8 @@ from zlib import crc32
 
 import torch
 
-from attlas.methods.method import Scored, method
-from attlas.models.question import Question
+from attlas.methods.support.method import Scored, method
+from attlas.models.asking.question import Question
 
 
 @method(

@@ -1,14 +1,14 @@
 """Raw attention: read the weights as they are."""
 
-from attlas.methods.method import Scored, method
-from attlas.models.question import Question
-from attlas.models.tap import Call
-from attlas.quantities.token_rows import (
+from attlas.methods.support.method import Scored, method
+from attlas.methods.support.token_rows import (
     LayerMean,
     fuse_heads,
     reading_sites,
     spread_over_tokens,
 )
+from attlas.models.asking.question import Question
+from attlas.models.tap.tap import Call
 
 
 @method(

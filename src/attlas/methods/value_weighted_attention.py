@@ -9,17 +9,17 @@ from torch import Tensor
 
 from attlas.errors import UnsupportedModelError
 from attlas.methods.attention_rollout import TINY, finish_rolling, start_rolling
-from attlas.methods.method import Scored, method
-from attlas.models.projections import Projected, fold_projected
-from attlas.models.question import Question
-from attlas.quantities.norms import mixing_ratio, norms_of_heads, norms_of_sums
-from attlas.quantities.token_rows import (
+from attlas.methods.support.method import Scored, method
+from attlas.methods.support.norms import mixing_ratio, norms_of_heads, norms_of_sums
+from attlas.methods.support.token_rows import (
     LayerMean,
     mixing_sites,
     read_row,
     reading_sites,
     spread_over_tokens,
 )
+from attlas.models.asking.question import Question
+from attlas.models.decomposing.projections import Projected, fold_projected
 from attlas.shapes import Attention, BatchScores, HeadMean
 
 BYPASS = 0.5  # of a rolled-out layer whose own residual is left out

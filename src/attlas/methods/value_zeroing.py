@@ -10,10 +10,10 @@ from torch import Tensor
 
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.methods.attention_rollout import TINY, begin, fold_copy
-from attlas.methods.method import Scored, method
-from attlas.models.block_runs import BlockRun, read_blocks
-from attlas.models.question import Question
-from attlas.quantities.token_rows import mixing_sites, read_row
+from attlas.methods.support.method import Scored, method
+from attlas.methods.support.token_rows import mixing_sites, read_row
+from attlas.models.asking.question import Question
+from attlas.models.branching.block_runs import BlockRun, read_blocks
 from attlas.results import Site
 from attlas.shapes import HeadMean
 

@@ -15,9 +15,9 @@ from urllib.request import getproxies
 import torch
 
 from attlas.errors import ModelError, UnknownNameError, UsageError
-from attlas.models.removing_heads import RECORD, load_without_heads
+from attlas.models.facts.tasks import find_task
+from attlas.models.intervening.removing_heads import RECORD, load_without_heads
 from attlas.models.subject import Subject
-from attlas.models.tasks import find_task
 
 DEFAULT = "sentiment"
 
@@ -66,13 +66,13 @@ def load(
 
 def embedded_names() -> list[str]:
     """The models that come in the box."""
-    folder = files("attlas.models.embedded")
+    folder = files("attlas.embedded")
     return sorted(item.name for item in folder.iterdir() if item.joinpath("config.json").is_file())
 
 
 def _find(name: str) -> str:
     if name in embedded_names():
-        return str(files("attlas.models.embedded").joinpath(name))
+        return str(files("attlas.embedded").joinpath(name))
     path = Path(name).expanduser()
     if path.is_dir():
         if not (path / "config.json").is_file():

@@ -13,21 +13,21 @@ from PIL import Image
 from torch import Tensor, nn
 
 from attlas.errors import ModelError, UnknownNameError, UsageError
-from attlas.models import images
-from attlas.models import transformers_internals as internals
-from attlas.models.asking import ask, encode_text
-from attlas.models.blocks import BlockCall
-from attlas.models.borrow import borrowed
-from attlas.models.edits import Edit
-from attlas.models.holding import Pick, map_bytes, maps_of
-from attlas.models.inputs import Inputs
-from attlas.models.pairs import encode_pair, sample_objects
-from attlas.models.question import Held, Question
-from attlas.models.readout import last_blocks
-from attlas.models.resolve import Request
-from attlas.models.tap import Call, Seen, tap
-from attlas.models.tasks import TASKS, Task, find_task
-from attlas.models.unwrap import unwrap
+from attlas.models.asking.ask import ask, encode_text
+from attlas.models.asking.map_selection import Pick, map_bytes, maps_of
+from attlas.models.asking.question import Held, Question
+from attlas.models.asking.readout import last_blocks
+from attlas.models.asking.resolve import Request
+from attlas.models.branching.blocks import BlockCall
+from attlas.models.encoding import images
+from attlas.models.encoding.inputs import Inputs
+from attlas.models.encoding.pairs import encode_pair, sample_objects
+from attlas.models.facts import transformers_internals as internals
+from attlas.models.facts.freezing import borrowed
+from attlas.models.facts.tasks import TASKS, Task, find_task
+from attlas.models.facts.unwrap import unwrap
+from attlas.models.tap.edits import Edit
+from attlas.models.tap.tap import Call, Seen, tap
 from attlas.results import Maps, Site
 from attlas.shapes import Logits
 

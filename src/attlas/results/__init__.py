@@ -1,14 +1,14 @@
 """Frozen records of what was found: they know no model, show themselves, and can be saved."""
 
-from attlas.results.curves import Curve, PruneCurve
 from attlas.results.explanation import Explanation
 from attlas.results.generation import Generation
-from attlas.results.heads import HeadImportance
+from attlas.results.head_importance import HeadImportance
+from attlas.results.head_redundancy import HeadRedundancy
 from attlas.results.judgement import Judgement
 from attlas.results.maps import Maps, Site
-from attlas.results.origin import Origin, TargetRecord
-from attlas.results.redundancy import HeadRedundancy
+from attlas.results.prune_curve import Curve, PruneCurve
 from attlas.results.report import Report
+from attlas.results.support.origin import Origin, TargetRecord
 from attlas.results.tree import Edge, Tree
 from attlas.results.triggers import Trigger, Triggers
 

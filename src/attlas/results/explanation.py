@@ -11,13 +11,13 @@ import pandas as pd
 
 from attlas import views
 from attlas.errors import UnknownNameError, UsageError
-from attlas.results.files import plain, read_record, write_record
 from attlas.results.maps import Maps, token_rows
-from attlas.results.origin import Origin, TargetRecord
-from attlas.results.pictures import check_picture, picture_arrays, picture_uri
-from attlas.results.showing import Shown
-from attlas.results.sinks import Sink, find_sinks, left_out
-from attlas.results.words import join_tokens
+from attlas.results.support.files import plain, read_record, write_record
+from attlas.results.support.origin import Origin, TargetRecord
+from attlas.results.support.pictures import check_picture, picture_arrays, picture_uri
+from attlas.results.support.showing import Shown
+from attlas.results.support.sinks import Sink, find_sinks, left_out
+from attlas.results.support.words import join_tokens
 from attlas.shapes import Picture, TokenVector
 from attlas.tokens import Tokens
 from attlas.views.units import visible

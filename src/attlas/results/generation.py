@@ -13,15 +13,21 @@ import pandas as pd
 from attlas import views
 from attlas.errors import UnknownNameError, UsageError
 from attlas.results.explanation import Explanation
-from attlas.results.files import plain, read_record, write_record
 from attlas.results.maps import token_rows
-from attlas.results.origin import Origin, TargetRecord
-from attlas.results.pictures import check_picture, picture_arrays, picture_uri
-from attlas.results.sentences import join_sentences
-from attlas.results.showing import Shown
-from attlas.results.sinks import Sink, find_sinks, left_out
-from attlas.results.words import Unit, each_alone, join_tokens
-from attlas.results.written import check_matrix, tokens_before, unit_rows, unit_scores, written_text
+from attlas.results.support.files import plain, read_record, write_record
+from attlas.results.support.origin import Origin, TargetRecord
+from attlas.results.support.pictures import check_picture, picture_arrays, picture_uri
+from attlas.results.support.sentences import join_sentences
+from attlas.results.support.showing import Shown
+from attlas.results.support.sinks import Sink, find_sinks, left_out
+from attlas.results.support.words import Unit, each_alone, join_tokens
+from attlas.results.support.written import (
+    check_matrix,
+    tokens_before,
+    unit_rows,
+    unit_scores,
+    written_text,
+)
 from attlas.shapes import OutputScores, Picture
 from attlas.tokens import Tokens
 from attlas.views.units import visible

@@ -11,9 +11,9 @@ import pandas as pd
 
 from attlas import views
 from attlas.results.explanation import Explanation
-from attlas.results.files import plain, read_record, write_record
-from attlas.results.origin import Origin, TargetRecord
-from attlas.results.showing import Shown
+from attlas.results.support.files import plain, read_record, write_record
+from attlas.results.support.origin import Origin, TargetRecord
+from attlas.results.support.showing import Shown
 from attlas.tokens import Tokens
 
 

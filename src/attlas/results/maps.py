@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from attlas import views
 from attlas.errors import UnknownNameError, UsageError
-from attlas.results.files import read_record, write_record
+from attlas.results.support.files import read_record, write_record
 from attlas.shapes import SiteMap
 from attlas.tokens import Tokens
 

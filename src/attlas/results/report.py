@@ -10,9 +10,9 @@ from typing import Any
 import pandas as pd
 
 from attlas import views
-from attlas.results.files import plain, read_record, write_record
-from attlas.results.rebuilding import rebuild
-from attlas.results.report_parts import (
+from attlas.results.support.files import plain, read_record, write_record
+from attlas.results.support.rebuilding import rebuild
+from attlas.results.support.report_parts import (
     Agreement,
     Cost,
     DataRecord,
@@ -24,7 +24,7 @@ from attlas.results.report_parts import (
     Table,
     Trial,
 )
-from attlas.results.showing import Shown
+from attlas.results.support.showing import Shown
 from attlas.results.verdict import Verdict
 
 QUESTION = "May attention be read as an explanation here?"

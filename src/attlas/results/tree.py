@@ -8,10 +8,10 @@ from typing import Any
 
 from attlas import views
 from attlas.errors import UsageError
-from attlas.results.files import plain, read_record, write_record
 from attlas.results.maps import token_rows
-from attlas.results.origin import Origin, TargetRecord
-from attlas.results.showing import Shown
+from attlas.results.support.files import plain, read_record, write_record
+from attlas.results.support.origin import Origin, TargetRecord
+from attlas.results.support.showing import Shown
 from attlas.tokens import Tokens
 from attlas.views.units import visible
 

@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 
 from attlas import views
-from attlas.results.files import plain, read_record, write_record
-from attlas.results.origin import Origin
-from attlas.results.showing import Shown
+from attlas.results.support.files import plain, read_record, write_record
+from attlas.results.support.origin import Origin
+from attlas.results.support.showing import Shown
 from attlas.views.units import visible
 
 

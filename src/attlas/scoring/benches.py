@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
-from attlas.data import Example, dates, facts, recall, shortcuts, texts
-from attlas.models.resolve import Request
+from attlas.data import Example, texts
+from attlas.data.generated import dates, facts, recall, shortcuts
+from attlas.models.asking.resolve import Request
 from attlas.models.subject import Subject
 from attlas.scoring import figures
 from attlas.scoring.case import Case

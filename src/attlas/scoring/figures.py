@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from attlas.data.example import Span
-from attlas.data.facts import parts, sentence_spans
-from attlas.quantities.ranking import average_precision, precision_at
+from attlas.data.generated.facts import parts, sentence_spans
+from attlas.mathematics.ranking import average_precision, precision_at
 from attlas.results import Explanation
 from attlas.scoring.case import Case
 from attlas.shapes import TokenMarks, TokenVector

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from attlas.quantities.intervals import LEVEL, Estimate
+from attlas.mathematics.intervals import LEVEL, Estimate
 from attlas.scoring.benches import BENCHES
 
 READING = (

@@ -7,10 +7,10 @@ from typing import Any
 
 from attlas.errors import AttlasError, UnknownNameError, UsageError
 from attlas.explaining import explain
+from attlas.mathematics.intervals import bootstrap_mean
 from attlas.methods import METHODS, Method
 from attlas.models.load import load
 from attlas.models.subject import Subject
-from attlas.quantities.intervals import bootstrap_mean
 from attlas.scoring.benches import BENCHES, Bench, Input
 from attlas.scoring.record import Score, Scores
 

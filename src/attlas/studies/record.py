@@ -9,7 +9,7 @@ from typing import Any
 
 from attlas import views
 from attlas.results import HeadImportance, Origin, PruneCurve, Trigger, Triggers
-from attlas.results.heads import Correlation
+from attlas.results.head_importance import Correlation
 from attlas.version import __version__
 
 RANKED_BY = "attattr"  # the ranking that tasks are compared by

@@ -4,16 +4,16 @@ from attlas.trials.adversarial_attention import adversarial_attention
 from attlas.trials.adversarial_keys import adversarial_keys
 from attlas.trials.agreement import agreement
 from attlas.trials.consistent_adversary import consistent_adversary
-from attlas.trials.effects import used
 from attlas.trials.erasure import erasure
 from attlas.trials.head_patterns import head_patterns
 from attlas.trials.identifiability import identifiability
 from attlas.trials.key_permutation import key_permutation
 from attlas.trials.permutation import permutation
-from attlas.trials.scope import KINDS, Opened, Scope
+from attlas.trials.rewriting.effects import used
+from attlas.trials.support.scope import KINDS, Opened, Scope
+from attlas.trials.support.trial import COSTS, NEEDS, TRIALS, Trial, Tried, seed_for, trial
 from attlas.trials.token_identifiability import token_identifiability
 from attlas.trials.token_mixing import token_mixing
-from attlas.trials.trial import COSTS, NEEDS, TRIALS, Trial, Tried, seed_for, trial
 from attlas.trials.uniform import uniform
 
 __all__ = [

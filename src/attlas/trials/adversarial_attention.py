@@ -7,15 +7,15 @@ import numpy as np
 import torch
 
 from attlas.errors import UsageError
-from attlas.models.memory import in_parts, rows_of
-from attlas.models.question import Question
-from attlas.quantities.intervals import bootstrap_mean
-from attlas.results import plots
+from attlas.mathematics.intervals import bootstrap_mean
+from attlas.models.asking.memory import in_parts, rows_of
+from attlas.models.asking.question import Question
+from attlas.results.support import plots
 from attlas.shapes import TextValues
-from attlas.trials.leeway import largest_divergence, moved_mass
-from attlas.trials.scope import Scope
-from attlas.trials.search import Farthest, Plan, Search
-from attlas.trials.trial import Tried, trial
+from attlas.trials.searching.leeway import largest_divergence, moved_mass
+from attlas.trials.searching.search import Farthest, Plan, Search
+from attlas.trials.support.scope import Scope
+from attlas.trials.support.trial import Tried, trial
 
 TIGHT, LOOSE = 0.01, 0.05
 DISTANCE, SHARE, MASS = "ε-max JSD", "share of the largest JSD", "weight that may move"

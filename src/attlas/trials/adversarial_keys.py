@@ -9,17 +9,15 @@ import torch
 
 from attlas.data.example import Example
 from attlas.errors import UsageError
-from attlas.models.borrow import borrowed
-from attlas.models.question import Question
-from attlas.models.target import Target
-from attlas.quantities.divergences import entropy, jensen_shannon
-from attlas.quantities.ranking import average_precision
-from attlas.results import plots
+from attlas.mathematics.divergences import entropy, jensen_shannon
+from attlas.mathematics.ranking import average_precision
+from attlas.models.asking.question import Question
+from attlas.models.encoding.target import Target
+from attlas.models.facts.freezing import borrowed
+from attlas.results.support import plots
 from attlas.shapes import TextSites, TextValues, TokenVector
 from attlas.tokens import Tokens, overlap
-from attlas.trials.findings import estimates_of, mean_of, written
-from attlas.trials.halves import among, halves, note_on, numbers_of
-from attlas.trials.key_adversary import (
+from attlas.trials.searching.key_adversary import (
     KeyAdversary,
     Lesson,
     Training,
@@ -28,10 +26,12 @@ from attlas.trials.key_adversary import (
     moved,
     run,
 )
-from attlas.trials.leeway import Leeway, answers_of, leeways, mean_of_rows, read_sites
-from attlas.trials.outputs import is_other, total_variation
-from attlas.trials.scope import Scope
-from attlas.trials.trial import Tried, trial
+from attlas.trials.searching.leeway import Leeway, answers_of, leeways, mean_of_rows, read_sites
+from attlas.trials.support.findings import estimates_of, mean_of, written
+from attlas.trials.support.halves import among, halves, note_on, numbers_of
+from attlas.trials.support.outputs import is_other, total_variation
+from attlas.trials.support.scope import Scope
+from attlas.trials.support.trial import Tried, trial
 
 AGREES, CHANGE, LOSS = "agreement", "change of the output", "change of the loss"
 DISTANCE, FAR = "JSD of the attention", "distance of the keys"

@@ -7,10 +7,10 @@ import numpy as np
 import torch
 
 from attlas.errors import UsageError
-from attlas.models.question import Question
-from attlas.quantities.removal import removable, usual_removal
+from attlas.models.asking.question import Question
+from attlas.removing.removal import removable, usual_removal
 from attlas.shapes import MethodScores
-from attlas.trials.agreement_findings import (
+from attlas.trials.reading.agreement_findings import (
     SCORES,
     by_class,
     by_head,
@@ -21,16 +21,16 @@ from attlas.trials.agreement_findings import (
     significant_shares,
     taus_of_heads,
 )
-from attlas.trials.findings import estimates_of
-from attlas.trials.importances import (
+from attlas.trials.reading.importances import (
     attention_importance,
     detached_gradient_importance,
     gradient_importance,
     head_importances,
     left_out_importance,
 )
-from attlas.trials.scope import Scope
-from attlas.trials.trial import Tried, trial
+from attlas.trials.support.findings import estimates_of
+from attlas.trials.support.scope import Scope
+from attlas.trials.support.trial import Tried, trial
 
 LAYERS = Scope("layer")  # whose heads are compared one by one, whatever the scope
 

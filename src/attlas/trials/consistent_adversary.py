@@ -9,19 +9,19 @@ import torch
 
 from attlas.data.example import Example
 from attlas.errors import UsageError
-from attlas.models.attention_copy import AttentionCopy, attention_copy
-from attlas.models.filling import fill
-from attlas.models.question import Question
-from attlas.results import plots
+from attlas.models.asking.filling import fill
+from attlas.models.asking.question import Question
+from attlas.models.intervening.attention_copy import AttentionCopy, attention_copy
+from attlas.results.support import plots
 from attlas.shapes import TextValues, ToleranceTexts
-from attlas.trials.findings import estimates_of, mean_of, written
-from attlas.trials.halves import among, halves, note_on, numbers_of
-from attlas.trials.leeway import largest_divergence, read_sites
-from attlas.trials.retraining import Retrained, retrain
-from attlas.trials.scope import Scope
-from attlas.trials.search import Plan, Search
-from attlas.trials.trained_copy import Case, Pace, make_case, train
-from attlas.trials.trial import Tried, seed_for, trial
+from attlas.trials.searching.leeway import largest_divergence, read_sites
+from attlas.trials.searching.retraining import Retrained, retrain
+from attlas.trials.searching.search import Plan, Search
+from attlas.trials.searching.trained_copy import Case, Pace, make_case, train
+from attlas.trials.support.findings import estimates_of, mean_of, written
+from attlas.trials.support.halves import among, halves, note_on, numbers_of
+from attlas.trials.support.scope import Scope
+from attlas.trials.support.trial import Tried, seed_for, trial
 
 LAMBDAS = (0.01, 0.03, 0.1, 0.3, 1.0)
 TOLERANCES = (0.01, 0.05, 0.1, 0.2)

@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attlas.errors import UsageError
-from attlas.models.question import Question
-from attlas.trials.erasing import Erasing
-from attlas.trials.erasure_findings import flip_table, plots_of, sentence_of
-from attlas.trials.erasure_plan import Plan
-from attlas.trials.findings import estimates_of
-from attlas.trials.outputs import is_other, jensen_shannon
-from attlas.trials.scope import Scope
-from attlas.trials.trial import Tried, seed_for, trial
+from attlas.models.asking.question import Question
+from attlas.trials.rewriting.erasing import Erasing
+from attlas.trials.rewriting.erasure_findings import flip_table, plots_of, sentence_of
+from attlas.trials.rewriting.erasure_plan import Plan
+from attlas.trials.support.findings import estimates_of
+from attlas.trials.support.outputs import is_other, jensen_shannon
+from attlas.trials.support.scope import Scope
+from attlas.trials.support.trial import Tried, seed_for, trial
 
 
 @trial(

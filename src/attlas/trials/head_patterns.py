@@ -7,10 +7,11 @@ import numpy as np
 
 from attlas.data.conllu import read_conllu
 from attlas.errors import UnsupportedModelError, UsageError
-from attlas.models.question import Question
+from attlas.models.asking.question import Question
 from attlas.models.subject import Subject
-from attlas.results import Site, plots
-from attlas.trials.pattern_scores import (
+from attlas.results import Site
+from attlas.results.support import plots
+from attlas.trials.reading.pattern_scores import (
     BROAD,
     PATTERNS,
     PatternScores,
@@ -18,9 +19,9 @@ from attlas.trials.pattern_scores import (
     score_heads,
     whole_sites,
 )
-from attlas.trials.relations import Followed, follow_relations
-from attlas.trials.scope import Scope
-from attlas.trials.trial import Tried, trial
+from attlas.trials.reading.relations import Followed, follow_relations
+from attlas.trials.support.scope import Scope
+from attlas.trials.support.trial import Tried, trial
 
 NOTES = (
     "Each figure is that of the one head whose mean over these texts is the largest.",

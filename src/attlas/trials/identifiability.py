@@ -13,19 +13,20 @@ import torch
 from torch import Tensor
 
 from attlas.errors import UnsupportedModelError, UsageError
+from attlas.mathematics.identifying import condition, conicity, longest_identifiable
 from attlas.methods.effective_attention import head_values
-from attlas.models.keys import read_keys
-from attlas.models.question import Question
-from attlas.models.states import block_states
-from attlas.models.tap import Call
-from attlas.quantities.identifying import condition, conicity, longest_identifiable
-from attlas.results import Site, plots
+from attlas.models.asking.question import Question
+from attlas.models.states.block_states import block_states
+from attlas.models.states.keys import read_keys
+from attlas.models.tap.tap import Call
+from attlas.results import Site
+from attlas.results.support import plots
 from attlas.shapes import TextValues
-from attlas.trials.other_attention import OtherAttention, find_other_attention
-from attlas.trials.row_freedom import CORRELATION, KEPT, TOLD, TOLD_BY_QUERY, RowFreedom
-from attlas.trials.scope import Scope
-from attlas.trials.token_kinds import TOKEN_KINDS
-from attlas.trials.trial import Tried, trial
+from attlas.trials.reading.row_freedom import CORRELATION, KEPT, TOLD, TOLD_BY_QUERY, RowFreedom
+from attlas.trials.searching.other_attention import OtherAttention, find_other_attention
+from attlas.trials.support.scope import Scope
+from attlas.trials.support.token_kinds import TOKEN_KINDS
+from attlas.trials.support.trial import Tried, trial
 
 
 @trial(

@@ -6,13 +6,13 @@ As on the poster "Is Attention Explanation in Transformers?".
 from collections.abc import Sequence
 
 from attlas.errors import UnsupportedModelError, UsageError
-from attlas.models.key_exchange import exchanges_columns
-from attlas.models.question import Question
-from attlas.trials.changing import Plan
-from attlas.trials.effects import try_plan
-from attlas.trials.rewriting import shuffle_keys
-from attlas.trials.scope import Scope
-from attlas.trials.trial import Tried, trial
+from attlas.models.asking.question import Question
+from attlas.models.intervening.key_exchange import exchanges_columns
+from attlas.trials.rewriting.changing import Plan
+from attlas.trials.rewriting.effects import try_plan
+from attlas.trials.rewriting.rewritings import shuffle_keys
+from attlas.trials.support.scope import Scope
+from attlas.trials.support.trial import Tried, trial
 
 
 @trial(

@@ -6,12 +6,12 @@ Jain and Wallace, "Attention is not Explanation", NAACL 2019.
 from collections.abc import Mapping, Sequence
 
 from attlas.errors import UnknownNameError, UsageError
-from attlas.models.question import Question
-from attlas.trials import rewriting
-from attlas.trials.changing import Plan
-from attlas.trials.effects import try_plan
-from attlas.trials.scope import Scope
-from attlas.trials.trial import Tried, trial
+from attlas.models.asking.question import Question
+from attlas.trials.rewriting import rewritings as rewriting
+from attlas.trials.rewriting.changing import Plan
+from attlas.trials.rewriting.effects import try_plan
+from attlas.trials.support.scope import Scope
+from attlas.trials.support.trial import Tried, trial
 
 OF = {
     "columns": (rewriting.shuffle_columns, rewriting.shuffle_columns_of_all_heads),

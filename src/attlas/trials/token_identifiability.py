@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attlas.errors import UsageError
-from attlas.models.question import Question
-from attlas.models.stack_states import read_states
-from attlas.quantities.recovering import MAPS, METRICS, Lesson, found_again, learn_maps
-from attlas.results import plots
+from attlas.models.asking.question import Question
+from attlas.models.states.stack_states import read_states
+from attlas.results.support import plots
 from attlas.shapes import TextValues
-from attlas.trials.findings import mean_of, written
-from attlas.trials.layers import chosen_layers, known_mean, layers_in_words, listed
-from attlas.trials.scope import Scope
-from attlas.trials.trial import Tried, seed_for, trial
+from attlas.trials.reading.recovering import MAPS, METRICS, Lesson, found_again, learn_maps
+from attlas.trials.support.findings import mean_of, written
+from attlas.trials.support.layers import chosen_layers, known_mean, layers_in_words, listed
+from attlas.trials.support.scope import Scope
+from attlas.trials.support.trial import Tried, seed_for, trial
 
 KINDS = tuple((kind, metric) for kind in MAPS for metric in METRICS)
 FEWEST = 3  # texts: to learn from, to stop by, to ask

@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attlas.errors import UnsupportedModelError, UsageError
-from attlas.models.question import Question
+from attlas.models.asking.question import Question
 from attlas.models.subject import Subject
-from attlas.results import plots
+from attlas.results.support import plots
 from attlas.shapes import TextValues
-from attlas.trials.findings import mean_of, written
-from attlas.trials.layers import chosen_layers, known_mean, layers_in_words, listed
-from attlas.trials.mixtures import Mixture, mix_of
-from attlas.trials.scope import Scope
-from attlas.trials.token_kinds import TOKEN_KINDS
-from attlas.trials.trial import Tried, seed_for, trial
+from attlas.trials.reading.mixtures import Mixture, mix_of
+from attlas.trials.support.findings import mean_of, written
+from attlas.trials.support.layers import chosen_layers, known_mean, layers_in_words, listed
+from attlas.trials.support.scope import Scope
+from attlas.trials.support.token_kinds import TOKEN_KINDS
+from attlas.trials.support.trial import Tried, seed_for, trial
 
 OWN, OTHER = "own share", "another token has more"
 APART, ALIKE = "attention from aggregation", "attention with aggregation"

@@ -5,12 +5,12 @@ After Wiegreffe and Pinter, "Attention is not not Explanation", EMNLP 2019, with
 
 from collections.abc import Mapping, Sequence
 
-from attlas.models.question import Question
-from attlas.trials.changing import Plan
-from attlas.trials.effects import try_plan
-from attlas.trials.rewriting import spread_evenly
-from attlas.trials.scope import Scope
-from attlas.trials.trial import Tried, trial
+from attlas.models.asking.question import Question
+from attlas.trials.rewriting.changing import Plan
+from attlas.trials.rewriting.effects import try_plan
+from attlas.trials.rewriting.rewritings import spread_evenly
+from attlas.trials.support.scope import Scope
+from attlas.trials.support.trial import Tried, trial
 
 
 @trial(

@@ -22,13 +22,13 @@ from attlas.views.head_tables import (
 )
 from attlas.views.judgement_terminal import judgement_fragment, render_judgement
 from attlas.views.page import page
-from attlas.views.report_fragment import report_fragment
-from attlas.views.report_terminal import render_report
+from attlas.views.report.report_fragment import report_fragment
+from attlas.views.report.report_terminal import render_report
 from attlas.views.terminal import render_explanation
-from attlas.views.tree_drawing import tree_fragment
-from attlas.views.tree_figure import tree_figure
-from attlas.views.tree_layout import lay_out_tree
-from attlas.views.tree_terminal import render_tree
+from attlas.views.tree.tree_drawing import tree_fragment
+from attlas.views.tree.tree_figure import tree_figure
+from attlas.views.tree.tree_layout import lay_out_tree
+from attlas.views.tree.tree_terminal import render_tree
 from attlas.views.trigger_table import render_triggers, triggers_fragment
 
 __all__ = [

@@ -10,10 +10,10 @@ import torch
 from torch import nn
 
 from attlas.errors import UnsupportedModelError
-from attlas.models.question import Question
+from attlas.models.asking.question import Question
+from attlas.models.asking.resolve import Request
 from attlas.models.relevance.gradient_rules import AttnRules, CountingRules
 from attlas.models.relevance.passes import carry
-from attlas.models.resolve import Request
 from attlas.models.subject import Subject
 
 TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4}  # of the relevance of all parts, unsigned

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from attlas.models.borrow import borrowed
-from attlas.models.embeddings import Entrance, entering, over_tokens
-from attlas.models.question import Question
+from attlas.models.asking.question import Question
+from attlas.models.encoding.target import Pick
+from attlas.models.facts.freezing import borrowed
 from attlas.models.relevance.activations import caught
 from attlas.models.relevance.gradient_rules import AttnRules
 from attlas.models.relevance.positive_rules import PositiveRules
 from attlas.models.relevance.rules import Rules
-from attlas.models.target import Pick
+from attlas.models.states.embeddings import Entrance, entering, over_tokens
 from attlas.results import Site
 from attlas.shapes import BatchScores, Logits, TokenScores, Vectors
 

@@ -1,0 +1,1 @@
+"""The folder an audit works in."""

@@ -1,0 +1,1 @@
+"""The report of an audit, from the figures of all texts."""

@@ -1,0 +1,190 @@
+"""The verdict on the attention weights, from what methods reach on each text; see `rules.py`."""
+
+from collections.abc import Collection, Mapping, Sequence
+from math import ceil, isfinite, isnan
+
+from attlas.auditing.verdict import wording
+from attlas.auditing.verdict.rules import Measured, Rules, decide
+from attlas.errors import UsageError
+from attlas.mathematics.grouping import halves
+from attlas.mathematics.intervals import Estimate
+from attlas.mathematics.standing import (
+    Compared,
+    Evidence,
+    of_texts,
+    room,
+    standing,
+    standings,
+    text_count,
+    texts_for,
+)
+from attlas.results.support.report_parts import Figure
+from attlas.results.verdict import Bounds, OtherReading, Verdict
+from attlas.shapes import TextGroups
+
+A_POINT = 0.01  # of s: less is no reason to read otherwise
+
+
+def verdict(
+    found: Evidence,
+    families: Mapping[str, str],
+    *,
+    circular: Collection[tuple[str, str]] = (),
+    used: Estimate | None = None,
+    rules: Rules | None = None,
+    groups: TextGroups | None = None,
+    seed: int = 0,
+) -> Verdict:
+    """Judge the attention weights by what methods reach on each text.
+
+    `families` are those of the methods that take part: leave out controls. `circular` are (method,
+    removal) pairs; a reference in one is none. `used` is the effect of exchanging the attention as
+    a share of the most there could be, where that was tried. Texts of a group stay in one half.
+    """
+    rules = rules or Rules()
+    if text_count(found) < 2:
+        raise UsageError(f"a verdict needs at least two texts, not {text_count(found)}")
+    first, second = halves(text_count(found), groups, seed)
+    chosen, test = of_texts(found, first), of_texts(found, second)
+    own = None if groups is None else groups[second]
+    method, reference = _choose(chosen, families, {name for name, _ in circular})
+    tested = _test(test, method, reference, seed, own)
+    failing = _failing(test, families, method, rules, seed, own)
+    word = decide(tested.values(), used, rules, failing)
+    readings = _readings(test, families, method, seed, own)
+    needed = None
+    if word == "too few texts":
+        needed = _texts_needed(found, tested, _questions(found, method, reference), rules, groups)
+    said = wording.Said(word, method, reference, tested, used, needed, readings, failing)
+    return Verdict(
+        word,
+        wording.sentence(said, rules),
+        method,
+        reference,
+        {removal: _bounds(each, reference, rules) for removal, each in tested.items()},
+        len(first),
+        len(second),
+        needed,
+        readings,
+        wording.notes(said, circular, families),
+    )
+
+
+def _choose(
+    chosen: Evidence, families: Mapping[str, str], circular: Collection[str]
+) -> tuple[str, str | None]:
+    """The best of the weights, and the best reference there is: rule 1."""
+
+    def best(family: str) -> str | None:
+        names = [name for name in _of_family(chosen, families, family) if name not in circular]
+        found = {name: standing(chosen, Compared(name, None, tuple(chosen))) for name in names}
+        known = {name: -float("inf") if isnan(s) else s for name, s in found.items()}
+        return max(names, key=known.__getitem__, default=None)
+
+    method = best("W")
+    if method is None:
+        raise UsageError("a verdict on the weights needs a method of family W; there is none")
+    return method, best("reference")
+
+
+def _of_family(found: Evidence, families: Mapping[str, str], family: str) -> list[str]:
+    """The methods of a family that have values under every removal, by every measure."""
+    parts = [each for own in found.values() for each in own]
+    return [
+        name
+        for name, own in families.items()
+        if own == family and all(name in each.methods for each in parts)
+    ]
+
+
+def _questions(found: Evidence, method: str, reference: str | None) -> list[Compared]:
+    """What the verdict rests on: s of the method under each removal, and less the reference's."""
+    starts = [None] if reference is None else [None, reference]
+    return [Compared(method, less, (removal,)) for less in starts for removal in found]
+
+
+def _test(
+    test: Evidence, method: str, reference: str | None, seed: int, groups: TextGroups | None
+) -> dict[str, Measured]:
+    questions = _questions(test, method, reference)
+    answers = dict(zip(questions, standings(test, questions, seed, groups), strict=True))
+    rooms = room(test, seed, groups)
+    return {
+        removal: Measured(
+            answers[Compared(method, None, (removal,))],
+            answers.get(Compared(method, reference, (removal,))) if reference else None,
+            rooms[removal],
+        )
+        for removal in test
+    }
+
+
+def _failing(
+    test: Evidence,
+    families: Mapping[str, str],
+    method: str,
+    rules: Rules,
+    seed: int,
+    groups: TextGroups | None,
+) -> tuple[str, ...]:
+    """The other readings of the weights that are surely below δ under every removal."""
+    others = [name for name in _of_family(test, families, "W") if name != method]
+    wanted = [Compared(name, None, (removal,)) for name in others for removal in test]
+    bounds = dict(zip(wanted, standings(test, wanted, seed, groups), strict=True))
+    return tuple(
+        name
+        for name in others
+        if all(bounds[Compared(name, None, (removal,))].high < rules.delta for removal in test)
+    )
+
+
+def _readings(
+    test: Evidence,
+    families: Mapping[str, str],
+    method: str,
+    seed: int,
+    groups: TextGroups | None,
+) -> tuple[OtherReading, ...]:
+    """The methods of V and P over all removals, the highest first; their bounds hold together.
+
+    A reading is better if it is surely above the weights, and by a point at least.
+    """
+    removals = tuple(test)
+    names = [name for family in "VP" for name in _of_family(test, families, family)]
+    wanted = [Compared(name, less, removals) for less in (None, method) for name in names]
+    answers = standings(test, wanted, seed, groups)
+    found = [
+        OtherReading(
+            name, families[name], figure(s), figure(gain), gain.low > 0 and gain.mean >= A_POINT
+        )
+        for name, s, gain in zip(names, answers, answers[len(names) :], strict=False)
+    ]
+    return tuple(sorted(found, key=lambda each: -(each.s.value or 0.0)))
+
+
+def _texts_needed(
+    found: Evidence,
+    tested: Mapping[str, Measured],
+    questions: Sequence[Compared],
+    rules: Rules,
+    groups: TextGroups | None,
+) -> int:
+    """About how many texts in all would tell: twice those to be tested on, at the least."""
+    by_errors = texts_for(found, questions, rules.delta, groups) or 0
+    by_widths = [
+        text_count(found) * (each.open_width(rules) / (2 * rules.delta)) ** 2
+        for each in tested.values()
+        if each.s.inputs >= rules.least_texts and isfinite(each.open_width(rules))
+    ]
+    return max(2 * rules.least_texts, 2 * by_errors, ceil(max(by_widths, default=0.0)))
+
+
+def _bounds(tested: Measured, reference: str | None, rules: Rules) -> Bounds:
+    less = None if tested.less_reference is None else figure(tested.less_reference)
+    why = wording.why(tested, reference, rules)
+    return Bounds(figure(tested.s), less, tested.finding(rules), why)
+
+
+def figure(estimate: Estimate) -> Figure:
+    """The estimate as a report holds it."""
+    return Figure(estimate.mean, estimate.low, estimate.high, estimate.inputs)

@@ -1,0 +1,1 @@
+"""The work of an audit, one group of texts at a time."""

@@ -1,0 +1,1 @@
+"""Texts that are generated, with the truth known."""

@@ -1,0 +1,1 @@
+"""What each model in the box promises, measured."""

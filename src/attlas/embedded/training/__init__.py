@@ -1,0 +1,1 @@
+"""The scripts that trained the models in the box."""

@@ -1,0 +1,201 @@
+"""Makes the embedded sentiment model: from random initialisation, taught by fine-tuned models.
+
+Run `python -m attlas.embedded.training.train_sentiment STAGE --help`; the stages, in order, are
+prepare, teacher (once for each seed), augment, label, student, evaluate and card.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import BertForSequenceClassification
+
+from attlas.embedded.training import sentiment_data as reading
+from attlas.embedded.training.batching import batches as batches
+from attlas.embedded.training.batching import padded as padded
+from attlas.embedded.training.sentiment_augment import all_texts, gather, near_words
+from attlas.embedded.training.sentiment_figures import accuracies, certainties, write_card
+from attlas.embedded.training.sentiment_student import NAMES, save, untrained
+from attlas.embedded.training.sentiment_tokenizer import CLASS as CLASS
+from attlas.embedded.training.sentiment_tokenizer import MASK as MASK
+from attlas.embedded.training.sentiment_tokenizer import PAD as PAD
+from attlas.embedded.training.sentiment_tokenizer import (
+    PIECES,
+    Packed,
+    continuations,
+    load_tokenizer,
+    pack,
+    train_tokenizer,
+)
+from attlas.embedded.training.sentiment_tokenizer import SEPARATOR as SEPARATOR
+from attlas.embedded.training.sentiment_tokenizer import SPECIAL as SPECIAL
+from attlas.embedded.training.sentiment_training import Lessons, Pace, Student, fit, judged
+
+FOLDER = Path(__file__).parents[1] / "sentiment"
+SEED = 0
+
+
+def prepare(*, data: Path, out: Path, texts: int, pieces: int, reviews: int) -> None:
+    """Reads the data, drops what leaks, writes the corpus and the tokenizer."""
+    out.mkdir(parents=True, exist_ok=True)
+    read = list(reading.training_rows(data))
+    held_out = list(reading.held_out_texts(data))
+    kept, dropped = reading.without_leaks(read, held_out)
+    rows = list(reading.first_of_each(kept))[:texts]
+    figures = reading.counts(read=read, dropped=dropped, used=rows)
+    print(json.dumps(figures, indent=1), flush=True)
+    (out / "counts.json").write_text(json.dumps(figures, indent=1))
+    (out / "never.json").write_text(json.dumps(sorted(set(map(reading.fingerprint, held_out)))))
+    reading.write_rows(reading.examined(data, reviews=reviews), out / "examined.xz")
+    train_tokenizer([row.text for row in rows], pieces).save(str(out / "tokenizer.json"))
+    reading.write_rows(rows, out / "corpus.xz")
+
+
+def teacher(
+    *, corpus: Path, minilm: Path, out: Path, steps: int, seconds: float, seed: int, device: str
+) -> None:
+    """Fine-tunes a pretrained model on all labelled text."""
+    torch.manual_seed(seed)
+    model = BertForSequenceClassification.from_pretrained(minilm, dtype=torch.float32, **NAMES)
+    tokenizer = load_tokenizer(minilm)
+    rows = reading.read_rows(corpus / "corpus.xz")
+    texts = pack(tokenizer, [row.text for row in rows]).to(device)
+    positive = torch.tensor([row.target for row in rows], device=device)
+    pace = Pace(steps, seconds, rate=8e-5, rows=128, room=16_384)
+    pupil = Student(model.to(device), Lessons(texts, positive), None)
+    taken = fit(pupil, pace, device=device, seed=seed)
+    figures = accuracies(model, tokenizer, corpus, masked=False)
+    print(f"teacher {seed}: {taken} steps, {figures}", flush=True)
+    model.save_pretrained(out)
+    (out / "figures.json").write_text(json.dumps(figures))
+
+
+def augment(*, corpus: Path, minilm: Path, out: Path, texts: int, workers: int) -> None:
+    """Writes the texts that the student will read, as numbers for both tokenizers."""
+    started = time.monotonic()
+    tokenizer = load_tokenizer(minilm)
+    whole = BertForSequenceClassification.from_pretrained(minilm, **NAMES)
+    vectors = whole.bert.embeddings.word_embeddings.weight.detach()
+    near = near_words(tokenizer.get_vocab(), vectors)
+    never = frozenset(json.loads((corpus / "never.json").read_text()))
+    made = all_texts(gather(reading.read_rows(corpus / "corpus.xz"), near, never), texts, workers)
+    print(f"{len(made)} texts, {time.monotonic() - started:.0f} s", flush=True)
+    out.mkdir(parents=True, exist_ok=True)
+    for name, each in (("teacher", tokenizer), ("student", load_tokenizer(corpus))):
+        packed = pack(each, made)
+        torch.save((packed.pieces, packed.ends), out / f"{name}.pt")
+        print(f"{len(packed.pieces)} pieces, {time.monotonic() - started:.0f} s", flush=True)
+
+
+def label(*, texts: Path, teachers: list[Path], device: str) -> None:
+    """Writes what the teachers say of each text, and the first one's inner vectors."""
+    dtype = torch.bfloat16 if device == "cuda" else torch.float32
+    packed = Packed(*torch.load(texts / "teacher.pt")).to(device)
+    logits, kept = [], []
+    for folder in teachers:
+        model = BertForSequenceClassification.from_pretrained(folder, dtype=dtype).eval()
+        said, vectors = judged(model.to(device), packed, fill=0, room=131_072)
+        logits.append(said)
+        kept.append(vectors)
+    positive = torch.stack(logits).mean(0).sigmoid()
+    print(f"{len(positive)} texts, {(positive > 0.5).float().mean():.3f} positive", flush=True)
+    torch.save((positive.cpu(), kept[0].cpu()), texts / "labels.pt")
+
+
+def student(
+    *, corpus: Path, texts: Path, out: Path, mask: bool, steps: int, seconds: float, device: str
+) -> None:
+    """Trains a small model on the teachers' labels; without `mask` it never sees a masked word."""
+    torch.manual_seed(SEED)
+    tokenizer = load_tokenizer(corpus)
+    packed = Packed(*torch.load(texts / "student.pt")).to(device)
+    positive, vectors = (part.to(device) for part in torch.load(texts / "labels.pt"))
+    model = untrained(tokenizer.get_vocab_size()).to(device)
+    continues = continuations(tokenizer).to(device) if mask else None
+    pace = Pace(steps, seconds, rate=1e-3, rows=1024, room=32_768)
+    pupil = Student(model, Lessons(packed, positive, vectors), continues)
+    taken = fit(pupil, pace, device=device, seed=SEED)
+    save(model.cpu(), tokenizer, out)
+    print(f"{out.name}: {taken} steps", flush=True)
+
+
+def evaluate(
+    *, corpus: Path, students: list[Path], teachers: list[Path], out: Path, device: str
+) -> None:
+    """Measures the saved students and writes the figures that the card needs."""
+    figures = {"counts": json.loads((corpus / "counts.json").read_text())}
+    tokenizer = load_tokenizer(corpus)
+    for folder in students:
+        model = BertForSequenceClassification.from_pretrained(folder, dtype=torch.float32).eval()
+        measured = accuracies(model.to(device), tokenizer, corpus, masked=True)
+        figures[folder.name] = measured | certainties(model.cpu(), tokenizer)
+    for folder in teachers:
+        figures[folder.name] = json.loads((folder / "figures.json").read_text())
+    print(json.dumps(figures, indent=1), flush=True)
+    out.write_text(json.dumps(figures, indent=1))
+
+
+def card(*, figures: Path, out: Path) -> None:
+    """Fills the card from the figures."""
+    write_card(json.loads(figures.read_text()), out)
+
+
+STAGES: dict[Callable[..., None], dict[str, Any]] = {
+    prepare: {"data": Path, "out": Path, "texts": 10**7, "pieces": PIECES, "reviews": 1000},
+    teacher: {
+        "corpus": Path,
+        "minilm": Path,
+        "out": Path,
+        "steps": 5000,
+        "seconds": 1e6,
+        "seed": SEED,
+        "device": "cpu",
+    },
+    augment: {"corpus": Path, "minilm": Path, "out": Path, "texts": 2_400_000, "workers": 1},
+    label: {"texts": Path, "teachers": list, "device": "cpu"},
+    student: {
+        "corpus": Path,
+        "texts": Path,
+        "out": Path,
+        "mask": bool,
+        "steps": 14_000,
+        "seconds": 1e6,
+        "device": "cpu",
+    },
+    evaluate: {"corpus": Path, "students": list, "teachers": list, "out": Path, "device": "cpu"},
+    card: {"figures": Path, "out": FOLDER / "CARD.md"},
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line: a stage and its options; a type stands for an option without a default."""
+    result = argparse.ArgumentParser(description=__doc__)
+    stages = result.add_subparsers(required=True)
+    for stage, options in STAGES.items():
+        each = stages.add_parser(stage.__name__, help=stage.__doc__)
+        each.set_defaults(stage=stage)
+        for name, value in options.items():
+            flag = "--" + name.replace("_", "-")
+            if value is bool:
+                each.add_argument(flag, action=argparse.BooleanOptionalAction, default=True)
+            elif value is list:
+                each.add_argument(flag, type=Path, nargs="+", default=[])
+            elif value is Path:
+                each.add_argument(flag, type=Path, required=True)
+            else:
+                each.add_argument(flag, type=type(value), default=value)
+    return result
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs one stage."""
+    options = vars(parser().parse_args(arguments))
+    options.pop("stage")(**options)
+
+
+if __name__ == "__main__":
+    main()

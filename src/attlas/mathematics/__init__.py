@@ -1,0 +1,1 @@
+"""Mathematics that knows no model: statistics, rankings, divergences, intervals, null spaces."""

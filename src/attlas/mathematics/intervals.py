@@ -1,0 +1,171 @@
+"""How sure a figure over inputs is: of means, of shares, and of several ratios at once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import beta
+
+from attlas.errors import UsageError
+from attlas.mathematics.grouping import summed_by_group
+from attlas.shapes import TextGroups, TextParts
+
+LEVEL = 0.95
+DRAWS = 2000
+CHUNK = 100  # draws that are held at once
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean, the interval it lies in, and the number of inputs it comes from."""
+
+    mean: float
+    low: float
+    high: float
+    inputs: int
+
+
+def bootstrap_mean(values: Sequence[Sequence[float]], seed: int = 0) -> Estimate:
+    """The mean of all values, with a 95 % percentile interval from drawing inputs anew.
+
+    `values` holds those of each input: what comes from one input stays together. Where all values
+    are the same the interval has no width, which is not to say that another input could not differ.
+    """
+    if not values or not all(map(len, values)):
+        raise UsageError("an interval needs at least one input, and a value from each")
+    sums = np.array([sum(each) for each in values], dtype=np.float64)
+    counts = np.array([len(each) for each in values])
+    drawn = np.random.default_rng(seed).integers(len(values), size=(DRAWS, len(values)))
+    means = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
+    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return Estimate(float(sums.sum() / counts.sum()), float(low), float(high), len(values))
+
+
+def clopper_pearson(successes: int, count: int, level: float = LEVEL) -> Estimate:
+    """A share with its exact interval: 0 of 1,000 is at most 0.37 %."""
+    if not 0 <= successes <= count or count < 1:
+        raise UsageError(
+            f"{successes} of {count}: a share is of at least one, and no more than all"
+        )
+    tail = (1 - level) / 2
+    low = beta.ppf(tail, successes, count - successes + 1) if successes else 0.0
+    high = beta.ppf(1 - tail, successes + 1, count - successes) if successes < count else 1.0
+    return Estimate(successes / count, float(low), float(high), count)
+
+
+def simultaneous_bounds(
+    numerators: TextParts,
+    denominators: TextParts,
+    seed: int = 0,
+    groups: TextGroups | None = None,
+) -> list[Estimate]:
+    """Statistics of the same texts, with 95 % intervals that hold all at once.
+
+    A statistic is the mean, over its parts, of a sum over texts divided by another; a mean where
+    the denominators are 1. Texts are drawn anew, those of a group together, and the largest of the
+    statistics' differences, each in units of its own error in that draw, sets the width of all. A
+    value that is not a number is left out. Where the denominators of a part add up to nothing the
+    statistic is not a number, and with very few texts an interval can be infinite.
+    """
+    if not len(numerators):
+        raise UsageError("bounds need at least one text")
+    ratios = _ratios(numerators, denominators, groups)
+    found, errors = ratios.of(np.ones((1, ratios.units)))
+    # Errors smaller than this are rounding: the statistic is the same on every text.
+    judged = errors[0] > 1e-6 * np.abs(found[0])
+    drawn = _drawn(ratios.units, seed)
+    largest = []
+    for start in range(0, DRAWS, CHUNK):
+        values, spread = ratios.of(drawn[start : start + CHUNK].astype(np.float64))
+        largest.append(_in_errors(values - found, spread)[:, judged].max(axis=1, initial=0.0))
+    half = np.full(len(judged), 0.0 if ratios.units > 1 else np.inf)
+    half[judged] = np.quantile(largest, LEVEL, method="higher") * errors[0, judged]
+    known = ~np.isnan(numerators + denominators)
+    texts = known.all(axis=2).sum(axis=0)
+    columns = zip(found[0], found[0] - half, found[0] + half, texts, strict=True)
+    return [Estimate(float(at), float(low), float(high), int(n)) for at, low, high, n in columns]
+
+
+def ratio_errors(
+    numerators: TextParts, denominators: TextParts, groups: TextGroups | None = None
+) -> NDArray[np.float64]:
+    """The standard error of each such statistic."""
+    ratios = _ratios(numerators, denominators, groups)
+    _, errors = ratios.of(np.ones((1, ratios.units)))
+    corrected: NDArray[np.float64] = errors[0] * np.sqrt(ratios.units / max(ratios.units - 1, 1))
+    return corrected
+
+
+class _Ratios:
+    """Means of ratios of sums, and their errors by the delta method, from sums of products.
+
+    `values` are `[unit, statistic, numerators and denominators]`.
+    """
+
+    def __init__(self, values: NDArray[np.float64]) -> None:
+        self.units, self.statistics, self.width = values.shape
+        products = np.einsum("usp,usq->uspq", values, values)
+        self.sums = values.reshape(self.units, -1)
+        self.products = products.reshape(self.units, -1)
+
+    def of(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The statistics and their errors, `[draw, statistic]`, each unit so many times."""
+        shape = (len(weights), self.statistics, self.width)
+        above, below = np.split((weights @ self.sums).reshape(shape), 2, axis=2)
+        products = (weights @ self.products).reshape(*shape, self.width)
+        below = np.where(below == 0, np.nan, below)
+        ratios = above / below
+        # What one unit moves a ratio by is its numerator less its fair share, over the whole.
+        slopes = np.concatenate([1 / below, -ratios / below], axis=2) / (self.width // 2)
+        squares = np.einsum("dsp,dspq,dsq->ds", slopes, products, slopes)
+        return ratios.mean(axis=2), np.sqrt(np.maximum(squares, 0.0))
+
+
+def _ratios(numerators: TextParts, denominators: TextParts, groups: TextGroups | None) -> _Ratios:
+    known = ~np.isnan(numerators + denominators)
+    parts = [np.where(known, each, 0.0) for each in (numerators, denominators)]
+    return _Ratios(summed_by_group(np.concatenate(parts, axis=2), groups))
+
+
+def _in_errors(
+    differences: NDArray[np.float64], errors: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Sizes of differences in units of their errors; infinite where there is nothing to go by."""
+    unknown = np.full_like(differences, np.inf)
+    return np.divide(np.abs(differences), errors, out=unknown, where=errors > 0)
+
+
+@lru_cache(maxsize=2)  # a report draws the same texts anew for each of its figures
+def _drawn(units: int, seed: int) -> NDArray[np.int16]:
+    """How often each unit is drawn, `[draw, unit]`."""
+    even = np.full(units, 1 / max(units, 1))
+    return np.random.default_rng(seed).multinomial(units, even, size=DRAWS).astype(np.int16)
+
+
+def bootstrap_means(
+    values: NDArray[np.float64], seed: int = 0, groups: TextGroups | None = None
+) -> list[Estimate]:
+    """The mean of each column over texts, `[text, column]`, as `bootstrap_mean` of each.
+
+    A value that is not a number is left out; a column of none has no mean. Texts of a group are
+    drawn together.
+    """
+    known = ~np.isnan(values)
+    sums = summed_by_group(np.where(known, values, 0.0), groups)
+    counts = summed_by_group(known.astype(np.float64), groups)
+    drawn = _drawn(len(sums), seed).astype(np.float64)
+    totals, seen = drawn @ sums, drawn @ counts
+    means = np.divide(totals, seen, out=np.full(totals.shape, np.nan), where=seen > 0)
+    found = []
+    for column in range(values.shape[1]):
+        inputs = int(known[:, column].sum())
+        if not inputs:
+            found.append(Estimate(float("nan"), float("nan"), float("nan"), 0))
+            continue
+        tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+        low, high = np.nanquantile(means[:, column], tails)
+        mean = sums[:, column].sum() / counts[:, column].sum()
+        found.append(Estimate(float(mean), float(low), float(high), inputs))
+    return found

@@ -1,0 +1,78 @@
+"""A method asked again: what was asked the first time, and the scores of its content tokens."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from attlas.measures.support.measure import Occasion
+from attlas.methods import METHODS, Method
+from attlas.models.asking.filling import fill
+from attlas.models.asking.memory import in_parts
+from attlas.models.asking.question import Question
+from attlas.models.asking.resolve import Request
+from attlas.models.encoding.target import Target
+from attlas.removing.removal import removable
+from attlas.results import Origin
+from attlas.shapes import TokenScores, TokenVector
+
+ASKED = ("target", "contrast", "position", "prefix", "chat", "truncate")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A method with its options."""
+
+    method: Method
+    options: Mapping[str, Any]
+
+    def scores(self, question: Question) -> TokenScores:
+        """The scores of every row, in batches that fit; no maps are made."""
+        asked = replace(question, maps=False, found=())
+
+        def score(rows: Sequence[int]) -> TokenScores:
+            return self.method.score(asked.rows(rows), self.options).scores.detach().cpu()
+
+        most = question.subject.rows_at_once(question.inputs)
+        starts = range(0, len(asked), most)
+        too_large = f"{self.method.name} of one text, computed again"
+        found = [
+            part
+            for start in starts
+            for part in in_parts(
+                range(start, min(start + most, len(asked))), score, f"{too_large} does not fit"
+            )
+        ]
+        return torch.cat(found).float()
+
+    def fill(self, questions: Sequence[Question]) -> Sequence[Question]:
+        """The same questions in fewer batches, where the method and the model allow it."""
+        return fill(questions) if self.method.fills else questions
+
+    def content_scores(self, question: Question) -> Iterator[tuple[int, TokenVector]]:
+        """Of each row: its place among the texts, and the scores of its content tokens."""
+        for row, scores in enumerate(self.scores(question)):
+            yield question.order[row], scores[removable(question, row)].double().numpy()
+
+
+def asked_again(occasion: Occasion) -> tuple[Question, Recipe]:
+    """What an explanation of ours was asked, as a question of one row and a method."""
+    origin = occasion.explanation.origin
+    (question,) = occasion.subject.ask([occasion.text], request_of(origin))
+    return question, Recipe(METHODS[origin.method], origin.options)
+
+
+def request_of(origin: Origin) -> Request:
+    """What was asked of the text."""
+    given = {name: origin.asked[name] for name in ASKED if name in origin.asked}
+    if isinstance(given.get("target"), Mapping):
+        given["target"] = Target.from_dict(given["target"])
+    return Request(**given)
+
+
+def mean_of(figures: Sequence[float]) -> float:
+    """The mean of the figures there are, NaN where there are none."""
+    known = np.array(figures)[~np.isnan(figures)]
+    return float(known.mean()) if len(known) else np.nan

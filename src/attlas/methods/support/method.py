@@ -1,0 +1,117 @@
+"""What a method is, and the registry of all of them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import Parameter, signature
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+from torch import Tensor
+
+from attlas.errors import UnknownNameError, UsageError
+from attlas.models.asking.question import Question
+from attlas.models.encoding.token_ids import is_number
+from attlas.registry import Registry
+from attlas.results import Site
+from attlas.shapes import TokenScores
+
+PLAIN = {int, float, str, bool, NoneType}
+FAMILIES = {
+    "W": "the attention weights alone",
+    "V": "weights with values or gradients",
+    "P": "propagation through the whole model",
+    "reference": "no attention: what the others are compared with",
+}
+NEEDS = {
+    "attention": "attention weights that can be read",
+    "gradients": "gradients on the attention",
+    "branches": "a stack of blocks that copies of the stream can start from",
+    "embeddings": "embeddings that the tokens enter by",
+    "removal": "a token that stands for nothing, or places that may be left out",
+}
+COSTS = {
+    "cheap": "a few passes of the model",
+    "dear": "some hundred passes of the model, or much work beside it",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """What a method gives for a batch: a score for each token, and maps where it makes them."""
+
+    scores: TokenScores
+    maps: Sequence[tuple[Site, Tensor]] = ()  # each `[batch, head, query, key]`
+    notes: tuple[str, ...] = ()
+    row_notes: Sequence[tuple[str, ...]] = ()  # of each row, where they differ
+    row_details: Sequence[Mapping[str, Any]] = ()  # of each row, what the result carries beside
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to score the tokens of an input, and what its reader must know of it."""
+
+    name: str
+    score_tokens: Callable[..., Scored]
+    family: str  # a key of FAMILIES
+    signed: bool  # whether a score below zero means "against the target"
+    of: str | None  # the quantity of the target it looks at: logit or probability; None: no target
+    paper: str
+    reading: str  # one sentence: what a score says
+    maps: str | None = None  # which it makes: one at each of the `sites`, or one over `all`
+    needs: tuple[str, ...] = ()  # keys of NEEDS: what it asks of a model
+    cost: str = "cheap"  # a key of COSTS
+    many_targets: bool = False  # whether one pass serves several targets of one input
+    fills: bool = False  # whether texts of several lengths may share a batch, the shorter filled up
+
+    @property
+    def summary(self) -> str:
+        """The first line of its description."""
+        return (self.score_tokens.__doc__ or "").strip().splitlines()[0]
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """Its options with their defaults."""
+        parameters = signature(self.score_tokens).parameters.values()
+        return {p.name: p.default for p in parameters if p.kind is Parameter.KEYWORD_ONLY}
+
+    @property
+    def gives(self) -> str:
+        """What comes of it, in a few words."""
+        sign = "signed scores" if self.signed else "scores"
+        about = f"of the target's {self.of}" if self.of else "whatever the target"
+        maps = {"sites": ", a map for each head", "all": ", one map over the whole model"}
+        return f"{sign} {about}{maps.get(self.maps or '', '')}"
+
+    def score(self, question: Question, options: Mapping[str, Any]) -> Scored:
+        """Score the tokens of a batch; an unknown option is an error that names those there are."""
+        checked = {name: self._checked(name, value) for name, value in options.items()}
+        return self.score_tokens(question, **checked)
+
+    def _checked(self, name: str, value: Any) -> Any:
+        """An option's value, if there is such an option and the value is of its kind."""
+        if name not in self.options:
+            raise UnknownNameError(f"option of {self.name}", name, self.options)
+        hint = get_type_hints(self.score_tokens)[name]
+        kinds = get_args(hint) or (hint,)
+        if not set(kinds) <= PLAIN:  # the method will see to it
+            return value
+        found = float(value) if float in kinds and is_number(value) else value
+        found = int(found) if is_number(found) else found
+        if not isinstance(found, kinds) or (isinstance(found, bool) and bool not in kinds):
+            wanted = " or ".join(kind.__name__.removesuffix("Type") for kind in kinds)
+            raise UsageError(f"{name} of {self.name} is {wanted}, not {value!r}")
+        return found
+
+
+METHODS: Registry[Method] = Registry("method")
+
+
+def method(**record: Any) -> Callable[[Callable[..., Scored]], Callable[..., Scored]]:
+    """Register the decorated function as a method under its own name, with what Method records."""
+
+    def register(score_tokens: Callable[..., Scored]) -> Callable[..., Scored]:
+        name = score_tokens.__name__
+        METHODS.add(name, Method(name, score_tokens, **record))
+        return score_tokens
+
+    return register

@@ -1,0 +1,52 @@
+"""Several targets of one input: each token that was written, read at a place of its own.
+
+The model runs once. What stands above the last block works on each place by itself, so one backward
+pass through it serves all targets; below it there is one pass for each.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from attlas.errors import UsageError
+from attlas.models.encoding.inputs import Inputs
+from attlas.models.encoding.target import Target
+from attlas.shapes import Hidden
+
+
+def apart(gradient: Tensor, targets: Sequence[Target]) -> Iterator[Tensor]:
+    """What each target has of the gradient of all of them on the last stream: its own places."""
+    taken: set[int] = set()
+    for target in targets:
+        places = {place for place, _ in (*target.picks, *target.contrast)}
+        if taken & places:
+            raise UsageError("several targets of one input must be read at places of their own")
+        taken |= places
+        own = torch.zeros_like(gradient)
+        for place in places:
+            own[:, place] = gradient[:, place]
+        yield own
+
+
+def reached(inputs: Inputs, targets: Sequence[Target]) -> Hidden:
+    """Which tokens come before the places that each target is read at, `[target, token]`."""
+    stream = inputs.prefix or inputs.source
+    last = torch.tensor([max(place for place, _ in target.picks) for target in targets])
+    positions = torch.arange(len(inputs.tokens[0]))
+    return (positions <= stream.stop + last[:, None]) | (positions >= stream.stop)
+
+
+def differentiate_each(
+    scores: Tensor, leaves: Sequence[Tensor], stream: Tensor, targets: Sequence[Target]
+) -> list[Tensor | None]:
+    """The gradient of each target on each leaf, `[target, …]`; None where it depends on none."""
+    (above,) = torch.autograd.grad(scores.sum(), stream, retain_graph=True)
+    rows = [
+        torch.autograd.grad(stream, leaves, own, retain_graph=True, allow_unused=True)
+        for own in apart(above, targets)
+    ]
+    return [
+        None if column[0] is None else torch.cat([each for each in column if each is not None])
+        for column in zip(*rows, strict=True)
+    ]

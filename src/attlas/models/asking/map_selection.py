@@ -1,0 +1,120 @@
+"""Holding attention: which sites, heads and rows are asked for, what they take, and as Maps."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from torch import Tensor
+
+from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
+from attlas.models.encoding.inputs import Inputs
+from attlas.models.tap.tap import Call
+from attlas.results import Maps, Site
+
+
+@dataclass(frozen=True, eq=False)
+class Pick:
+    """The sites to read, and which heads and rows of each to hold; None is all of them."""
+
+    sites: tuple[Site, ...]
+    heads: tuple[int, ...] | None
+    queries: tuple[int, ...] | None
+
+    @classmethod
+    def of(
+        cls,
+        all_sites: Sequence[Site],
+        inputs: Inputs,
+        sites: str | int | Sequence[str | int] | None,
+        heads: int | Sequence[int] | None,
+        queries: int | Sequence[int] | None,
+    ) -> "Pick":
+        """What was asked for, checked against the sites of a model and the length of an input."""
+        chosen = choose_sites(all_sites, sites)
+        pick = cls(chosen, _numbers(heads), _numbers(queries))
+        for site in chosen:
+            _check(pick.heads, site.heads, "head", site)
+            rows = len(inputs.queries_and_keys(site.kind)[0].positions)
+            _check(pick.queries, rows, "query", site)
+        return pick
+
+    def take(self, call: Call) -> tuple[Site, Tensor]:
+        """The part of a call that was asked for, and the site with as many heads as are left."""
+        weights = call.weights
+        if self.heads is not None:
+            weights = weights[:, list(self.heads)]
+        if self.queries is not None:
+            weights = weights[:, :, list(self.queries)]
+        return replace(call.site, heads=weights.shape[1]), weights
+
+
+def choose_sites(
+    sites: Sequence[Site], asked: str | int | Sequence[str | int] | None
+) -> tuple[Site, ...]:
+    """The sites of these names, kinds or layer numbers, in the order of call; all for None."""
+    if asked is None:
+        return tuple(sites)
+    each = [asked] if isinstance(asked, (str, int)) else asked
+    found = {site for one in each for site in _matching(sites, one)}
+    return tuple(site for site in sites if site in found)
+
+
+def _matching(sites: Sequence[Site], asked: str | int) -> list[Site]:
+    if isinstance(asked, str):
+        found = [site for site in sites if asked in (site.name, site.kind)]
+        if not found:
+            known = dict.fromkeys([*(s.kind for s in sites), *(s.name for s in sites)])
+            raise UnknownNameError("site", asked, known)
+        return found
+    depth = {site.kind: site.layer + 1 for site in sites}
+    found = [site for site in sites if site.layer in (asked, asked + depth[site.kind])]
+    if not found:
+        most = max(depth.values()) - 1
+        raise UsageError(f"unknown layer {asked}: this model has layers 0 to {most}")
+    return found
+
+
+def _numbers(asked: int | Sequence[int] | None) -> tuple[int, ...] | None:
+    if asked is None:
+        return None
+    return (asked,) if isinstance(asked, int) else tuple(asked)
+
+
+def _check(asked: tuple[int, ...] | None, size: int, what: str, site: Site) -> None:
+    wrong = [number for number in asked or () if not -size <= number < size]
+    if wrong:
+        raise UsageError(f"unknown {what} {wrong[0]} at {site.name}: it has 0 to {size - 1}")
+
+
+def map_bytes(inputs: Inputs, sites: Collection[Site]) -> int:
+    """How much memory the maps of one row of a batch take at these sites."""
+    total = 0
+    for site in sites:
+        queries, keys = inputs.queries_and_keys(site.kind)
+        total += site.heads * len(queries.positions) * len(keys.positions) * 4
+    return total
+
+
+def maps_of(
+    inputs: Inputs,
+    row: int,
+    weights: Sequence[tuple[Site, Tensor]],
+    signed: bool = False,
+    queries: Sequence[int] | None = None,
+) -> Maps:
+    """The maps of one row of a batch, each axis tied to its tokens; `queries` are the rows held."""
+    streams = [inputs.queries_and_keys(site.kind) for site, _ in weights]
+    rows = tuple(
+        stream.positions if queries is None else tuple(stream.positions[i] for i in queries)
+        for stream, _ in streams
+    )
+    columns = tuple(stream.positions for _, stream in streams)
+    arrays = tuple(weight[row].detach().float().cpu().numpy() for _, weight in weights)
+    for (site, _), array, *axes in zip(weights, arrays, rows, columns, strict=True):
+        expected = (len(axes[0]), len(axes[1]))
+        if array.shape[1:] != expected:
+            raise UnsupportedModelError(
+                f"the attention at {site.name} is over {array.shape[1]} × {array.shape[2]} places, "
+                f"not the {expected[0]} × {expected[1]} tokens of the input"
+            )
+    sites = tuple(site for site, _ in weights)
+    return Maps(sites, arrays, inputs.tokens[row], rows, columns, signed)

@@ -1,0 +1,154 @@
+"""What a model writes, and the question of every token of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from attlas.errors import UsageError
+from attlas.models.asking.question import Question
+from attlas.models.asking.resolve import best_choices, show_ids
+from attlas.models.encoding.continuations import as_inputs, check_length, first_tokens, write
+from attlas.models.encoding.encode import Encoded, encode_ids
+from attlas.models.encoding.inputs import Inputs, Stream
+from attlas.models.encoding.target import QUANTITIES, Target
+from attlas.models.encoding.token_ids import following_ids, token_ids
+from attlas.models.facts.freezing import borrowed
+from attlas.tokens import Tokens
+
+if TYPE_CHECKING:
+    from attlas.models.subject import Subject
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """The question of every token that was written, all of one input, in the order of writing.
+
+    `tokens` are those of the input and the last one written; `outputs` are the places in them of
+    the tokens that the targets are.
+    """
+
+    question: Question
+    tokens: Tokens
+    outputs: tuple[int, ...]
+
+    def alone(self, row: int) -> Question:
+        """The question of one token, with nothing behind the place that it is read at."""
+        asked = self.question.rows([row])
+        stop = self.outputs[row]
+        inputs = _until(asked.inputs, stop)
+        target = asked.targets[0]
+        (_, token), *_ = target.picks
+        return replace(asked, inputs=inputs, targets=(replace(target, picks=((-1, token),)),))
+
+
+def ask_written(
+    subject: "Subject", found: Encoded, text: Any, output: str | None, most: int
+) -> Written:
+    """The question of every token of an output: the one given, else what the model writes."""
+    subject.is_sequence_first  # noqa: B018  found now, before anything is opened to be read
+    given = as_inputs(subject, found, text)
+    if subject.has_decoder:
+        start, ids, note = _behind_source(subject, given, output, most)
+    else:
+        start, (ids, note) = [], _behind_prompt(subject, found, given, output, most)
+    if not ids:
+        raise UsageError("nothing was written, so there is nothing to explain")
+    written = encode_ids(subject.tokenizer, ids, "output").tokens
+    before = found.tokens
+    if start:
+        before = before.followed_by(encode_ids(subject.tokenizer, start, "prefix").tokens)
+    whole = before.followed_by(written)
+    inputs = _fed(subject, given, [*start, *ids[:-1]], whole, (*found.notes, note))
+    outputs = tuple(range(len(before), len(whole)))
+    return Written(_question(subject, inputs, ids), whole, outputs)
+
+
+def _behind_prompt(
+    subject: "Subject", found: Encoded, given: Inputs, output: str | None, most: int
+) -> tuple[list[int], str]:
+    if output is not None:
+        return following_ids(subject.tokenizer, found.tokens, output, found.plain), _GIVEN
+    return write(subject, given, most)[1], _GREEDY
+
+
+def _behind_source(
+    subject: "Subject", given: Inputs, output: str | None, most: int
+) -> tuple[list[int], list[int], str]:
+    if output is not None:
+        ids = token_ids(subject.tokenizer, output, written=True)
+        return first_tokens(subject), ids, _GIVEN
+    return (*write(subject, given, most), _GREEDY)
+
+
+_GIVEN = "explains an output that was given"
+_GREEDY = "explains the model's own greedy output"
+
+
+def _fed(
+    subject: "Subject", given: Inputs, ids: Sequence[int], whole: Tokens, notes: tuple[str, ...]
+) -> Inputs:
+    """The inputs with all that was written but the last token behind them."""
+    tokens = whole.select(range(len(whole) - 1))
+    more = torch.tensor([list(ids)], dtype=torch.long, device=subject.device)
+    inputs = replace(given, tokens=(tokens,), notes=(notes,))
+    if subject.has_decoder:
+        check_length(subject, "start and output", len(ids))
+        source = given.source
+        return replace(
+            inputs,
+            arguments={**given.arguments, "decoder_input_ids": more},
+            prefix=Stream("decoder_input_ids", source.stop, len(tokens)),
+        )
+    check_length(subject, "prompt and output", len(tokens))
+    longer = {
+        name: torch.cat([value, more if name == "input_ids" else _continued(value, more)], dim=1)
+        for name, value in given.arguments.items()
+    }
+    return replace(inputs, arguments=longer, source=replace(given.source, stop=len(tokens)))
+
+
+def _until(inputs: Inputs, stop: int) -> Inputs:
+    """The inputs up to a place among the tokens of the stream that is written to."""
+    stream = inputs.prefix or inputs.source
+    length = stop - stream.start
+    names = inputs.companions(stream)
+    shorter = replace(stream, stop=stop)
+    return replace(
+        inputs,
+        arguments={
+            name: value[:, :length] if name in names else value
+            for name, value in inputs.arguments.items()
+        },
+        tokens=(inputs.tokens[0].select(range(stop)),),
+        source=inputs.source if inputs.prefix else shorter,
+        prefix=inputs.prefix and shorter,
+    )
+
+
+def _continued(value: torch.Tensor, more: torch.Tensor) -> torch.Tensor:
+    """A mask or segment ids for more tokens: as at the last one."""
+    return value[:, -1:].expand(-1, more.shape[1])
+
+
+def _question(subject: "Subject", inputs: Inputs, ids: Sequence[int]) -> Question:
+    places = range(-len(ids), 0)
+    with borrowed(subject.model), torch.no_grad():
+        logits = subject.run(inputs.arguments, -len(ids))[0]
+
+    def name(index: int) -> str:
+        return show_ids(subject.tokenizer, [index])
+
+    targets = tuple(
+        Target(name(token), ((place, token),)) for place, token in zip(places, ids, strict=True)
+    )
+    return Question(
+        subject,
+        inputs,
+        targets,
+        tuple(best_choices(logits[place], "softmax", name) for place in places),
+        tuple(range(len(ids))),
+        tuple({of: float(target.score(logits, of)) for of in QUANTITIES} for target in targets),
+        maps=False,
+    )

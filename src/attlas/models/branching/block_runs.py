@@ -1,0 +1,165 @@
+"""Blocks run again: one block on copies of what it was handed, its attention another in each."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import one_hot
+
+from attlas.errors import UnsupportedModelError
+from attlas.models.asking.memory import in_parts
+from attlas.models.asking.question import Folded
+from attlas.models.branching.blocks import (
+    BlockCall,
+    find_stacks,
+    map_tensors,
+    study_blocks,
+    take_rows,
+)
+from attlas.models.facts.freezing import borrowed
+from attlas.models.tap.edits import Edit
+from attlas.models.tap.tap import tap
+from attlas.shapes import Attention, HeadMean, Visible
+
+if TYPE_CHECKING:
+    from attlas.models.asking.question import Question
+
+TOKENS_AT_ONCE = 2**15
+ATTENTION_BYTES = 2**29  # of one site, over all copies
+COPIES = 4  # of the attention that are there while it is rewritten
+NOTHING = 1e-30
+
+
+@dataclass(frozen=True, eq=False)
+class BlockRun:
+    """A block as it was called in a forward pass, so that it can be run again."""
+
+    question: "Question"
+    block: nn.Module
+    call: BlockCall
+    arguments: tuple[tuple[Any, ...], Mapping[str, Any]]
+    stream: Tensor  # what it gave, `[batch, query, feature]`
+
+    def without_each_value(self, site: str) -> HeadMean:
+        """How far each output moves when the value of each key is nothing, `[batch, query, key]`.
+
+        How far is the cosine distance. The value is nothing to every head of the site, and nothing
+        else is changed: the other weights stay as they are.
+        """
+        kind, number = _within(self.call.sites, site)
+        weights = self._attention(kind, number)
+        keys, heads = weights.shape[-1], weights.shape[1]
+        tokens = self.stream.shape[0] * max(self.stream.shape[1], keys)
+        bytes_each = COPIES * weights.numel() * weights.element_size()
+        step = max(1, min(TOKENS_AT_ONCE // tokens, ATTENTION_BYTES // max(bytes_each, 1)))
+        columns = [
+            part
+            for start in range(0, keys, step)
+            for part in in_parts(
+                range(start, min(start + step, keys)),
+                lambda chosen: self._distances(kind, number, chosen),
+                f"one copy of {site} with {heads} heads and {keys} keys does not fit",
+            )
+        ]
+        return torch.cat(columns, dim=-1)
+
+    def _attention(self, kind: str, number: int) -> Attention:
+        """The weights of a site of this block, and proof that the block gives the same again."""
+        with tap(self.question.subject.model) as seen:
+            again = self._run(1)[0]
+        tolerance = 1e-3 if again.dtype in (torch.float32, torch.float64) else 5e-2
+        if (again - self.stream).abs().max() > tolerance * self.stream.abs().max():
+            raise UnsupportedModelError(
+                f"{type(self.block).__name__} gives another output when it is run again on what it "
+                "was handed, so what a value does in it cannot be told"
+            )
+        found = [call for call in seen.calls if call.site.kind == kind]
+        return found[number].weights
+
+    def _distances(self, kind: str, number: int, columns: Sequence[int]) -> Tensor:
+        edit = without_columns(columns, len(self.stream)).at(kind=kind, layer=number)
+        with tap(self.question.subject.model, [edit]):
+            outputs = self._run(1 + len(columns))
+        return cosine_distances(outputs[0], outputs[1:]).movedim(0, -1)
+
+    def _run(self, copies: int) -> Tensor:
+        """The block on so many copies of what it was handed: `[copy, batch, query, feature]`."""
+        rows = len(self.stream)
+        index = torch.arange(rows, device=self.stream.device).repeat(copies)
+        args, kwargs = map_tensors(
+            self.arguments,
+            lambda path, tensor: take_rows(tensor, self.call.going_in.get(path), index),
+        )
+        with torch.no_grad(), borrowed(self.question.subject.model):
+            output = self.block(*args, **kwargs)
+        stream: Tensor = rows_first(output, self.call).unflatten(0, (copies, rows))
+        return stream
+
+
+def read_blocks(question: "Question") -> Folded[BlockRun]:
+    """The blocks of a forward pass as they were called, in order, and the readout."""
+    subject = question.subject
+    calls = study_blocks(subject, question.inputs)
+    found: list[BlockRun] = []
+
+    def note(block: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        call = calls[len(found)]
+        held = map_tensors((args, kwargs), lambda _, tensor: tensor.detach())
+        found.append(BlockRun(question, block, call, held, rows_first(output, call).detach()))
+
+    with borrowed(subject.model), ExitStack() as stack:
+        for blocks in find_stacks(subject.model, [path for _, path in subject.places]):
+            for block in blocks:
+                handle = block.register_forward_hook(note, with_kwargs=True)
+                stack.callback(handle.remove)
+        readout = question.readout()
+    return Folded(found, readout)
+
+
+def rows_first(output: Any, call: BlockCall) -> Tensor:
+    """The stream that a block gave, `[row, query, feature]`."""
+    path = () if isinstance(output, Tensor) else (0,)
+    stream = output if isinstance(output, Tensor) else output[0]
+    axis, entries = call.coming_out.get(path) or (0, 0)
+    if entries != 1 or stream.ndim != 3:
+        raise UnsupportedModelError(
+            f"a block gives {tuple(stream.shape)}, of which no axis is that of the inputs"
+        )
+    return stream.movedim(axis, 0)
+
+
+def without_columns(columns: Sequence[int], batch: int) -> Edit:
+    """In each copy of a batch, take all weight from one of these keys, and share out none of it.
+
+    The first copy stays as it is, so that what the others are compared with is computed alike.
+    """
+
+    def change(weights: Attention, _: Visible) -> Attention:
+        keys = weights.shape[-1]
+        chosen = torch.tensor([keys, *columns], device=weights.device)
+        kept = ~one_hot(chosen, keys + 1)[:, :keys].bool()
+        return weights * kept.repeat_interleave(batch, dim=0)[:, None, None]
+
+    return Edit("without columns", change)
+
+
+def cosine_distances(clean: Tensor, changed: Tensor) -> Tensor:
+    """One minus the cosine of each vector and what became of it, without loss of small ones."""
+    first, second = (_unit(each) for each in (clean, changed))
+    return (first - second).square().sum(dim=-1) / 2
+
+
+def _unit(vectors: Tensor) -> Tensor:
+    wide = vectors.double()
+    size: Tensor = wide.norm(dim=-1, keepdim=True)
+    return wide / size.clamp_min(NOTHING)
+
+
+def _within(sites: Sequence[str], site: str) -> tuple[str, int]:
+    """The kind of a site, and which of its kind it is among these."""
+    kind = site.split(".")[0]
+    alike = [name for name in sites if name.split(".")[0] == kind]
+    return kind, alike.index(site)

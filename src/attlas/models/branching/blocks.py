@@ -1,0 +1,148 @@
+"""Blocks: the layers a stream runs through, and which axis of what they are handed is the batch.
+
+A block is an element of the outermost list above an attention module. What a block is handed
+besides the stream (masks, rotary tables, position biases, encoder states) differs between families;
+which of it goes by rows is found out by running the model on two rows and on three.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from attlas.errors import UnsupportedModelError
+from attlas.models.encoding.inputs import Inputs
+
+if TYPE_CHECKING:
+    from attlas.models.subject import Subject
+
+Path = tuple[Any, ...]
+Axis = tuple[int, int]  # the axis of the rows, and how many entries each row has in it
+
+
+@dataclass(frozen=True)
+class BlockCall:
+    """One call of a block: its stack, the batch axes of what goes in and comes out, its sites.
+
+    What does not go by rows has no axis; what is not named was not there.
+    """
+
+    stack: int
+    going_in: dict[Path, Axis | None]
+    coming_out: dict[Path, Axis | None]
+    sites: tuple[str, ...]
+
+
+def find_stacks(model: nn.Module, owner_paths: Sequence[str]) -> list[nn.ModuleList]:
+    """The lists of blocks that hold the model's attention, in the order of their attention."""
+    stacks: dict[int, nn.ModuleList] = {}
+    for path in owner_paths:
+        stack = _outermost_list(model, path)
+        stacks.setdefault(id(stack), stack)
+    return list(stacks.values())
+
+
+def _outermost_list(model: nn.Module, path: str) -> nn.ModuleList:
+    module = model
+    for part in path.split("."):
+        if isinstance(module, nn.ModuleList):
+            return module
+        module = module.get_submodule(part)
+    raise UnsupportedModelError(
+        f"{type(model).__name__} cannot branch: its attention at {path} is in no list of layers"
+    )
+
+
+def study_blocks(subject: "Subject", inputs: Inputs) -> list[BlockCall]:
+    """The calls of the blocks in one forward pass on inputs of this shape, in order."""
+    if inputs.picture is not None:
+        raise UnsupportedModelError(
+            f"{subject.name} cannot branch: text and picture run through stacks of their own"
+        )
+    if inputs.shape not in subject.block_calls:
+        subject.block_calls[inputs.shape] = _study(subject, inputs)
+    return subject.block_calls[inputs.shape]
+
+
+def _study(subject: "Subject", inputs: Inputs) -> list[BlockCall]:
+    stacks = find_stacks(subject.model, [path for _, path in subject.places])
+    two, three = (_watch_blocks(subject, inputs.rows([0] * count), stacks) for count in (2, 3))
+    if len(two) != len(three) or not two:
+        raise UnsupportedModelError(
+            f"{subject.name} cannot branch: its attention is in no plain list of layers that are "
+            "run one after the other"
+        )
+    return [
+        BlockCall(
+            stack,
+            _axes(going_in, others[1]),
+            _axes(coming_out, others[2]),
+            sites,
+        )
+        for (stack, going_in, coming_out, sites), others in zip(two, three, strict=True)
+    ]
+
+
+def _watch_blocks(
+    subject: "Subject", inputs: Inputs, stacks: Sequence[nn.ModuleList]
+) -> list[tuple[int, dict[Path, Any], dict[Path, Any], tuple[str, ...]]]:
+    calls: list[Any] = []
+
+    def hook(number: int, seen: Any) -> Callable[..., None]:
+        def note(_: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+            sites = tuple(site.name for site in seen.sites[sum(len(c[3]) for c in calls) :])
+            calls.append((number, _shapes((args, kwargs)), _shapes(output), sites))
+
+        return note
+
+    with ExitStack() as stack, torch.no_grad():
+        seen = stack.enter_context(subject.tap())
+        for number, blocks in enumerate(stacks):
+            for block in blocks:
+                handle = block.register_forward_hook(hook(number, seen), with_kwargs=True)
+                stack.callback(handle.remove)
+        subject.run(inputs.arguments)
+    return calls
+
+
+def _shapes(tree: Any) -> dict[Path, tuple[int, ...]]:
+    found: dict[Path, tuple[int, ...]] = {}
+    map_tensors(tree, lambda path, tensor: found.setdefault(path, tuple(tensor.shape)) and tensor)
+    return found
+
+
+def _axes(two: dict[Path, Any], three: dict[Path, Any]) -> dict[Path, Axis | None]:
+    """Where the shapes for two rows and for three differ, and by how much a row."""
+    axes: dict[Path, Axis | None] = dict.fromkeys(two)
+    for path, shape in two.items():
+        pairs = enumerate(zip(shape, three.get(path, shape), strict=True))
+        for axis, (small, large) in pairs:
+            if small != large and small % 2 == 0 and large == small // 2 * 3:
+                axes[path] = (axis, small // 2)
+    return axes
+
+
+def map_tensors(tree: Any, change: Callable[[Path, Tensor], Any], path: Path = ()) -> Any:
+    """The same tree of tuples, lists and dictionaries with every tensor changed."""
+    if isinstance(tree, Tensor):
+        return change(path, tree)
+    if isinstance(tree, dict):
+        changed = {key: map_tensors(each, change, (*path, key)) for key, each in tree.items()}
+        return changed if type(tree) is dict else type(tree)(**changed)
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*(map_tensors(each, change, (*path, i)) for i, each in enumerate(tree)))
+    if isinstance(tree, (tuple, list)):
+        return type(tree)(map_tensors(each, change, (*path, i)) for i, each in enumerate(tree))
+    return tree
+
+
+def take_rows(tensor: Tensor, axis: Axis | None, index: Tensor) -> Tensor:
+    """The rows of a tensor that this index names, where it goes by rows."""
+    if axis is None:
+        return tensor
+    place, entries = axis
+    apart: Tensor = tensor.unflatten(place, (-1, entries))
+    return apart.index_select(place, index).flatten(place, place + 1)

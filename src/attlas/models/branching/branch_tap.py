@@ -1,0 +1,166 @@
+"""The tap of a branched pass: at each site, rewrite the attention of the rows that start there."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attlas.errors import UnsupportedModelError
+from attlas.models.branching.variants import Variants
+from attlas.models.facts.sites import Owner
+from attlas.models.tap.edits import Edit
+from attlas.models.tap.fused import is_proven, prove, run_fused
+from attlas.models.tap.tap import Tap, apart, check_mixing, find_visible, mix, run_eager
+from attlas.results import Site
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some of the variants of a branch, by their numbers, and the block call they start in."""
+
+    branch: int
+    site: Site
+    variants: Variants
+    numbers: tuple[int, ...]
+    depth: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Called:
+    """One call to an attention: what it was handed, and the edits of the taps further out."""
+
+    module: nn.Module
+    site: Site
+    streams: tuple[Tensor, Tensor, Tensor]  # query, key and value
+    mask: Tensor | None
+    given: Mapping[str, Any]
+    edits: Sequence[Edit]
+
+    def rows(self, rows: slice) -> "_Called":
+        """The same call for some of its rows."""
+        total = self.streams[0].shape[0]
+        query, key, value = (stream[rows] for stream in self.streams)
+        given = {name: _take(each, rows, total) for name, each in self.given.items()}
+        mask = _take(self.mask, rows, total)
+        return replace(self, streams=(query, key, value), mask=mask, given=given)
+
+    def output(self) -> Tensor:
+        """What the attention gives, fused where nothing is edited and it is known to be right."""
+        if self.edits:
+            return self.spelled_out()[1]
+        fused = run_fused(self.module, self.streams, self.mask, self.given)
+        if fused is not None and is_proven(self.module):
+            return fused
+        output, _ = run_eager(self.module, *self.streams, self.mask, **self.given)
+        if fused is not None:
+            prove(self.module, fused, output)
+        return output
+
+    def spelled_out(self) -> tuple[Tensor, Tensor]:
+        """The weights after the edits, and the values mixed by them."""
+        output, weights = run_eager(self.module, *self.streams, self.mask, **self.given)
+        check_mixing(self.module, weights, self.streams[2], output)
+        if not self.edits:
+            return weights, output
+        for edit in self.edits:
+            weights = edit.rewrite(self.site, weights, find_visible(self.mask, weights))
+        return weights, mix(weights, self.streams[2])
+
+
+class BranchTap(Tap):
+    """A tap on a pass whose batch grows: the inputs first, then the rows of each piece in turn."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        owners: Sequence[Owner],
+        pieces: Sequence[Piece],
+        count: int,
+        gradients: bool,
+    ) -> None:
+        super().__init__(model, owners, gradients=gradients)
+        self.count = count
+        self.leaves: list[Tensor] = []
+        self._starts: dict[str, list[tuple[int, Piece]]] = {}
+        start = count
+        for piece in pieces:
+            self._starts.setdefault(piece.site.name, []).append((start, piece))
+            start += count * len(piece.numbers)
+
+    def take_over(
+        self,
+        module: nn.Module,
+        streams: tuple[Tensor, Tensor, Tensor],
+        mask: Tensor | None,
+        given: Mapping[str, Any],
+        outer: Sequence[Tap],
+    ) -> Tensor:
+        """The attention output of all rows: fused, but for those that start at this site."""
+        owner = self._owners[id(module)]
+        self._unmet[owner.path] -= 1
+        heads = streams[0].shape[1]
+        site = self._site(owner, heads)
+        edits = [edit for each in outer for edit in each.hand_down(module, heads)]
+        called = _Called(module, site, streams, mask, given, edits)
+        started = self._starts.get(site.name, [])
+        if not started:
+            return called.output()
+        first = started[0][0]
+        last = started[-1][0] + self.count * len(started[-1][1].numbers)
+        parts = [called.rows(slice(0, first)).output(), *self._rewritten(called)]
+        if last < streams[0].shape[0]:
+            parts.append(called.rows(slice(last, None)).output())
+        return torch.cat(parts)
+
+    def _rewritten(self, called: "_Called") -> list[Tensor]:
+        """The outputs of the rows that start here, from the clean attention of their inputs."""
+        clean = called.rows(slice(0, self.count))
+        with torch.no_grad():
+            weights, _ = clean.spelled_out()
+        values = clean.streams[2].detach()
+        outputs = []
+        for _, piece in self._starts[called.site.name]:
+            used = self._variants(called.site, weights, find_visible(clean.mask, weights), piece)
+            outputs.append(mix(used, values.repeat(len(piece.numbers), 1, 1, 1)))
+        return outputs
+
+    def _variants(self, site: Site, weights: Tensor, visible: Tensor, piece: Piece) -> Tensor:
+        """The rewritten attention of a piece, `[variant × batch, head, query, key]`."""
+        with torch.no_grad():
+            used = piece.variants.change(site, weights, visible, piece.numbers).to(weights.dtype)
+        expected = (len(piece.numbers), *weights.shape)
+        if used.shape != expected:
+            raise UnsupportedModelError(
+                f"the variants {piece.variants.name!r} gave {tuple(used.shape)}, not {expected}"
+            )
+        used = used.flatten(0, 1)
+        if self.gradients:
+            used = used.detach().requires_grad_()
+            self.leaves.append(used)
+        return used
+
+    def meet_softmax(self, weights: Tensor, visible: Tensor) -> Tensor:
+        """On the second road: the softmax of all rows, with those that start here rewritten."""
+        owner = self._inside[-1]
+        self._unmet[owner.path] -= 1
+        if self._unmet[owner.path] < 0:
+            raise UnsupportedModelError(f"{type(owner.module).__name__} takes several softmaxes")
+        per_head = apart(owner, weights)
+        site = self._site(owner, per_head.shape[1])
+        started = self._starts.get(site.name, [])
+        if not started:
+            return weights
+        clean = per_head[: self.count].detach()
+        seen = visible.reshape(per_head.shape)[: self.count]
+        new = [self._variants(site, clean, seen, piece) for _, piece in started]
+        first, size = started[0][0], sum(len(each) for each in new)
+        return torch.cat([per_head[:first], *new, per_head[first + size :]]).reshape(weights.shape)
+
+
+def _take(value: Any, rows: slice, total: int) -> Any:
+    """Some rows of what goes by rows; all else as it is."""
+    if isinstance(value, Tensor) and value.ndim == 4 and value.shape[0] == total:
+        return value[rows]
+    return value

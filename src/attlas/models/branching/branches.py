@@ -1,0 +1,270 @@
+"""Branches: many variants of the attention at many sites, in one forward pass.
+
+Many questions change attention at one layer and ask for the output. Everything below that layer is
+the same for all of them, so it is computed once: the batch starts as the inputs alone and grows, at
+each block, by the copies that branch off there. The full batch goes in; the first block is handed
+the rows alive so far, later ones more and more, and after the last block all rows are there.
+
+Only the copies that branch off at a site need its attention spelled out, and for them it is the
+clean one of their input, computed once and rewritten. All other rows go by fused attention.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from attlas.errors import UsageError
+from attlas.models.asking.memory import in_parts
+from attlas.models.branching.blocks import BlockCall, Path, find_stacks, map_tensors, study_blocks
+from attlas.models.branching.branch_memory import portions
+from attlas.models.branching.branch_tap import BranchTap, Piece
+from attlas.models.branching.recording import run_recorded
+from attlas.models.branching.variants import Variants
+from attlas.models.facts.anatomy import anatomy
+from attlas.models.facts.freezing import borrowed
+from attlas.models.tap.tap import is_open, opened_by
+from attlas.results import Site
+
+if TYPE_CHECKING:
+    from attlas.models.asking.question import Question
+
+
+@dataclass(frozen=True)
+class Branch:
+    """From this site on, run these variants of its attention."""
+
+    site: Site
+    variants: Variants
+
+
+@dataclass(frozen=True, eq=False)
+class Branched:
+    """What came of a branch: the target's score in each variant, and the gradients if asked.
+
+    `scores` is `[variant, batch]`; `weights` and `gradients` are `[variant, batch, head, query,
+    key]`: the rewritten attention, and the gradient of the variant's own score on it.
+    """
+
+    site: Site
+    scores: Tensor
+    weights: Tensor | None = None
+    gradients: Tensor | None = None
+
+
+def run_branches(
+    question: "Question",
+    branches: Sequence[Branch],
+    of: str,
+    *,
+    gradients: bool = False,
+    memory: int | None = None,
+) -> list[Branched]:
+    """Run every variant of every branch, as many at once as fit the memory, or so many bytes."""
+    calls = study_blocks(question.subject, question.inputs)
+    depth = {name: number for number, call in enumerate(calls) for name in call.sites}
+    for branch in branches:
+        if branch.site.name not in depth:
+            raise UsageError(f"unknown site {branch.site.name}: there are {', '.join(depth)}")
+    pieces = [
+        Piece(number, branch.site, branch.variants, (variant,), depth[branch.site.name])
+        for number, branch in enumerate(branches)
+        for variant in range(branch.variants.count)
+    ]
+    pieces.sort(key=lambda piece: piece.depth)
+    depths = [piece.depth for piece in pieces]
+    found: dict[int, list[Any]] = {number: [] for number in range(len(branches))}
+    too_large = f"one variant of {len(question.inputs.tokens[0])} tokens does not fit"
+
+    def run(rows: Sequence[int]) -> Any:
+        return _run(question, [pieces[row] for row in rows], calls, of, gradients)
+
+    for chunk in portions(question, depths, len(calls), gradients, memory):
+        for part in in_parts(chunk, run, too_large):
+            for number, result in part:
+                found[number].append(result)
+    return [_join(branch.site, found[number]) for number, branch in enumerate(branches)]
+
+
+def _run(
+    question: "Question",
+    pieces: Sequence[Piece],
+    calls: Sequence[BlockCall],
+    of: str,
+    gradients: bool,
+) -> list[tuple[int, tuple[Any, ...]]]:
+    """One forward pass, and a backward one if asked, over some pieces, shallow ones first."""
+    merged = _merge(pieces)
+    count = len(question)
+    origin = torch.arange(count).repeat(1 + sum(len(piece.numbers) for piece in merged))
+    whole = question.rows(origin.tolist())
+    subject = question.subject
+    known = anatomy(subject.model)
+    origin = origin.to(subject.device)
+    masked = _is_masked(question.inputs.arguments)
+
+    def work(arguments: Mapping[str, Tensor]) -> list[Tensor]:
+        growth = _Growth(calls, merged, origin, count, masked)
+        opened = BranchTap(subject.model, known.owners, merged, count, gradients)
+        with ExitStack() as stack:
+            stack.enter_context(opened_by(opened, known))
+            growth.enter(stack, subject)
+            logits = whole.about(replace(whole.inputs, arguments=arguments)).logits()
+            if len(logits) != len(origin):
+                raise AssertionError(f"{len(logits)} rows came out of {len(origin)}")
+            scores = _scores(question, logits, of, count)
+            found = torch.autograd.grad(scores.sum(), opened.leaves) if gradients else ()
+        return [scores.detach(), *(leaf.detach() for leaf in opened.leaves), *found]
+
+    arguments = whole.inputs.arguments
+    with borrowed(subject.model), torch.set_grad_enabled(gradients):
+        if _can_be_recorded(question, merged):
+            key = (tuple(merged), question.targets, of, gradients, count, masked)
+            scores, *rest = run_recorded(subject.model, key, arguments, work)
+        else:
+            scores, *rest = work(arguments)
+    half = len(rest) // 2
+    return _results(merged, scores, rest[:half], rest[half:], count)
+
+
+def _is_masked(arguments: Mapping[str, Tensor]) -> bool:
+    """Whether there is padding among these."""
+    masks = (value for name, value in arguments.items() if name.endswith("attention_mask"))
+    return not all(bool(mask.all()) for mask in masks)
+
+
+def _can_be_recorded(question: "Question", pieces: Sequence[Piece]) -> bool:
+    """Whether the pass is one of kernels alone, which nothing from outside takes part in."""
+    subject = question.subject
+    return (
+        subject.device.type == "cuda"
+        and not is_open(subject.model)
+        and all(piece.variants.fixed for piece in pieces)
+    )
+
+
+def _scores(question: "Question", logits: Tensor, of: str, count: int) -> Tensor:
+    """The target of each row, `[1 + variants, batch]`: the clean ones first."""
+    columns = [
+        target.score(logits[index::count], of) for index, target in enumerate(question.targets)
+    ]
+    return torch.stack(columns, dim=1)
+
+
+def _merge(pieces: Sequence[Piece]) -> list[Piece]:
+    """Pieces of the same branch as one."""
+    merged: dict[int, Piece] = {}
+    for piece in pieces:
+        known = merged.get(piece.branch)
+        numbers = (*known.numbers, *piece.numbers) if known else piece.numbers
+        merged[piece.branch] = Piece(piece.branch, piece.site, piece.variants, numbers, piece.depth)
+    return list(merged.values())
+
+
+def _results(
+    pieces: Sequence[Piece],
+    scores: Tensor,
+    leaves: Sequence[Tensor],
+    gradients: Sequence[Tensor],
+    count: int,
+) -> list[tuple[int, tuple[Any, ...]]]:
+    results, start = [], 1
+    for order, piece in enumerate(pieces):
+        size = len(piece.numbers)
+        own = scores[start : start + size]
+        start += size
+        shaped: tuple[Any, ...] = (own, None, None)
+        if gradients:
+            leaf, gradient = leaves[order].detach(), gradients[order]
+            shaped = (own, leaf.unflatten(0, (size, count)), gradient.unflatten(0, (size, count)))
+        results.append((piece.branch, (piece.numbers, *shaped)))
+    return results
+
+
+def _join(site: Site, parts: Sequence[tuple[Any, ...]]) -> Branched:
+    if len(parts) == 1:
+        return Branched(site, *parts[0][1:])
+    ordered = sorted(parts, key=lambda part: part[0][0])
+    scores, weights, gradients = (
+        None if ordered[0][index] is None else torch.cat([part[index] for part in ordered])
+        for index in (1, 2, 3)
+    )
+    assert scores is not None
+    return Branched(site, scores, weights, gradients)
+
+
+class _Growth:
+    """Hooks on the blocks that hand each the rows alive so far."""
+
+    def __init__(
+        self,
+        calls: Sequence[BlockCall],
+        pieces: Sequence[Piece],
+        origin: Tensor,
+        count: int,
+        masked: bool,
+    ) -> None:
+        self.calls = calls
+        self.masked = masked
+        self.origin = origin
+        self.alive = [
+            count * (1 + sum(len(p.numbers) for p in pieces if p.depth <= number))
+            for number in range(len(calls))
+        ]
+        self.last = {call.stack: number for number, call in enumerate(calls)}
+        self.number = -1
+
+    def enter(self, stack: ExitStack, subject: Any) -> None:
+        """Put the hooks in place for as long as the stack lasts."""
+        for blocks in find_stacks(subject.model, [path for _, path in subject.places]):
+            for block in blocks:
+                before = block.register_forward_pre_hook(self._before, with_kwargs=True)
+                after = block.register_forward_hook(self._after)
+                stack.callback(before.remove)
+                stack.callback(after.remove)
+
+    def _before(self, _: nn.Module, args: Any, kwargs: Any) -> Any:
+        self.number += 1
+        call = self.calls[self.number]
+        return map_tensors((args, kwargs), lambda path, tensor: self._handed_in(call, path, tensor))
+
+    def _handed_in(self, call: BlockCall, path: Path, tensor: Tensor) -> Tensor | None:
+        """What a block is handed, for the rows alive.
+
+        A mask that hides nothing is left out of a pass, but not out of one that is recorded: there
+        it is left out here, for attention is faster without.
+        """
+        if path in call.going_in:
+            return self._fit(tensor, call.going_in[path])
+        is_mask = tensor.ndim == 4 and len(tensor) == len(self.origin)
+        if is_mask and not self.masked:
+            return None
+        return self._fit(tensor, (0, 1) if is_mask else None)
+
+    def _after(self, _: nn.Module, __: Any, output: Any) -> Any:
+        call = self.calls[self.number]
+        if self.last[call.stack] != self.number:
+            return output
+        return map_tensors(
+            output,
+            lambda path, tensor: self._fit(tensor, call.coming_out.get(path), len(self.origin)),
+        )
+
+    def _fit(self, tensor: Tensor, axis: tuple[int, int] | None, rows: int | None = None) -> Tensor:
+        """The tensor with just so many rows: cut, or grown by clean copies, detached from below."""
+        if axis is None:
+            return tensor
+        wanted = self.alive[self.number] if rows is None else rows
+        place, entries = axis
+        have = tensor.shape[place] // entries
+        if have == wanted:
+            return tensor
+        if have > wanted:
+            return tensor.narrow(place, 0, wanted * entries)
+        apart = tensor.unflatten(place, (have, entries))
+        index = self.origin[have:wanted]
+        more = apart.index_select(place, index).detach().flatten(place, place + 1)
+        return torch.cat([tensor, more], dim=place)

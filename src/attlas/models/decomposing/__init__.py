@@ -1,0 +1,1 @@
+"""Hidden states as sums, one term for each token."""

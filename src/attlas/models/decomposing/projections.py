@@ -1,0 +1,226 @@
+"""Projections: what each key adds to each query, through the values and the output projection.
+
+A block takes the values mixed by attention through one linear map, adds the stream it was handed
+and, in some families, takes a norm. Where these stand differs between families and is found out by
+running: the projection is the linear module that is handed the mixed values as they are, the stream
+is what a norm behind it finds added. That the parts sum to what the model computed is checked in
+every call, and a family where they do not is refused.
+"""
+
+from collections.abc import Callable, Collection
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from attlas.errors import UnsupportedModelError
+from attlas.models.asking.question import Folded
+from attlas.models.decomposing.linear_norms import LinearNorm, is_norm, linear_norm
+from attlas.models.facts.anatomy import anatomy
+from attlas.models.facts.freezing import borrowed
+from attlas.models.facts.sites import find_block
+from attlas.models.tap.tap import Call, mix
+from attlas.results import Site
+
+if TYPE_CHECKING:
+    from attlas.models.asking.question import Question
+
+Held = TypeVar("Held")
+
+
+@dataclass(frozen=True, eq=False)
+class Projected:
+    """One attention with its output projection, so that the output falls into parts by key.
+
+    What key j adds to query i is `z[i, j] = sum over heads of weights[h, i, j] * f[h, j]` with
+    `f = through()`, and `z` summed over the keys, plus `bias`, is `output`.
+    """
+
+    site: Site
+    weights: Tensor  # `[batch, head, query, key]`
+    values: Tensor  # `[batch, head, key, width]`, with their own bias; grouped heads repeated
+    matrix: Tensor  # `[head, width, feature]`: each head's slice of the output projection
+    bias: Tensor  # `[feature]`, zero where the projection has none
+    output: Tensor  # `[batch, query, feature]`, as the model computed it
+    stream: Tensor | None = None  # what is added to the output; None where it was not found
+    norm: LinearNorm | None = None  # that the sum of both goes through, in post-norm families
+
+    def through(self) -> Tensor:
+        """Each key's value through its head's slice, `[batch, head, key, feature]`."""
+        return torch.einsum("bhkw,hwf->bhkf", self.values, self.matrix)
+
+    def parts(self, queries: slice = slice(None)) -> Tensor:
+        """What each key adds to these queries, `[batch, query, key, feature]`: n² vectors."""
+        return torch.einsum("bhqk,bhkf->bqkf", self.weights[:, :, queries], self.through())
+
+    def own_parts(self) -> Tensor:
+        """What each position adds to itself, `[batch, query, feature]`, in self-attention."""
+        diagonal = self.weights.diagonal(dim1=-2, dim2=-1)
+        return torch.einsum("bhk,bhkf->bkf", diagonal, self.through())
+
+
+def fold_projected(
+    question: "Question",
+    keep: Callable[[Projected], Held],
+    sites: Collection[Site] | None = None,
+) -> Folded[Held]:
+    """As `Question.fold`, but `keep` is given each attention with the projection behind it.
+
+    It is given them in the order of call, when the block that they are in is done, in the model's
+    precision but in no less than float32.
+    """
+    watch = ProjectionWatch(question.subject.model, keep)
+    with borrowed(question.subject.model), ExitStack() as stack:
+        watch.enter(stack)
+        readout = question.fold(watch.meet, sites).readout
+    return Folded(watch.held, readout)
+
+
+@dataclass
+class _Open:
+    """An attention whose block is still running."""
+
+    call: Call
+    streams: list[Tensor]  # what its module was handed, and that before the norm, if one gave it
+    mixed: Tensor
+    projection: nn.Module | None = None
+    output: Tensor | None = None
+    stream: Tensor | None = None
+    norm: tuple[nn.Module, Tensor, Tensor] | None = None  # with what it was handed and gave
+
+
+@dataclass
+class ProjectionWatch:
+    """Hooks that follow each attention through its projection to the end of its block."""
+
+    model: nn.Module
+    keep: Callable[[Projected], Any]
+    held: list[Any] = field(default_factory=list)
+    open: list[_Open] = field(default_factory=list)
+    streams: list[Tensor] = field(default_factory=list)
+    last_norm: tuple[Tensor, Tensor] | None = None
+
+    def enter(self, stack: ExitStack) -> None:
+        """Put the hooks in place for as long as the stack lasts."""
+        owners = anatomy(self.model).owners
+        blocks = {id(b): b for b in (find_block(self.model, owner.path) for owner in owners)}
+        for owner in owners:
+            before = owner.module.register_forward_pre_hook(self._arrive, with_kwargs=True)
+            stack.callback(before.remove)
+        for module in self.model.modules():
+            if is_linear(module):
+                stack.callback(module.register_forward_pre_hook(self._enter_linear).remove)
+                stack.callback(module.register_forward_hook(self._leave_linear).remove)
+            elif is_norm(module):
+                stack.callback(module.register_forward_hook(self._leave_norm).remove)
+        for block in blocks.values():
+            stack.callback(block.register_forward_hook(self._leave_block).remove)
+
+    def meet(self, call: Call) -> None:
+        """An attention is read: from here on its mixed values are looked for."""
+        if call.values is None:
+            raise UnsupportedModelError(
+                f"{type(self.model).__name__} writes its attention out by itself, where the "
+                "values that it mixes are not seen"
+            )
+        mixed = mix(call.weights, call.values).flatten(2)
+        self.open.append(_Open(call, self.streams, mixed))
+
+    def _arrive(self, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        given = [*args, *kwargs.values()]
+        handed = next(each for each in given if isinstance(each, Tensor))
+        normed = self.last_norm is not None and self.last_norm[1] is handed
+        self.streams = [handed, self.last_norm[0]] if normed and self.last_norm else [handed]
+
+    def _enter_linear(self, module: nn.Module, args: tuple[Any, ...]) -> None:
+        waiting = self.open[-1] if self.open else None
+        if waiting is None or waiting.projection is not None or not args:
+            return
+        if are_close(args[0], waiting.mixed):
+            waiting.projection = module
+
+    def _leave_linear(self, module: nn.Module, _: Any, output: Any) -> None:
+        waiting = self.open[-1] if self.open else None
+        if waiting is not None and waiting.projection is module and waiting.output is None:
+            waiting.output = output.detach().reshape(*waiting.mixed.shape[:2], -1)
+
+    def _leave_norm(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+        if not args or not isinstance(output, Tensor):
+            return
+        waiting = self.open[-1] if self.open else None
+        if waiting is not None and waiting.output is not None and waiting.norm is None:
+            for stream in waiting.streams:
+                if is_sum(args[0], waiting.output, stream):
+                    waiting.stream, waiting.norm = stream, (module, args[0], output)
+        self.last_norm = (args[0], output)
+
+    def _leave_block(self, _: nn.Module, __: Any, output: Any) -> None:
+        """A block is done: whether it ends in a norm says whether its norms are in the stream."""
+        given = output if isinstance(output, Tensor) else output[0]
+        ends_in_norm = self.last_norm is not None and self.last_norm[1] is given
+        finished, self.open = self.open, []
+        with torch.no_grad():
+            self.held += [self.keep(self._projected(each, ends_in_norm)) for each in finished]
+
+    def _projected(self, found: _Open, ends_in_norm: bool) -> Projected:
+        weights, values = found.call.weights.detach(), found.call.values
+        if found.projection is None or found.output is None or values is None:
+            raise UnsupportedModelError(
+                f"{type(self.model).__name__} does not hand the values that {found.call.path} "
+                "mixes to a linear projection as they are, so its output has no parts by key"
+            )
+        matrix, bias = matrix_of(found.projection, found.mixed)
+        if not are_close(found.mixed @ matrix + bias, found.output):
+            raise UnsupportedModelError(
+                f"the projection behind {found.call.path} of {type(self.model).__name__} is not "
+                "linear, so its output has no parts by key"
+            )
+        groups = weights.shape[1] // values.shape[1]
+        shared = values.detach().repeat_interleave(groups, dim=1)
+        return Projected(
+            found.call.site,
+            _wide(weights),
+            _wide(shared),
+            _wide(matrix.unflatten(0, (shared.shape[1], shared.shape[3]))),
+            _wide(bias),
+            _wide(found.output),
+            None if found.stream is None else _wide(found.stream.detach()),
+            linear_norm(*found.norm) if found.norm is not None and ends_in_norm else None,
+        )
+
+
+def is_linear(module: nn.Module) -> bool:
+    """Whether a module may be a linear map: one of a matrix."""
+    weight = getattr(module, "weight", None)
+    return isinstance(weight, Tensor) and weight.ndim == 2 and not isinstance(module, nn.Embedding)
+
+
+def matrix_of(module: nn.Module, like: Tensor) -> tuple[Tensor, Tensor]:
+    """The matrix `[in, out]` of a linear module, whichever way it keeps it, and its bias."""
+    width = like.shape[-1]
+    if isinstance(module, nn.Linear) and module.weight.is_floating_point():
+        matrix = module.weight.detach().T
+    else:
+        unit = torch.eye(width, dtype=like.dtype, device=like.device)
+        matrix = module(unit[None])[0] - module(torch.zeros_like(unit)[None])[0]
+    return matrix, module(like.new_zeros(1, 1, width))[0, 0].detach()
+
+
+def are_close(first: Tensor, second: Tensor) -> bool:
+    """Whether two tensors hold the same numbers, whatever their shape, but for rounding."""
+    if first.numel() != second.numel():
+        return False
+    one, two = first.detach().reshape(-1), second.detach().reshape(-1)
+    tolerance = 1e-4 if two.dtype in (torch.float32, torch.float64) else 2e-2
+    return bool((one - two).abs().max() <= tolerance * two.abs().max())
+
+
+def is_sum(total: Tensor, first: Tensor, second: Tensor) -> bool:
+    """Whether a tensor is the sum of two others."""
+    return first.shape == second.shape and are_close(total, first + second)
+
+
+def _wide(tensor: Tensor) -> Tensor:
+    return tensor if tensor.dtype == torch.float64 else tensor.float()

@@ -1,0 +1,167 @@
+"""Following a model token by token: where it begins, what is told of on the way."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from attlas.errors import UnsupportedModelError
+from attlas.models.decomposing.part_states import Rules
+from attlas.models.decomposing.parts import Following
+from attlas.models.facts.anatomy import anatomy
+from attlas.models.facts.freezing import borrowed
+from attlas.models.facts.sites import find_block
+from attlas.models.states.block_states import STREAM
+
+if TYPE_CHECKING:
+    from attlas.models.asking.question import Question
+
+
+PAIRS_AT_ONCE = 2**14  # of tokens: each pair has a vector in every hidden state
+
+
+def in_few_rows(question: "Question") -> list["Question"]:
+    """The question in batches small enough for vectors between all tokens."""
+    most = max(1, PAIRS_AT_ONCE // len(question.inputs.tokens[0]) ** 2)
+    if question.is_shared:
+        return [question]
+    starts = range(0, len(question), most)
+    return [question.rows(range(start, min(start + most, len(question)))) for start in starts]
+
+
+@contextmanager
+def following(
+    question: "Question",
+    rules: Rules,
+    *,
+    at_end: Callable[[Tensor, Tensor], None] | None = None,
+    at_sum: Callable[[Tensor, Tensor], None] | None = None,
+) -> Iterator[Following]:
+    """Within the block, the hidden states of a model have parts by token.
+
+    `at_end` is given what each block gives, `at_sum` what each block adds its skipped feed-forward
+    to: the hidden states and their parts, `[part, batch, query, feature]`, checked to sum to them.
+    """
+    model, tokens = question.subject.model, len(question.inputs.tokens[0])
+    check_one_stack(question)
+    mode = Following(question.subject.name, rules)
+    hooks = _Hooks(mode, tokens, rules.each_block, at_end)
+
+    def meet_sum(whole: Tensor) -> None:
+        if at_sum is not None:
+            parts = mode.parts(whole, "the end of an attention")
+            shape = (-1, tokens, whole.shape[-1])  # some take tokens and rows together
+            at_sum(whole.detach().reshape(shape), parts.reshape(len(parts), *shape))
+
+    mode.met_sum = meet_sum
+    blocks = [find_block(model, path) for _, path in question.subject.places]
+    with borrowed(model), ExitStack() as stack:
+        for block in {id(each): each for each in blocks}.values():
+            stack.callback(block.register_forward_pre_hook(hooks.enter, with_kwargs=True).remove)
+            stack.callback(block.register_forward_hook(hooks.leave).remove)
+        for owner in anatomy(model).owners:
+            stack.callback(owner.module.register_forward_pre_hook(hooks.attend).remove)
+        for module in filter(is_activation, model.modules()):
+            stack.callback(module.register_forward_pre_hook(hooks.before_activation).remove)
+            after = module.register_forward_hook(hooks.after_activation, always_call=True)
+            stack.callback(after.remove)
+        stack.enter_context(mode)
+        yield mode
+
+
+def is_activation(module: nn.Module) -> bool:
+    """Whether a module bends each number by itself, found out by trying it.
+
+    Activations are written in many ways, and only as a whole do they have a slope.
+    """
+    if any(True for _ in (*module.children(), *module.parameters(), *module.buffers())):
+        return False
+    probe = torch.linspace(-2, 2, 8)[None]
+    try:
+        whole, alone = module.forward(probe.clone()), module.forward(probe[:, :1].clone())
+    except Exception:  # it takes something else than one tensor
+        return False
+    is_tensor = isinstance(whole, Tensor) and isinstance(alone, Tensor)
+    if not is_tensor or whole.shape != probe.shape or torch.equal(whole, probe):
+        return False
+    return torch.allclose(whole[:, :1], alone)
+
+
+def check_one_stack(question: "Question") -> None:
+    """An error unless all tokens run through one stack of self-attention."""
+    kinds = {site.kind for site in question.subject.sites}
+    if len(kinds) > 1 or question.inputs.prefix is not None:
+        raise UnsupportedModelError(
+            f"{question.subject.name} cannot be followed token by token: it has attention of the "
+            f"kinds {', '.join(sorted(kinds))}, and only one stack of self-attention can be"
+        )
+
+
+class _Hooks:
+    """What a mode is told of the modules that run, in its own thread only."""
+
+    def __init__(
+        self,
+        mode: Following,
+        tokens: int,
+        each_block: bool,
+        at_end: Callable[[Tensor, Tensor], None] | None,
+    ) -> None:
+        self._mode = mode
+        self._tokens = tokens
+        self._each_block = each_block
+        self._at_end = at_end
+        self._begun = False
+        self._thread = threading.get_ident()
+
+    def _is_ours(self) -> bool:
+        return threading.get_ident() == self._thread
+
+    def enter(self, block: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """A block is called: its tokens are parts of their own, if this is where that begins."""
+        if not self._is_ours() or (self._begun and not self._each_block):
+            return
+        stream = args[0] if args else kwargs.get(STREAM)
+        if not isinstance(stream, Tensor) or stream.ndim != 3 or stream.shape[1] != self._tokens:
+            raise UnsupportedModelError(
+                f"{type(block).__name__} cannot be followed token by token: it is not handed "
+                f"hidden states of the {self._tokens} tokens, [batch, token, feature]"
+            )
+        self._begun = True
+        self._mode.begin(stream)
+
+    def leave(self, block: nn.Module, _: Any, output: Any) -> None:
+        """A block is done, and with it the mixing of its values."""
+        if self._is_ours() and self._mode.attending:
+            raise UnsupportedModelError(
+                f"{type(block).__name__} cannot be followed token by token: where it mixes its "
+                "values by its attention was not found"
+            )
+        stream = output if isinstance(output, Tensor) else output[0]
+        if self._is_ours() and self._at_end is not None:
+            parts = self._mode.parts(stream, f"the end of {type(block).__name__}")
+            with self._mode.paused():
+                self._at_end(stream.detach(), parts)
+        if self._is_ours() and self._each_block:
+            self._mode.known.forget(stream)
+
+    def attend(self, *_: Any) -> None:
+        """An attention is called."""
+        if self._is_ours():
+            self._mode.attending = True
+
+    def before_activation(self, *_: Any) -> None:
+        """Within an activation, however it is written, nothing is followed."""
+        if self._is_ours():
+            self._mode.suspended = True
+
+    def after_activation(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+        """An activation is done, or has failed."""
+        if self._is_ours():
+            self._mode.suspended = False
+            if isinstance(output, Tensor) and args:
+                is_gate = bool(module.forward(output.new_zeros(1)).any())
+                self._mode.activate(args[0], output, is_gate)

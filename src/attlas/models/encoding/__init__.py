@@ -1,0 +1,1 @@
+"""From a text or a picture to the batch that a model takes."""

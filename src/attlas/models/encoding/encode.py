@@ -1,0 +1,218 @@
+"""From a text to tokens with their places: strings, pairs, lists of words, token ids."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from numbers import Integral
+from typing import Any
+
+from attlas.errors import TextTooLongError, UsageError
+from attlas.models.encoding.decoding import decode_with_offsets, offsets_by_decoding
+from attlas.tokens import Span, Tokens
+
+MOST_SHOWN = 60  # characters of what was cut
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Tokens with the arguments that bring them to the model, not yet tensors."""
+
+    tokens: Tokens
+    arguments: dict[str, list[int]]
+    notes: tuple[str, ...] = ()
+    plain: bool = False  # whether the text came with its special tokens, as a chat does
+    added: tuple[bool, ...] = ()  # which tokens the tokenizer put around the text
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A text taken apart: what the tokenizer gets, by segment, and the words if they are given."""
+
+    sources: dict[str, str]
+    words: dict[str, tuple[Span, ...]] = field(default_factory=dict)
+
+
+def encode(
+    tokenizer: Any,
+    text: Any,
+    names: Sequence[str],
+    limit: int,
+    truncate: bool = False,
+    plain: bool = False,
+) -> Encoded:
+    """Tokenize a text whole; an error where it is too long, unless it may be cut.
+
+    `names` are what the segments of a text and of a pair are called: one name, then two. A `plain`
+    text holds its special tokens already.
+    """
+    if _are_ids(text):
+        found = encode_ids(tokenizer, [int(number) for number in text], names[0])
+    else:
+        found = _tokenize(tokenizer, take_apart(text, names), plain)
+    if len(found.tokens) <= limit:
+        return found
+    if not truncate:
+        raise TextTooLongError(
+            f"the text has {len(found.tokens)} tokens and the model takes {limit}: "
+            "shorten it, or ask for it to be cut (truncate=True, --truncate)"
+        )
+    return _cut(found, limit)
+
+
+def take_apart(text: Any, names: Sequence[str]) -> Parts:
+    """The segments of a text; an error for anything that is no text, or an empty one."""
+    if isinstance(text, str):
+        parts = Parts({names[0]: text})
+    elif isinstance(text, tuple) and len(text) == 2 and all(isinstance(t, str) for t in text):
+        parts = Parts({names[1]: text[0], names[2]: text[1]})
+    elif isinstance(text, list) and text and all(isinstance(word, str) for word in text):
+        parts = Parts({names[0]: " ".join(text)}, {names[0]: _spans(text)})
+    else:
+        raise UsageError(
+            "a text is a string, a pair (a tuple of two strings), a list of words or a list of "
+            f"token ids, not {_describe(text)}"
+        )
+    for name, source in parts.sources.items():
+        if not source.strip():
+            raise UsageError(f"the {name.replace('_', ' ')} is empty")
+        if any("\ud800" <= sign <= "\udfff" for sign in source):
+            raise UsageError(
+                f"the {name.replace('_', ' ')} has half a character (a lone surrogate)"
+            )
+    return parts
+
+
+def encode_ids(tokenizer: Any, ids: Sequence[int], name: str) -> Encoded:
+    """Token ids as they are; the text is what they decode to, piece by piece."""
+    texts = _texts_of(tokenizer, ids)
+    special = _special(tokenizer, ids, [False] * len(ids))
+    text, offsets = decode_with_offsets(tokenizer, ids, special)
+    tokens = Tokens(texts, offsets, special, (name,) * len(ids), {name: text})
+    arguments = {"input_ids": list(ids), "attention_mask": [1] * len(ids)}
+    return Encoded(tokens, arguments, added=(False,) * len(ids))
+
+
+def _texts_of(tokenizer: Any, ids: Sequence[int]) -> tuple[str, ...]:
+    wrong = [number for number in ids if not 0 <= number < len(tokenizer)]
+    if wrong:  # unless the numbers of this vocabulary have gaps
+        wrong = sorted(set(wrong) - set(tokenizer.get_vocab().values()), key=ids.index)
+    texts = [] if wrong else tokenizer.convert_ids_to_tokens(list(ids))
+    wrong += [number for number, text in zip(ids, texts, strict=False) if text is None]
+    if wrong:
+        raise UsageError(
+            f"unknown token id {wrong[0]}: this tokenizer has 0 to {len(tokenizer) - 1}"
+        )
+    return tuple(texts)
+
+
+def _tokenize(tokenizer: Any, parts: Parts, plain: bool) -> Encoded:
+    found = tokenizer(
+        *parts.sources.values(),
+        add_special_tokens=not plain,
+        return_special_tokens_mask=True,
+        return_offsets_mapping=tokenizer.is_fast,
+    )
+    arguments = dict(found)
+    ids = arguments["input_ids"]
+    added = tuple(bool(mark) for mark in arguments.pop("special_tokens_mask"))
+    special = _special(tokenizer, ids, added)
+    if all(special):
+        raise UsageError("nothing is left of the text once it is tokenized")
+    segments = _segments(found, added, list(parts.sources))
+    offsets = arguments.pop("offset_mapping", None)
+    if offsets is None:
+        offsets = offsets_by_decoding(tokenizer, ids, special, "".join(parts.sources.values()))
+    spans = tuple(
+        None if mark or span is None else (int(span[0]), int(span[1]))
+        for span, mark in zip(offsets, special, strict=True)
+    )
+    texts = tuple(tokenizer.convert_ids_to_tokens(ids))
+    tokens = Tokens(texts, spans, special, segments, parts.sources, parts.words)
+    return Encoded(tokens, arguments, plain=plain, added=added)
+
+
+def _special(tokenizer: Any, ids: Sequence[int], added: Sequence[bool]) -> tuple[bool, ...]:
+    """Which tokens stand for no text: those the tokenizer added, and special ones in the text.
+
+    The unknown token stands for a word, unless it has another part to play, as in GPT-2.
+    """
+    names = tokenizer.special_tokens_map
+    known = set(tokenizer.all_special_ids)
+    roles = [text for name, text in names.items() if name not in ("unk_token", "pad_token")]
+    if names.get("unk_token") not in roles:
+        known.discard(tokenizer.unk_token_id)
+    return tuple(mark or number in known for number, mark in zip(ids, added, strict=True))
+
+
+def _segments(found: Any, added: Sequence[bool], names: list[str]) -> tuple[str, ...]:
+    """The segment of each token; a token put around the text belongs to the one before it."""
+    if len(names) == 1:
+        return (names[0],) * len(added)
+    if not found.encodings:
+        raise UsageError("pairs of texts need a fast tokenizer, and this one is not")
+    current, segments = names[0], []
+    for number in found.sequence_ids(0):
+        current = current if number is None else names[number]
+        segments.append(current)
+    return tuple(segments)
+
+
+def _cut(found: Encoded, limit: int) -> Encoded:
+    """As much of the beginning as fits, and the special tokens around it."""
+    inside = [i for i, mark in enumerate(found.added) if not mark]
+    room = limit - (len(found.added) - len(inside))
+    segments = list(dict.fromkeys(found.tokens.segments[i] for i in inside))
+    places = [[i for i in inside if found.tokens.segments[i] == name] for name in segments]
+    if room < len(segments):
+        raise TextTooLongError(f"the model takes {limit} tokens: too few for any of the text")
+    shares = _share([len(each) for each in places], room)
+    cut = {i for each, share in zip(places, shares, strict=True) for i in each[share:]}
+    keep = [i for i in range(len(found.added)) if i not in cut]
+    kept = found.tokens.select(keep)
+    return replace(
+        found,
+        tokens=kept,
+        arguments={name: [each[i] for i in keep] for name, each in found.arguments.items()},
+        notes=(_what_was_cut(found.tokens, kept),),
+        added=tuple(found.added[i] for i in keep),
+    )
+
+
+def _share(lengths: Sequence[int], room: int) -> list[int]:
+    """How much of each of one text or two is kept: the longer gives way until both are equal."""
+    if len(lengths) == 1:
+        return [room]
+    short = min(*lengths, room // 2)
+    return [short, room - short] if lengths[0] <= lengths[1] else [room - short, short]
+
+
+def _what_was_cut(whole: Tokens, kept: Tokens) -> str:
+    def reach(tokens: Tokens, segment: str) -> int:
+        pairs = zip(tokens.segments, tokens.offsets, strict=True)
+        return max((span[1] for name, span in pairs if name == segment and span), default=0)
+
+    rest = [source[reach(kept, name) :].strip() for name, source in whole.sources.items()]
+    shown = [f"{text[:MOST_SHOWN]!r}{'…' if text[MOST_SHOWN:] else ''}" for text in rest if text]
+    without = f", without {' and '.join(shown)}" if shown else ""
+    return f"cut from {len(whole)} to {len(kept)} tokens{without}"
+
+
+def _spans(words: Sequence[str]) -> tuple[Span, ...]:
+    spans, start = [], 0
+    for word in words:
+        spans.append((start, start + len(word)))
+        start += len(word) + 1
+    return tuple(spans)
+
+
+def _are_ids(text: Any) -> bool:
+    if isinstance(text, (str, bytes, bytearray, tuple)) or not isinstance(text, Sequence):
+        return False
+    whole = (isinstance(each, Integral) and not isinstance(each, bool) for each in text)
+    return len(text) > 0 and all(whole)
+
+
+def _describe(text: Any) -> str:
+    if not isinstance(text, (tuple, list)):
+        return type(text).__name__
+    kinds = ", ".join(dict.fromkeys(type(each).__name__ for each in text))
+    return f"a {type(text).__name__} of {len(text)}" + (f" ({kinds})" if kinds else "")

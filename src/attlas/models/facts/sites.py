@@ -1,0 +1,159 @@
+"""Which attention happens where: the modules that own one, and the sites they are met as."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from torch import nn
+
+from attlas.errors import UnsupportedModelError
+from attlas.models.facts import transformers_internals as internals
+from attlas.results import Site
+
+KINDS = ("encoder", "decoder", "cross", "vision", "cross_vision")
+_OTHER_STREAM = (
+    "key_value_states",
+    "encoder_hidden_states",
+    "encoder_outputs",
+    "inputs",
+    "context",
+    "cross_attention_states",
+)
+_IS_CROSS = ("is_cross_attention", "encoder_decoder_attention")
+
+# Attention that cannot be shown as [batch, head, query, key], and why, by the module's class.
+REFUSED = {
+    "LongformerSelfAttention": "it attends in overlapping chunks of a sliding window",
+    "LEDEncoderSelfAttention": "it attends in overlapping chunks of a sliding window",
+    "BigBirdBlockSparseAttention": "it attends in blocks, some of them drawn at random; "
+    "set_attention_type('original_full') gives a model that can be opened",
+    "BigBirdPegasusBlockSparseAttention": "it attends in blocks, some of them drawn at random; "
+    "set_attention_type('original_full') gives a model that can be opened",
+    "LongT5LocalAttention": "it attends in blocks, each to itself and its neighbours",
+    "LongT5TransientGlobalAttention": "it attends in blocks, each to its neighbours and to "
+    "summaries of all blocks",
+    "PegasusXGlobalLocalAttention": "it attends in blocks, and to global tokens beside them",
+    "LSHSelfAttention": "it attends in chunks of hashed tokens, over several rounds",
+    "LocalSelfAttention": "it attends in chunks, each to itself and its neighbours",
+    "MraSelfAttention": "it approximates attention by blocks at several resolutions",
+    "YosoSelfAttention": "it samples by hashing instead of taking a softmax",
+    "ProphetNetNgramSelfAttention": "it attends in several streams at once, one for each of the "
+    "next tokens",
+    "SwiftFormerEfficientAdditiveAttention": "it weighs tokens without comparing them with others",
+    "NeighborhoodAttention": "it attends to neighbourhoods, in a kernel that keeps the weights",
+    "T5Gemma2MergedAttention": "it attends to its own stream and to the encoder's at once",
+    "LiltSelfAttention": "it attends in two streams at once, the text's and its layout's",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Owner:
+    """A module that owns an attention, its path in the model, and its kind when it reads itself."""
+
+    module: nn.Module
+    path: str
+    kind: str
+    road: str  # how its attention is met: through the "interface", or at its "softmax"
+
+    def kind_of_call(
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        origin: Callable[[Any], str | None] = lambda _: None,
+    ) -> str:
+        """`cross` where the call hands over another stream to read, else the kind of its place.
+
+        Where `origin` knows that a stream carries on a picture, attention in it is `vision`, and
+        what reads a text from it is `cross_vision`.
+        """
+        own, handed = self._streams(args, kwargs)
+        others = [other for other in handed if other is not None and other is not own]
+        if origin(own) != "image":
+            return "cross" if others else self.kind
+        if not others:
+            return "vision"
+        return "cross_vision" if "text" in map(origin, others) else "cross"
+
+    def _streams(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, list[Any]]:
+        """The hidden states that a call attends from, and all that are handed over to be read."""
+        kind: Any = type(self.module)
+        names = _parameters(kind)
+        own = args[0] if args else kwargs.get(names[0])
+        handed = [kwargs[name] for name in _OTHER_STREAM if name in kwargs and name != names[0]]
+        if len(args) > 1:
+            named = zip(names[1:], args[1:], strict=False)
+            handed += [value for name, value in named if name in _OTHER_STREAM]
+        return own, handed
+
+
+def find_owners(model: nn.Module) -> list[Owner]:
+    """The modules of the model that own an attention, or an error that says why it has none."""
+    modules = dict(model.named_modules())
+    roads = {path: _road(module) for path, module in modules.items()}
+    owners = [
+        Owner(modules[path], path, _kind_of_place(path, modules), road)
+        for path, road in roads.items()
+        if road is not None
+    ]
+    if not owners:
+        raise UnsupportedModelError(
+            f"{type(model).__name__} cannot be opened: none of its {len(modules)} modules owns an "
+            "attention; expected at least one that goes through transformers' AttentionInterface, "
+            "or an attention module with a softmax of its own"
+        )
+    return owners
+
+
+def _road(module: nn.Module) -> str | None:
+    """How a module's attention is met: through the interface, at its softmax, or not at all."""
+    reason = REFUSED.get(type(module).__name__)
+    if reason is not None:
+        raise UnsupportedModelError(f"{type(module).__name__} cannot be opened: {reason}")
+    if internals.eager_attention(type(module)) is not None:
+        return "interface"
+    return "softmax" if internals.is_other_attention(type(module)) else None
+
+
+def _kind_of_place(path: str, modules: Mapping[str, nn.Module]) -> str:
+    module = modules[path]
+    if any(getattr(module, name, False) for name in _IS_CROSS):
+        return "cross"
+    parts = path.split(".")
+    above = [modules[".".join(parts[:depth])] for depth in range(len(parts))]
+    model = internals.innermost_model(above)
+    if internals.takes_pixels(model) or "vision" in path:
+        return "vision"
+    looks_back = getattr(module, "is_causal", False) or getattr(module, "is_decoder", False)
+    if looks_back or "decoder" in path:
+        return "decoder"
+    placed = "encoder" in path or hasattr(module, "is_causal")
+    return "decoder" if not placed and internals.only_predicts_next(model) else "encoder"
+
+
+@cache
+def _parameters(module_type: Any) -> tuple[str, ...]:
+    return tuple(inspect.signature(module_type.forward).parameters)[1:]
+
+
+def find_block(model: nn.Module, path: str) -> nn.Module:
+    """The block an attention module belongs to: the outermost list element above it, or itself.
+
+    A list of lists is run by its innermost elements.
+    """
+    module = model
+    for part in path.split("."):
+        inside_list = isinstance(module, nn.ModuleList)
+        module = module.get_submodule(part)
+        if inside_list and not isinstance(module, nn.ModuleList):
+            return module
+    return module
+
+
+def describe(sites: Iterable[Site]) -> str:
+    """The sites in a few words: `encoder 0–5, cross 0–5`."""
+    last: dict[str, int] = {}
+    for site in sites:
+        last[site.kind] = max(site.layer, last.get(site.kind, 0))
+    return ", ".join(f"{kind} 0–{layer}" for kind, layer in last.items())

@@ -1,0 +1,1 @@
+"""Changes to a model beyond its attention weights: outputs, keys, heads, weights."""

@@ -1,0 +1,65 @@
+"""The output of attention put out of action: at some rows of some sites a constant in its place."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from attlas.models.facts.anatomy import anatomy
+from attlas.models.facts.freezing import borrowed
+from attlas.models.tap.edits import Edit
+from attlas.models.tap.tap import Call, Tap, mix, opened_by
+from attlas.shapes import HeadOutput, QueryMarks
+
+if TYPE_CHECKING:
+    from attlas.models.subject import Subject
+
+Constants = Mapping[str, tuple[HeadOutput, QueryMarks]]  # by the name of the site
+
+
+def mixed_values(call: Call) -> Tensor | None:
+    """What each head made of its values, `[batch, query, head, width]`.
+
+    None where the model does not hand its values over; they are there while a pass is folded.
+    """
+    return None if call.values is None else mix(call.weights, call.values)
+
+
+@contextmanager
+def ablating(subject: "Subject", constants: Constants, edits: Sequence[Edit]) -> Iterator[None]:
+    """Within the block the marked rows of these sites give a constant; the edits act elsewhere."""
+    known = anatomy(subject.model)
+    checked = [edit.check(subject.sites) for edit in edits]
+    made = _AblatingTap(
+        subject.model,
+        known.owners,
+        checked,
+        wants=lambda site: site.name in constants,
+        keep=lambda call: replace(call, weights=call.weights.new_empty(0), values=None),
+    )
+    made.constants = constants
+    with borrowed(subject.model), opened_by(made, known):
+        yield
+
+
+class _AblatingTap(Tap):
+    constants: Constants
+
+    def meet(
+        self,
+        module: nn.Module,
+        weights: Tensor,
+        values: Tensor,
+        mask: Tensor | None,
+        output: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """As of a tap that only edits, but for the constants."""
+        output, used = super().meet(module, weights, values, mask, output)
+        site = self._site(self._owners[id(module)], weights.shape[1])
+        if site.name not in self.constants:
+            return output, used
+        constant, rows = self.constants[site.name]
+        return torch.where(rows[:, :, None, None], constant.to(output), output), used

@@ -1,0 +1,114 @@
+"""Weights drawn anew, one storey of a model at a time, and put back as they were.
+
+A storey is a block with all that is run between it and the next; below the lowest block are the
+embeddings, above the highest the head. Which module stands where is told by the order of calls.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from attlas.errors import UnsupportedModelError
+from attlas.models.facts.freezing import borrowed
+from attlas.models.facts.sites import find_block
+
+if TYPE_CHECKING:
+    from attlas.models.subject import Subject
+
+HEAD, EMBEDDINGS = "head", "embeddings"
+
+
+@dataclass(frozen=True, eq=False)
+class Storey:
+    """Weights that are run through together, each with its name in the model."""
+
+    name: str  # embeddings, block 0, block 1, …, head
+    weights: tuple[tuple[str, nn.Parameter], ...]
+
+
+def find_storeys(subject: "Subject") -> list[Storey]:
+    """The storeys of a model that have weights, from the bottom.
+
+    A weight with two places, as a table that tokens enter and leave by, counts to the lower one.
+    """
+    paths = [path for _, path in subject.places]
+    blocks = list(dict.fromkeys(find_block(subject.model, path) for path in paths))
+    level = _levels(subject, blocks)
+    lowest: dict[int, int] = {}
+    named: dict[int, tuple[str, nn.Parameter]] = {}
+    for path, module in subject.model.named_modules():
+        for name, weight in module.named_parameters(path, recurse=False):
+            lowest[id(weight)] = min(level[module], lowest.get(id(weight), level[module]))
+            named.setdefault(id(weight), (name, weight))
+    names = [EMBEDDINGS, *(f"block {number}" for number in range(len(blocks))), HEAD]
+    storeys = [
+        Storey(name, tuple(named[each] for each, own in lowest.items() if own == number))
+        for number, name in enumerate(names)
+    ]
+    return [storey for storey in storeys if storey.weights]
+
+
+def _levels(subject: "Subject", blocks: list[nn.Module]) -> dict[nn.Module, int]:
+    """The storey of each module: 0 below the blocks, then one for each, and the head's."""
+    begun: list[nn.Module] = []
+    first: dict[nn.Module, int] = {}
+
+    def note(module: nn.Module, _: Any) -> None:
+        if module in blocks and module not in begun:
+            begun.append(module)
+        first.setdefault(module, len(begun))
+
+    inputs = subject.sample_inputs()
+    with borrowed(subject.model), torch.no_grad(), ExitStack() as stack:
+        for module in subject.model.modules():
+            stack.callback(module.register_forward_pre_hook(note).remove)
+        subject.run(inputs.arguments)
+    level = {module: _storey_of(first.get(module, 0), len(blocks)) for module in _all(subject)}
+    for number, block in enumerate(begun):
+        level.update(dict.fromkeys(block.modules(), number + 1))
+    return level
+
+
+def _all(subject: "Subject") -> list[nn.Module]:
+    return list(subject.model.modules())
+
+
+def _storey_of(begun: int, blocks: int) -> int:
+    """Where a module outside the blocks stands that was first called after so many of them."""
+    return begun + 1 if begun == blocks else begun
+
+
+@contextmanager
+def redrawn(subject: "Subject", storey: Storey, seed: int) -> Iterator[None]:
+    """Within the block the weights of a storey are drawn anew, whatever else has been.
+
+    Each is drawn from a normal distribution with its own mean and spread; the same seed draws the
+    same. The weights themselves are set aside and not written to, so they come back bit for bit.
+    """
+    aside: list[tuple[nn.Parameter, Tensor]] = []
+    with borrowed(subject.model):
+        try:
+            for name, weight in storey.weights:
+                drawn = _draw(name, weight, seed)
+                aside.append((weight, weight.data))
+                weight.data = drawn
+            yield
+        finally:
+            for weight, own in aside:
+                weight.data = own
+
+
+def _draw(name: str, weight: nn.Parameter, seed: int) -> Tensor:
+    if not weight.is_floating_point():
+        raise UnsupportedModelError(f"{name} is {weight.dtype}: such weights cannot be drawn anew")
+    own = weight.detach().double().cpu()
+    state = np.random.SeedSequence([seed, crc32(name.encode())]).generate_state(1, np.uint64)[0]
+    generator = torch.Generator().manual_seed(int(state))
+    noise = torch.randn(own.shape, generator=generator)
+    return (own.mean() + own.std(correction=0) * noise).to(weight)

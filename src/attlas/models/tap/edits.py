@@ -1,0 +1,159 @@
+"""Edits: ways to rewrite attention at sites, all of them functions of the weights alone.
+
+A change gets the weights `[batch, head, query, key]` of a site and which keys each query may see,
+and gives weights of the same shape.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from dataclasses import replace as changed
+
+import torch
+
+from attlas.errors import UnknownNameError, UsageError
+from attlas.models.facts.sites import KINDS
+from attlas.results import Site
+from attlas.shapes import Attention, Visible
+
+Change = Callable[[Attention, Visible], Attention]
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A rewriting of attention, and where it acts: everywhere, unless narrowed by `at`."""
+
+    name: str
+    change: Change
+    kind: str | None = None
+    layer: int | None = None
+    heads: tuple[int, ...] | None = None
+    queries: tuple[int, ...] | None = None
+
+    def at(
+        self,
+        *,
+        kind: str | None = None,
+        layer: int | None = None,
+        heads: int | Iterable[int] | None = None,
+        queries: int | Iterable[int] | None = None,
+    ) -> "Edit":
+        """The same edit at these sites, heads and query rows only."""
+        if kind is not None and kind not in KINDS:
+            raise UnknownNameError("kind of site", kind, KINDS)
+        return changed(self, kind=kind, layer=layer, heads=_tuple(heads), queries=_tuple(queries))
+
+    def touches(self, site: Site) -> bool:
+        """Whether this edit acts at a site."""
+        return self.kind in (None, site.kind) and self.layer in (None, site.layer)
+
+    def rewrite(self, site: Site, weights: Attention, visible: Visible) -> Attention:
+        """The weights with this edit applied to the heads and rows it is about."""
+        new = self.change(weights, visible)
+        if new.shape != weights.shape:
+            raise UsageError(
+                f"the edit {self.name!r} gave weights of shape {tuple(new.shape)} at {site.name}, "
+                f"expected {tuple(weights.shape)}"
+            )
+        return torch.where(self._where(site, weights), new.to(weights), weights)
+
+    def _where(self, site: Site, weights: Attention) -> torch.Tensor:
+        heads = _mark(self.heads, weights.shape[1], "head", site, weights.device)
+        queries = _mark(self.queries, weights.shape[2], "query", site, weights.device)
+        return heads[:, None, None] & queries[:, None]
+
+    def check(self, sites: Iterable[Site]) -> "Edit":
+        """The same edit with a negative layer counted from the top; an error if it acts nowhere."""
+        reach = [site for site in sites if self.kind in (None, site.kind)]
+        if not reach:
+            raise UnknownNameError("kind of site", str(self.kind), {site.kind for site in sites})
+        if self.layer is None:
+            return self
+        layers = max(site.layer for site in reach) + 1
+        if not -layers <= self.layer < layers:
+            raise UsageError(f"unknown layer {self.layer}: this model has layers 0 to {layers - 1}")
+        return changed(self, layer=self.layer % layers)
+
+
+def scale(factor: int | float | torch.Tensor) -> Edit:
+    """Multiply the weights; 0 switches a head off."""
+    return Edit("scale", lambda weights, _: weights * factor)
+
+
+def zero(keys: int | Iterable[int]) -> Edit:
+    """Take all weight from these keys and share it out among the others, in proportion.
+
+    A row whose whole weight lay on these keys keeps nothing.
+    """
+    columns = list(_tuple(keys) or ())
+
+    def change(weights: Attention, visible: Visible) -> Attention:
+        rest = weights.clone()
+        rest[..., columns] = 0
+        left = rest.sum(dim=-1, keepdim=True)
+        total = weights.sum(dim=-1, keepdim=True)
+        return torch.where(left > 0, rest * total / left.clamp_min(1e-38), rest)
+
+    return Edit("zero", change)
+
+
+def uniform() -> Edit:
+    """Spread each row's weight evenly over the keys it may see."""
+
+    def change(weights: Attention, visible: Visible) -> Attention:
+        even = visible.to(weights) / visible.sum(dim=-1, keepdim=True).to(weights)
+        return even * weights.sum(dim=-1, keepdim=True)
+
+    return Edit("uniform", change)
+
+
+def permute(seed: int = 0) -> Edit:
+    """Shuffle each row's weights among the keys it may see, every row and head on its own."""
+
+    def change(weights: Attention, visible: Visible) -> Attention:
+        generator = torch.Generator().manual_seed(seed)
+        noise = torch.rand(weights.shape, generator=generator).to(weights.device)
+        seen = visible.expand_as(weights)
+        order = noise.masked_fill(~seen, 2.0).argsort(dim=-1)  # seen keys first, shuffled
+        places = (~seen).to(torch.uint8).argsort(dim=-1, stable=True)  # seen keys first, in order
+        return torch.zeros_like(weights).scatter(-1, places, weights.gather(-1, order))
+
+    return Edit("permute", change)
+
+
+def replace(weights: torch.Tensor) -> Edit:
+    """Put these weights, or any that broadcast to `[batch, head, query, key]`, in their place."""
+
+    def change(old: Attention, visible: Visible) -> Attention:
+        try:
+            return weights.to(old).expand_as(old)
+        except RuntimeError as problem:
+            raise UsageError(
+                f"weights of shape {tuple(weights.shape)} cannot replace {tuple(old.shape)}"
+            ) from problem
+
+    return Edit("replace", change)
+
+
+def apply(function: Callable[[torch.Tensor], torch.Tensor]) -> Edit:
+    """Rewrite the weights by a function of your own, `[batch, head, query, key]` to the same."""
+    name = getattr(function, "__name__", "apply")
+    return Edit(name, lambda weights, _: function(weights))
+
+
+def _tuple(numbers: int | Iterable[int] | None) -> tuple[int, ...] | None:
+    if numbers is None:
+        return None
+    return (numbers,) if isinstance(numbers, int) else tuple(numbers)
+
+
+def _mark(
+    chosen: tuple[int, ...] | None, size: int, kind: str, site: Site, device: torch.device
+) -> torch.Tensor:
+    if chosen is None:
+        return torch.ones(size, dtype=torch.bool, device=device)
+    wrong = [number for number in chosen if not -size <= number < size]
+    if wrong:
+        raise UsageError(f"unknown {kind} {wrong[0]} at {site.name}: it has 0 to {size - 1}")
+    mark = torch.zeros(size, dtype=torch.bool, device=device)
+    mark[list(chosen)] = True
+    return mark

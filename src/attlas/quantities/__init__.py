@@ -1,1 +1,0 @@
-"""Mathematics that the workshops share."""

@@ -1,0 +1,1 @@
+"""Removing tokens from a text, and asking the model again."""

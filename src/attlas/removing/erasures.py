@@ -1,0 +1,183 @@
+"""Erasure: what a model says of texts without some of their tokens; nothing is asked twice."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from attlas.errors import UsageError
+from attlas.models.asking.filling import NEAR, can_fill
+from attlas.models.asking.memory import in_parts, rows_of
+from attlas.models.asking.question import Question
+from attlas.models.facts.freezing import borrowed
+from attlas.removing.answer_table import Answers
+from attlas.removing.pooling import Pool, Rows, find_texts
+from attlas.removing.removal import check_removal, without
+from attlas.shapes import WayMarks, Ways, WayScores
+
+__all__ = ["Erasures", "Outcomes", "Ways"]
+MOST_CELLS = 2**28  # of sets of tokens, over all columns, that are laid out at once
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """What the model says of one text changed in several ways."""
+
+    log_probability: WayScores  # of the target
+    chosen: WayMarks  # whether the target is still the model's first choice
+
+    @property
+    def probability(self) -> WayScores:
+        """Of the target, in each way."""
+        found: WayScores = np.exp(self.log_probability)
+        return found
+
+
+class Erasures:
+    """The answers of a model to texts without some of their tokens; nothing is asked twice.
+
+    `how` is one of `REMOVALS`. A way is a set of the content tokens of a text: True is removed.
+    Texts are numbered as in the `order` of the questions.
+    """
+
+    def __init__(self, questions: Sequence[Question], how: str) -> None:
+        self.how = how
+        self._texts = find_texts(questions)
+        for subject in {question.subject for question in questions}:
+            check_removal(subject, how)
+        self._answers = {number: Answers() for number in self._texts}
+        self._pools: list[Pool] = []
+        self._place: dict[int, tuple[int, int]] = {}  # of each text: its pool, its row there
+        self._pool()
+
+    def _pool(self) -> None:
+        forms: dict[Any, list[int]] = {}
+        for number, text in self._texts.items():
+            forms.setdefault((id(text.question.subject), text.form), []).append(number)
+        for numbers in forms.values():
+            self._place |= {number: (len(self._pools), row) for row, number in enumerate(numbers)}
+            self._pools.append(Pool([self._texts[number] for number in numbers]))
+
+    def content(self, text: int) -> list[int]:
+        """The positions among the tokens of a text that may be removed."""
+        return self._texts[text].content
+
+    def whole(self, text: int) -> Outcomes:
+        """The text as it is: one way."""
+        return self.of(text, np.zeros((1, len(self.content(text))), dtype=bool))
+
+    def of(self, text: int, ways: Ways) -> Outcomes:
+        """The answers to a text changed in these ways, asked for where they are not known."""
+        self._check(text, ways)
+        known = self._answers[text].of(ways)
+        if known is None:
+            self.ask({text: ways})
+            known = self._answers[text].of(ways)
+        assert known is not None
+        return Outcomes(*known)
+
+    def forget(self, text: int) -> None:
+        """Drop the answers to one text."""
+        self._answers[text] = Answers()
+
+    def ask(self, wanted: Mapping[int, Ways]) -> None:
+        """Find the answers that are not known, of all texts together."""
+        unknown = {}
+        for text, ways in wanted.items():
+            self._check(text, ways)
+            new = self._answers[text].unknown(ways)
+            if len(new):
+                unknown[text] = new
+        for number, pool in enumerate(self._pools):
+            here = {text: ways for text, ways in unknown.items() if self._place[text][0] == number}
+            for portion in _portions(here, pool.streams[-1].stop):
+                self._ask_pool(pool, portion)
+
+    def _check(self, text: int, ways: Ways) -> None:
+        if text not in self._texts:
+            raise UsageError(f"unknown text {text}: there are {len(self._texts)}")
+        if ways.shape[1] != len(self.content(text)):
+            raise UsageError(
+                f"a way to change text {text} is over its {len(self.content(text))} content "
+                f"tokens, not {ways.shape[1]}"
+            )
+
+    def _ask_pool(self, pool: Pool, wanted: Mapping[int, Ways]) -> None:
+        own = {text: self._place[text][1] for text in wanted}
+        rows = np.repeat(list(own.values()), [len(ways) for ways in wanted.values()])
+        hidden = np.concatenate([pool.spread(own[text], ways) for text, ways in wanted.items()])
+        found = np.empty((2, len(rows)))
+        with torch.no_grad(), borrowed(pool.question.subject.model):
+            for batch in self._batches(pool, rows, hidden):
+                found[:, batch] = self._run(pool, rows[batch], torch.from_numpy(hidden[batch]))
+        ends = np.cumsum([len(ways) for ways in wanted.values()])[:-1]
+        for (text, ways), part in zip(wanted.items(), np.split(found, ends, axis=1), strict=True):
+            self._answers[text].add(ways, part[0], part[1] > 0)
+
+    def _batches(self, pool: Pool, rows: Rows, hidden: NDArray[np.bool_]) -> Iterator[Rows]:
+        """Which rows share a batch: those that are of one length when they are run."""
+        lengths = pool.lengths[rows]
+        if self.how == "delete":
+            for number, stream in enumerate(pool.streams):
+                lengths[:, number] -= hidden[:, stream.start : stream.stop].sum(axis=1)
+        if self._packs(pool):
+            step = NEAR[pool.question.subject.device.type]
+            lengths = np.minimum(-(-lengths // step) * step, pool.lengths.max())
+        kinds, kind = np.unique(lengths, axis=0, return_inverse=True)
+        order = np.argsort(kind.ravel(), kind="stable")
+        groups = np.split(order, np.cumsum(np.bincount(kind.ravel()))[:-1])
+        for group, length in zip(groups, kinds.sum(axis=1).tolist(), strict=True):
+            most = rows_of(pool.question.subject.device, max(length, 1))
+            yield from (group[start : start + most] for start in range(0, len(group), most))
+
+    def _run(self, pool: Pool, rows: Rows, hidden: Tensor) -> NDArray[np.float64]:
+        """The answers to one batch, `[2, row]`, in halves where memory is short."""
+
+        def work(part: Sequence[int]) -> Tensor:
+            index = np.asarray(part, dtype=np.intp)
+            return self._answer(pool, rows[index], hidden[index])
+
+        too_large = f"{pool.question.subject.name} cannot take one text of {hidden.shape[1]} tokens"
+        parts = list(in_parts(range(len(rows)), work, too_large))
+        return torch.cat(parts, dim=1).double().cpu().numpy()
+
+    def _packs(self, pool: Pool) -> bool:
+        """Whether rows of near lengths share a batch."""
+        return pool.question.subject.device.type in NEAR and can_fill(pool.question)
+
+    def _answer(self, pool: Pool, rows: Rows, hidden: Tensor) -> Tensor:
+        if self._packs(pool):
+            return self._answer_packed(pool, rows, hidden)
+        subject = pool.question.subject
+        make = pool.filled_batch if self.how == "delete" else pool.batch
+        first = pool.first_place if subject.predicts_next else None
+        with without(pool.question, *make(rows, hidden), self.how) as inputs:
+            return pool.read(subject.run(inputs.arguments, first), rows)
+
+    def _answer_packed(self, pool: Pool, rows: Rows, hidden: Tensor) -> Tensor:
+        lengths, subject = pool.lengths[rows][:, 0], pool.question.subject
+        if self.how == "delete":
+            width = int((lengths - hidden.sum(dim=1).numpy()).max())
+            left = pool.packed_without(rows, hidden, width)
+            return pool.read(subject.run(left.arguments), rows)
+        whole = pool.packed(rows, hidden, int(lengths.max()))
+        with without(pool.question, *whole, self.how) as inputs:
+            return pool.read(subject.run(inputs.arguments), rows)
+
+
+def _portions(wanted: Mapping[int, Ways], columns: int) -> Iterator[dict[int, Ways]]:
+    """As many texts at a time as can be laid out at once."""
+    portion: dict[int, Ways] = {}
+    rows = 0
+    for text, ways in wanted.items():
+        if portion and (rows + len(ways)) * columns > MOST_CELLS:
+            yield portion
+            portion, rows = {}, 0
+        portion[text] = ways
+        rows += len(ways)
+    if portion:
+        yield portion

@@ -1,0 +1,175 @@
+"""Operators: what is done to a batch so that the hidden tokens of each row are not there."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from attlas.errors import UnsupportedModelError, UsageError
+from attlas.models.asking.question import Question
+from attlas.models.encoding.inputs import Inputs, Stream
+from attlas.models.states.embeddings import entered_vectors, entering
+from attlas.models.subject import Subject
+from attlas.models.tap.edits import Edit
+from attlas.shapes import Attention, Hidden, Visible
+
+
+def cut(inputs: Inputs, gone: Hidden) -> Inputs:
+    """The batch without the tokens of its texts that are gone, as many of them in each row.
+
+    `tokens` stays the record of the whole texts.
+    """
+    arguments = dict(inputs.arguments)
+    for stream in _of_ids(inputs):
+        kept = (~_own(gone, stream)).nonzero()[:, 1].view(len(gone), -1)
+        if not kept.shape[1]:
+            raise UsageError("tokens cannot be deleted here, nothing would be left of the text")
+        for name in inputs.companions(stream):
+            value = arguments[name]
+            arguments[name] = value.gather(1, kept.to(value.device))
+    return _with_lengths(replace(inputs, arguments=arguments))
+
+
+def _of_ids(inputs: Inputs) -> list[Stream]:
+    """The streams of tokens that have a number, and can be cut."""
+    return [each for each in inputs.streams() if inputs.arguments[each.argument].ndim == 2]
+
+
+def _own(hidden: Hidden, stream: Stream) -> Tensor:
+    return hidden[:, stream.start : stream.stop]
+
+
+def _with_lengths(inputs: Inputs) -> Inputs:
+    """The streams where they are now, one behind the other, by the lengths of their arguments."""
+    moved: dict[str, Stream] = {}
+    start = 0
+    for stream in inputs.streams():
+        value = inputs.arguments[stream.argument]
+        length = value.shape[1] if value.ndim == 2 else stream.stop - stream.start
+        moved[stream.argument] = replace(stream, start=start, stop=start + length)
+        start += length
+    return replace(
+        inputs,
+        source=moved[inputs.source.argument],
+        prefix=inputs.prefix and moved[inputs.prefix.argument],
+        picture=inputs.picture and moved[inputs.picture.argument],
+    )
+
+
+def delete(question: Question, inputs: Inputs, hidden: Hidden) -> Inputs:
+    """The batch without the hidden tokens; what has no number (patches, objects) is masked."""
+    numbered = torch.zeros(hidden.shape[1], dtype=torch.bool)
+    for stream in _of_ids(inputs):
+        numbered[stream.start : stream.stop] = True
+    blanked = mask(question, inputs, hidden & ~numbered)
+    return cut(blanked, hidden & numbered)
+
+
+def mask(question: Question, inputs: Inputs, hidden: Hidden) -> Inputs:
+    """The batch with the hidden tokens masked: the mask token, grey patches, objects of zeros."""
+    changed = {}
+    for stream in inputs.streams():
+        value, own = inputs.arguments[stream.argument], _own(hidden, stream)
+        if not own.any():
+            continue
+        if value.ndim == 4:
+            changed[stream.argument] = _blank(value, inputs, own)
+        elif value.ndim == 3:  # objects, by their features
+            changed[stream.argument] = value.masked_fill(own.to(value.device)[..., None], 0)
+        else:
+            nothing = mask_id(question.subject)
+            changed[stream.argument] = value.masked_fill(own.to(value.device), nothing)
+    return replace(inputs, arguments={**inputs.arguments, **changed})
+
+
+def mask_id(subject: Subject) -> int:
+    """The token that stands for nothing: mask, else pad, else unknown, else end of text."""
+    names = ("mask_token_id", "pad_token_id", "unk_token_id", "eos_token_id")
+    found = [getattr(subject.tokenizer, name, None) for name in names]
+    number = next((each for each in found if each is not None), None)
+    if number is None:
+        raise UsageError("this tokenizer has no token to mask with: use removal='delete'")
+    if subject.reads_pairs and number == subject.tokenizer.eos_token_id:
+        raise UsageError(
+            "this tokenizer has no token to mask with but the one that ends a text, and the text "
+            "would be read there"
+        )
+    return int(number)
+
+
+def _blank(pixels: Tensor, inputs: Inputs, hidden: Hidden) -> Tensor:
+    """The pictures with the hidden patches in the mean colour, which is zero once normalised."""
+    rows, columns = inputs.tokens[0].grid or (1, 1)
+    patches = hidden[:, -rows * columns :].unflatten(1, (rows, columns)).to(pixels.device)
+    height, width = pixels.shape[-2] // rows, pixels.shape[-1] // columns
+    covered = patches.repeat_interleave(height, 1).repeat_interleave(width, 2)
+    rest = (0, pixels.shape[-1] - covered.shape[2], 0, pixels.shape[-2] - covered.shape[1])
+    return pixels.masked_fill(torch.nn.functional.pad(covered, rest)[:, None], 0)
+
+
+def pad(question: Question, inputs: Inputs, hidden: Hidden) -> Inputs:
+    """The batch with padding in place of the hidden tokens, which no other token attends to."""
+    ids = inputs.arguments["input_ids"]
+    own, marks = hidden.to(ids.device), inputs.arguments.get("attention_mask")
+    seen = torch.ones_like(ids) if marks is None else marks
+    changed = {
+        "input_ids": ids.masked_fill(own, question.subject.tokenizer.pad_token_id),
+        "attention_mask": seen.masked_fill(own, 0),
+    }
+    return replace(inputs, arguments={**inputs.arguments, **changed})
+
+
+@contextmanager
+def zero_embedding(question: Question, inputs: Inputs, hidden: Hidden) -> Iterator[Inputs]:
+    """Within the block, the word vectors of the hidden tokens enter as zeros.
+
+    What a model adds to them, such as a vector for the position, is still added.
+    """
+    whole = entered_vectors(question.about(inputs))
+    values = [
+        vectors.masked_fill(_own(hidden, stream).to(vectors.device)[..., None], 0)
+        for vectors, stream in zip(whole, inputs.streams(), strict=True)
+    ]
+    with entering(question.subject, inputs, values):
+        yield inputs
+
+
+@contextmanager
+def knock_out(question: Question, inputs: Inputs, hidden: Hidden) -> Iterator[Inputs]:
+    """Within the block, no token but itself attends to a hidden one, in any layer or head."""
+    with question.subject.tap(closings(question.subject, inputs, hidden), sites=()):
+        yield inputs
+
+
+def closings(subject: Subject, inputs: Inputs, hidden: Hidden) -> Sequence[Edit]:
+    """Edits, one for each kind of site, that close the hidden tokens of each row as keys."""
+    edits = []
+    for kind in dict.fromkeys(site.kind for site in subject.sites):
+        queries, keys = inputs.queries_and_keys(kind)
+        edits.append(close(_own(hidden, keys), to_itself=queries != keys).at(kind=kind))
+    return edits
+
+
+def close(keys: Hidden, to_itself: bool) -> Edit:
+    """Take all weight from these keys of each row of the batch and share it among the others.
+
+    Unless a key is closed `to_itself`, it keeps the weight that its own query has on it.
+    """
+
+    def change(weights: Attention, visible: Visible) -> Attention:
+        if len(weights) != len(keys) or weights.shape[-1] != keys.shape[1]:
+            raise UnsupportedModelError(
+                f"tokens cannot be knocked out: an attention is over {weights.shape[-1]} keys in "
+                f"{len(weights)} rows, and the text has {keys.shape[1]} tokens in {len(keys)}"
+            )
+        closed = keys.to(weights.device)[:, None, None, :]
+        if not to_itself:
+            others = ~torch.eye(keys.shape[1], dtype=torch.bool, device=weights.device)
+            closed = closed & others
+        rest = weights.masked_fill(closed, 0)
+        left, total = (each.sum(dim=-1, keepdim=True) for each in (rest, weights))
+        return torch.where(left > 0, rest * total / left.clamp_min(1e-38), rest)
+
+    return Edit("close", change)

@@ -1,0 +1,200 @@
+"""Texts of many lengths side by side, to make batches of by tensor operations alone."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from attlas.errors import UsageError
+from attlas.models.asking.question import Question
+from attlas.models.encoding.inputs import Inputs, Stream
+from attlas.models.encoding.target import Target
+from attlas.removing.operators import cut
+from attlas.removing.removal import removable
+from attlas.shapes import Logits
+
+Rows = NDArray[np.intp]  # of a pool: which text each row of a batch is of
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """One text: the question it is a row of, and the positions of its content."""
+
+    question: Question
+    row: int
+    content: list[int]
+
+    @property
+    def inputs(self) -> Inputs:
+        """The inputs that it is a row of."""
+        return self.question.inputs
+
+    @property
+    def target(self) -> Target:
+        """What is asked of it."""
+        return self.question.targets[self.row]
+
+    @property
+    def form(self) -> Hashable:
+        """Texts of the same form can stand in one pool."""
+        arguments = tuple(
+            (name, tuple(value.shape[1:]) if value.ndim > 2 else ())
+            for name, value in sorted(self.inputs.arguments.items())
+        )
+        return arguments, self.target.link, len(self.target.picks)
+
+
+def find_texts(questions: Sequence[Question]) -> dict[int, Text]:
+    """Each text by its number."""
+    found: dict[int, Text] = {}
+    for question in questions:
+        for row, number in enumerate(question.order):
+            if number in found or question.is_shared:
+                raise UsageError(f"text {number} has several targets: ask about one of them")
+            _check_target(question.targets[row])
+            found[number] = Text(question, row, removable(question, row))
+    return found
+
+
+def _check_target(target: Target) -> None:
+    if target.link == "identity":
+        raise UsageError(f"{target.name!r} is a value: it has no probability that could fall")
+    if target.contrast:
+        raise UsageError(
+            f"{target.name!r} is contrasted with {target.contrast_name!r}: ask about it alone"
+        )
+
+
+class Pool:
+    """Texts of one form, each stream filled up to the longest, and what is asked of each."""
+
+    def __init__(self, texts: Sequence[Text]) -> None:
+        self.question = texts[0].question
+        self.lengths = np.array([[len(s.positions) for s in t.inputs.streams()] for t in texts])
+        self._inputs = _side_by_side(texts, self.lengths.max(axis=0))
+        self._filler = torch.from_numpy(self._fill())
+        self._picks = torch.tensor([text.target.picks for text in texts])
+        self._columns = [self._place(text) for text in texts]
+
+    @property
+    def streams(self) -> list[Stream]:
+        """Which columns are of which stream."""
+        return self._inputs.streams()
+
+    @property
+    def first_place(self) -> int:
+        """The earliest place of the output that is looked at, counted from the end."""
+        return int(self._picks[..., 0].min())
+
+    def _fill(self) -> NDArray[np.bool_]:
+        """Where there is nothing of a text, `[text, column]`."""
+        parts = [
+            np.arange(len(stream.positions)) >= self.lengths[:, [number]]
+            for number, stream in enumerate(self.streams)
+        ]
+        return np.concatenate(parts, axis=1)
+
+    def _place(self, text: Text) -> Rows:
+        """The columns of a text's content."""
+        pairs = zip(text.inputs.streams(), self.streams, strict=True)
+        found = [
+            place - own.start + stream.start
+            for own, stream in pairs
+            for place in text.content
+            if own.start <= place < own.stop
+        ]
+        return np.array(found, dtype=np.intp)
+
+    def spread(self, text: int, ways: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Sets of a text's content, `[way, token]`, over all columns."""
+        hidden = np.zeros((len(ways), self._filler.shape[1]), dtype=bool)
+        hidden[:, self._columns[text]] = ways
+        return hidden
+
+    def batch(self, rows: Rows, hidden: Tensor) -> tuple[Inputs, Tensor]:
+        """Texts of one length as they are, and what is hidden of each, `[row, token]`."""
+        filler = self._filler[rows]
+        return cut(self._take(rows), filler), hidden[~filler].view(len(rows), -1)
+
+    def filled_batch(self, rows: Rows, hidden: Tensor) -> tuple[Inputs, Tensor]:
+        """Texts of any length with all columns; those that hold nothing count as hidden."""
+        return self._take(rows), hidden | self._filler[rows]
+
+    def packed(self, rows: Rows, hidden: Tensor, width: int) -> tuple[Inputs, Tensor]:
+        """Texts of any length up to a width; what follows a text is not attended to."""
+        inputs = self._take(rows)
+        names = inputs.companions(inputs.source)
+        arguments = {
+            name: value[:, :width] if name in names else value
+            for name, value in inputs.arguments.items()
+        }
+        source = replace(inputs.source, stop=inputs.source.start + width)
+        return replace(inputs, arguments=arguments, source=source), hidden[:, :width]
+
+    def packed_without(self, rows: Rows, hidden: Tensor, width: int) -> Inputs:
+        """The same with the hidden tokens deleted: those that stay move to the front."""
+        inputs = self._take(rows)
+        gone = hidden | self._filler[torch.from_numpy(rows)]
+        order = gone.to(torch.uint8).argsort(dim=1, stable=True)[:, :width]
+        beyond = gone.gather(1, order)
+        arguments = dict(inputs.arguments)
+        for name in inputs.companions(inputs.source):
+            arguments[name] = arguments[name].gather(1, order.to(arguments[name].device))
+        seen = arguments["attention_mask"]
+        arguments["attention_mask"] = seen.masked_fill(beyond.to(seen.device), 0)
+        source = replace(inputs.source, stop=inputs.source.start + width)
+        return replace(inputs, arguments=arguments, source=source)
+
+    def _take(self, rows: Rows) -> Inputs:
+        index = torch.from_numpy(rows)
+        arguments = {
+            name: value.index_select(0, index.to(value.device))
+            for name, value in self._inputs.arguments.items()
+        }
+        tokens = tuple(self._inputs.tokens[row] for row in rows)
+        return replace(self._inputs, arguments=arguments, tokens=tokens)
+
+    def read(self, logits: Logits, rows: Rows) -> Tensor:
+        """Of each row, the target's log-probability and whether it is chosen, `[2, row]`."""
+        picks = self._picks[rows].to(logits.device)
+        batch = torch.arange(len(logits), device=logits.device)[:, None]
+        at = logits[batch, picks[..., 0]]  # `[row, pick, choice]`
+        at = at if at.dtype == torch.float64 else at.float()
+        chosen = (at.argmax(dim=-1) == picks[..., 1]).all(dim=-1)
+        if self.question.targets[0].link == "sigmoid":
+            table = torch.nn.functional.logsigmoid(at)
+        else:
+            table = at.log_softmax(dim=-1)
+        total = table.gather(-1, picks[..., 1:])[..., 0].sum(dim=-1)
+        return torch.stack([total, chosen.to(total)])
+
+
+def _side_by_side(texts: Sequence[Text], widths: NDArray[np.intp]) -> Inputs:
+    """One batch of all the texts; where a text is shorter than the longest, zeros follow it."""
+    first = texts[0].inputs
+    arguments: dict[str, Tensor] = {}
+    streams: list[Stream] = []
+    for stream, width in zip(first.streams(), widths.tolist(), strict=True):
+        start = streams[-1].stop if streams else 0
+        streams.append(replace(stream, start=start, stop=start + width))
+        if first.arguments[stream.argument].ndim == 2:
+            for name in first.companions(stream):
+                own = [text.inputs.arguments[name][text.row] for text in texts]
+                arguments[name] = torch.stack([_filled(each, width) for each in own])
+    for name in first.arguments.keys() - arguments.keys():
+        arguments[name] = torch.stack([text.inputs.arguments[name][text.row] for text in texts])
+    return Inputs(
+        arguments,
+        tuple(text.inputs.tokens[text.row] for text in texts),
+        (),
+        streams[0],
+        streams[1] if first.prefix else None,
+        picture=streams[-1] if first.picture else None,
+    )
+
+
+def _filled(values: Tensor, width: int) -> Tensor:
+    return torch.nn.functional.pad(values, (0, width - len(values)))

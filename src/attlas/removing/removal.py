@@ -1,0 +1,168 @@
+"""Removing tokens from an input: what "without this token" means, named once for everyone."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+
+import torch
+
+from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
+from attlas.models.asking.memory import rows_of
+from attlas.models.asking.question import Question
+from attlas.models.encoding.inputs import Inputs
+from attlas.models.subject import Subject
+from attlas.removing import operators
+from attlas.shapes import Hidden
+
+REMOVALS = ("delete", "mask", "pad", "zero_embedding", "knock_out")
+Place = tuple[int, int]  # a row of the inputs, and a position in it
+
+
+def usual_removal(question: Question) -> str:
+    """Delete; mask where places count (a target tied to one, patches), or nothing would be left."""
+    return "mask" if _why_not_delete(question) else "delete"
+
+
+def _why_not_delete(question: Question) -> str | None:
+    if _is_tied(question.subject):
+        return "the target or the patches are tied to places"
+    own = 0 if question.inputs.prefix else _own(question)
+    if len(question.inputs.source.positions) - own <= 1:
+        return "nothing would be left of the text"
+    return None
+
+
+def _is_tied(subject: Subject) -> bool:
+    return subject.reads_images or (subject.task is not None and subject.task.by_position)
+
+
+def _own(question: Question, row: int = 0) -> int:
+    """How many of the last tokens are the target's own."""
+    chains = question.inputs.chains
+    return max(len(chains[row]) - 1, 0) if chains else 0
+
+
+def removable(question: Question, row: int) -> list[int]:
+    """The positions that may be removed: content that is not the target's own."""
+    tokens = question.inputs.tokens[row]
+    return [i for i in range(len(tokens) - _own(question, row)) if not tokens.special[i]]
+
+
+def check_removal(subject: Subject, how: str) -> None:
+    """An error where tokens cannot be removed from the inputs of this model so."""
+    if how not in REMOVALS:
+        raise UnknownNameError("removal", how, REMOVALS)
+    if how == "delete" and _is_tied(subject):
+        raise UsageError(
+            "tokens cannot be deleted here, the target or the patches are tied to places: "
+            "use removal='mask'"
+        )
+    if how in ("delete", "mask"):
+        return
+    if subject.reads_images or subject.reads_pairs:
+        raise UsageError(
+            f"the removal {how!r} is for texts, and {subject.name} reads pictures: "
+            "use removal='mask'"
+        )
+    if how == "pad":
+        _check_pad(subject)
+    if how == "knock_out" and subject.has_decoder and not subject.predicts_next:
+        raise UnsupportedModelError(
+            f"tokens cannot be knocked out of {subject.name}: its decoder reads the text again, "
+            "one place late"
+        )
+
+
+def _check_pad(subject: Subject) -> None:
+    if subject.predicts_next or subject.has_decoder:
+        raise UsageError(
+            "padding cannot stand in a text that is read at its last token, or that a decoder "
+            "reads: use removal='mask'"
+        )
+    if getattr(subject.tokenizer, "pad_token_id", None) is None:
+        raise UsageError("this tokenizer has no token to pad with: use removal='mask'")
+    if "attention_mask" not in subject.parameters:
+        raise UnsupportedModelError(
+            f"{subject.name} takes no attention_mask, so padding cannot be closed: "
+            "use removal='mask'"
+        )
+
+
+def without(
+    question: Question, inputs: Inputs, hidden: Hidden, how: str
+) -> AbstractContextManager[Inputs]:
+    """Within the block, the model on these inputs is without the hidden tokens of each row.
+
+    The question says whose inputs they are. `delete` wants as many hidden in each row.
+    """
+    if how == "zero_embedding":
+        return operators.zero_embedding(question, inputs, hidden)
+    if how == "knock_out":
+        return operators.knock_out(question, inputs, hidden)
+    change = {"delete": operators.delete, "mask": operators.mask, "pad": operators.pad}[how]
+    return nullcontext(change(question, inputs, hidden))
+
+
+def remove_each(
+    question: Question, places: Sequence[Place], how: str
+) -> Iterator[tuple[Sequence[Place], Inputs]]:
+    """The inputs without each of these places in turn, in batches, a row for each place.
+
+    What is asked of them between one batch and the next is asked without those places.
+    """
+    check_removal(question.subject, how)
+    reason = _why_not_delete(question)
+    if how == "delete" and reason:
+        raise UsageError(f"tokens cannot be deleted here, {reason}: use removal='mask'")
+    most = _rows_at_once(question)
+    for stream in question.inputs.streams():
+        inside = [place for place in places if stream.start <= place[1] < stream.stop]
+        for start in range(0, len(inside), most):
+            chunk = inside[start : start + most]
+            inputs = question.inputs.rows([row for row, _ in chunk])
+            with without(question, inputs, _each(inputs, chunk), how) as changed:
+                yield chunk, _recorded(changed, chunk) if how == "delete" else changed
+
+
+def _recorded(inputs: Inputs, chunk: Sequence[Place]) -> Inputs:
+    """The inputs with the record of tokens that they are left with."""
+    length = inputs.streams()[-1].stop
+    tokens = tuple(
+        tokens if len(tokens) == length else tokens.without(position)
+        for tokens, (_, position) in zip(inputs.tokens, chunk, strict=True)
+    )
+    return replace(inputs, tokens=tokens)
+
+
+def masked_by(
+    question: Question, hidden: Hidden, rows: Sequence[int] | None = None
+) -> Iterator[Question]:
+    """The question with, in each sample, the hidden tokens masked; in batches.
+
+    `rows` says which row of the question each sample is of: the first if not given.
+    """
+    chosen = [0] * len(hidden) if rows is None else list(rows)
+    most = _rows_at_once(question)
+    for start in range(0, len(hidden), most):
+        part = question.rows(chosen[start : start + most])
+        yield part.about(operators.mask(question, part.inputs, hidden[start : start + most]))
+
+
+def mask_all(question: Question) -> Inputs:
+    """The inputs with every token masked that may be removed."""
+    inputs = question.inputs
+    hidden = torch.zeros(len(inputs), len(inputs.tokens[0]), dtype=torch.bool)
+    for row in range(len(inputs)):
+        hidden[row, removable(question, row)] = True
+    return operators.mask(question, inputs, hidden)
+
+
+def _rows_at_once(question: Question) -> int:
+    return rows_of(question.subject.device, len(question.inputs.tokens[0]))
+
+
+def _each(inputs: Inputs, chunk: Sequence[Place]) -> Hidden:
+    """In row r, the one token of place r."""
+    positions = torch.tensor([position for _, position in chunk])
+    hidden = torch.zeros(len(chunk), len(inputs.tokens[0]), dtype=torch.bool)
+    return hidden.scatter_(1, positions[:, None], True)

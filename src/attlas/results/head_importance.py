@@ -1,0 +1,189 @@
+"""HeadImportance: how much each head of a model matters."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import pearsonr, spearmanr
+
+from attlas import views
+from attlas.errors import UsageError
+from attlas.results.maps import Site
+from attlas.results.support.files import read_record, write_record
+from attlas.results.support.origin import Origin
+from attlas.results.support.showing import Shown
+from attlas.shapes import HeadVector
+
+Head = tuple[str, int]  # the name of its site, and its number there
+COLUMNS = ["site", "head", "importance", "low", "high", "rank"]
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """How alike two rankings of the same heads are: by their order, and by their values."""
+
+    spearman: float
+    pearson: float
+    heads: int
+
+
+@dataclass(frozen=True, eq=False)
+class HeadImportance(Shown):
+    """A number for every head, those of the first site first, with its 95 % interval."""
+
+    sites: tuple[Site, ...]
+    mean: HeadVector
+    low: HeadVector
+    high: HeadVector
+    examples: int
+    origin: Origin
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        count = sum(site.heads for site in self.sites)
+        for name in ("mean", "low", "high"):
+            if len(getattr(self, name)) != count:
+                raise UsageError(f"{len(getattr(self, name))} values of {name}, but {count} heads")
+
+    def __len__(self) -> int:
+        """How many heads there are."""
+        return len(self.mean)
+
+    @property
+    def by(self) -> str:
+        """The name of the ranking."""
+        return self.origin.method
+
+    @property
+    def heads(self) -> list[Head]:
+        """Every head, in the order of the values."""
+        return [(site.name, head) for site in self.sites for head in range(site.heads)]
+
+    def order(self) -> list[Head]:
+        """The heads, the most important first; equals in an order that has no meaning."""
+        heads = self.heads
+        # Of equals the model's own order would always spare the lower layers.
+        shuffled = np.random.default_rng(0).permutation(len(heads))
+        return [heads[place] for place in np.lexsort((shuffled, -self.mean))]
+
+    def lowest(self, count: int) -> list[Head]:
+        """So many of the least important heads, as `attlas.prune` takes them."""
+        if not 0 <= count <= len(self):
+            raise UsageError(f"the lowest {count} of {len(self)} heads: 0 to {len(self)} are there")
+        return self.order()[len(self) - count :]
+
+    def correlation(self, other: "HeadImportance") -> Correlation:
+        """How alike this is to the importance by other texts, by another model or another ranking.
+
+        The models must have the same sites. Where all values of one are the same, it is 0.
+        """
+        if self.sites != other.sites:
+            raise UsageError(
+                f"{self.origin.model} and {other.origin.model} do not have the same sites and heads"
+            )
+        if not (np.ptp(self.mean) and np.ptp(other.mean)):
+            return Correlation(0.0, 0.0, len(self))
+        return Correlation(
+            float(spearmanr(self.mean, other.mean).statistic),
+            float(pearsonr(self.mean, other.mean).statistic),
+            len(self),
+        )
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row for each head; rank 1 is the most important."""
+        return pd.DataFrame(list(self._rows()), columns=COLUMNS)
+
+    def table(self) -> pd.DataFrame:
+        """Site × head; a site with fewer heads than others has gaps."""
+        return self.to_pandas().pivot_table(
+            index="site", columns="head", values="importance", sort=False
+        )
+
+    def _rows(self) -> Iterator[tuple[str, int, float, float, float, int]]:
+        ranks = {head: rank for rank, head in enumerate(self.order(), 1)}
+        values = zip(self.mean, self.low, self.high, strict=True)
+        for head, (mean, low, high) in zip(self.heads, values, strict=True):
+            yield *head, float(mean), float(low), float(high), ranks[head]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as JSON."""
+        arrays = {name: getattr(self, name).tolist() for name in ("mean", "low", "high")}
+        return {**self._header(), **arrays}
+
+    def _header(self) -> dict[str, Any]:
+        return {
+            "sites": [[site.kind, site.layer, site.heads] for site in self.sites],
+            "examples": self.examples,
+            "origin": self.origin.to_dict(),
+            "notes": list(self.notes),
+        }
+
+    def drawn(self) -> dict[str, Any]:
+        """What a view draws of it, alone or beside others."""
+        rows = [dict(zip(COLUMNS, row, strict=True)) for row in self._rows()]
+        sites = [
+            {"name": site.name, "heads": [row for row in rows if row["site"] == site.name]}
+            for site in self.sites
+        ]
+        return {"by": self.by, "reading": self.origin.reading, "sites": sites}
+
+    def payload(self) -> dict[str, Any]:
+        """What a page, a notebook or a terminal draws."""
+        return {
+            "kind": "heads",
+            "version": 1,
+            **self.origin.shown(),
+            "tokens": [],
+            "importances": [self.drawn()],
+            "charts": [],
+            "notes": [f"Mean over {self.examples} texts.", *self.notes],
+            "code": self.code(),
+        }
+
+    def code(self) -> str:
+        """The Python lines that compute this again; the data must be put in by hand."""
+        options = "".join(f", {key}={value!r}" for key, value in self.origin.options.items())
+        load = f"subject = attlas.load({self.origin.model!r})"
+        data = "data = ...  # the texts with their labels"
+        call = f"attlas.head_importance(subject, data, {self.by!r}{options})"
+        return f"import attlas\n{load}\n{data}\n{call}"
+
+    def to_html(self, path: str | PathLike[str]) -> Path:
+        """Write a page that shows the heads: one file, no network."""
+        title = f"heads by {self.by} · {self.origin.model}"
+        return views.write_whole(path, views.page(self.payload(), title))
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write everything to one file: safetensors, with a header of JSON."""
+        arrays = {name: getattr(self, name) for name in ("mean", "low", "high")}
+        return write_record(path, "head importance", self._header(), arrays)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "HeadImportance":
+        """Read what `save` wrote."""
+        with read_record(path, "head importance") as (header, arrays):
+            return cls.from_dict({**header, **arrays})
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> "HeadImportance":
+        """Read what `to_dict` gave."""
+        mean, low, high = (
+            np.asarray(record[name], dtype=np.float64) for name in ("mean", "low", "high")
+        )
+        return cls(
+            tuple(Site(*site) for site in record["sites"]),
+            mean,
+            low,
+            high,
+            record["examples"],
+            Origin.from_dict(record["origin"]),
+            tuple(record["notes"]),
+        )
+
+    def __repr__(self) -> str:
+        site, head = self.order()[0]
+        return f"HeadImportance(by {self.by}, {len(self)} heads, most important: {site} {head})"

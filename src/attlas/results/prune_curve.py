@@ -1,0 +1,160 @@
+"""PruneCurve: how right a model stays as heads are switched off."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from attlas import views
+from attlas.errors import UnknownNameError
+from attlas.results.head_importance import HeadImportance
+from attlas.results.support.files import plain, read_record, write_record
+from attlas.results.support.origin import Origin
+from attlas.results.support.showing import Shown
+
+SHARE_AXIS = "share of all heads switched off"
+LAYER_AXIS = "heads of every layer switched off"
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean over texts, and its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Point:
+    """A place on the axis, how many heads are off there, and the share of right answers."""
+
+    place: float
+    heads: int
+    accuracy: Mean
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The curve of one ranking; `area` is the mean accuracy over all points.
+
+    `ahead` is the area less that of a random ranking, text by text, where there is one.
+    """
+
+    name: str
+    points: tuple[Point, ...]
+    area: Mean
+    ahead: Mean | None = None
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> "Curve":
+        """Read what `dataclasses.asdict` gave."""
+        points = tuple(
+            Point(each["place"], each["heads"], Mean(**each["accuracy"]))
+            for each in record["points"]
+        )
+        ahead = None if record["ahead"] is None else Mean(**record["ahead"])
+        return cls(record["name"], points, Mean(**record["area"]), ahead)
+
+
+@dataclass(frozen=True, eq=False)
+class PruneCurve(Shown):
+    """A curve for each ranking, and the importances they come from where they are of all texts."""
+
+    axis: str
+    curves: tuple[Curve, ...]
+    importances: tuple[HeadImportance, ...]
+    examples: int  # that were tried
+    origin: Origin
+    notes: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> Curve:
+        """The curve of this name."""
+        known = {curve.name: curve for curve in self.curves}
+        if name not in known:
+            raise UnknownNameError("curve", name, known)
+        return known[name]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row for each curve and point."""
+        rows = [
+            (curve.name, point.place, point.heads, *asdict(point.accuracy).values())
+            for curve in self.curves
+            for point in curve.points
+        ]
+        return pd.DataFrame(rows, columns=["curve", "place", "heads", "accuracy", "low", "high"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as JSON."""
+        return {
+            "axis": self.axis,
+            "curves": [plain(asdict(curve)) for curve in self.curves],
+            "importances": [each.to_dict() for each in self.importances],
+            "examples": self.examples,
+            "origin": self.origin.to_dict(),
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> "PruneCurve":
+        """Read what `to_dict` gave."""
+        return cls(
+            record["axis"],
+            tuple(Curve.from_dict(each) for each in record["curves"]),
+            tuple(HeadImportance.from_dict(each) for each in record["importances"]),
+            record["examples"],
+            Origin.from_dict(record["origin"]),
+            tuple(record["notes"]),
+        )
+
+    def drawn(self) -> dict[str, Any]:
+        """What a view draws of the curves."""
+        places = [point.place for point in self.curves[0].points]
+        shares = self.axis == SHARE_AXIS
+        labels = [f"{100 * place:.0f} %" if shares else f"{place:.0f}" for place in places]
+        curves = [plain(asdict(curve)) for curve in self.curves]
+        return {"axis": self.axis, "labels": labels, "curves": curves}
+
+    def payload(self) -> dict[str, Any]:
+        """What a page, a notebook or a terminal draws."""
+        return {
+            "kind": "heads",
+            "version": 1,
+            **self.origin.shown(),
+            "tokens": [],
+            "importances": [each.drawn() for each in self.importances],
+            "charts": [self.drawn()],
+            "notes": [*self.notes, f"Accuracy on {self.examples} texts."],
+            "code": self.code(),
+        }
+
+    def code(self) -> str:
+        """The Python lines that compute this again; the data must be put in by hand."""
+        given = "rank_on, try_on" if self.origin.verb == "prune_curve" else "data"
+        options = "".join(f", {key}={value!r}" for key, value in self.origin.options.items())
+        load = f"subject = attlas.load({self.origin.model!r})"
+        data = "".join(f"{name} = ...  # texts with their labels\n" for name in given.split(", "))
+        call = f"attlas.{self.origin.verb}(subject, {given}{options})"
+        return f"import attlas\n{load}\n{data}{call}"
+
+    def to_html(self, path: str | PathLike[str]) -> Path:
+        """Write a page that shows the curves: one file, no network."""
+        title = f"{self.origin.verb} · {self.origin.model}"
+        return views.write_whole(path, views.page(self.payload(), title))
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write everything to one file: safetensors, all of it in its header as JSON."""
+        return write_record(path, "prune curve", self.to_dict(), {})
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "PruneCurve":
+        """Read what `save` wrote."""
+        with read_record(path, "prune curve") as (header, _):
+            return cls.from_dict(header)
+
+    def __repr__(self) -> str:
+        areas = ", ".join(f"{each.name} {each.area.mean:.3f}" for each in self.curves)
+        return f"PruneCurve({self.examples} texts, mean accuracy: {areas})"

@@ -1,0 +1,1 @@
+"""What results share: saving, showing, words, plots."""

@@ -1,0 +1,88 @@
+"""What was explained and how: the target and the origin that results carry."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from attlas.results.support.files import plain
+
+
+@dataclass(frozen=True)
+class TargetRecord:
+    """What was explained: its name, the quantity the method looked at, and its value."""
+
+    name: str
+    quantity: str  # logit, probability, log-probability or value
+    value: float
+    contrast: str | None = None
+    position: int | None = None  # the token it was read at, where that is a choice
+
+
+@dataclass(frozen=True)
+class Origin:
+    """How a result was made: enough to make it again.
+
+    `options` and `asked` are kept as JSON can hold them, but for a pair of texts, a tuple of two.
+    """
+
+    model: str
+    task: str
+    method: str
+    signed: bool
+    paper: str = ""
+    reading: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    verb: str = "explain"
+    part: str = ""  # what was taken of what the verb gave: `.row(3)`
+
+    def __post_init__(self) -> None:
+        text, asked = self.asked.get("text"), plain(self.asked)
+        if isinstance(text, tuple):
+            asked["text"] = text
+        object.__setattr__(self, "asked", asked)
+        object.__setattr__(self, "options", plain(self.options))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The origin as JSON; a pair of texts is `{"pair": [one, other]}`, and no list of words."""
+        record = asdict(self)
+        if isinstance(self.asked.get("text"), tuple):
+            record["asked"]["text"] = {"pair": list(self.asked["text"])}
+        return record
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> "Origin":
+        """Read what `to_dict` gave."""
+        asked = dict(record["asked"])
+        if isinstance(asked.get("text"), dict):
+            asked["text"] = tuple(asked["text"]["pair"])
+        return cls(**{**record, "asked": asked})
+
+    def taking(self, part: str) -> "Origin":
+        """The origin of a part of the result: `.row(3)`."""
+        return replace(self, part=self.part + part)
+
+    def shown(self) -> dict[str, Any]:
+        """What a view says of the origin."""
+        names = ("model", "task", "method", "signed", "paper", "reading", "options", "versions")
+        record = asdict(self)
+        return {name: record[name] for name in names}
+
+    def code(self, *, picture: bool) -> str:
+        """The Python lines that make the result again; a picture must be put in by hand."""
+        given = {**self.asked, "method": self.method, **self.options}
+        if self.method == self.verb:  # what is no method, but a verb of its own, takes none
+            del given["method"]
+        text = given.pop("text", "…")
+        options = "".join(f", {key}={value!r}" for key, value in given.items() if value is not None)
+        lines = ["import attlas", f"subject = attlas.load({self.model!r})"]
+        shown, chosen = repr(text), ""
+        if picture:
+            lines.append("image = ...  # the picture")
+            shown = f"(image, {text[1]!r})" if isinstance(text, tuple) else "image"
+        elif isinstance(text, list) and text and isinstance(text[0], (str, list)):
+            # A list of words is one text only inside a list of texts.
+            shown, chosen = repr([text] if isinstance(text[0], str) else text), "[0]"
+        lines.append(f"attlas.{self.verb}(subject, {shown}{options}){chosen}{self.part}")
+        return "\n".join(lines)

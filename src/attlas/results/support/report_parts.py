@@ -1,0 +1,260 @@
+"""What a report is made of: figures with their intervals, and the parts that hold them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from attlas.errors import UnknownNameError, UsageError
+from attlas.results.support.plots import check_plot
+
+Number = float | int | None
+
+FAMILIES = ("W", "V", "P", "reference", "control")
+SECTIONS = (  # in the order of the page; a finding names the one that holds its plot
+    "verdict",
+    "standing",
+    "curves",
+    "agreement",
+    "removals",
+    "examples",
+    "trials",
+    "plausibility",
+    "table",
+)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number with its 95 % interval, and how many texts it is of; None or NaN: not known."""
+
+    value: Number
+    low: Number = None
+    high: Number = None
+    n: int | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the first screen; `section` is where its plot stands, one of SECTIONS.
+
+    The small plot goes from `span[0]` to `span[1]`, with a mark at `mark`. `p` is of the `claim`,
+    adjusted by Holm's method over all findings of the report; None where nothing is claimed.
+    """
+
+    title: str
+    sentence: str
+    figure: Figure
+    section: str
+    does_not_show: str = ""
+    span: tuple[float | int, float | int] = (0.0, 1.0)
+    mark: Number = None
+    claim: str = ""
+    p: Number = None
+
+    def __post_init__(self) -> None:
+        _check_section(self.section)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A measure under one removal (empty where nothing is removed), and which way is better."""
+
+    measure: str
+    removal: str
+    better: str  # "higher" or "lower"
+    kind: str  # "faithfulness", "robustness" or "plausibility"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure of the table; `best` if significantly so; `note` says why it is absent or odd."""
+
+    figure: Figure
+    best: bool = False
+    p: Number = None  # adjusted, against the shuffled scores
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """The cells of one method, one for each column."""
+
+    method: str
+    family: str  # one of FAMILIES; those of a control are drawn in grey
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Methods by measures."""
+
+    columns: tuple[Column, ...] = ()
+    rows: tuple[Row, ...] = ()
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row.cells) != len(self.columns):
+                raise UsageError(
+                    f"{row.method}: {len(row.cells)} cells, but {len(self.columns)} columns"
+                )
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a method stands under one removal: 0 as its shuffled scores, 1 as the ceiling."""
+
+    method: str
+    family: str
+    removal: str
+    figure: Figure
+
+
+@dataclass(frozen=True)
+class Line:
+    """A method's mean at each place of an axis, with its interval."""
+
+    method: str
+    family: str
+    mean: tuple[Number, ...]
+    low: tuple[Number, ...]
+    high: tuple[Number, ...]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The curves of one measure under one removal; places are shares of the tokens, 0 to 1."""
+
+    measure: str
+    removal: str
+    better: str
+    axis: str
+    places: tuple[float | int, ...]
+    lines: tuple[Line, ...]
+
+    def __post_init__(self) -> None:
+        for line in self.lines:
+            for values in (line.mean, line.low, line.high):
+                if len(values) != len(self.places):
+                    raise UsageError(
+                        f"{line.method}: {len(values)} points, but {len(self.places)} places"
+                    )
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How alike the methods' scores are: by each name a matrix of every two methods."""
+
+    methods: tuple[str, ...]
+    by: Mapping[str, tuple[tuple[Number, ...], ...]]
+    sentence: str = ""
+
+
+@dataclass(frozen=True)
+class RemovalPair:
+    """How alike two removals order the methods, as a rank correlation."""
+
+    measure: str
+    one: str
+    other: str
+    figure: Figure
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The scores that a method gives the tokens of an example, and what its top tokens do.
+
+    `removed` are places among the tokens; `label` and `probability` are the model's answer
+    without them, the probability being that of the label it gave the whole text.
+    """
+
+    method: str
+    scores: tuple[float | int, ...]
+    signed: bool
+    removed: tuple[int, ...]
+    label: str
+    probability: float | int
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A text that shows a point, read by two methods or more; `section` is one of SECTIONS.
+
+    The tokens are those that may be removed, with the spaces before them: joined, they are the
+    text.
+    """
+
+    point: str
+    tokens: tuple[str, ...]
+    label: str
+    probability: float | int
+    removal: str
+    readings: tuple[Reading, ...]
+    section: str = "examples"
+
+    def __post_init__(self) -> None:
+        _check_section(self.section)
+        for reading in self.readings:
+            if len(reading.scores) != len(self.tokens):
+                raise UsageError(
+                    f"{reading.method}: {len(reading.scores)} scores, but {len(self.tokens)} tokens"
+                )
+
+
+@dataclass(frozen=True)
+class TrialFigure:
+    """One figure of a trial, and the most that it could be, where that is known."""
+
+    name: str
+    figure: Figure
+    ceiling: Number = None
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What was done to the attention itself, to which attention, and what came of it."""
+
+    name: str
+    scope: str
+    sentence: str
+    figures: tuple[TrialFigure, ...]
+    does_not_show: str = ""
+    plots: tuple[Mapping[str, Any], ...] = ()  # as `attlas.results.support.plots` makes them
+
+    def __post_init__(self) -> None:
+        for plot in self.plots:
+            check_plot(plot)
+
+
+@dataclass(frozen=True)
+class LeftOutRow:
+    """A row of the data that could not be used, and why."""
+
+    row: str
+    reason: str
+    shown: str = ""
+
+
+@dataclass(frozen=True)
+class DataRecord:
+    """The data: how many texts were used, and how many were not, by reason."""
+
+    name: str
+    texts: int
+    labels: tuple[str, ...] = ()
+    accuracy: Figure | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    left_out_rows: tuple[LeftOutRow, ...] = ()
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a part of the work took."""
+
+    part: str
+    seconds: float | int
+    texts: int | None = None
+
+
+def _check_section(name: str) -> None:
+    if name not in SECTIONS:
+        raise UnknownNameError("section", name, SECTIONS)

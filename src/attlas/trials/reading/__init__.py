@@ -1,0 +1,1 @@
+"""Trials that read the attention and compare it."""

@@ -1,0 +1,131 @@
+"""What hidden states and heads are made of: the share of each token in how they move."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from attlas.mathematics.divergences import jensen_shannon
+from attlas.methods.effective_attention import head_values
+from attlas.methods.hidden_token_attribution import draw
+from attlas.models.asking.question import Question
+from attlas.models.states.jacobian import width_of
+from attlas.models.states.mixing import head_gains, state_gains
+from attlas.models.tap.tap import Call
+from attlas.results import Site
+from attlas.trials.reading.row_freedom import correlations
+from attlas.trials.support.token_kinds import mark_kinds
+
+NEGLIGIBLE = 1e-10  # of the squares at the state that moves most: rounding
+FARTHEST = 10  # tokens between a state and a contributor that are told apart
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """What was found of one text, the means over the positions that were followed."""
+
+    positions: tuple[int, ...]
+    own: NDArray[np.float64]  # `[layer]`: the share of the token at the state's own place
+    other_more: NDArray[np.float64]  # `[layer]`: how often another token has the largest share
+    by_distance: NDArray[np.float64]  # `[layer, distance]`: a token's share; NaN where none is
+    apart: list[NDArray[np.float64]]  # of each layer, `[head]`: attention from aggregation
+    alike: list[NDArray[np.float64]]  # the same, as correlations
+    kinds: NDArray[np.float64]  # `[attention or aggregation, kind]`
+
+
+def mix_of(
+    question: Question, positions: Sequence[int], heads_at: int, probes: int, seed: int
+) -> Mixture:
+    """What the states at some positions are made of, and what heads gather at the first few."""
+    stack = question.inputs.prefix or question.inputs.source
+    gains = state_gains(question, positions, draw(probes, width_of(question, -1), seed))
+    shares = shares_of(gains)
+    own = torch.tensor([stack.start + place for place in positions])
+    sites = own_sites(question)
+    few = list(positions[:heads_at])
+    attention = _attention(question, few, sites)
+    width = max(each.shape[-1] for _, each in attention)
+    gathered = head_gains(question, few, draw(probes, width, seed), sites)
+    floor = NEGLIGIBLE * gains.sum(dim=-1).max().item()
+    pairs = [
+        (rows, shares_of(each, floor)) for (rows, _), each in zip(attention, gathered, strict=True)
+    ]
+    return Mixture(
+        tuple(positions),
+        own_share(shares, own).nanmean(dim=1).numpy(),
+        other_has_more(shares, own).nanmean(dim=1).numpy(),
+        by_distance(shares[:, :, stack.start : stack.stop], own - stack.start).numpy(),
+        [jensen_shannon(*pair).nanmean(dim=1).numpy() for pair in pairs],
+        [_correlated(*pair).nanmean(dim=1).numpy() for pair in pairs],
+        _by_kind(question, pairs).numpy(),
+    )
+
+
+def shares_of(squares: Tensor, floor: float = 0.0) -> Tensor:
+    """Squared lengths over tokens as shares of the sum of the lengths.
+
+    Not a number where the squares add up to no more than the floor: nothing but rounding moves.
+    """
+    norms = squares.double().sqrt()
+    shares = norms / norms.sum(dim=-1, keepdim=True)
+    return shares.masked_fill(squares.sum(dim=-1, keepdim=True) <= floor, torch.nan)
+
+
+def own_share(shares: Tensor, own: Tensor) -> Tensor:
+    """The share of its own token in each state, `[layer, position]`."""
+    return shares[:, torch.arange(len(own)), own]
+
+
+def other_has_more(shares: Tensor, own: Tensor) -> Tensor:
+    """1 where another token than its own has the largest share in a state, else 0."""
+    found = (shares.argmax(dim=-1) != own).double()
+    return found.masked_fill(shares.isnan().any(dim=-1), torch.nan)
+
+
+def by_distance(shares: Tensor, own: Tensor) -> Tensor:
+    """The mean share of the tokens that stand so far from a state, `[layer, distance]`."""
+    distances = (torch.arange(shares.shape[-1]) - own[:, None]).abs()
+    columns = [
+        shares[:, distances == far].mean(dim=1)
+        if bool((distances == far).any())
+        else shares.new_full((len(shares),), torch.nan)
+        for far in range(FARTHEST + 1)
+    ]
+    return torch.stack(columns, dim=1)
+
+
+def own_sites(question: Question) -> list[Site]:
+    """The self-attention of the stack that is read out."""
+    kinds = [site.kind for site in question.subject.sites if site.kind != "cross"]
+    return [site for site in question.subject.sites if site.kind == kinds[-1]]
+
+
+def _attention(
+    question: Question, positions: Sequence[int], sites: Sequence[Site]
+) -> list[tuple[Tensor, Tensor]]:
+    """Of each site the rows of these positions over all tokens, and one of the values it mixes."""
+    stack, length = question.inputs.prefix or question.inputs.source, len(question.inputs.tokens[0])
+
+    def rows(call: Call) -> tuple[Tensor, Tensor]:
+        found = call.weights.new_zeros(
+            call.weights.shape[1], len(positions), length, dtype=torch.float64
+        )
+        found[:, :, stack.start : stack.stop] = call.weights[0, :, list(positions)].double()
+        return found.cpu(), head_values(call)[0, 0, 0]
+
+    return list(question.fold(rows, sites).held)
+
+
+def _correlated(attention: Tensor, gathered: Tensor) -> Tensor:
+    """Over the tokens that either reaches, `[head, position]`."""
+    return correlations(attention, gathered, (attention > 0) | (gathered > 0))
+
+
+def _by_kind(question: Question, pairs: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
+    """The mean over all heads of what lies on each kind of token."""
+    (kinds,) = mark_kinds(question.inputs.tokens, 0, len(question.inputs.tokens[0]))
+    sides = [torch.cat([pair[side].flatten(0, 1) for pair in pairs]) for side in (0, 1)]
+    return torch.stack([side.nanmean(dim=0) @ kinds for side in sides])

@@ -1,0 +1,1 @@
+"""Trials that rewrite the attention and watch the answer."""

@@ -1,0 +1,157 @@
+"""The model under rewritten attention: how far the answer moves, and whether it turns."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from attlas.models.asking.memory import in_parts
+from attlas.models.asking.question import Question
+from attlas.models.branching.branch_memory import rows_at_once
+from attlas.models.branching.branches import Branch
+from attlas.models.branching.variants import Numbers, Variants
+from attlas.models.tap.edits import Edit
+from attlas.results import Site
+from attlas.shapes import Attention, Visible
+from attlas.trials.rewriting.rewritings import Draws, Rewriting
+from attlas.trials.support.outputs import Answer, answering, is_other, total_variation
+from attlas.trials.support.scope import Opened, Scope
+from attlas.trials.support.trial import seed_for
+
+ROWS_AT_ONCE = 64  # answers of a large vocabulary that are held in float64
+
+
+@dataclass(frozen=True, eq=False)
+class Changed(Answer):
+    """A target whose score is what became of the answer: distance, whether it turned, the choice.
+
+    The first row of outputs is the model's own; the score is `[row, 3]`.
+    """
+
+    def score(self, logits: Tensor, of: str = "probability") -> Tensor:
+        """How far each row is from the first, whether it chooses otherwise, and what."""
+        own = super().score(logits[:1])
+        parts = [super(Changed, self).score(each) for each in logits.split(ROWS_AT_ONCE)]
+        found = [
+            torch.stack(
+                [total_variation(each, own), is_other(each, own), each[..., 0, :].argmax(dim=-1)],
+                -1,
+            )
+            for each in parts
+        ]
+        return torch.cat(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How attention is rewritten: by what, how often, and from which seed."""
+
+    name: str
+    rewriting: Rewriting
+    count: int
+    seed: int
+    gold: Mapping[int, int] | None = None  # the right choice for each text, where it is known
+
+    def draws(self, question: Question, site: Site, numbers: Sequence[int]) -> Draws:
+        """The random numbers of some variants at a site."""
+        name = f"{self.name} {site.name}"
+        seeds = [seed_for(self.seed, text, name) for text in question.order]
+        return Draws(seeds, numbers, question.subject.device)
+
+
+def watching(question: Question) -> Question:
+    """The question with targets that tell what became of the answer."""
+    made = tuple(
+        Changed(**{field.name: getattr(target, field.name) for field in fields(target)})
+        for target in answering(question).targets
+    )
+    return replace(question, targets=made)
+
+
+def run_plan(
+    question: Question, scope: Scope, opened: Sequence[Opened], plan: Plan
+) -> list[NDArray[np.float64]]:
+    """For each scope to be tried in turn, what became of the answers, `[variant, batch, 3]`."""
+    with holding_clean(question, scope):
+        if scope.kind == "all":
+            return [_everywhere(question, opened, plan)]
+        branches = [Branch(each.site, _variants(question, each, plan)) for each in opened]
+        found = watching(question).branches(branches, "probability")
+    return [each.scores.double().cpu().numpy() for each in found]
+
+
+def _variants(question: Question, opened: Opened, plan: Plan) -> Variants:
+    def change(site: Site, weights: Attention, visible: Visible, numbers: Numbers) -> Tensor:
+        entries = opened.entries(visible)
+        new = plan.rewriting(weights[None], entries, plan.draws(question, site, numbers))
+        return new.expand(len(numbers), *weights.shape)
+
+    return Variants(plan.name, plan.count, change)
+
+
+@contextmanager
+def holding_clean(question: Question, scope: Scope) -> Iterator[None]:
+    """Where the scope is frozen, all attention within the block starts from the clean one."""
+    if not scope.frozen:
+        yield
+        return
+    edits = clean_edits(question, question.subject.sites)
+    with question.subject.tap(edits, sites=()):
+        yield
+
+
+def clean_edits(question: Question, sites: Sequence[Site]) -> list[Edit]:
+    """Edits that put back the clean attention of these sites, on copies of the batch too."""
+    wanted = {site.name for site in sites}
+    calls = [call for call in question.attention() if call.site.name in wanted]
+
+    def held(clean: Attention) -> Edit:
+        return Edit("clean", lambda w, _: clean.repeat(len(w) // len(clean), 1, 1, 1))
+
+    return [held(c.weights).at(kind=c.site.kind, layer=c.site.layer) for c in calls]
+
+
+def _everywhere(question: Question, opened: Sequence[Opened], plan: Plan) -> NDArray[np.float64]:
+    """All sites rewritten at once, each on the stream that the others changed."""
+    most = rows_at_once(question)
+    parts: list[Tensor] = []
+
+    def run(numbers: Sequence[int]) -> Tensor:
+        return _rewritten_everywhere(question, opened, plan, numbers)
+
+    for start in range(0, plan.count, most):
+        numbers = range(start, min(start + most, plan.count))
+        parts += in_parts(numbers, run, "one variant of the attention does not fit")
+    return torch.cat(parts).double().cpu().numpy()
+
+
+def _rewritten_everywhere(
+    question: Question, opened: Sequence[Opened], plan: Plan, numbers: Sequence[int]
+) -> Tensor:
+    """What became of the answers, `[variant, batch, 3]`; the first copy of the batch stays."""
+    count = len(question)
+    copies = question.rows(list(range(count)) * (1 + len(numbers)))
+    edits = [_edit(question, each, plan, numbers) for each in opened]
+    with torch.no_grad(), question.subject.tap(edits, sites=()):
+        logits = copies.logits()
+    targets = watching(question).targets
+    columns = [
+        target.score(logits[row::count], "probability") for row, target in enumerate(targets)
+    ]
+    return torch.stack(columns, dim=1)[1:]
+
+
+def _edit(question: Question, opened: Opened, plan: Plan, numbers: Sequence[int]) -> Edit:
+    count, site = len(question), opened.site
+
+    def change(weights: Attention, visible: Visible) -> Attention:
+        copies = weights.unflatten(0, (-1, count))
+        draws = plan.draws(question, site, numbers)
+        new = plan.rewriting(copies[1:], opened.entries(visible[:count]), draws)
+        return torch.cat([copies[:1], new]).flatten(0, 1)
+
+    return Edit(plan.name, change).at(kind=site.kind, layer=site.layer)

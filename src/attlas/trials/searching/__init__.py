@@ -1,0 +1,1 @@
+"""Trials that search for another attention."""

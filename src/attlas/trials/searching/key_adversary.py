@@ -1,0 +1,139 @@
+"""A small network that makes other keys out of a model's keys, and how it is trained."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from attlas.errors import UnsupportedModelError
+from attlas.models.asking.question import Question
+from attlas.models.encoding.target import Target, score_each
+from attlas.models.facts.freezing import borrowed
+from attlas.models.intervening.key_rewriting import WithKeys, run_with_keys
+from attlas.results import Site
+from attlas.trials.support.scope import Opened, Scope
+from attlas.trials.support.trial import seed_for
+
+HIDDEN = 256
+Keys = Mapping[Site, Tensor]  # each `[batch, key, feature]`
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """Texts of equal length with the keys that the model made of them, and what it shall say."""
+
+    question: Question
+    opened: Sequence[Opened]
+    clean: WithKeys
+
+    @property
+    def sites(self) -> tuple[Site, ...]:
+        """Where keys are exchanged."""
+        return tuple(each.site for each in self.opened)
+
+
+def make_lesson(question: Question, scope: Scope) -> Lesson:
+    """One pass of the model as it is."""
+    opened = scope.opened(question)
+    sites = [each.site for each in opened]
+    with torch.no_grad(), borrowed(question.subject.model):
+        clean = run_with_keys(question, sites)
+    widths = {keys.shape[-1] for keys in clean.keys.values()}
+    if len(widths) > 1:
+        raise UnsupportedModelError(
+            f"the keys of {question.subject.name} have {sorted(widths)} features in different "
+            "layers: one network cannot make them all; name a layer"
+        )
+    return Lesson(question, opened, clean)
+
+
+class KeyAdversary:
+    """Two layers with a ReLU between them over the features of a key, the same at every site.
+
+    A key moves at most by `reach` times its own length, however much the network would like to.
+    """
+
+    def __init__(self, lessons: Sequence[Lesson], reach: float, seed: int) -> None:
+        keys = [each for lesson in lessons for each in lesson.clean.keys.values()]
+        self.size = torch.cat([each.flatten(0, 1) for each in keys]).float().norm(dim=-1).mean()
+        self.reach = reach
+        random = torch.Generator().manual_seed(seed_for(seed, 0, "adversarial_keys"))
+        width, device = keys[0].shape[-1], keys[0].device
+        shapes = ((HIDDEN, width), (HIDDEN,), (width, HIDDEN), (width,))
+        inputs = (width, width, HIDDEN, HIDDEN)
+        self.weights = [
+            ((2 * torch.rand(shape, generator=random) - 1) / count**0.5).to(device)
+            for shape, count in zip(shapes, inputs, strict=True)
+        ]
+
+    def keys(self, lesson: Lesson) -> dict[Site, Tensor]:
+        """Other keys for the texts of a lesson; those of special tokens stay as they are."""
+        return {
+            each.site: torch.where(each.keys[..., None], self._moved(own), own.float())
+            for each in lesson.opened
+            for own in [lesson.clean.keys[each.site]]
+        }
+
+    def _moved(self, own: Tensor) -> Tensor:
+        first, bias, second, last = self.weights
+        plain = own.float() / self.size
+        made = ((plain @ first.T + bias).relu() @ second.T + last) * self.size
+        step = made - own
+        length = step.norm(dim=-1, keepdim=True)
+        most = self.reach * own.float().norm(dim=-1, keepdim=True)
+        bounded: Tensor = own + step * (most / length.clamp_min(1e-12)).clamp_max(1)
+        return bounded
+
+    def train(
+        self, lessons: Sequence[Lesson], labels: Sequence[Sequence[Target]], plan: "Training"
+    ) -> None:
+        """Make the keys as different as can be while the model still says what it shall."""
+        optimiser = torch.optim.Adam(self.weights, lr=plan.rate)
+        with borrowed(lessons[0].question.subject.model):
+            for each in self.weights:
+                each.requires_grad_()
+            for _ in range(plan.epochs):
+                for lesson, wanted in zip(lessons, labels, strict=True):
+                    keys = self.keys(lesson)
+                    lost = loss_of(wanted, run(lesson, keys).logits)
+                    far = moved(lesson, keys)
+                    optimiser.zero_grad()
+                    (plan.alpha * lost - (1 - plan.alpha) * far).nansum().backward()
+                    optimiser.step()
+            for each in self.weights:
+                each.requires_grad_(False)
+
+
+@dataclass(frozen=True)
+class Training:
+    """How the network is trained: α · cross-entropy − (1 − α) · distance, by Adam."""
+
+    alpha: float
+    epochs: int
+    rate: float
+
+
+def run(lesson: Lesson, keys: Keys) -> WithKeys:
+    """The model with other keys."""
+    return run_with_keys(lesson.question, lesson.sites, lambda site, _: keys[site])
+
+
+def loss_of(targets: Sequence[Target], logits: Tensor) -> Tensor:
+    """The cross-entropy of each text: minus the log-probability of its target."""
+    return -score_each(tuple(targets), logits, "probability").clamp_min(1e-30).log()
+
+
+def moved(lesson: Lesson, keys: Keys) -> Tensor:
+    """How far the content keys moved, in lengths of their own: a mean for each text."""
+    far = [
+        torch.where(
+            each.keys,
+            (keys[each.site] - lesson.clean.keys[each.site]).norm(dim=-1)
+            / lesson.clean.keys[each.site].float().norm(dim=-1).clamp_min(1e-12),
+            0,
+        ).sum(dim=1)
+        for each in lesson.opened
+    ]
+    count = torch.stack([each.keys.sum(dim=1) for each in lesson.opened]).sum(dim=0)
+    return torch.stack(far).sum(dim=0) / torch.where(count > 0, count, torch.nan)

@@ -1,0 +1,182 @@
+"""The search for attention far from a model's own that leaves its output: many texts at once.
+
+Every text has some candidates for each tolerance, and all of them share each pass of the top of
+the model. No candidate's step depends on another text's, so a batch finds what each text would find
+alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from attlas.models.asking.filling import fillers
+from attlas.models.asking.question import Question
+from attlas.models.branching.upper_blocks import Top, top_of
+from attlas.models.facts.freezing import borrowed
+from attlas.shapes import SiteWeights
+from attlas.trials.searching.leeway import (
+    Leeway,
+    Shares,
+    answers_of,
+    attention_of,
+    divergence,
+    frozen_above,
+    largest_divergence,
+    leeways,
+    read_sites,
+)
+from attlas.trials.support.outputs import total_variation
+from attlas.trials.support.scope import Scope
+from attlas.trials.support.trial import seed_for
+
+SPREAD = 3.0  # of the first candidates' logits, as Jain and Wallace draw them
+NEAR, LEAST = 0.3, 1e-4  # the spread of those near the model's own; a share too small to move
+HALVINGS = 12
+ENOUGH = 0.9999  # of the farthest there is
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to search: candidates for each tolerance, steps of Adam, and what leaving it costs."""
+
+    tolerances: tuple[float, ...] = (0.01, 0.05)
+    candidates: int = 5
+    steps: int = 50
+    rate: float = 0.4
+    penalty: float = 500.0
+
+    @property
+    def copies(self) -> int:
+        """How many rows each text takes."""
+        return len(self.tolerances) * self.candidates
+
+
+@dataclass(frozen=True, eq=False)
+class Farthest:
+    """Of each tolerance and text, the attention that is farthest off, and how far it is.
+
+    `distance` and `change`, of the output, are `[tolerance, batch]`; where nothing else was found
+    it is the model's own attention.
+    """
+
+    given: Sequence[Leeway]
+    shares: Shares  # each `[tolerance, batch, head, row, key]`
+    distance: Tensor
+    change: Tensor
+
+
+class Search:
+    """Candidates for the texts of one question, and the best of those that kept the output."""
+
+    def __init__(self, question: Question, scope: Scope, plan: Plan) -> None:
+        self.question = question
+        self.plan = plan
+        self.top: Top = top_of(question, read_sites(question, scope), plan.copies)
+        self.given = leeways(scope.opened(question), self.top.clean)
+        self.held = frozen_above(self.top, self.given)
+        self.base = answers_of(question, self.top.logits)
+        self.own: Shares = [each.own for each in self.given]
+        tolerances = torch.tensor(plan.tolerances, dtype=self.base.dtype, device=self.base.device)
+        self.tolerances = tolerances[:, None]
+        shape = (len(plan.tolerances), len(question))
+        self.best = [own.expand(shape[0], *own.shape).clone() for own in self.own]
+        self.distance = torch.zeros(shape, device=self.base.device)
+        self.change = torch.zeros(shape, dtype=self.base.dtype, device=self.base.device)
+
+    def run(self, seed: int) -> Farthest:
+        """Search from the farthest corners and from random candidates.
+
+        Where nothing can be farther off than a corner is, the search is over.
+        """
+        count = range(self.plan.candidates)
+        corners = [torch.stack([each.least(n) for n in count]) for each in self.given]
+        with borrowed(self.question.subject.model):
+            self._pull_back([each.repeat(len(self.best[0]), 1, 1, 1, 1) for each in corners])
+            if not bool((self.distance >= ENOUGH * largest_divergence(self.given)).all()):
+                self._pull_back(self._optimise([self._first(each, seed) for each in self.given]))
+        return Farthest(self.given, self.best, self.distance, self.change)
+
+    def _first(self, given: Leeway, seed: int) -> Tensor:
+        """Logits to start from, drawn for each text by itself: every other near the model's own.
+
+        From far off the way back may be lost where the output hangs on the attention.
+        """
+        noise = torch.zeros(self.plan.copies, *given.free.shape)
+        texts = zip(self.question.order, self.question.inputs.tokens, strict=True)
+        for row, (text, tokens) in enumerate(texts):
+            keys = given.free.shape[-1] - fillers(tokens)
+            rows = int((given.rows < keys).sum()) if fillers(tokens) else len(given.rows)
+            own = torch.Generator().manual_seed(seed_for(seed, text, given.site.name))
+            shape = (self.plan.copies, given.free.shape[1], rows, keys)
+            noise[:, row, :, :rows, :keys] = torch.randn(shape, generator=own)
+        noise = noise.to(given.free.device)
+        near = given.own.clamp_min(LEAST).log() + NEAR * noise
+        number = torch.arange(self.plan.copies, device=noise.device) % self.plan.candidates
+        is_near = (number % 2 == 0)[:, None, None, None, None]
+        return torch.where(is_near, near, SPREAD * noise).requires_grad_()
+
+    def _optimise(self, logits: list[Tensor]) -> list[SiteWeights]:
+        optimiser = torch.optim.Adam(logits, lr=self.plan.rate, amsgrad=True)
+        for _ in range(self.plan.steps):
+            shares = [g.softmax(each) for g, each in zip(self.given, logits, strict=True)]
+            change = self._change(shares)
+            distance = divergence(self.given, shares, self.own)
+            self._keep(shares, distance, change)
+            excess = change.unflatten(0, (-1, self.plan.candidates)) - self.tolerances[:, None]
+            wanted = distance.nansum() + self._apart(shares).nansum()
+            optimiser.zero_grad()
+            (self.plan.penalty * excess.clamp_min(0).sum() - wanted).backward()
+            optimiser.step()
+        with torch.no_grad():
+            return [g.softmax(each) for g, each in zip(self.given, logits, strict=True)]
+
+    def _apart(self, shares: Shares) -> Tensor:
+        """How far the candidates of a text are apart: 1/k(k − 1) of the sum over pairs."""
+        k = self.plan.candidates
+        grouped = [each.unflatten(0, (-1, k)) for each in shares]
+        turns = [
+            divergence(self.given, grouped, [each.roll(turn, dims=1) for each in grouped])
+            for turn in range(1, k)
+        ]
+        total = torch.stack(turns).sum(dim=(0, 2)) if turns else shares[0].new_zeros(1)
+        return total / (2 * max(k * (k - 1), 1))
+
+    def _change(self, shares: Shares) -> Tensor:
+        """How far the output moves under each candidate, `[copy, batch]`."""
+        attention = {**self.held, **attention_of(self.given, shares)}
+        found = answers_of(self.question, self.top.run(attention).logits)
+        return total_variation(found, self.base)
+
+    @torch.no_grad()
+    def _keep(self, shares: Shares, distance: Tensor, change: Tensor) -> None:
+        """Remember what is farther off than all before and within a tolerance."""
+        within = change[None] <= self.tolerances[:, None]
+        farthest, copy = torch.where(within, distance[None], -1).max(dim=1)
+        better = farthest > self.distance
+        batch = torch.arange(len(self.question), device=copy.device)
+        self.distance = torch.where(better, farthest, self.distance)
+        self.change = torch.where(better, change[copy, batch], self.change)
+        where = better[..., None, None, None]
+        self.best = [
+            torch.where(where, new[copy, batch], old)
+            for new, old in zip(shares, self.best, strict=True)
+        ]
+
+    @torch.no_grad()
+    def _pull_back(self, ends: Shares) -> None:
+        """From each end towards the model's own attention until the output is within tolerance.
+
+        The distance grows from the model's own outwards, for it is convex.
+        """
+        tolerance = self.tolerances.repeat_interleave(self.plan.candidates, dim=0)
+        near = torch.zeros_like(tolerance.expand(-1, len(self.question)))
+        step = torch.ones_like(near)
+        for _ in range(HALVINGS + 1):
+            part = (near + step)[..., None, None, None].float()
+            shares = [o + part * (e - o) for o, e in zip(self.own, ends, strict=True)]
+            change = self._change(shares)
+            self._keep(shares, divergence(self.given, shares, self.own), change)
+            near = torch.where(change <= tolerance, near + step, near).clamp_max(1)
+            step = torch.where(near == 1, 0, step / 2)

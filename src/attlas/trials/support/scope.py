@@ -1,0 +1,165 @@
+"""Scope: which attention a trial is about, and what is held fixed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
+from attlas.models.asking.question import Question
+from attlas.models.encoding.inputs import Inputs
+from attlas.models.subject import Subject
+from attlas.models.tap.tap import Call
+from attlas.results import Site
+from attlas.results.support.sinks import LEAST_SHARE
+from attlas.shapes import KeyMarks, QueryMarks, QueryWeights, Visible
+
+KINDS = {
+    "readout": "last layer, all heads, the rows that are read",
+    "layer": "all heads, all rows with a path to the readout",
+    "all": "all layers, all heads, all rows with a path to the readout",
+    "token": "one key closed in all layers, heads and rows but its own",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """What may change at one site: query rows with a path to the readout, and content keys.
+
+    `sinks` are content keys that are held like special ones: a first token with most of the weight.
+    """
+
+    site: Site
+    rows: QueryMarks
+    keys: KeyMarks
+    sinks: KeyMarks
+
+    def entries(self, visible: Visible) -> Visible:
+        """The weights that may change, `[batch, 1 or head, query, key]`."""
+        return visible & self.rows[:, None, :, None] & self.keys[:, None, None, :]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Which attention a trial is about, and what is held fixed; printed with every figure.
+
+    `readout`: the last layer's rows that the prediction is read from; in an encoder–decoder those
+    of the cross-attention. `layer`: one layer, of the same kind of attention; without a number,
+    each in turn. `all`: every site at once, each on the stream that the others changed. `token`:
+    one key after the other, closed everywhere.
+    """
+
+    kind: str = "readout"
+    layer: int | None = None
+    frozen: bool = False  # whether the layers above keep their clean attention
+    specials: bool = False  # whether the weights of special tokens and sinks may change too
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise UnknownNameError("scope", self.kind, KINDS)
+        if self.layer is not None and self.kind != "layer":
+            raise UsageError(f"the scope {self.kind} takes no layer; it was given {self.layer}")
+
+    def __str__(self) -> str:
+        where = KINDS[self.kind]
+        if self.kind == "layer":
+            where = f"{'each layer' if self.layer is None else f'layer {self.layer}'}, {where}"
+        keys = "all keys" if self.specials else "content keys"
+        above = "keep their attention" if self.frozen else "attend anew"
+        tail = "" if self.kind == "readout" else f"; the layers above {above}"
+        return f"{where}, {keys}; the rest held{tail}"
+
+    def each(self, subject: Subject) -> "tuple[Scope, ...]":
+        """The scopes to be tried in turn: one for each layer where none is named, else this one."""
+        if self.kind != "layer" or self.layer is not None:
+            return (self,)
+        return tuple(replace(self, layer=site.layer) for site in _of_last_kind(subject))
+
+    def sites(self, subject: Subject) -> tuple[Site, ...]:
+        """The sites whose attention may change, in the order of call."""
+        if subject.reads_pairs:
+            raise UnsupportedModelError(
+                f"{subject.name} reads a text and a picture in turn: it has no one last attention"
+            )
+        if self.kind in ("all", "token"):
+            return subject.sites
+        layers = _of_last_kind(subject)
+        if self.kind == "readout":
+            return layers[-1:]
+        if self.layer is None:
+            return layers
+        if not -len(layers) <= self.layer < len(layers):
+            raise UsageError(
+                f"unknown layer {self.layer}: this model has layers 0 to {len(layers) - 1}"
+            )
+        return (layers[self.layer],)
+
+    def opened(self, question: Question) -> list[Opened]:
+        """What may change at each of the sites, found in one pass."""
+        wanted = {site.name for site in self.sites(question.subject)}
+        folded = question.fold(_look)
+        rows = rows_with_a_path(question.inputs, folded.held, folded.readout)
+        looks = [look for look in folded.held if look.site.name in wanted]
+        return [self._open(question.inputs, look, rows[look.site.name]) for look in looks]
+
+    def _open(self, inputs: Inputs, look: "_Look", rows: QueryMarks) -> Opened:
+        stream = inputs.queries_and_keys(look.site.kind)[1]
+        special = torch.tensor([each.special[stream.start : stream.stop] for each in inputs.tokens])
+        special = special.to(rows.device)
+        sinks = torch.zeros_like(special)
+        counted = (rows & look.sees_more).to(look.on_first)
+        share = (look.on_first * counted).sum(dim=-1) / counted.sum(dim=-1).clamp_min(1)
+        sinks[:, 0] = (share > LEAST_SHARE) & ~special[:, 0]
+        keys = torch.ones_like(special) if self.specials else ~(special | sinks)
+        return Opened(look.site, rows, keys, sinks)
+
+
+@dataclass(frozen=True, eq=False)
+class _Look:
+    """What is held of one attention: who sees whom, and the mean weight on the first key."""
+
+    site: Site
+    visible: Tensor  # `[batch, query, key]`
+    on_first: QueryWeights
+    sees_more: QueryMarks  # than one key
+
+
+def _look(call: Call) -> _Look:
+    visible = call.visible.any(dim=1)
+    on_first = call.weights[..., 0].float().mean(dim=1)
+    return _Look(call.site, visible, on_first, visible.sum(dim=-1) > 1)
+
+
+def rows_with_a_path(
+    inputs: Inputs, looks: Sequence[_Look], readout: QueryWeights
+) -> dict[str, QueryMarks]:
+    """For each site, the query rows that the readout can depend on.
+
+    From the last site down: a row counts if it is read, or if a row that counts sees its token at
+    a site above.
+    """
+    reached = torch.zeros(
+        len(inputs), len(inputs.tokens[0]), dtype=torch.bool, device=readout.device
+    )
+    last = inputs.prefix or inputs.source
+    reached[:, last.start : last.stop] = readout > 0
+    found = {}
+    for look in reversed(looks):
+        queries, keys = inputs.queries_and_keys(look.site.kind)
+        lengths = (queries.stop - queries.start, keys.stop - keys.start)
+        if tuple(look.visible.shape[1:]) != lengths:
+            raise UnsupportedModelError(
+                f"the attention at {look.site.name} is over {tuple(look.visible.shape[1:])} "
+                f"places, not the {lengths} tokens of the input"
+            )
+        rows = reached[:, queries.start : queries.stop].clone()
+        found[look.site.name] = rows
+        reached[:, keys.start : keys.stop] |= (look.visible & rows[:, :, None]).any(dim=1)
+    return found
+
+
+def _of_last_kind(subject: Subject) -> tuple[Site, ...]:
+    """The sites of the kind that comes last: in an encoder–decoder, the cross-attention."""
+    last = subject.sites[-1].kind
+    return tuple(site for site in subject.sites if site.kind == last)

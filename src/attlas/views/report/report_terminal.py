@@ -1,0 +1,157 @@
+"""A report in a terminal of 80 columns: the answer, the findings, where methods stand, a table."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from textwrap import wrap
+from typing import Any
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from attlas.views.report import report_cells as cells
+from attlas.views.report.report_trials import trial_lines
+from attlas.views.terminal import fit, notes
+from attlas.views.units import visible
+
+Payload = Mapping[str, Any]
+_COLUMNS, _NAME, _BAR = 80, 24, 26  # of the whole, of a method's name, of an interval drawn
+_MEASURES, _WIDE = 5, 10  # measures side by side, and columns for each
+
+
+def render_report(payload: Payload) -> Group:
+    """The answer, the findings, where the methods stand, and the table of the first removal."""
+    verdict = payload["verdict"]
+    mark = cells.MARKS.get(verdict["word"], "·")
+    return Group(
+        Text(visible(payload["question"])),
+        Text(cells.facts(payload), style="dim"),
+        Text(),
+        Text(f"{mark} {visible(verdict['word']).upper()}", style="bold"),
+        Text(visible(verdict["sentence"])),
+        *_findings(payload),
+        *_standings(payload),
+        *_tables(payload),
+        *trial_lines(payload),
+        *notes({"notes": [*verdict["notes"], *payload["notes"], *payload["does_not_show"]]}),
+        *_end(payload),
+    )
+
+
+def _findings(payload: Payload) -> Iterator[Text]:
+    for finding in payload["findings"]:
+        yield Text()
+        yield from _finding(finding, payload)
+    if payload["plausibility"]:
+        yield Text()
+        yield Text("Apart from faithfulness, and without weight in the answer:", style="dim")
+        yield from _finding(payload["plausibility"], payload)
+
+
+def _finding(finding: Payload, payload: Payload) -> Iterator[Text]:
+    low, high = finding["span"]
+    drawn = interval(finding["figure"], (low, high), finding["mark"], _BAR)
+    yield Text(visible(finding["title"]), style="bold")
+    yield Text(visible(finding["sentence"]))
+    yield Text(f"{low:g} {drawn} {high:g}  {cells.figure_words(finding['figure'])}")
+    if claim := cells.claim_words(finding, payload):
+        yield Text(claim, style="dim")
+
+
+def interval(figure: Payload, span: tuple[float, float], mark: float | None, width: int) -> str:
+    """A figure on a line of text: its interval thick, its value a dot, the mark a bar."""
+    line = ["─"] * width
+    place = {
+        name: _place(value, span, width)
+        for name, value in {**figure, "mark": mark}.items()
+        if name != "n" and value is not None
+    }
+    if "mark" in place:
+        line[place["mark"]] = "┼"
+    if "low" in place and "high" in place:
+        reach = slice(place["low"], place["high"] + 1)
+        line[reach] = "━" * len(line[reach])
+    if "value" in place:
+        line[place["value"]] = "●"
+    return "".join(line)
+
+
+def _place(value: float, span: tuple[float, float], width: int) -> int:
+    share = (value - span[0]) / (span[1] - span[0])
+    return round(min(1.0, max(0.0, share)) * (width - 1))
+
+
+def _standings(payload: Payload) -> Iterator[Text]:
+    rows = cells.standing_rows(payload)
+    if not rows:
+        return
+    removals = list(dict.fromkeys(each["removal"] for each in payload["standings"]))
+    column = 9 if len(removals) <= 3 else 6
+    bar = min(_BAR, _COLUMNS - _NAME - 4 - len(removals) * (column + 1))
+    lows = [each["figure"]["low"] or 0.0 for each in payload["standings"]]
+    span = (min(-0.1, *lows), 1.0)
+    yield from (Text(), Text("Where each method stands", style="bold"))
+    yield Text(
+        f"0: as its shuffled scores. 1: the best order found. Drawn: {visible(removals[0])}.",
+        style="dim",
+    )
+    heads = "".join(f" {visible(removal)[:column]:>{column}}" for removal in removals)
+    yield Text(f"{'':{_NAME + 2}}{heads}", style="dim")
+    for method, family, row in rows:
+        by_removal = {each["removal"]: each["figure"] for each in row}
+        found = [by_removal.get(removal, {"value": None}) for removal in removals]
+        figures = "".join(f" {cells.number(each['value']):>{column}}" for each in found)
+        drawn = interval(found[0], span, 0.0, bar)
+        name = f"{fit(visible(method), _NAME)} {family[0].upper()}"
+        yield Text(f"{name}{figures}  {drawn}", style="dim" if family == "control" else "")
+
+
+def _tables(payload: Payload) -> Iterator[Any]:
+    removals = cells.removals_of(payload)
+    for removal in removals[:1]:
+        found = cells.columns_of(payload, removal, plausible=False)
+        if not found:
+            continue
+        yield from (Text(), Text(f"All methods, {_words(removal)}", style="bold"))
+        yield Text("↑ more is better, ↓ less is better, ★ significantly the best", style="dim")
+        for start in range(0, len(found), _MEASURES):
+            yield _table(payload, found[start : start + _MEASURES])
+    if removals[1:]:
+        others = ", ".join(_words(removal) for removal in removals[1:])
+        yield Text(f"The figures of {others}, and all intervals, are on the page.", style="dim")
+
+
+def _words(removal: str) -> str:
+    return f"removal by {visible(removal)}" if removal else "nothing removed"
+
+
+def _head(column: Payload) -> Text:
+    lines = wrap(cells.heading(column).replace("_", " _"), _WIDE)
+    return Text("\n".join(lines).replace(" _", "_"))
+
+
+def _table(payload: Payload, columns: Sequence[int]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("", width=_NAME, no_wrap=True)
+    for place in columns:
+        table.add_column(
+            _head(payload["table"]["columns"][place]),
+            width=_WIDE,
+            justify="right",
+            vertical="bottom",
+        )
+    for row in cells.rows_of(payload):
+        shown = [Text(cells.cell_words(row["cells"][place])) for place in columns]
+        style = "dim" if row["family"] == "control" else ""
+        table.add_row(Text(fit(visible(row["method"]), _NAME)), *shown, style=style)
+    return table
+
+
+def _end(payload: Payload) -> Iterator[Text]:
+    left = payload["data"]["left_out"]
+    if left:
+        told = ", ".join(f"{count} × {visible(reason)}" for reason, count in left.items())
+        yield from (Text(), Text(f"Left out: {told}", style="dim"))
+    made = [f"seed {payload['seed']}", f"{payload['seconds']:.0f} s"]
+    yield from (Text(), Text(" · ".join(made), style="dim"))
+    if payload["command"]:
+        yield Text(visible(payload["command"]), style="dim")

@@ -1,0 +1,136 @@
+"""The null space of values: hand-worked cases, pseudo-inverses row by row, and the rank law."""
+
+import pytest
+import torch
+from subjects import random_attention
+
+from attlas.mathematics import null_space
+from attlas.mathematics.null_space import (
+    centred,
+    column_basis,
+    effective_part,
+    ranks,
+    rounding,
+)
+
+
+def random_values(*shape, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+def seeing_all(weights):
+    return torch.ones(weights.shape[0], 1, *weights.shape[2:], dtype=torch.bool)
+
+
+def seeing_back(length, window=None):
+    rows, keys = torch.arange(length)[:, None], torch.arange(length)
+    seen = keys <= rows
+    return (seen if window is None else seen & (keys > rows - window))[None, None]
+
+
+def by_hand(weights, values, visible, constant=False):
+    """Row by row, by the pseudo-inverse: the definition."""
+    found = torch.zeros_like(weights)
+    for batch, head, query in torch.cartesian_prod(*map(torch.arange, weights.shape[:3])):
+        seen = visible.expand_as(weights)[batch, head, query]
+        mixed = values[batch, head, seen]
+        if constant:
+            mixed = torch.cat([mixed, torch.ones(len(mixed), 1, dtype=mixed.dtype)], dim=1)
+        row = weights[batch, head, query, seen]
+        found[batch, head, query, seen] = row @ mixed @ torch.linalg.pinv(mixed)
+    return found
+
+
+def test_worked_by_hand():
+    # Values (1, 1, 0) in one dimension: what lies along (1, -1, 0) or (0, 0, 1) changes nothing.
+    weights = torch.tensor([[[[0.6, 0.2, 0.2]]]], dtype=torch.float64)
+    values = torch.tensor([[[[1.0], [1.0], [0.0]]]], dtype=torch.float64)
+    seen = seeing_all(weights)
+    found = effective_part(weights, values, seen)
+    torch.testing.assert_close(found[0, 0, 0], torch.tensor([0.4, 0.4, 0.0]).double())
+    kept = effective_part(weights, values, seen, keep_sums=True)
+    torch.testing.assert_close(kept[0, 0, 0], torch.tensor([0.4, 0.4, 0.2]).double())
+
+
+@pytest.mark.parametrize("keep_sums", [False, True])
+@pytest.mark.parametrize(
+    "visible", [None, seeing_back(20), seeing_back(20, window=9)], ids=["all", "causal", "window"]
+)
+@pytest.mark.parametrize("width", [4, 25])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_is_the_projection_of_each_row(visible, width, keep_sums, dtype):
+    weights = random_attention(2, 3, 20, 20)
+    visible = seeing_all(weights) if visible is None else visible
+    weights = weights * visible / (weights * visible).sum(dim=-1, keepdim=True)
+    values = random_values(2, 3, 20, width, seed=1).to(dtype)
+    found = effective_part(weights, values, visible.expand(2, -1, -1, -1), keep_sums=keep_sums)
+    exact = values.double()
+    expected = by_hand(weights, exact, visible, constant=keep_sums)
+    torch.testing.assert_close(found, expected, atol=1e-10, rtol=0)
+    torch.testing.assert_close(found @ exact, weights @ exact, atol=1e-10, rtol=0)
+    assert not found[~visible.expand_as(found)].any()
+    again = effective_part(found, values, visible.expand(2, -1, -1, -1), keep_sums=keep_sums)
+    torch.testing.assert_close(again, found, atol=1e-10, rtol=0)
+    if keep_sums:
+        torch.testing.assert_close(found.sum(-1), torch.ones(2, 3, 20).double())
+    if width == 25:
+        assert torch.equal(found, weights)
+    else:
+        assert found.min() < 0 and (found - weights).abs().max() > 0.01
+
+
+def test_projecting_whole_rows_would_reach_the_future():
+    weights = random_attention(1, 1, 40, 40, causal=True)
+    values = random_values(1, 1, 40, 8)
+    whole = weights @ values @ torch.linalg.pinv(values)
+    assert whole.triu(1).abs().sum() > 0.2 * whole.abs().sum()
+    assert not effective_part(weights, values, seeing_back(40)).triu(1).any()
+
+
+def test_rows_in_small_pieces_are_the_same(monkeypatch):
+    weights, values = random_attention(2, 2, 12, 12, causal=True), random_values(2, 2, 12, 5)
+    seen = seeing_back(12).expand(2, -1, -1, -1)
+    whole = effective_part(weights, values, seen)
+    monkeypatch.setitem(null_space.BYTES_AT_ONCE, "cpu", 1)
+    torch.testing.assert_close(effective_part(weights, values, seen), whole)
+
+
+@pytest.mark.parametrize("keys", [3, 8, 9, 20])
+@pytest.mark.parametrize("width", [1, 8, 12])
+def test_rank_law(keys, width):
+    values = random_values(1, 2, keys, width)
+    seen = torch.ones(1, 2, 1, keys, dtype=torch.bool)
+    found = ranks(values, seen, rounding(values))
+    assert (found == min(keys, width)).all()
+    with_constant = ranks(centred(values, seen), seen, rounding(values)) + 1
+    assert (keys - with_constant == max(keys - width - 1, 0)).all()
+
+
+def test_rounding_is_no_rank():
+    """Values of rank three, computed in float32, have more directions to float64 than they have."""
+    thin = (random_values(1, 1, 30, 3) @ random_values(3, 10, seed=1)).float()
+    seen = torch.ones(1, 1, 1, 30, dtype=torch.bool)
+    assert int(ranks(thin, seen, rounding(thin))) == 3
+    assert int(ranks(thin, seen, rounding(thin, torch.float64))) == 10
+    basis = column_basis(thin.double(), rounding(thin))
+    assert round(float(basis.square().sum())) == 3
+
+
+@pytest.mark.parametrize("tolerance", [1e-6, 1e-14])
+@pytest.mark.parametrize("shape", [(30, 8), (8, 30)])
+def test_both_ways_to_a_basis_agree(shape, tolerance):
+    matrices = random_values(2, *shape)
+    matrices[..., -1] *= 1e-4  # a small direction, to be kept
+    basis = column_basis(matrices, tolerance)
+    product = basis.mT @ basis
+    assert (product.diagonal(dim1=-2, dim2=-1) > 0.5).sum() == 2 * 8
+    again = basis @ (basis.mT @ matrices)
+    torch.testing.assert_close(again, matrices, atol=1e-12, rtol=0)
+    torch.testing.assert_close(product @ product, product, atol=1e-12, rtol=0)
+
+
+def test_values_of_nothing_leave_nothing():
+    weights = random_attention(1, 1, 5, 5)
+    found = effective_part(weights, torch.zeros(1, 1, 5, 3), seeing_all(weights))
+    assert not found.any()

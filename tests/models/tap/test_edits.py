@@ -1,0 +1,109 @@
+"""Edits as functions of the weights, each held against its definition worked out by hand."""
+
+import pytest
+import torch
+
+from attlas.errors import UnknownNameError, UsageError
+from attlas.models.tap import edits
+from attlas.results import Site
+
+SITE = Site("encoder", 1, 2)
+SITES = [Site("encoder", layer, 2) for layer in range(3)]
+
+
+def weights(size=5, causal=False, seed=0):
+    scores = torch.randn(2, 3, size, size, generator=torch.Generator().manual_seed(seed))
+    seen = torch.ones(size, size, dtype=torch.bool)
+    seen = seen.tril() if causal else seen
+    visible = seen.expand(2, 1, size, size)
+    return scores.masked_fill(~visible, float("-inf")).softmax(-1), visible
+
+
+def apply(edit, causal=False):
+    attention, visible = weights(causal=causal)
+    return attention, visible, edit.rewrite(SITE, attention, visible)
+
+
+def test_scale_multiplies():
+    attention, _, edited = apply(edits.scale(0.25))
+    assert torch.equal(edited, attention * 0.25)
+
+
+def test_zero_takes_the_weight_and_shares_it_out():
+    attention, visible = torch.tensor([[[[0.5, 0.3, 0.2]]]]), torch.ones(1, 1, 1, 3).bool()
+    edited = edits.zero(0).rewrite(SITE, attention, visible)
+    torch.testing.assert_close(edited, torch.tensor([[[[0.0, 0.6, 0.4]]]]))
+    nothing_left = edits.zero([0, 1, 2]).rewrite(SITE, attention, visible)
+    assert not nothing_left.any()
+
+
+def test_zero_keeps_the_sum_of_a_row_that_has_a_sink():
+    attention, visible = torch.tensor([[[[0.2, 0.3, 0.1]]]]), torch.ones(1, 1, 1, 3).bool()
+    edited = edits.zero(1).rewrite(SITE, attention, visible)
+    torch.testing.assert_close(edited, torch.tensor([[[[0.4, 0.0, 0.2]]]]))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_uniform_is_even_over_what_is_visible(causal):
+    _, visible, edited = apply(edits.uniform(), causal)
+    counts = visible.sum(-1, keepdim=True)
+    torch.testing.assert_close(edited, (visible / counts).expand_as(edited).float())
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_permute_moves_weights_only_among_what_is_visible(causal):
+    attention, visible, edited = apply(edits.permute(seed=3), causal)
+    assert not edited[~visible.expand_as(edited)].any()
+    torch.testing.assert_close(edited.sort(-1).values, attention.sort(-1).values)
+    assert not torch.equal(edited, attention)
+    assert torch.equal(edited, apply(edits.permute(seed=3), causal)[2])
+    assert not torch.equal(edited, apply(edits.permute(seed=4), causal)[2])
+
+
+def test_every_order_is_drawn_about_equally_often():
+    attention = torch.tensor([1.0, 2.0, 3.0]).expand(1, 1, 6000, 3).contiguous()
+    edited = edits.permute(0).rewrite(SITE, attention, torch.ones(1, 1, 6000, 3).bool())
+    _, counts = edited[0, 0].unique(dim=0, return_counts=True)
+    assert len(counts) == 6
+    assert (counts - 1000).abs().max() < 150  # five standard deviations
+
+
+def test_replace_broadcasts_and_refuses_what_does_not_fit():
+    attention, _, edited = apply(edits.replace(torch.full((5, 5), 0.2)))
+    assert torch.equal(edited, torch.full_like(attention, 0.2))
+    with pytest.raises(UsageError, match=r"\(4, 4\) cannot replace \(2, 3, 5, 5\)"):
+        apply(edits.replace(torch.zeros(4, 4)))
+
+
+def test_apply_takes_any_function():
+    attention, _, edited = apply(edits.apply(lambda each: each.flip(-1)))
+    assert torch.equal(edited, attention.flip(-1))
+
+
+def test_an_edit_acts_on_the_heads_and_rows_it_names():
+    attention, _, edited = apply(edits.scale(0).at(heads=1, queries=[0, -1]))
+    expected = attention.clone()
+    expected[:, 1, [0, 4]] = 0
+    assert torch.equal(edited, expected)
+
+
+def test_an_edit_acts_at_the_sites_it_names():
+    edit = edits.uniform().at(kind="encoder", layer=1)
+    assert [edit.touches(site) for site in SITES] == [False, True, False]
+    assert not edit.touches(Site("decoder", 1, 2))
+    assert all(edits.uniform().touches(site) for site in SITES)
+
+
+def test_layers_are_counted_from_the_top_if_negative():
+    assert edits.uniform().at(layer=-1).check(SITES).layer == 2
+
+
+def test_what_is_not_there_is_named():
+    with pytest.raises(UsageError, match="unknown layer 3: this model has layers 0 to 2"):
+        edits.uniform().at(layer=3).check(SITES)
+    with pytest.raises(UnknownNameError, match="did you mean 'decoder'"):
+        edits.uniform().at(kind="decodr")
+    with pytest.raises(UnknownNameError, match=r"'cross'.*allowed: encoder"):
+        edits.uniform().at(kind="cross").check(SITES)
+    with pytest.raises(UsageError, match=r"unknown head 3 at encoder\.1: it has 0 to 2"):
+        apply(edits.scale(0).at(heads=3))
