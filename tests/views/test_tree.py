@@ -11,8 +11,7 @@ from rich.console import Console
 from views import samples
 
 from attlas.errors import UsageError
-from attlas.views import fragment, lay_out_tree, page, render
-from attlas.views.tree import tree_figure
+from attlas.views import fragment, lay_out_tree, page, render, tree_figure
 from attlas.views.tree.tree_layout import BOX
 
 SVG = "{http://www.w3.org/2000/svg}"

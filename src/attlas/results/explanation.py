@@ -2,20 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from os import PathLike
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from attlas import views
 from attlas.errors import UnknownNameError, UsageError
 from attlas.results.maps import Maps, token_rows
-from attlas.results.support.files import plain, read_record, write_record
+from attlas.results.support.files import plain
 from attlas.results.support.origin import Origin, TargetRecord
 from attlas.results.support.pictures import check_picture, picture_arrays, picture_uri
-from attlas.results.support.showing import Shown
+from attlas.results.support.result import Result
 from attlas.results.support.sinks import Sink, find_sinks, left_out
 from attlas.results.support.words import join_tokens
 from attlas.shapes import Picture, TokenVector
@@ -28,13 +25,16 @@ LEVELS = ("tokens", "words")
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation(Shown):
+class Explanation(Result):
     """A score for each token of one input.
 
     Special tokens are in place and marked in `tokens.special`. `prediction` lists the model's
     best choices; `notes` says whatever a reader must know (a text cut, a prefix generated).
     Patches of a picture are tokens of the segment `image`, the last of which fill `tokens.grid`.
     """
+
+    view_kind: ClassVar[str] = "explanation"
+    record_kind: ClassVar[str] = "explanation"
 
     tokens: Tokens
     scores: TokenVector
@@ -139,7 +139,7 @@ class Explanation(Shown):
         scored = zip(token_rows(self.tokens), self.scores, strict=True)
         words = self.aggregate("words").rename(columns={"word": "text"})
         return {
-            "kind": "explanation",
+            "kind": self.view_kind,
             "version": 1,
             **self.origin.shown(),
             "target": asdict(self.target),
@@ -161,36 +161,36 @@ class Explanation(Shown):
         """The Python lines that compute this again; a picture must be put in by hand."""
         return self.origin.code(picture=self.tokens.grid is not None)
 
-    def to_html(self, path: str | PathLike[str]) -> Path:
-        """Write a page that shows the explanation: one file, no network."""
-        title = f"{self.method} · {self.target.name}"
-        return views.write_whole(path, views.page(self.payload(), title))
+    def _page_title(self) -> str:
+        return f"{self.method} · {self.target.name}"
 
-    def save(self, path: str | PathLike[str]) -> Path:
-        """Write the explanation to one file: safetensors, the rest in its header as JSON."""
+    def _to_record(self) -> tuple[dict[str, Any], dict[str, Any]]:
         header = {"tokens": self.tokens.to_dict(), **self._header()}
         header["maps"] = None if self.maps is None else self.maps.header()
         arrays = {"scores": self.scores, **picture_arrays(self.picture)}
-        arrays |= self.maps.arrays() if self.maps else {}
-        return write_record(path, "explanation", header, arrays)
+        return header, arrays | (self.maps.arrays() if self.maps else {})
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> "Explanation":
-        """Read what `save` wrote."""
-        with read_record(path, "explanation") as (header, arrays):
-            tokens = Tokens.from_dict(header["tokens"])
-            drawn = header["maps"]
-            return cls(
-                tokens,
-                arrays["scores"],
-                TargetRecord(**header["target"]),
-                Origin.from_dict(header["origin"]),
-                tuple(header["prediction"]),
-                tuple(header["notes"]),
-                None if drawn is None else Maps.restore(drawn, arrays, tokens),
-                arrays.get("picture"),
-                header["details"],
-            )
+    def _from_record(cls, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> "Explanation":
+        tokens = Tokens.from_dict(header["tokens"])
+        maps = header["maps"]
+        return cls(
+            tokens,
+            arrays["scores"],
+            TargetRecord(**header["target"]),
+            Origin.from_dict(header["origin"]),
+            tuple(header["prediction"]),
+            tuple(header["notes"]),
+            None if maps is None else Maps.restore(maps, arrays, tokens),
+            arrays.get("picture"),
+            header["details"],
+        )
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> "Explanation":
+        """Read what `to_dict` returned; the scores come back in single precision."""
+        scores = np.array(record["scores"], dtype=np.float32)
+        return cls._from_record({**record, "maps": None}, {"scores": scores})
 
     def top(self, count: int = 5) -> list[tuple[str, float]]:
         """The words with the largest scores by size, special tokens left out."""

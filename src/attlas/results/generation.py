@@ -3,22 +3,19 @@
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from os import PathLike
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from attlas import views
 from attlas.errors import UnknownNameError, UsageError
 from attlas.results.explanation import Explanation
 from attlas.results.maps import token_rows
-from attlas.results.support.files import plain, read_record, write_record
+from attlas.results.support.files import plain
 from attlas.results.support.origin import Origin, TargetRecord
 from attlas.results.support.pictures import check_picture, picture_arrays, picture_uri
+from attlas.results.support.result import Result
 from attlas.results.support.sentences import join_sentences
-from attlas.results.support.showing import Shown
 from attlas.results.support.sinks import Sink, find_sinks, left_out
 from attlas.results.support.words import Unit, each_alone, join_tokens
 from attlas.results.support.written import (
@@ -40,12 +37,15 @@ LEVELS: Mapping[str, Callable[[Tokens], list[Unit]]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Generation(Shown):
+class Generation(Result):
     """A matrix, output × input: what each token that a model wrote owes to each token before it.
 
     `tokens` are the prompt (for an encoder–decoder the source, then the decoder's start) and then
     what was written. Row r is about `tokens[outputs[r]]`; at that token and after it, it is zero.
     """
+
+    view_kind: ClassVar[str] = "generation"
+    record_kind: ClassVar[str] = "generation"
 
     tokens: Tokens
     scores: OutputScores
@@ -197,7 +197,7 @@ class Generation(Shown):
     def payload(self) -> dict[str, Any]:
         """What a page, a notebook or a terminal draws; the scores are little-endian floats."""
         return {
-            "kind": "generation",
+            "kind": self.view_kind,
             "version": 1,
             **self.origin.shown(),
             "tokens": token_rows(self.tokens),
@@ -220,30 +220,32 @@ class Generation(Shown):
         """The Python lines that compute this again; a picture must be put in by hand."""
         return self.origin.code(picture=self.tokens.grid is not None)
 
-    def to_html(self, path: str | PathLike[str]) -> Path:
-        """Write a page that shows the generation: one file, no network."""
-        return views.write_whole(path, views.page(self.payload(), f"{self.method} · {self.text}"))
+    def _page_title(self) -> str:
+        return f"{self.method} · {self.text}"
 
-    def save(self, path: str | PathLike[str]) -> Path:
-        """Write the generation to one file: safetensors, the rest in its header as JSON."""
-        arrays = {"scores": self.scores, **picture_arrays(self.picture)}
-        return write_record(path, "generation", self._header(), arrays)
+    def _to_record(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        return self._header(), {"scores": self.scores, **picture_arrays(self.picture)}
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> "Generation":
-        """Read what `save` wrote."""
-        with read_record(path, "generation") as (header, arrays):
-            return cls(
-                Tokens.from_dict(header["tokens"]),
-                arrays["scores"],
-                tuple(header["outputs"]),
-                tuple(TargetRecord(**target) for target in header["targets"]),
-                Origin.from_dict(header["origin"]),
-                tuple(header["notes"]),
-                tuple(tuple(row) for row in header["predictions"]),
-                arrays.get("picture"),
-                tuple(tuple(notes) for notes in header["row_notes"]),
-            )
+    def _from_record(cls, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> "Generation":
+        return cls(
+            Tokens.from_dict(header["tokens"]),
+            arrays["scores"],
+            tuple(header["outputs"]),
+            tuple(TargetRecord(**target) for target in header["targets"]),
+            Origin.from_dict(header["origin"]),
+            tuple(header["notes"]),
+            tuple(tuple(row) for row in header["predictions"]),
+            arrays.get("picture"),
+            tuple(tuple(notes) for notes in header["row_notes"]),
+        )
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> "Generation":
+        """Read what `to_dict` returned; the scores come back in single precision."""
+        shape = len(record["outputs"]), len(record["tokens"]["texts"])
+        scores = np.array(record["scores"], dtype=np.float32).reshape(shape)
+        return cls._from_record(record, {"scores": scores})
 
     def __repr__(self) -> str:
         shown = visible(self.text[:60]) + ("…" if len(self.text) > 60 else "")

@@ -1,21 +1,17 @@
 """HeadImportance: how much each head of a model matters."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from os import PathLike
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from scipy.stats import pearsonr, spearmanr
 
-from attlas import views
 from attlas.errors import UsageError
 from attlas.results.maps import Site
-from attlas.results.support.files import read_record, write_record
 from attlas.results.support.origin import Origin
-from attlas.results.support.showing import Shown
+from attlas.results.support.result import Result
 from attlas.shapes import HeadVector
 
 Head = tuple[str, int]  # the name of its site, and its number there
@@ -32,8 +28,11 @@ class Correlation:
 
 
 @dataclass(frozen=True, eq=False)
-class HeadImportance(Shown):
+class HeadImportance(Result):
     """A number for every head, those of the first site first, with its 95 % interval."""
+
+    view_kind: ClassVar[str] = "heads"
+    record_kind: ClassVar[str] = "head importance"
 
     sites: tuple[Site, ...]
     mean: HeadVector
@@ -134,7 +133,7 @@ class HeadImportance(Shown):
     def payload(self) -> dict[str, Any]:
         """What a page, a notebook or a terminal draws."""
         return {
-            "kind": "heads",
+            "kind": self.view_kind,
             "version": 1,
             **self.origin.shown(),
             "tokens": [],
@@ -152,25 +151,19 @@ class HeadImportance(Shown):
         call = f"attlas.head_importance(subject, data, {self.by!r}{options})"
         return f"import attlas\n{load}\n{data}\n{call}"
 
-    def to_html(self, path: str | PathLike[str]) -> Path:
-        """Write a page that shows the heads: one file, no network."""
-        title = f"heads by {self.by} · {self.origin.model}"
-        return views.write_whole(path, views.page(self.payload(), title))
+    def _page_title(self) -> str:
+        return f"heads by {self.by} · {self.origin.model}"
 
-    def save(self, path: str | PathLike[str]) -> Path:
-        """Write everything to one file: safetensors, with a header of JSON."""
-        arrays = {name: getattr(self, name) for name in ("mean", "low", "high")}
-        return write_record(path, "head importance", self._header(), arrays)
+    def _to_record(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        return self._header(), {name: getattr(self, name) for name in ("mean", "low", "high")}
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> "HeadImportance":
-        """Read what `save` wrote."""
-        with read_record(path, "head importance") as (header, arrays):
-            return cls.from_dict({**header, **arrays})
+    def _from_record(cls, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> "HeadImportance":
+        return cls.from_dict({**header, **arrays})
 
     @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> "HeadImportance":
-        """Read what `to_dict` gave."""
+    def from_dict(cls, record: Mapping[str, Any]) -> "HeadImportance":
+        """Read what `to_dict` returned."""
         mean, low, high = (
             np.asarray(record[name], dtype=np.float64) for name in ("mean", "low", "high")
         )

@@ -1,28 +1,28 @@
 """HeadRedundancy: which heads attend alike."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from os import PathLike
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from attlas import views
 from attlas.errors import UsageError
 from attlas.results.head_importance import Head
 from attlas.results.maps import Site
-from attlas.results.support.files import read_record, write_record
 from attlas.results.support.origin import Origin
-from attlas.results.support.showing import Shown
+from attlas.results.support.result import Result
 from attlas.shapes import HeadPairs
 
 MOST_SHOWN = 20
 
 
 @dataclass(frozen=True, eq=False)
-class HeadRedundancy(Shown):
+class HeadRedundancy(Result):
     """How far apart the attention of every two heads is, in bits; nan where they do not compare."""
+
+    view_kind: ClassVar[str] = "redundancy"
+    record_kind: ClassVar[str] = "head redundancy"
 
     sites: tuple[Site, ...]
     distances: HeadPairs
@@ -70,7 +70,7 @@ class HeadRedundancy(Shown):
     def payload(self) -> dict[str, Any]:
         """What a page, a notebook or a terminal draws."""
         return {
-            "kind": "redundancy",
+            "kind": self.view_kind,
             "version": 1,
             **self.origin.shown(),
             "tokens": [],
@@ -89,27 +89,26 @@ class HeadRedundancy(Shown):
         load = f"subject = attlas.load({self.origin.model!r})"
         return f"import attlas\n{load}\ntexts = ...\nattlas.head_redundancy(subject, texts)"
 
-    def to_html(self, path: str | PathLike[str]) -> Path:
-        """Write a page that shows the table: one file, no network."""
-        title = f"heads that attend alike · {self.origin.model}"
-        return views.write_whole(path, views.page(self.payload(), title))
+    def _page_title(self) -> str:
+        return f"heads that attend alike · {self.origin.model}"
 
-    def save(self, path: str | PathLike[str]) -> Path:
-        """Write everything to one file: safetensors, with a header of JSON."""
-        arrays = {"distances": self.distances}
-        return write_record(path, "head redundancy", self._header(), arrays)
+    def _to_record(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        return self._header(), {"distances": self.distances}
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> "HeadRedundancy":
-        """Read what `save` wrote."""
-        with read_record(path, "head redundancy") as (header, arrays):
-            return cls(
-                tuple(Site(*site) for site in header["sites"]),
-                arrays["distances"],
-                header["examples"],
-                Origin.from_dict(header["origin"]),
-                tuple(header["notes"]),
-            )
+    def _from_record(cls, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> "HeadRedundancy":
+        return cls.from_dict({**header, **arrays})
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> "HeadRedundancy":
+        """Read what `to_dict` returned."""
+        return cls(
+            tuple(Site(*site) for site in record["sites"]),
+            np.asarray(record["distances"], dtype=np.float64),
+            record["examples"],
+            Origin.from_dict(record["origin"]),
+            tuple(record["notes"]),
+        )
 
     def __repr__(self) -> str:
         return f"HeadRedundancy({len(self.distances)} heads, {self.examples} texts)"

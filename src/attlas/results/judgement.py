@@ -2,19 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from os import PathLike
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from attlas import views
 from attlas.results.explanation import Explanation
-from attlas.results.support.files import plain, read_record, write_record
-from attlas.results.support.origin import Origin, TargetRecord
-from attlas.results.support.showing import Shown
-from attlas.tokens import Tokens
+from attlas.results.support.files import plain
+from attlas.results.support.result import Result
 
 
 @dataclass(frozen=True)
@@ -50,8 +45,11 @@ COLUMNS = tuple(Measured.__dataclass_fields__)
 
 
 @dataclass(frozen=True, eq=False)
-class Judgement(Shown):
+class Judgement(Result):
     """An explanation and what each measure says of it."""
+
+    view_kind: ClassVar[str] = "judgement"
+    record_kind: ClassVar[str] = "judgement"
 
     explanation: Explanation
     measured: tuple[Measured, ...]
@@ -79,9 +77,9 @@ class Judgement(Shown):
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "Judgement":
-        """Read what `to_dict` gave."""
+        """Read what `to_dict` returned."""
         return cls(
-            _explanation(record["explanation"]),
+            Explanation.from_dict(record["explanation"]),
             tuple(Measured(**each) for each in record["measured"]),
             dict(record["settings"]),
             tuple(record["notes"]),
@@ -91,7 +89,7 @@ class Judgement(Shown):
         """What a page, a notebook or a terminal draws."""
         return {
             **self.explanation.payload(),
-            "kind": "judgement",
+            "kind": self.view_kind,
             "maps": None,
             "measured": [plain(asdict(each)) for each in self.measured],
             "settings": plain(self.settings),
@@ -113,35 +111,11 @@ class Judgement(Shown):
         *lines, last = self.explanation.code().splitlines()
         return "\n".join([*lines, f"e = {last}", f"attlas.judge(subject, e{options})"])
 
-    def to_html(self, path: str | PathLike[str]) -> Path:
-        """Write a page that shows the judgement: one file, no network."""
-        title = f"{self.explanation.method} judged · {self.explanation.target.name}"
-        return views.write_whole(path, views.page(self.payload(), title))
-
-    def save(self, path: str | PathLike[str]) -> Path:
-        """Write the judgement to one file: safetensors, all of it in its header as JSON."""
-        return write_record(path, "judgement", self.to_dict(), {})
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> "Judgement":
-        """Read what `save` wrote."""
-        with read_record(path, "judgement") as (header, _):
-            return cls.from_dict(header)
+    def _page_title(self) -> str:
+        return f"{self.explanation.method} judged · {self.explanation.target.name}"
 
     def __repr__(self) -> str:
         told = ", ".join(
             f"{each.measure} {each.value:.3g}" for each in self.measured if each.value is not None
         )
         return f"Judgement({self.explanation.method}: {told})"
-
-
-def _explanation(record: Mapping[str, Any]) -> Explanation:
-    return Explanation(
-        Tokens.from_dict(record["tokens"]),
-        np.array(record["scores"], dtype=np.float32),
-        TargetRecord(**record["target"]),
-        Origin.from_dict(record["origin"]),
-        tuple(record["prediction"]),
-        tuple(record["notes"]),
-        details=record["details"],
-    )

@@ -2,18 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from os import PathLike
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas as pd
 
-from attlas import views
 from attlas.errors import UnknownNameError
 from attlas.results.head_importance import HeadImportance
-from attlas.results.support.files import plain, read_record, write_record
+from attlas.results.support.files import plain
 from attlas.results.support.origin import Origin
-from attlas.results.support.showing import Shown
+from attlas.results.support.result import Result
 
 SHARE_AXIS = "share of all heads switched off"
 LAYER_AXIS = "heads of every layer switched off"
@@ -61,8 +58,11 @@ class Curve:
 
 
 @dataclass(frozen=True, eq=False)
-class PruneCurve(Shown):
+class PruneCurve(Result):
     """A curve for each ranking, and the importances they come from where they are of all texts."""
+
+    view_kind: ClassVar[str] = "heads"
+    record_kind: ClassVar[str] = "prune curve"
 
     axis: str
     curves: tuple[Curve, ...]
@@ -100,7 +100,7 @@ class PruneCurve(Shown):
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "PruneCurve":
-        """Read what `to_dict` gave."""
+        """Read what `to_dict` returned."""
         return cls(
             record["axis"],
             tuple(Curve.from_dict(each) for each in record["curves"]),
@@ -121,7 +121,7 @@ class PruneCurve(Shown):
     def payload(self) -> dict[str, Any]:
         """What a page, a notebook or a terminal draws."""
         return {
-            "kind": "heads",
+            "kind": self.view_kind,
             "version": 1,
             **self.origin.shown(),
             "tokens": [],
@@ -140,20 +140,8 @@ class PruneCurve(Shown):
         call = f"attlas.{self.origin.verb}(subject, {given}{options})"
         return f"import attlas\n{load}\n{data}{call}"
 
-    def to_html(self, path: str | PathLike[str]) -> Path:
-        """Write a page that shows the curves: one file, no network."""
-        title = f"{self.origin.verb} · {self.origin.model}"
-        return views.write_whole(path, views.page(self.payload(), title))
-
-    def save(self, path: str | PathLike[str]) -> Path:
-        """Write everything to one file: safetensors, all of it in its header as JSON."""
-        return write_record(path, "prune curve", self.to_dict(), {})
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> "PruneCurve":
-        """Read what `save` wrote."""
-        with read_record(path, "prune curve") as (header, _):
-            return cls.from_dict(header)
+    def _page_title(self) -> str:
+        return f"{self.origin.verb} · {self.origin.model}"
 
     def __repr__(self) -> str:
         areas = ", ".join(f"{each.name} {each.area.mean:.3f}" for each in self.curves)

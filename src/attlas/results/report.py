@@ -3,14 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from math import isfinite
-from os import PathLike
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas as pd
 
-from attlas import views
-from attlas.results.support.files import plain, read_record, write_record
+from attlas.results.support.files import plain
 from attlas.results.support.rebuilding import rebuild
 from attlas.results.support.report_parts import (
     Agreement,
@@ -24,18 +21,21 @@ from attlas.results.support.report_parts import (
     Table,
     Trial,
 )
-from attlas.results.support.showing import Shown
+from attlas.results.support.result import Result
 from attlas.results.verdict import Verdict
 
 QUESTION = "May attention be read as an explanation here?"
 
 
 @dataclass(frozen=True, eq=False)
-class Report(Shown):
+class Report(Result):
     """The verdict on one model and one data set, and all that it rests on.
 
     `plausibility` is the one line on agreement with people; it never moves the verdict.
     """
+
+    view_kind: ClassVar[str] = "report"
+    record_kind: ClassVar[str] = "report"
 
     model: str
     task: str
@@ -86,13 +86,13 @@ class Report(Shown):
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "Report":
-        """Read what `to_dict` gave."""
+        """Read what `to_dict` returned."""
         return rebuild(cls, record)
 
     def payload(self) -> dict[str, Any]:
         """What a page, a notebook or a terminal draws."""
         return {
-            "kind": "report",
+            "kind": self.view_kind,
             "version": 1,
             "question": QUESTION,
             "signed": False,
@@ -100,20 +100,8 @@ class Report(Shown):
             **self.to_dict(),
         }
 
-    def to_html(self, path: str | PathLike[str]) -> Path:
-        """Write the report as a page: one file, no network."""
-        title = f"{self.verdict.word} · {self.model} on {self.data.name}"
-        return views.write_whole(path, views.page(self.payload(), title))
-
-    def save(self, path: str | PathLike[str]) -> Path:
-        """Write everything to one file: safetensors, all of it in its header as JSON."""
-        return write_record(path, "report", self.to_dict(), {})
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> "Report":
-        """Read what `save` wrote."""
-        with read_record(path, "report") as (header, _):
-            return cls.from_dict(header)
+    def _page_title(self) -> str:
+        return f"{self.verdict.word} · {self.model} on {self.data.name}"
 
     def __repr__(self) -> str:
         return f"Report({self.model} on {self.data.name}: {self.verdict.word})"

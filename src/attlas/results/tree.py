@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from attlas import views
 from attlas.errors import UsageError
 from attlas.results.maps import token_rows
-from attlas.results.support.files import plain, read_record, write_record
+from attlas.results.support.files import plain
 from attlas.results.support.origin import Origin, TargetRecord
-from attlas.results.support.showing import Shown
+from attlas.results.support.result import Result
 from attlas.tokens import Tokens
 from attlas.views.units import visible
 
@@ -27,13 +27,16 @@ class Edge:
 
 
 @dataclass(frozen=True, eq=False)
-class Tree(Shown):
+class Tree(Result):
     """The edges of attention that brought a prediction.
 
     Tokens are named by their places in `tokens`. Each edge stands behind the one that reads its
     parent, and every token but the root is the child of one edge at most. `share` is what the edges
     have of all attribution above zero from one token to another.
     """
+
+    view_kind: ClassVar[str] = "tree"
+    record_kind: ClassVar[str] = "tree"
 
     tokens: Tokens
     root: int
@@ -103,7 +106,7 @@ class Tree(Shown):
         rows = token_rows(self.tokens)
         nodes = self.nodes
         return {
-            "kind": "tree",
+            "kind": self.view_kind,
             "version": 1,
             **self.origin.shown(),
             "target": asdict(self.target),
@@ -125,33 +128,27 @@ class Tree(Shown):
         """The Python lines that compute this again; a picture must be put in by hand."""
         return self.origin.code(picture=self.tokens.grid is not None)
 
-    def to_html(self, path: str | PathLike[str]) -> Path:
-        """Write a page that shows the tree: one file, no network."""
-        return views.write_whole(path, views.page(self.payload(), f"tree · {self.target.name}"))
+    def _page_title(self) -> str:
+        return f"tree · {self.target.name}"
 
     def to_figure(self, path: str | PathLike[str]) -> Path:
         """Write a drawing that ends in `.svg`, or in `.png` or `.pdf` where matplotlib is there."""
         return views.write_whole(path, views.tree_figure(self.payload(), Path(path).suffix))
 
-    def save(self, path: str | PathLike[str]) -> Path:
-        """Write the tree to one file: safetensors, all of it in its header as JSON."""
-        return write_record(path, "tree", self.to_dict(), {})
-
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> "Tree":
-        """Read what `save` wrote."""
-        with read_record(path, "tree") as (header, _):
-            return cls(
-                Tokens.from_dict(header["tokens"]),
-                header["root"],
-                tuple(Edge(**edge) for edge in header["edges"]),
-                header["layers"],
-                header["share"],
-                TargetRecord(**header["target"]),
-                Origin.from_dict(header["origin"]),
-                tuple(header["prediction"]),
-                tuple(header["notes"]),
-            )
+    def from_dict(cls, record: Mapping[str, Any]) -> "Tree":
+        """Read what `to_dict` returned."""
+        return cls(
+            Tokens.from_dict(record["tokens"]),
+            record["root"],
+            tuple(Edge(**edge) for edge in record["edges"]),
+            record["layers"],
+            record["share"],
+            TargetRecord(**record["target"]),
+            Origin.from_dict(record["origin"]),
+            tuple(record["prediction"]),
+            tuple(record["notes"]),
+        )
 
     def __repr__(self) -> str:
         root, target = visible(self.tokens.labels()[self.root]), visible(self.target.name)

@@ -2,16 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from os import PathLike
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas as pd
 
-from attlas import views
-from attlas.results.support.files import plain, read_record, write_record
+from attlas.results.support.files import plain
 from attlas.results.support.origin import Origin
-from attlas.results.support.showing import Shown
+from attlas.results.support.result import Result
 from attlas.views.units import visible
 
 
@@ -87,8 +84,11 @@ class Trigger:
 
 
 @dataclass(frozen=True, eq=False)
-class Triggers(Shown):
+class Triggers(Result):
     """The triggers that were tried, the one that harms most beyond random words first."""
+
+    view_kind: ClassVar[str] = "triggers"
+    record_kind: ClassVar[str] = "triggers"
 
     triggers: tuple[Trigger, ...]
     origin: Origin
@@ -125,7 +125,7 @@ class Triggers(Shown):
             for each in self.triggers
         ]
         return {
-            "kind": "triggers",
+            "kind": self.view_kind,
             "version": 1,
             **self.origin.shown(),
             "tokens": [],
@@ -142,24 +142,17 @@ class Triggers(Shown):
         data = "data = ...  # the texts with their labels"
         return f"import attlas\n{load}\n{data}\nattlas.triggers(subject, data{options})"
 
-    def to_html(self, path: str | PathLike[str]) -> Path:
-        """Write a page that shows the triggers: one file, no network."""
-        title = f"triggers · {self.origin.model}"
-        return views.write_whole(path, views.page(self.payload(), title))
-
-    def save(self, path: str | PathLike[str]) -> Path:
-        """Write the triggers to one file: safetensors, all of it in its header as JSON."""
-        return write_record(path, "triggers", self.to_dict(), {})
+    def _page_title(self) -> str:
+        return f"triggers · {self.origin.model}"
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> "Triggers":
-        """Read what `save` wrote."""
-        with read_record(path, "triggers") as (header, _):
-            return cls(
-                tuple(Trigger.from_dict(each) for each in header["triggers"]),
-                Origin.from_dict(header["origin"]),
-                tuple(header["notes"]),
-            )
+    def from_dict(cls, record: Mapping[str, Any]) -> "Triggers":
+        """Read what `to_dict` returned."""
+        return cls(
+            tuple(Trigger.from_dict(each) for each in record["triggers"]),
+            Origin.from_dict(record["origin"]),
+            tuple(record["notes"]),
+        )
 
     def __repr__(self) -> str:
         if not self.triggers:

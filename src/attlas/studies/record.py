@@ -3,13 +3,12 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from os import PathLike
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from attlas import views
-from attlas.results import HeadImportance, Origin, PruneCurve, Trigger, Triggers
+from attlas.results import HeadImportance, PruneCurve, Triggers
 from attlas.results.head_importance import Correlation
+from attlas.results.support.result import Result
 from attlas.version import __version__
 
 RANKED_BY = "attattr"  # the ranking that tasks are compared by
@@ -44,23 +43,21 @@ class TaskFound:
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "TaskFound":
         """Read what `to_dict` gave."""
-        triggers = record["triggers"]
         return cls(
             record["task"],
             record["asked"],
             PruneCurve.from_dict(record["pruned"]),
             PruneCurve.from_dict(record["effectiveness"]),
-            Triggers(
-                tuple(Trigger.from_dict(each) for each in triggers["triggers"]),
-                Origin.from_dict(triggers["origin"]),
-                tuple(triggers["notes"]),
-            ),
+            Triggers.from_dict(record["triggers"]),
         )
 
 
 @dataclass(frozen=True, eq=False)
-class AttattrStudy:
+class AttattrStudy(Result):
     """All tasks of the study, and how alike their important heads are."""
+
+    view_kind: ClassVar[str] = "heads"
+    record_kind: ClassVar[str] = "study attattr"
 
     tasks: tuple[TaskFound, ...]
 
@@ -97,7 +94,7 @@ class AttattrStudy:
         ]
         notes = [f"{each.task}: {note}" for each in self.tasks for note in each.pruned.notes]
         return {
-            "kind": "heads",
+            "kind": self.view_kind,
             "version": 1,
             "attlas": __version__,
             "model": "Self-attention attribution",
@@ -111,9 +108,13 @@ class AttattrStudy:
             "code": "",
         }
 
-    def to_html(self, path: str | PathLike[str]) -> Path:
-        """Write a page that shows the study: one file, no network."""
-        return views.write_whole(path, views.page(self.payload(), "study attattr"))
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> "AttattrStudy":
+        """Read what `to_dict` returned."""
+        return cls(tuple(TaskFound.from_dict(each) for each in record["tasks"]))
+
+    def _page_title(self) -> str:
+        return "study attattr"
 
     def markdown(self) -> str:
         """The figures as tables."""

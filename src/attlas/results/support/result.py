@@ -1,0 +1,75 @@
+"""The base of every result: it shows itself in a terminal, a notebook and a page, and is saved."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from rich.console import Console, ConsoleOptions, RenderableType
+
+from attlas import views
+from attlas.results.support.files import read_record, write_record
+
+R = TypeVar("R", bound="Result")
+
+
+class Result(ABC):
+    """A frozen record with a payload that views draw and a record that is saved.
+
+    `view_kind` is the kind of its payload, an entry of the table of views. `record_kind` is the
+    word in a saved file that says what the file holds. A result whose JSON holds everything needs
+    only `to_dict` and `from_dict` to be saved; one with arrays overrides `_to_record` and
+    `_from_record`.
+    """
+
+    view_kind: ClassVar[str]
+    record_kind: ClassVar[str]
+
+    @abstractmethod
+    def payload(self) -> dict[str, Any]:
+        """What a page, a notebook or a terminal draws, as JSON."""
+
+    @abstractmethod
+    def _page_title(self) -> str:
+        """The title of the page that `to_html` writes."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """The result as JSON."""
+
+    @classmethod
+    @abstractmethod
+    def from_dict(cls: type[R], record: Mapping[str, Any]) -> R:
+        """Read what `to_dict` returned."""
+
+    def _to_record(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What is saved: a header that JSON can hold, and arrays by name."""
+        return self.to_dict(), {}
+
+    @classmethod
+    def _from_record(cls: type[R], header: Mapping[str, Any], arrays: Mapping[str, Any]) -> R:
+        """Read what `_to_record` returned."""
+        return cls.from_dict(header)
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the result to one safetensors file, with JSON in its header."""
+        return write_record(path, self.record_kind, *self._to_record())
+
+    @classmethod
+    def load(cls: type[R], path: str | PathLike[str]) -> R:
+        """Read what `save` wrote."""
+        with read_record(path, cls.record_kind) as (header, arrays):
+            return cls._from_record(header, arrays)
+
+    def to_html(self, path: str | PathLike[str]) -> Path:
+        """Write a page that shows the result: one file that needs no network."""
+        return views.write_whole(path, views.page(self.payload(), self._page_title()))
+
+    def _repr_html_(self) -> str:
+        return views.fragment(self.payload())
+
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> Iterator[RenderableType]:
+        yield views.render(self.payload())

@@ -1,0 +1,137 @@
+"""One small result of every class, with a saved file of each in `saved/`."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from results import report_sample
+from results.records import film, maps, origin
+
+from attlas.results import (
+    Edge,
+    Generation,
+    HeadImportance,
+    HeadRedundancy,
+    Judgement,
+    PruneCurve,
+    Site,
+    TargetRecord,
+    Tree,
+    Trigger,
+    Triggers,
+)
+from attlas.results.judgement import Measured
+from attlas.results.prune_curve import SHARE_AXIS, Curve, Mean, Point
+from attlas.results.triggers import Effect, Entry, TriggerWord
+from attlas.studies.record import AttattrStudy, TaskFound
+from attlas.tokens import Tokens
+
+SAVED = Path(__file__).parent / "saved"
+SITES = (Site("encoder", 0, 2), Site("encoder", 1, 1))
+
+
+def explanation():
+    tokens = film().tokens
+    return film(
+        maps=maps(tokens),
+        picture=np.arange(12, dtype=np.uint8).reshape(2, 2, 3),
+        details={"steps": 3},
+    )
+
+
+def generation():
+    tokens = Tokens(
+        ("a", " b", "x", " y"),
+        ((0, 1), (1, 3), (0, 1), (1, 3)),
+        (False,) * 4,
+        ("text", "text", "output", "output"),
+        {"text": "a b", "output": "x y"},
+    )
+    targets = (TargetRecord("x", "logit", 1.5), TargetRecord(" y", "logit", 0.5))
+    scores = np.array([[0.5, 0.25, 0, 0], [0.125, 0.5, 0.25, 0]], dtype=np.float32)
+    choice = ({"label": "x", "probability": 0.5},)
+    return Generation(
+        tokens,
+        scores,
+        (2, 3),
+        targets,
+        origin(signed=False, verb="explain_generation"),
+        ("a note",),
+        (choice, choice),
+        None,
+        ((), ("of row 1",)),
+    )
+
+
+def judgement():
+    measured = (
+        Measured("comprehensiveness", "mask", 0.5, "higher", "faithfulness", 0.25, 0.75, 0.5, 0.04),
+        Measured("auprc", "", None, "higher", "plausibility", note="no rationale"),
+    )
+    return Judgement(film(), measured, {"removal": ["mask"], "shuffles": 10, "seed": 0}, ("n",))
+
+
+def head_importance():
+    how = origin(method="attattr", verb="head_importance")
+    values = [np.array(each) for each in ([0.5, 0.25, 0.0], [0.25, 0.0, -0.25], [0.75, 0.5, 0.25])]
+    return HeadImportance(SITES, *values, 12, how, ("a note",))
+
+
+def head_redundancy():
+    distances = np.array([[0.0, 0.5, np.nan], [0.5, 0.0, 0.25], [np.nan, 0.25, 0.0]])
+    return HeadRedundancy(SITES, distances, 12, origin(verb="head_redundancy"), ("a note",))
+
+
+def prune_curve():
+    mean = Mean(0.75, 0.5, 0.875)
+    points = tuple(Point(place, heads, mean) for place, heads in ((0.0, 0), (0.5, 1), (1.0, 3)))
+    curves = (Curve("attattr", points, mean, Mean(0.25, 0.0, 0.5)), Curve("random", points, mean))
+    how = origin(verb="prune_curve", options={"by": ["attattr"]})
+    return PruneCurve(SHARE_AXIS, curves, (head_importance(),), 12, how, ("a note",))
+
+
+def tree():
+    how = origin(method="tree", verb="tree", options={"tau": 0.4, "lambda_": 0.0})
+    edges = (Edge(1, 0, 1, 0.5), Edge(0, 1, 2, 0.25))
+    target = TargetRecord("NEGATIVE", "logit", 1.5)
+    chosen = ({"label": "NEGATIVE", "probability": 0.75},)
+    return Tree(film().tokens, 0, edges, 2, 0.5, target, how, chosen, ("a note",))
+
+
+def triggers():
+    trigger = Trigger(
+        (TriggerWord("not", "text", 0.0), TriggerWord("good", "text", 0.5)),
+        0.75,
+        (Entry("not", "good", 0.5), Entry("good", "good", 0.25)),
+        "encoder.1",
+        0,
+        "Not good films!",
+        "NEGATIVE",
+        (Effect("POSITIVE", 8, 0.75, 0.25, 0.5, 0.25, 0.125, 0.375),),
+    )
+    return Triggers((trigger,), origin(method="triggers", verb="triggers"), ("a note",))
+
+
+def report():
+    whole = report_sample.report()
+    table = replace(whole.table, rows=whole.table.rows[:1])
+    return replace(whole, table=table, panels=(), standings=(), agreement=None)
+
+
+def study():
+    found = TaskFound("sst2", {"count": 12}, prune_curve(), prune_curve(), triggers())
+    return AttattrStudy((found,))
+
+
+EVERY = {
+    "AttattrStudy": study,
+    "Explanation": explanation,
+    "Generation": generation,
+    "HeadImportance": head_importance,
+    "HeadRedundancy": head_redundancy,
+    "Judgement": judgement,
+    "PruneCurve": prune_curve,
+    "Report": report,
+    "Tree": tree,
+    "Triggers": triggers,
+}
