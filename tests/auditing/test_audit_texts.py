@@ -8,7 +8,7 @@ from subjects import TEXTS, subject
 
 from attlas.auditing.texts import usable_texts
 from attlas.data.example import Example
-from attlas.data.tables import read_examples
+from attlas.data.read_examples import read_examples
 from attlas.errors import UsageError
 from attlas.models.asking.resolve import Request
 

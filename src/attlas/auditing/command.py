@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from shlex import quote
 from typing import Any
 
-from attlas.data.tables import Read
+from attlas.data.read_examples import ReadData
 
 
-def command(model: str, read: Read, asked: Mapping[str, Any]) -> str:
+def command(model: str, read: ReadData, asked: Mapping[str, Any]) -> str:
     """What to type: options with what was asked, and nothing of what was left as it is.
 
     Data in memory have no name, and what can be set from Python alone has no option.

@@ -9,7 +9,7 @@ from attlas.auditing.settings import SIZES, Settings, settings_of
 from attlas.auditing.texts import Texts, usable_texts
 from attlas.auditing.verdict.rules import Rules
 from attlas.auditing.work.robustness import wanted
-from attlas.data.tables import Read, read_examples
+from attlas.data.read_examples import ReadData, read_examples
 from attlas.errors import UnknownNameError
 from attlas.explaining.order import check_subject
 from attlas.models.asking.resolve import Request
@@ -24,7 +24,7 @@ QUICK_COUNT = 60
 class Plan:
     """What an audit will do: the texts, the settings and the parts of the work."""
 
-    def __init__(self, texts: Texts, read: Read, settings: Settings, command: str) -> None:
+    def __init__(self, texts: Texts, read: ReadData, settings: Settings, command: str) -> None:
         self.texts, self.read, self.settings = texts, read, settings
         self.command = command  # that makes the report again
         self.parts = texts.parts()

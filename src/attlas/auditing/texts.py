@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attlas.data.example import Example
-from attlas.data.tables import LeftOut, Read
+from attlas.data.read_examples import LeftOut, ReadData
 from attlas.errors import UsageError
 from attlas.models.asking.question import Question
 from attlas.models.asking.resolve import Request
@@ -86,7 +86,7 @@ class Texts:
         return np.array([known[key] for key in keys])
 
 
-def usable_texts(subject: Subject, read: Read, request: Request, seed: int) -> Texts:
+def usable_texts(subject: Subject, read: ReadData, request: Request, seed: int) -> Texts:
     """The examples that the model can be asked about; the others are counted, with the reason."""
     left_out = list(read.left_out)
     gold, notes = _gold(subject, read.examples)
@@ -159,7 +159,7 @@ def _gold(
     )
 
 
-def _columns(read: Read) -> Iterator[str]:
+def _columns(read: ReadData) -> Iterator[str]:
     if read.columns:
         yield ", ".join(f"{what} from {column!r}" for what, column in read.columns.items())
 

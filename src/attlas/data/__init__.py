@@ -1,7 +1,7 @@
-"""Texts, by file or by name; nothing here knows of models."""
+"""Texts with labels, read from files, from memory or by name; nothing here knows of models."""
 
 from attlas.data.example import Example
-from attlas.data.tables import read_examples
-from attlas.data.texts import texts
+from attlas.data.read_examples import ReadData, read_examples
+from attlas.data.texts_by_name import texts
 
-__all__ = ["Example", "read_examples", "texts"]
+__all__ = ["Example", "ReadData", "read_examples", "texts"]

@@ -1,4 +1,4 @@
-"""Example: one text with its label and what is known of why it has that label."""
+"""Example: one text with its label and the words that carry the label."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,15 +6,16 @@ from typing import Any
 
 Text = str | tuple[str, str]
 Span = tuple[int, int]
+Record = dict[str, Any]  # one row of a data set, by the names of its columns
 
 
 @dataclass(frozen=True)
 class Example:
-    """A text, its label, and the spans of characters that carry it.
+    """A text, its label, and the spans of characters that carry the label.
 
-    `spans` are half-open and in the text (of a pair: in its second part, unless `fields` says
-    otherwise). Who marked them is said by the set: a reader (a rationale), an editor (what was
-    changed to flip the label), or the generator itself, which knows.
+    Spans are half-open. In a pair of texts they lie in the second one, unless `fields` says
+    otherwise. Each data set says who marked them: a reader (a rationale), an editor (the words
+    changed to flip the label), or the generator of the text, which knows them.
     """
 
     text: Text

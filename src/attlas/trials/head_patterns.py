@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from attlas.data.conllu import read_conllu
+from attlas.data.files.conllu import read_conllu
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.asking.question import Question
 from attlas.models.subject import Subject

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from attlas.data.sets.catalogue import NAMED
-from attlas.data.texts import texts
+from attlas.data.sets.catalogue import DATA_SETS
+from attlas.data.texts_by_name import texts
 
 BESIDE = Path(__file__).parents[3] / "shared" / "data"
 HOME = Path(os.environ.get("ATTLAS_DATA") or BESIDE)
@@ -58,7 +58,7 @@ def test_counts_are_the_published_ones(name, split, count, monkeypatch):
     assert len(texts(name, split=split)) == count
 
 
-@pytest.mark.parametrize("name", list(NAMED))
+@pytest.mark.parametrize("name", list(DATA_SETS))
 def test_every_set_gives_labelled_texts(name, monkeypatch):
     needs(name, monkeypatch)
     examples = texts(name, count=50, seed=3)

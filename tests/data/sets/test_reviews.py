@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from attlas.data.sets.reviews import review, review_rows
-from attlas.data.texts import texts
+from attlas.data.sets.readers import review
+from attlas.data.texts_by_name import review_rows, texts
 
 KINDS = {"plain", "negation", "irony", "contrast", "comparison", "understatement", "question"}
 REVIEWS = texts("reviews")
@@ -31,7 +31,7 @@ def test_every_kind_is_there_with_every_label():
 
 
 def test_every_marked_word_is_in_the_text_where_it_is_said_to_be():
-    for row, example in zip(review_rows(), REVIEWS, strict=True):
+    for (row,), example in zip(review_rows(), REVIEWS, strict=True):
         record = row.record()
         assert set(record) == {"text", "label", "kind", "marked"}
         words = [each if isinstance(each, str) else each["text"] for each in record["marked"]]

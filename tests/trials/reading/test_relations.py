@@ -5,7 +5,7 @@ import pytest
 import subjects
 import torch
 
-from attlas.data.conllu import Sentence
+from attlas.data.files.conllu import Sentence
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.tokens import Tokens
 from attlas.trials.head_patterns import head_patterns

@@ -1,1 +1,1 @@
-"""Tables in files, and records in memory."""
+"""Tables in files and in memory, and their rows as Examples."""

@@ -1,4 +1,4 @@
-"""Tables in text files, their fields parted by commas, tabs and the like."""
+"""Tables in text files whose fields are separated by commas, tabs, semicolons or bars."""
 
 import csv
 import re
@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from attlas.data.files.lines import lines
-from attlas.data.files.table import Table, TableRow
+from attlas.data.files.raw_table import RawTable, TableRow
 from attlas.errors import UsageError
 
 LONGEST_FIELD = 2**31 - 1
-UNCLOSED = "a quote is opened and never closed: the lines from here on are one field"
+UNCLOSED = "a quote is never closed: all lines from here on are one field"
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"')
-Fields = tuple[int, list[str] | None, str]  # the line it starts in, and why it is none
+Fields = tuple[int, list[str] | None, str]  # first line, fields, and why there are none
 
 
-def comma_table(path: Path) -> Table:
-    """A table with commas, or with what else parts the names in its first line."""
+def comma_table(path: Path) -> RawTable:
+    """Read a table with commas, or with the separator that its first line uses instead."""
     head = next(lines(path), "")
     others = {mark: head.count(mark) for mark in ";\t|"}
     likely = max(others, key=lambda mark: others[mark])
@@ -25,40 +25,40 @@ def comma_table(path: Path) -> Table:
     return _table(path, _parsed(path, mark), mark)
 
 
-def tab_table(path: Path) -> Table:
-    """A table with tabs.
+def tab_table(path: Path) -> RawTable:
+    """Read a table with tabs.
 
-    Many are written with no regard to quotes, a line for a row: quotes count for more than a field
-    only in a file that can be read in no other way.
+    Many such files ignore the rules of quotes and write one row a line. So a quoted field may span
+    lines only in a file that cannot be read in any other way.
     """
     return _table(path, _parsed(path, "\t") if _has_long_fields(path) else _split(path), "\t")
 
 
-def _table(path: Path, rows: Iterator[Fields], mark: str) -> Table:
+def _table(path: Path, rows: Iterator[Fields], mark: str) -> RawTable:
     _, head, _ = next(rows, (0, None, ""))
     if not head:
-        raise UsageError(f"{path} has no first line with the names of its columns")
+        raise UsageError(f"{path} has no first line with column names")
     names = tuple(name.strip() or f"column {number}" for number, name in enumerate(head, 1))
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise UsageError(f"{path} has more than one column {twice[0]!r}: {', '.join(names)}")
-    return Table(names, lambda wanted: (_row(each, names, mark) for each in rows))
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise UsageError(f"{path} has more than one column {repeated[0]!r}: {', '.join(names)}")
+    return RawTable(names, lambda needed: (_row(each, names, mark) for each in rows))
 
 
 def _row(fields: Fields, names: Sequence[str], mark: str) -> TableRow:
-    place, found, problem = fields
-    if found is None:
+    place, cells, problem = fields
+    if cells is None:
         return TableRow(place, None, problem)
-    if len(names) == 1:  # there is nothing to part: the marks are the text's own
-        found = [mark.join(found)]
-    if len(found) != len(names):
-        counts = f"{len(found)} for {len(names)} columns: {mark.join(found)}"
+    if len(names) == 1:  # one column has no separators: the marks belong to the text
+        cells = [mark.join(cells)]
+    if len(cells) != len(names):
+        counts = f"{len(cells)} for {len(names)} columns: {mark.join(cells)}"
         return TableRow(place, None, "the number of fields is not that of the columns", counts)
-    return TableRow(place, dict(zip(names, found, strict=True)))
+    return TableRow(place, dict(zip(names, cells, strict=True)))
 
 
 def _parsed(path: Path, mark: str) -> Iterator[Fields]:
-    """The fields of each row, by the rules of quotes; blank lines are no rows."""
+    """Read the fields of each row by the rules of quotes, skipping blank lines."""
     reader = csv.reader(lines(path), delimiter=mark, strict=True)
     while True:
         start = reader.line_num + 1
@@ -75,7 +75,7 @@ def _parsed(path: Path, mark: str) -> Iterator[Fields]:
 
 
 def _next(reader: Iterator[list[str]]) -> list[str]:
-    """The next row; the limit on long fields is the whole process's, so it is put back."""
+    """Read the next row; the limit on long fields is global, so it is restored."""
     before = csv.field_size_limit(LONGEST_FIELD)
     try:
         return next(reader)
@@ -95,7 +95,7 @@ def _unquoted(field: str) -> str:
 
 
 def _has_long_fields(path: Path) -> bool:
-    """Whether lines differ in their tabs, but by the rules of quotes all rows are alike."""
+    """Whether lines have different numbers of tabs, but all rows agree by the rules of quotes."""
     if len({line.count("\t") for line in lines(path) if line.strip("\r\n")}) < 2:
         return False
     return len({len(fields or ()) for _, fields, _ in _parsed(path, "\t")}) == 1

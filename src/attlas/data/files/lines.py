@@ -1,4 +1,4 @@
-"""The lines of a text file, packed or not; one clear error for what cannot be read."""
+"""The lines of a text file, compressed or not; a file that cannot be read is one clear error."""
 
 import gzip
 import zlib
@@ -10,7 +10,7 @@ from attlas.errors import UsageError
 
 
 def lines(path: Path) -> Iterator[str]:
-    """The lines with their ends as written; a mark of the byte order is taken off."""
+    """Read the lines with their line ends, without a byte order mark."""
     try:
         encoding = _encoding(path)
         with _bytes(path) as raw, TextIOWrapper(raw, encoding=encoding, newline="") as text:
@@ -32,13 +32,13 @@ def _encoding(path: Path) -> str:
 
 
 def _not_text(path: Path, encoding: str) -> str:
-    """Which line is wrong: the decoder, which reads ahead, does not know."""
+    """Name the wrong line, which the decoder does not know because it reads ahead."""
     place = ""
     if encoding == "utf-8-sig":
         with _bytes(path) as raw:
             place = next(f" in line {n}" for n, line in enumerate(raw, 1) if not _is_utf8(line))
     name = "UTF-16" if encoding == "utf-16" else "UTF-8"
-    return f"{path} is not {name}: there are other bytes{place}; save it as UTF-8"
+    return f"{path} is not {name}: it has other bytes{place}; save it as UTF-8"
 
 
 def _is_utf8(line: bytes) -> bool:

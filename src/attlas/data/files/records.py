@@ -1,24 +1,21 @@
-"""Tables of records: JSON, JSON lines, Parquet, a DataFrame, a list."""
+"""Tables of records: JSON, JSON lines, Parquet, a DataFrame, a Dataset, a list."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from attlas.data.example import Example
 from attlas.data.files.lines import lines
-from attlas.data.files.table import Table, TableRow, table_of
-from attlas.data.sets.reading import choose_split
+from attlas.data.files.raw_table import RawTable, TableRow, table_of
+from attlas.data.sampling import choose_split
 from attlas.errors import UsageError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NOT_JSON = "not JSON"
 
 
-def json_lines_table(path: Path) -> Table:
-    """A record, or a lone text, in each line."""
+def json_lines_table(path: Path) -> RawTable:
+    """Read a record, or a bare text, from each line."""
     return table_of(_json_lines(path))
 
 
@@ -31,40 +28,40 @@ def _json_lines(path: Path) -> Iterator[TableRow]:
                 yield TableRow(number, None, NOT_JSON, line)
 
 
-def json_table(path: Path, split: str | None) -> Table:
-    """A list of records, columns by name, or splits by name; JSON lines are taken too."""
+def json_table(path: Path, split: str | None) -> RawTable:
+    """Read a list of records, columns by name, or splits by name; JSON lines are read too."""
     try:
-        found = json.loads("".join(lines(path)))
+        content = json.loads("".join(lines(path)))
     except (ValueError, RecursionError) as error:
         first = next(_json_lines(path), None)
         if first is not None and first.content is not None:
             return json_lines_table(path)
         raise UsageError(f"{path} is not JSON: {error}") from error
-    return table_of(_as_row(n, each) for n, each in enumerate(_items(path, found, split), 1))
+    return table_of(_as_row(n, each) for n, each in enumerate(_items(path, content, split), 1))
 
 
-def _items(path: Path, found: Any, split: str | None) -> Iterable[Any]:
-    if isinstance(found, dict) and found and all(map(_is_list_of_records, found.values())):
-        return list(found[choose_split(str(path), split, list(found))])
+def _items(path: Path, content: Any, split: str | None) -> Iterable[Any]:
+    if isinstance(content, dict) and content and all(map(_is_list_of_records, content.values())):
+        return list(content[choose_split(str(path), split, list(content))])
     if split is not None:
         raise UsageError(f"split={split!r}: {path} has no splits")
-    if isinstance(found, list):
-        return found
-    if isinstance(found, dict):
-        return _records(path, found)
-    raise UsageError(f"{path} holds {_kind(found)}: a list of records is wanted")
+    if isinstance(content, list):
+        return content
+    if isinstance(content, dict):
+        return _records(path, content)
+    raise UsageError(f"{path} holds {_kind(content)}, not a list of records")
 
 
-def _records(path: Path, found: dict[str, Any]) -> list[dict[str, Any]]:
-    """Columns by name, as lists or with a name for each row, or else one record."""
-    values = list(found.values())
+def _records(path: Path, content: dict[str, Any]) -> list[dict[str, Any]]:
+    """Turn columns into records; what holds no columns is one record itself."""
+    values = list(content.values())
     if values and all(isinstance(each, dict) for each in values):  # as pandas writes it
-        return [{name: found[name].get(row) for name in found} for row in values[0]]
+        return [{name: content[name].get(row) for name in content} for row in values[0]]
     if not values or not all(isinstance(each, list) for each in values):
-        return [found]
+        return [content]
     if len({len(each) for each in values}) > 1:
-        raise UsageError(f"the columns of {path} are not of one length")
-    return [dict(zip(found, row, strict=True)) for row in zip(*values, strict=True)]
+        raise UsageError(f"the columns of {path} differ in length")
+    return [dict(zip(content, row, strict=True)) for row in zip(*values, strict=True)]
 
 
 def _is_list_of_records(value: Any) -> bool:
@@ -79,8 +76,8 @@ def _as_row(place: int, value: Any) -> TableRow:
     return TableRow(place, None, f"a record is an object or a text, not {_kind(value)}", str(value))
 
 
-def parquet_table(path: Path) -> Table:
-    """A Parquet file, of which only the wanted columns are read."""
+def parquet_table(path: Path) -> RawTable:
+    """Read a Parquet file, only the columns needed."""
     from pyarrow import ArrowException, parquet
 
     try:
@@ -88,38 +85,59 @@ def parquet_table(path: Path) -> Table:
     except (OSError, ArrowException) as error:
         raise UsageError(f"{path} cannot be read as Parquet: {error}") from error
 
-    def rows(wanted: Collection[str]) -> Iterator[TableRow]:
+    def rows(needed: Collection[str]) -> Iterator[TableRow]:
         number = 0
         try:
-            for batch in file.iter_batches(columns=list(wanted)):
+            for batch in file.iter_batches(columns=list(needed)):
                 for record in batch.to_pylist():
                     number += 1
                     yield TableRow(number, record)
         except (OSError, ArrowException) as error:
             raise UsageError(f"{path} cannot be read after row {number}: {error}") from error
 
-    return Table(tuple(file.schema_arrow.names), rows)
+    return RawTable(tuple(file.schema_arrow.names), rows)
 
 
-def frame_table(frame: "pd.DataFrame") -> Table:
-    """A DataFrame; what pandas holds for missing is missing here."""
+def frame_table(frame: Any) -> RawTable:
+    """Read a DataFrame; a value that pandas counts as missing is missing here too."""
     names = tuple(map(str, frame.columns))
     if len(set(names)) < len(names):
-        raise UsageError(f"the DataFrame has columns of the same name: {', '.join(names)}")
+        raise UsageError(f"the DataFrame has several columns of one name: {', '.join(names)}")
 
-    def rows(wanted: Collection[str]) -> Iterator[TableRow]:
-        kept = [name for name in names if name in wanted]
-        part = frame.iloc[:, [names.index(name) for name in kept]].astype(object)
-        part = part.where(part.notna(), None)
-        for place, *values in part.itertuples(name=None):
+    def rows(needed: Collection[str]) -> Iterator[TableRow]:
+        kept = [name for name in names if name in needed]
+        columns = frame.iloc[:, [names.index(name) for name in kept]].astype(object)
+        columns = columns.where(columns.notna(), None)
+        for place, *values in columns.itertuples(name=None):
             known = place if isinstance(place, int) else str(place)
             yield TableRow(known, dict(zip(kept, values, strict=True)))
 
-    return Table(names, rows)
+    return RawTable(names, rows)
 
 
-def list_table(items: Iterable[Any]) -> Table:
-    """Texts, pairs (text, label), Examples or records, in any mixture."""
+def is_dataset(source: Any) -> bool:
+    """Whether this is a Dataset or DatasetDict of the `datasets` library, installed or not."""
+    return hasattr(source, "column_names") and isinstance(source, Iterable)
+
+
+def dataset_table(dataset: Any, split: str | None) -> RawTable:
+    """Read a Dataset, or a split of a DatasetDict."""
+    if isinstance(dataset, Mapping):
+        dataset = dataset[_original_split(list(dataset), split)]
+    elif split is not None:
+        raise UsageError(f"split={split!r}: a Dataset has no splits, a DatasetDict has")
+    return table_of(TableRow(number, dict(record)) for number, record in enumerate(dataset, 1))
+
+
+def _original_split(available: list[str], split: str | None) -> str:
+    """Choose a split by our names or by those of the library, whose dev is `validation`."""
+    ours = {"dev" if name == "validation" else name.replace("-", "_"): name for name in available}
+    wanted = "dev" if split == "validation" else split
+    return ours[choose_split("the DatasetDict", wanted, list(ours))]
+
+
+def list_table(items: Iterable[Any]) -> RawTable:
+    """Read texts, pairs (text, label), Examples or records, in any mixture."""
     return table_of(_item(place, item) for place, item in enumerate(items))
 
 
@@ -132,8 +150,8 @@ def _item(place: int, item: Any) -> TableRow:
         return TableRow(place, {"text": item[0], "label": item[1]})
     if item is None or isinstance(item, (str, int, float)):
         return TableRow(place, {"text": item})
-    allowed = "a text, (text, label), an Example or a record is wanted"
-    return TableRow(place, None, f"{allowed}, not {_kind(item)}", str(item))
+    allowed = "a text, a pair (text, label), an Example or a record"
+    return TableRow(place, None, f"an item is {allowed}, not {_kind(item)}", str(item))
 
 
 def _kind(value: Any) -> str:

@@ -1,1 +1,1 @@
-"""Data sets that are known by name."""
+"""Data sets known by name."""

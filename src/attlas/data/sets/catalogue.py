@@ -1,13 +1,19 @@
-"""The data sets that are known by name: what each is, its files, and how a record is read."""
+"""The data sets known by name: what each is, its files, and the reader of its records."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from attlas.data.sets import edited, rationales, readers
+from attlas.data.sets import readers
+from attlas.data.sets.file_rows import (
+    RowGroup,
+    by_text,
+    single_rows,
+    with_passage,
+    with_revisions,
+)
 from attlas.data.sets.hub import Hub, glue
 from attlas.data.sets.readers import SENTIMENT, Reader, pair_reader, text_reader
-from attlas.data.sets.units import Unit, by_text, one_row, with_passage, with_revisions
 
 ENTAILMENT = ("entailment", "neutral", "contradiction")
 ENTAILED = ("entailment", "not_entailment")
@@ -16,128 +22,128 @@ MAPS = ("50words", "100words", "200words", "part7")
 
 
 @dataclass(frozen=True)
-class Named:
-    """A data set: what it is, how a record is read, and the files of each split."""
+class NamedSet:
+    """A data set: what it is, how its rows are grouped and read, and the files of each split."""
 
     about: str
     read: Reader
     splits: Mapping[str, tuple[str, ...]]
-    units: Callable[[Path, Sequence[str]], Iterator[Unit]] = one_row
+    groups: Callable[[Path, Sequence[str]], Iterator[RowGroup]] = single_rows
     hub: Hub | None = None
 
 
-def _each(*names: str) -> dict[str, tuple[str, ...]]:
+def _one_file_each(*names: str) -> dict[str, tuple[str, ...]]:
     return {name: (name,) for name in names}
 
 
-_ALL = _each("train", "dev", "test")
-_TRAIN_DEV = _each("train", "dev")
+_ALL = _one_file_each("train", "dev", "test")
+_TRAIN_DEV = _one_file_each("train", "dev")
 _REVISED = ("original", "revised_hypothesis", "revised_premise")
 
-NAMED: dict[str, Named] = {
-    "sst2": Named(
+DATA_SETS: dict[str, NamedSet] = {
+    "sst2": NamedSet(
         "sentences of film reviews",
         text_reader(SENTIMENT),
         _TRAIN_DEV,
         hub=glue("sst2", "sentence"),
     ),
-    "sst5": Named(
+    "sst5": NamedSet(
         "sentences of film reviews, with the sentiment of every word and phrase",
         readers.sst5,
         _ALL,
     ),
-    "imdb": Named(
+    "imdb": NamedSet(
         "long film reviews",
         text_reader(SENTIMENT),
-        _each("train", "test"),
+        _one_file_each("train", "test"),
         hub=Hub("stanfordnlp/imdb"),
     ),
-    "imdb_cad": Named(
-        "film reviews, with the words an editor changed to turn their sentiment",
-        edited.imdb_cad,
+    "imdb_cad": NamedSet(
+        "film reviews, with the words an editor changed to flip their sentiment",
+        readers.imdb_cad,
         _ALL,
     ),
-    "ag_news": Named(
-        "news in four topics",
+    "ag_news": NamedSet(
+        "news on four topics",
         text_reader(TOPICS),
-        _each("train", "test"),
+        _one_file_each("train", "test"),
         hub=Hub("fancyzhx/ag_news"),
     ),
-    "20newsgroups": Named(
+    "20newsgroups": NamedSet(
         "posts on baseball, hockey, space and medicine",
         readers.newsgroups,
-        _each("train", "test"),
+        _one_file_each("train", "test"),
     ),
-    "rte": Named(
+    "rte": NamedSet(
         "pairs: does the first text entail the second?",
         pair_reader(ENTAILED),
         _TRAIN_DEV,
         hub=glue("rte", "sentence1", "sentence2"),
     ),
-    "mrpc": Named(
+    "mrpc": NamedSet(
         "pairs: do the two sentences say the same?",
         pair_reader(("not_equivalent", "equivalent")),
         _ALL,
         hub=glue("mrpc", "sentence1", "sentence2"),
     ),
-    "cola": Named(
+    "cola": NamedSet(
         "sentences that are or are not acceptable English",
         text_reader(("unacceptable", "acceptable")),
         _TRAIN_DEV,
         hub=glue("cola", "sentence"),
     ),
-    "qnli": Named(
+    "qnli": NamedSet(
         "pairs: does the sentence answer the question?",
         pair_reader(ENTAILED),
         _TRAIN_DEV,
         hub=glue("qnli", "question", "sentence"),
     ),
-    "mnli": Named(
+    "mnli": NamedSet(
         "pairs: entailment, neutral or contradiction, in many genres",
         pair_reader(ENTAILMENT),
         _TRAIN_DEV,
         hub=glue("mnli", "premise", "hypothesis", "validation_matched"),
     ),
-    "snli_cad": Named(
-        "pairs of entailment, with the words editors changed to turn their label",
-        edited.snli_cad,
+    "snli_cad": NamedSet(
+        "pairs of entailment, with the words editors changed to flip their label",
+        readers.snli_cad,
         {split: tuple(f"{kind}_{split}" for kind in _REVISED) for split in _ALL},
         with_revisions,
     ),
-    "esnli": Named(
+    "esnli": NamedSet(
         "pairs of entailment, with explanations in people's words",
         pair_reader(ENTAILMENT),
         _ALL,
     ),
-    "eraser_movies": Named(
+    "eraser_movies": NamedSet(
         "long film reviews, with the phrases readers gave as the reason",
-        rationales.eraser_movies,
+        readers.eraser_movies,
         _ALL,
     ),
-    "eraser_multirc": Named(
+    "eraser_multirc": NamedSet(
         "a question with an answer and a passage, with the sentences that decide",
-        rationales.eraser_multirc,
+        readers.eraser_multirc,
         {split: ("docs", split) for split in _ALL},
         with_passage,
     ),
-    "cose": Named(
-        "questions of common sense, with the words readers highlighted",
-        rationales.cose,
+    "cose": NamedSet(
+        "common-sense questions, with the words readers highlighted",
+        readers.cose,
         _TRAIN_DEV,
     ),
-    "yelp_hat": Named(
+    "yelp_hat": NamedSet(
         "reviews of restaurants, with the attention maps of about three people",
-        rationales.yelp_hat,
-        {"test": MAPS, **_each(*MAPS)},
+        readers.yelp_hat,
+        {"test": MAPS, **_one_file_each(*MAPS)},
     ),
-    "fair_rationales": Named(
+    "fair_rationales": NamedSet(
         "sentences and questions, with the rationales of six people each",
-        rationales.fair_rationales,
-        _each("sst", "dynasent", "cose"),
+        readers.fair_rationales,
+        _one_file_each("sst", "dynasent", "cose"),
         by_text,
     ),
-    "deceptive_attention": Named(
-        "texts, with the words that attention is to seem not to use",
+    "deceptive_attention": NamedSet(
+        "texts, with the words that attention is trained to hide",
         readers.deceptive,
         {
             f"{task.replace('-', '_')}_{split}": (f"{task}_{split}",)

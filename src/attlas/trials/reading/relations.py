@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attlas.data.conllu import Sentence
+from attlas.data.files.conllu import Sentence
 from attlas.errors import TextTooLongError, UnsupportedModelError, UsageError
 from attlas.mathematics.intervals import simultaneous_bounds
 from attlas.models.encoding.inputs import Inputs, group_by_shape, stack

@@ -1,4 +1,4 @@
-"""Sentences with their syntax, from a CoNLL-U file: words, and for each its head and relation."""
+"""Sentences with their syntax, from a CoNLL-U file: each word with its head and relation."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ FIELDS = 10
 
 @dataclass(frozen=True)
 class Sentence:
-    """The words of a sentence; `heads` are places among them, -1 for what hangs on no word."""
+    """The words of a sentence; `heads` are positions among them, -1 for the root."""
 
     words: tuple[str, ...]
     heads: tuple[int, ...]
@@ -20,15 +20,15 @@ class Sentence:
 
 
 def read_conllu(path: Path | str) -> list[Sentence]:
-    """Every sentence of a file.
+    """Read every sentence of a file.
 
-    Words are the syntactic ones, so the parts of a multiword token count and the token does not;
-    empty nodes and comments are passed over. The error for a line that is none says which.
+    Words are syntactic words: a multiword token counts as the words it is made of. Empty nodes and
+    comments are skipped. The error for a wrong line names it.
     """
-    found = list(_sentences(Path(path)))
-    if not found:
-        raise UsageError(f"{path} has no sentence in the CoNLL-U form")
-    return found
+    sentences = list(_sentences(Path(path)))
+    if not sentences:
+        raise UsageError(f"{path} has no sentence in CoNLL-U format")
+    return sentences
 
 
 def _sentences(path: Path) -> Iterator[Sentence]:
@@ -47,9 +47,9 @@ def _sentences(path: Path) -> Iterator[Sentence]:
 
 
 def _word(fields: list[str], place: str, expected: int) -> list[tuple[str, int, str]]:
-    """The word of a line, its head and relation; none for a multiword token or an empty node."""
+    """Read a word, its head and relation; nothing for a multiword token or an empty node."""
     if len(fields) != FIELDS:
-        raise UsageError(f"{place}: {len(fields)} fields parted by tabs, not {FIELDS}")
+        raise UsageError(f"{place}: {len(fields)} fields between tabs, not {FIELDS}")
     number, form, head, relation = fields[0], fields[1], fields[6], fields[7]
     if "-" in number or "." in number:
         return []

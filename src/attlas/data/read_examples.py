@@ -1,37 +1,42 @@
-"""read_examples: any table, list or named set as Examples, and the rows that cannot be used."""
+"""read_examples: the one way to read data of any kind as Examples.
+
+Every verb that takes data calls it, with the arguments of the same names.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b, sha256
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from attlas.data.example import Example
-from attlas.data.files.cells import UnusableRow, read_row
-from attlas.data.files.columns import Columns, find_columns
 from attlas.data.files.delimited import comma_table, tab_table
+from attlas.data.files.raw_table import RawTable, TableRow, table_of
 from attlas.data.files.records import (
+    dataset_table,
     frame_table,
+    is_dataset,
     json_lines_table,
     json_table,
     list_table,
     parquet_table,
 )
-from attlas.data.files.table import Table, TableRow, table_of
+from attlas.data.files.rows import Columns, UnusableRow, find_columns, read_row
+from attlas.data.sampling import sample
 from attlas.data.sets.hub import Hub, hub_installed, hub_rows
-from attlas.data.sets.rows import sample
-from attlas.data.texts import texts, texts_names
+from attlas.data.texts_by_name import texts, texts_names
 from attlas.errors import UsageError
 
 SHOWN = 60
 ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
+UNLABELLED = "no label, though others have one"
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A row that could not be used: where it stands, why, and how it begins."""
+    """A row that was not used: its place, the reason, and its beginning."""
 
     row: int | str
     reason: str
@@ -39,8 +44,11 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
-class Read:
-    """Examples, the rows that make none, and which columns were read as what."""
+class ReadData:
+    """Examples, the rows that were left out, and the columns that were read.
+
+    Every verb that takes data takes this too.
+    """
 
     examples: list[Example]
     left_out: list[LeftOut]
@@ -48,7 +56,7 @@ class Read:
     columns: Mapping[str, str] = field(default_factory=dict)
 
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know: the columns, and how many rows were left out, and why."""
+        """Say which columns were read, and how many rows were left out, and why."""
         read = ", ".join(f"{what} from {column!r}" for what, column in self.columns.items())
         counts = Counter(each.reason for each in self.left_out)
         reasons = (f"{count} left out: {reason}" for reason, count in counts.most_common())
@@ -56,12 +64,27 @@ class Read:
 
     @property
     def fingerprint(self) -> str:
-        """A digest of the examples in their order: equal for equal data alone."""
+        """A digest of the examples in their order, the same only for the same data."""
         total = sha256()
         for each in self.examples:
             known = (each.text, each.label, each.spans, each.fields.get("cluster"))
             total.update(repr(known).encode())
         return total.hexdigest()
+
+    def labelled(self, verb: str) -> "ReadData":
+        """Leave out the examples without a label; an error if none has one."""
+        missing = [each for each in self.examples if each.label is None]
+        if missing and len(missing) == len(self.examples):
+            raise UsageError(
+                f"{verb} needs labelled texts, and {self.source} has no labels: "
+                "name their column with label=, or give pairs (text, label)"
+            )
+        left_out = [
+            LeftOut(each.fields.get("row", ""), UNLABELLED, _short(str(each.text)))
+            for each in missing
+        ]
+        kept = [each for each in self.examples if each.label is not None]
+        return replace(self, examples=kept, left_out=[*self.left_out, *left_out])
 
 
 def read_examples(
@@ -74,29 +97,36 @@ def read_examples(
     split: str | None = None,
     count: int | None = None,
     seed: int = 0,
-) -> Read:
-    """Examples from a file, a set of `attlas.texts`, the hub, a DataFrame or a list.
+) -> ReadData:
+    """Read Examples from a name, a file, the hub, a DataFrame, a Dataset or a list.
+
+    A name is one that `attlas.texts` knows; a set on the hub is `owner/name` or
+    `owner/name:config`. A list holds texts, pairs (text, label), Examples or records (dicts).
 
     `text`, `pair` (a second text), `label` and `spans` are columns; the first three are found by
-    their usual names where none of them says otherwise. Labels may be missing. `count` takes a
-    sample of the rows that can be used, which `seed` decides, in their order. A text that was
-    there before is left out. A set on the hub is `owner/name` or `owner/name:part`.
+    their usual names if none of them is given. Labels may be missing. `split` chooses a split of a
+    named set, a set on the hub, a `.json` file with splits or a DatasetDict. `count` draws a sample
+    of the usable rows by the `seed`, and keeps their order. A repeated text is left out.
     """
+    asked = {"text": text, "pair": pair, "label": label, "spans": spans}
+    if isinstance(source, ReadData):
+        _refuse(f"{source.source} was read already", {**asked, "split": split})
+        return replace(source, examples=sample(source.examples, count, seed))
     if isinstance(source, (str, Path)) and _is_named(str(source)):
-        _refuse_columns(str(source), {"text": text, "pair": pair, "label": label, "spans": spans})
-        return Read(texts(str(source), split=split, count=count, seed=seed), [], str(source))
+        _refuse(f"{source} is a named set, whose columns are known", asked)
+        return ReadData(texts(str(source), split=split, count=count, seed=seed), [], str(source))
     name, table = _open(source, split)
-    columns = _columns(table, (text, pair, label, spans)).named()
+    columns = _columns(table, tuple(asked.values())).named()
     left_out: list[LeftOut] = []
     usable = _usable(table.rows(columns.values()), columns, left_out)
     examples = sample(usable, count, seed)
     if not examples and count != 0:
-        raise UsageError(_nothing(name, left_out))
-    return Read(examples, left_out, name, columns if table.columns else {})
+        raise UsageError(_nothing_usable(name, left_out))
+    return ReadData(examples, left_out, name, columns if table.columns else {})
 
 
-def _columns(table: Table, asked: tuple[str | None, ...]) -> Columns:
-    if not table.columns and not any(asked):  # Examples alone, or nothing that could be read
+def _columns(table: RawTable, asked: tuple[str | None, ...]) -> Columns:
+    if not table.columns and not any(asked):  # only Examples, or nothing readable
         return Columns("text")
     return find_columns(table.columns, *asked)
 
@@ -104,7 +134,7 @@ def _columns(table: Table, asked: tuple[str | None, ...]) -> Columns:
 def _usable(
     rows: Iterable[TableRow], columns: Mapping[str, str], left_out: list[LeftOut]
 ) -> Iterator[Example]:
-    """The Examples one by one; the other rows are put into `left_out` on the way."""
+    """Yield an Example for each usable row, and add the other rows to `left_out`."""
     seen: set[bytes] = set()
     for row in rows:
         try:
@@ -121,37 +151,40 @@ def _usable(
             yield example
 
 
-def _open(source: Any, split: str | None) -> tuple[str, Table]:
+def _open(source: Any, split: str | None) -> tuple[str, RawTable]:
     if isinstance(source, (str, Path)):
-        return str(source), _open_name(str(source), split)
+        return str(source), _open_path(str(source), split)
+    if is_dataset(source):
+        return "a Dataset", dataset_table(source, split)
     if split is not None:
-        raise UsageError(f"split={split!r} is for data by name or file, not for data in memory")
+        raise UsageError(f"split={split!r} is for data with splits, not for a list or a DataFrame")
     if isinstance(source, import_module("pandas").DataFrame):
         return "a DataFrame", frame_table(source)
     if isinstance(source, Iterable) and not isinstance(source, (Mapping, bytes)):
         return "a list", list_table(source)
     raise UsageError(
-        f"data are a file ({', '.join(ENDINGS)}), a name, a DataFrame or a list, "
-        f"not {type(source).__name__}"
+        f"data are a name, a file ({', '.join(ENDINGS)}), a DataFrame, a Dataset or a list, "
+        f"not a value of type {type(source).__name__}"
     )
 
 
-def _open_name(name: str, split: str | None) -> Table:
+def _open_path(name: str, split: str | None) -> RawTable:
     path = Path(name).expanduser()
     ending = Path(path.stem).suffix if path.suffix.lower() == ".gz" else path.suffix
     ending = ending.lower()
     if ending in ENDINGS:
         return _open_file(path, ending, split)
     if path.exists():
-        kind = "a folder: give a file in it" if path.is_dir() else "a file of no known kind"
-        raise UsageError(f"{name} is {kind}; allowed: {', '.join(ENDINGS)}, but for .parquet + .gz")
+        kind = "a folder: give a file in it" if path.is_dir() else "a file of an unknown kind"
+        allowed = f"{', '.join(ENDINGS)}, each but .parquet also with .gz"
+        raise UsageError(f"{name} is {kind}; allowed: {allowed}")
     if name.count("/") == 1 and not name.startswith((".", "/", "~")):
         return _open_hub(name, split)
-    texts(name)  # which says what names there are
+    texts(name)  # raises the error that lists the known names
     raise UsageError(f"there is no data called {name}")
 
 
-def _open_file(path: Path, ending: str, split: str | None) -> Table:
+def _open_file(path: Path, ending: str, split: str | None) -> RawTable:
     if ending == ".json":
         return json_table(path, split)
     if split is not None:
@@ -166,33 +199,33 @@ def _open_file(path: Path, ending: str, split: str | None) -> Table:
     return readers[ending](path)
 
 
-def _open_hub(name: str, split: str | None) -> Table:
+def _open_hub(name: str, split: str | None) -> RawTable:
     if not hub_installed():
         raise UsageError(
             f"{name} is no file, and `datasets` is not installed to ask the hub for it"
         )
-    place, _, part = name.partition(":")
-    found = hub_rows(Hub(place, part or None), split or "test")
-    return table_of(TableRow(number, row.record()) for number, row in enumerate(found, 1))
+    place, _, config = name.partition(":")
+    rows = hub_rows(Hub(place, config or None), split or "test")
+    return table_of(TableRow(number, row.record()) for number, row in enumerate(rows, 1))
 
 
 def _is_named(name: str) -> bool:
     return name.lower().replace("-", "_") in texts_names()
 
 
-def _refuse_columns(name: str, asked: Mapping[str, str | None]) -> None:
-    for what, column in asked.items():
-        if column is not None:
-            raise UsageError(f"{what}={column!r}: {name} is a named set, whose columns are known")
+def _refuse(why: str, asked: Mapping[str, str | None]) -> None:
+    for what, value in asked.items():
+        if value is not None:
+            raise UsageError(f"{what}={value!r}: {why}")
 
 
-def _nothing(name: str, left_out: Collection[LeftOut]) -> str:
+def _nothing_usable(name: str, left_out: Collection[LeftOut]) -> str:
     if not left_out:
         return f"{name} has no rows"
     counts = Counter(each.reason for each in left_out)
     reasons = "; ".join(f"{count} × {reason}" for reason, count in counts.most_common(3))
     first = next(iter(left_out))
-    return f"{name} has no row that can be used: {reasons} (first row {first.row}: {first.shown!r})"
+    return f"{name} has no usable row: {reasons} (first row {first.row}: {first.shown!r})"
 
 
 def _short(shown: str) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from attlas.data.conllu import Sentence, read_conllu
+from attlas.data.files.conllu import Sentence, read_conllu
 from attlas.errors import UsageError
 
 FILE = """\
@@ -44,7 +44,7 @@ def test_a_last_sentence_needs_no_empty_line(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (row(fields=9), "line 1: 9 fields parted by tabs, not 10"),
+        (row(fields=9), "line 1: 9 fields between tabs, not 10"),
         (row(number="2"), "line 1: word '2' with head '0', where word 1"),
         (row(head="_"), "line 1: word '1' with head '_'"),
         (row(head="2"), "before line 2: a head is not in the sentence"),

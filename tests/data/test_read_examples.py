@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from attlas.data import Example, texts
-from attlas.data.tables import read_examples
+from attlas.data.read_examples import read_examples
 from attlas.errors import UnknownNameError, UsageError
 
 RECORDS = [
@@ -178,18 +178,18 @@ def test_broken_lines_of_json(tmp_path):
         ("a.csv", "", "no first line"),
         ("a.csv", "text,label\n", "has no rows"),
         ("a.csv", "text,text\na,b\n", "more than one column 'text'"),
-        ("a.csv", "text,label\n,1\n ,0\n", r"no row that can be used: 2 × no text"),
+        ("a.csv", "text,label\n,1\n ,0\n", r"no usable row: 2 × no text"),
         ("a.csv", "one,two,three\na,b,c\n", "which column is the text.*one, two, three"),
         ("a.csv", "text\nok\ncaf\xe9\n".encode("latin-1"), "not UTF-8.*line 3"),
         ("a.jsonl", b"\xff\xfet\x00e", "not UTF-16"),
         ("a.jsonl", "", "has no rows"),
         ("a.json", "[1, 2", "is not JSON"),
         ("a.json", "3", "list of records"),
-        ("a.json", '{"text": ["a"], "label": [1, 2]}', "not of one length"),
-        ("a.json", '["", "  "]', "no row that can be used"),
+        ("a.json", '{"text": ["a"], "label": [1, 2]}', "differ in length"),
+        ("a.json", '["", "  "]', "no usable row"),
         ("a.parquet", b"PAR1 nothing", "cannot be read as Parquet"),
-        ("a.xlsx", b"PK", "no known kind"),
-        ("a.pkl", pickle.dumps([]), "no known kind"),
+        ("a.xlsx", b"PK", "an unknown kind"),
+        ("a.pkl", pickle.dumps([]), "an unknown kind"),
     ],
 )
 def test_one_clear_error_for_a_file(name, content, message, tmp_path):
@@ -308,7 +308,7 @@ def test_splits_of_a_json_file(tmp_path):
         read_examples(write(tmp_path / "b.json", '["a"]'), split="dev")
     with pytest.raises(UsageError, match="no splits"):
         read_examples(write(tmp_path / "b.csv", "text\na\n"), split="dev")
-    with pytest.raises(UsageError, match="in memory"):
+    with pytest.raises(UsageError, match="not for a list or a DataFrame"):
         read_examples(["a"], split="dev")
 
 
@@ -342,7 +342,7 @@ def test_the_hub(monkeypatch):
 
 @pytest.mark.parametrize("source", [3, None, {"text": ["a"]}, b"a,b"])
 def test_what_is_no_data(source):
-    with pytest.raises(UsageError, match="a DataFrame or a list"):
+    with pytest.raises(UsageError, match="a DataFrame, a Dataset or a list"):
         read_examples(source)
 
 

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from attlas.data import Example
-from attlas.data.sets.catalogue import NAMED
-from attlas.data.texts import texts, texts_names
+from attlas.data.sets.catalogue import DATA_SETS
+from attlas.data.texts_by_name import texts, texts_names
 from attlas.errors import UnknownNameError, UsageError
 
 
@@ -262,7 +262,7 @@ def test_snli_cad_whose_files_do_not_fit(home):
     write(home, "snli_cad/original_test.jsonl", {**PAIR, "label": "neutral"})
     write(home, "snli_cad/revised_hypothesis_test.jsonl", {**PAIR, "label": "neutral"})
     write(home, "snli_cad/revised_premise_test.jsonl", {**PAIR, "label": "neutral"})
-    with pytest.raises(UsageError, match="do not have rows for each other"):
+    with pytest.raises(UsageError, match="do not match"):
         texts("snli_cad")
 
 
@@ -387,11 +387,11 @@ def test_a_folder_without_the_files(home):
 
 def test_a_home_that_is_not_there(home, monkeypatch):
     monkeypatch.setenv("ATTLAS_DATA", str(home / "nowhere"))
-    with pytest.raises(UsageError, match="ATTLAS_DATA names a folder that is not there"):
+    with pytest.raises(UsageError, match="ATTLAS_DATA names a folder that does not exist"):
         texts("sst2")
 
 
-@pytest.mark.parametrize("name", list(NAMED))
+@pytest.mark.parametrize("name", list(DATA_SETS))
 def test_without_folder_and_hub_it_says_what_to_set(name, monkeypatch):
     monkeypatch.delenv("ATTLAS_DATA", raising=False)
     monkeypatch.setitem(sys.modules, "datasets", None)
@@ -457,5 +457,5 @@ def test_generated_sets_have_one_split(generator):
 
 def test_every_name_has_one_line():
     names = texts_names()
-    assert {"reviews", "recall", "dates", "facts", "shortcuts", *NAMED} == set(names)
+    assert {"reviews", "recall", "dates", "facts", "shortcuts", *DATA_SETS} == set(names)
     assert all(about and "\n" not in about and len(about) < 80 for about in names.values())

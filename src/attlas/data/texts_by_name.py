@@ -1,0 +1,122 @@
+"""texts: Examples by name, from reviews written for Attlas, a generator or a data set."""
+
+import os
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+
+from attlas.data.example import Example
+from attlas.data.sampling import choose_split, sample
+from attlas.data.sets.catalogue import DATA_SETS, NamedSet
+from attlas.data.sets.file_rows import RowGroup, find_file, single_rows
+from attlas.data.sets.hub import hub_installed, hub_rows
+from attlas.data.sets.readers import Reader, review
+from attlas.errors import UnknownNameError, UsageError
+
+REVIEWS = "short reviews written for Attlas, with the words that carry the label"
+GENERATED = {
+    "recall": "sequences in which a key seen before determines the value that follows",
+    "dates": "dates as people write them, to be written as YYYY-MM-DD",
+    "facts": "short stories with a question, and the sentences that answer it",
+    "shortcuts": "texts with a planted word or pair of words that decides the label",
+}
+
+
+def texts(
+    name: str, *, split: str | None = None, count: int | None = None, seed: int = 0
+) -> list[Example]:
+    """Read Examples by name: "reviews", a generated set, or a data set (see `texts_names`).
+
+    `split` defaults to the test split, or to dev where the test split has no labels. `count` draws
+    a sample by the `seed`, or takes all if there are fewer. A generated set makes `count` texts,
+    100 by default, and different ones for each `seed`. Data sets are read from the folder named by
+    the environment variable ATTLAS_DATA, or from the hub where `datasets` is installed.
+    """
+    key = name.lower().replace("-", "_")
+    if key == "reviews":
+        return _reviews(split, count, seed)
+    if key in GENERATED:
+        return _generated(key, split, 100 if count is None else count, seed)
+    if key in DATA_SETS:
+        source = DATA_SETS[key]
+        groups = sample(_row_groups(key, source, split), count, seed)
+        return [_read(source.read, group) for group in groups]
+    raise UnknownNameError("set of texts", name, texts_names())
+
+
+def texts_names() -> dict[str, str]:
+    """Map each name that `texts` knows to one line on what it is."""
+    sets = {name: each.about for name, each in DATA_SETS.items()}
+    return {"reviews": REVIEWS, **GENERATED, **sets}
+
+
+def review_rows() -> Iterator[RowGroup]:
+    """Read the rows of the reviews."""
+    return single_rows(Path(__file__).parent / "sets", ["reviews"])
+
+
+def _reviews(split: str | None, count: int | None, seed: int) -> list[Example]:
+    choose_split("reviews", split, ["test"])
+    return [_read(review, group) for group in sample(review_rows(), count, seed)]
+
+
+def _generated(name: str, split: str | None, count: int, seed: int) -> list[Example]:
+    if count < 0:
+        raise UsageError(f"count is how many texts to make, 0 or more, not {count}")
+    choose_split(name, split, ["test"])
+    generate: Callable[[int, int], list[Example]]
+    generate = import_module(f"attlas.data.generated.{name}").generate
+    return generate(count, seed)
+
+
+def _read(read: Reader, group: RowGroup) -> Example:
+    """Make one Example; an error names the row."""
+    records = [row.record() for row in group]
+    try:
+        return read(*records)
+    except KeyError as error:
+        raise UsageError(f"{group[0].place}: there is no {error}") from error
+    except (TypeError, ValueError, IndexError, AttributeError) as error:
+        raise UsageError(f"{group[0].place}: not a record of this set: {error}") from error
+
+
+def _row_groups(name: str, source: NamedSet, split: str | None) -> Iterator[RowGroup]:
+    folder = _folder(name)
+    if folder is not None:
+        available = [
+            each
+            for each, stems in source.splits.items()
+            if all(find_file(folder, stem) for stem in stems)
+        ]
+        if not available:
+            raise UsageError(f"{folder} has none of the files of {name}: {_files(source)}")
+        return source.groups(folder, source.splits[choose_split(name, split, available)])
+    if source.hub is None or not hub_installed():
+        raise UsageError(_not_available(name, source))
+    chosen = choose_split(name, split, list(source.splits))
+    return ((row,) for row in hub_rows(source.hub, chosen))
+
+
+def _folder(name: str) -> Path | None:
+    home = os.environ.get("ATTLAS_DATA")
+    if not home:
+        return None
+    if not Path(home).is_dir():
+        raise UsageError(f"ATTLAS_DATA names a folder that does not exist: {home}")
+    folder = Path(home) / name
+    return folder if folder.is_dir() else None
+
+
+def _files(source: NamedSet) -> str:
+    stems = dict.fromkeys(stem for stems in source.splits.values() for stem in stems)
+    return ", ".join(f"{stem}.jsonl" for stem in stems)
+
+
+def _not_available(name: str, source: NamedSet) -> str:
+    home = os.environ.get("ATTLAS_DATA")
+    why = f"{home} has no folder {name}" if home else f"{name} is not part of Attlas"
+    other = ", or install `datasets` to get it from the hub" if source.hub else ""
+    return (
+        f"{why}: set ATTLAS_DATA to a folder that has {name}/ "
+        f"with {_files(source)} (or .jsonl.gz){other}"
+    )
