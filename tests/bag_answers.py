@@ -1,9 +1,21 @@
 """What a bag of words answers, in closed form, and measures asked with these answers."""
 
+from math import exp
+
 import numpy as np
 
 from attlas.measures import MEASURES, Case
 from attlas.removing.erasures import Outcomes
+
+BAG = [1.0, 0.5, -0.25]  # all together 1.25
+WHOLE = 0.9241418  # probability(1.25)
+CLOSE = {"abs": 1e-6}
+LONG = (51, 60, 100, 137, 400)  # texts of so many tokens are asked by shares
+
+
+def probability(logit):
+    """The probability of a class whose logit is this and the other's the same below zero."""
+    return 1 / (1 + exp(-2 * logit))
 
 
 def answers(weights, ways):
@@ -35,3 +47,25 @@ def given(name, probabilities, scores, chosen=None, seed=0):
 
 
 _PARTS = (slice(0, 1), slice(1, None))
+
+
+def of_marks(name, scores, marks, seed=0):
+    """The figure of a measure that looks only at what people marked."""
+    return judge(name, np.ones(len(scores)), scores, seed, marks)
+
+
+def eraser(count, answer):
+    """Weights and scores of a long text, and ERASER's area over the perturbation curve.
+
+    It is the mean over thresholds of how far the probability falls to that of `answer`, which is
+    the logit for the weights of the whole text and of the highest tokens.
+    """
+    random = np.random.default_rng(count)
+    weights = random.normal(0.1, 0.3, count)
+    scores = random.normal(size=count)
+    weights = weights if weights.sum() > 0 else -weights
+    ranked = np.argsort(-scores)
+    tops = [ranked[: -(-count * percent // 100)] for percent in (1, 5, 10, 20, 50)]
+    whole = probability(weights.sum())
+    falls = [whole - probability(answer(weights, weights[top])) for top in tops]
+    return weights, scores, sum(falls) / len(falls)

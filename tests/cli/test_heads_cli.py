@@ -1,11 +1,13 @@
 """The commands `heads` and `study`."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 import attlas
 from attlas.results import HeadImportance, HeadRedundancy, PruneCurve
+from attlas.studies import STUDIES
 
 RECALL = ("heads", "--model", "recall", "--data", "recall", "--texts", 6)
 
@@ -53,8 +55,6 @@ def test_mistakes_are_named(run, tmp_path, monkeypatch, arguments, message):
 
 
 def test_a_study_is_run_by_its_name(run, tmp_path, monkeypatch):
-    from attlas.studies import attattr as module
-
     class Found:
         def __init__(self, **asked):
             self.asked = asked
@@ -68,7 +68,8 @@ def test_a_study_is_run_by_its_name(run, tmp_path, monkeypatch):
     def attattr(models, out, tasks=("all",), *, rank_on, count, effect_on, steps, device, watch):
         return Found(tasks=tasks, count=count, steps=steps)
 
-    monkeypatch.setattr(module, "attattr", attattr)
+    stand_in = replace(STUDIES["attattr"], function=attattr)
+    monkeypatch.setitem(STUDIES._parts, "attattr", stand_in)
     called = ("study", "attattr", "--models", tmp_path, "--out", tmp_path)
     assert run(*called)[:2] == (0, "| table |\n")
     status, out, _ = run(*called, "--task", "rte", "--count", 7, "--json")

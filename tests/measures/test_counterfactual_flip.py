@@ -7,7 +7,8 @@ from known_models import ignores_attention
 import attlas
 from attlas.data.example import Example
 from attlas.errors import UsageError
-from attlas.measures import Occasion, counterfactual_flip
+from attlas.measures import Occasion
+from attlas.measures.counterfactual_flip import counterfactual_flip
 from attlas.measures.support.exchanges import exchanged, exchanges
 
 

@@ -19,8 +19,7 @@ from tiny import BART_SHAPE, FUNNEL_SHAPE, LABELS, LLAMA_SHAPE, labels, text_sub
 
 import attlas
 from attlas.errors import UnsupportedModelError, UsageError
-from attlas.methods import generic_relevance
-from attlas.methods.generic_relevance import layers_from
+from attlas.methods.generic_relevance import generic_relevance, layers_from
 from attlas.models.asking.resolve import Request
 from attlas.models.encoding.target import Target
 from attlas.results import Site

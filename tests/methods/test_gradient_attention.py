@@ -11,8 +11,7 @@ from transformers.models.bert import modeling_bert
 
 import attlas
 from attlas.errors import UsageError
-from attlas.methods import gradient_attention
-from attlas.methods.gradient_attention import weigh
+from attlas.methods.gradient_attention import gradient_attention, weigh
 from attlas.models.asking.resolve import Request
 
 TASK = "sequence classification"

@@ -16,7 +16,7 @@ from tiny import (
 
 import attlas
 from attlas.errors import UnsupportedModelError, UsageError
-from attlas.methods import hidden_token_attribution
+from attlas.methods.hidden_token_attribution import hidden_token_attribution
 
 TASK = "sequence classification"
 

@@ -10,7 +10,7 @@ from tiny import TASKS, subject_parts
 
 import attlas
 from attlas.errors import UnknownNameError, UsageError
-from attlas.methods import integrated_gradients
+from attlas.methods.integrated_gradients import integrated_gradients
 
 TASK = "sequence classification"
 

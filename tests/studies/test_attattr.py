@@ -9,7 +9,7 @@ from tiny import subject_parts
 from attlas.errors import UnknownNameError, UsageError
 from attlas.studies import attattr as module
 from attlas.studies.attattr import attattr
-from attlas.studies.record import AttattrStudy, TaskFound
+from attlas.studies.support.attattr_result import AttattrStudy, TaskFound
 
 LABELS = {"rte": ("entailment", "not_entailment"), "mrpc": ("not_equivalent", "equivalent")}
 WORDS = ["good", "kind", "not", "cat", "film", "dog"]

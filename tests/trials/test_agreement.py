@@ -13,7 +13,8 @@ from subjects import TEXTS, arguments, ask, logits, on_eager, plain, subject
 
 from attlas.errors import UsageError
 from attlas.results.support.plots import check_plot
-from attlas.trials import TRIALS, Scope, agreement
+from attlas.trials import TRIALS, Scope
+from attlas.trials.agreement import agreement
 from attlas.trials.reading.agreement_findings import (
     PAIRS,
     by_class,

@@ -3,20 +3,17 @@ same seed, and a model that is left as it was found."""
 
 import json
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from part_folders import missing_files, pages_without_a_part
 
 import attlas
-from attlas import trials
 from attlas.models.asking import filling
 from attlas.results.support.plots import check_plot
 from attlas.trials import COSTS, NEEDS, TRIALS, Scope
 
-HERE = Path(__file__).parent
-ROOM = Path(trials.__file__).parent
 TEXTS = (
     "a great and moving film",
     "a dull , lifeless film",
@@ -51,9 +48,8 @@ def weights():
     return state, flags, [module.training for module in model.modules()]
 
 
-def test_every_file_with_a_trial_is_imported_by_the_room():
-    written = {path.stem for path in ROOM.glob("*.py") if "\n@trial(" in path.read_text()}
-    assert written == set(TRIALS.names()) <= set(trials.__all__)
+def test_every_trial_has_its_file_its_test_and_its_page():
+    assert list(missing_files(TRIALS)) == pages_without_a_part(TRIALS) == []
 
 
 @each_trial
@@ -62,11 +58,7 @@ def test_what_its_reader_must_know_is_there(name):
     assert record.cost in COSTS and set(record.needs) <= set(NEEDS)
     assert record.paper and record.summary.endswith(".")
     assert record.reading[-1] in ".?" and record.does_not_show.endswith(".")
-    assert record.context == (name not in ("permutation", "uniform"))
     assert "seed" in record.options
-    own = [path for path in HERE.glob("test_*.py") if path.stem != "test_contract"]
-    assert any(name in path.read_text() for path in own)
-    assert (HERE.parents[1] / "docs" / "trials" / f"{name}.md").is_file()
 
 
 @each_trial

@@ -13,7 +13,8 @@ import attlas
 from attlas.data.generated.shortcuts import generate
 from attlas.errors import UsageError
 from attlas.results.support.plots import check_plot
-from attlas.trials import TRIALS, Scope, Tried, erasure
+from attlas.trials import TRIALS, Scope, Tried
+from attlas.trials.erasure import erasure
 from attlas.trials.rewriting.erasure_findings import flip_table
 from attlas.trials.rewriting.erasure_plan import ORDERS, Plan
 from attlas.trials.support.outputs import distributions

@@ -8,7 +8,8 @@ from subjects import TEXTS, arguments, ask, plain, small, subject
 
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.intervening.key_exchange import exchanges_columns
-from attlas.trials import Scope, key_permutation
+from attlas.trials import Scope
+from attlas.trials.key_permutation import key_permutation
 from attlas.trials.rewriting.changing import Plan
 from attlas.trials.rewriting.rewritings import shuffle_keys
 

@@ -6,16 +6,16 @@ import pytest
 import torch
 from subjects import TEXTS, subject
 
-import attlas
 from attlas.auditing.verdict.rules import Measured, Rules, decide
-from attlas.data.generated import facts
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.mathematics.intervals import Estimate
 from attlas.models.tap.edits import Edit
 from attlas.results.support import plots
-from attlas.trials import TRIALS, Scope, Tried, permutation, uniform, used
+from attlas.trials import TRIALS, Scope, Tried, used
+from attlas.trials.permutation import permutation
 from attlas.trials.rewriting.changing import Plan, run_plan
 from attlas.trials.rewriting.rewritings import shuffle_columns
+from attlas.trials.uniform import uniform
 
 IGNORED = ["good bad fine", "bad bad good", "good fine", "fine bad good"]
 COPIED = ["GOOD bad bad", "BAD good good", "good BAD good bad", "GOOD bad", "bad bad GOOD good"]
@@ -62,19 +62,6 @@ def test_moving_the_weight_to_a_word_of_the_other_class_always_flips():
             assert np.allclose(found[:, row, 0], np.array(other) * np.tanh(4), atol=1e-6)
             turned += sum(other)
     assert turned > 50
-
-
-def test_uniform_attention_of_the_model_that_copies_is_worked_by_hand():
-    asked = known_models.copies_attended().ask(["GOOD bad bad", "BAD good"])
-    tried = uniform(asked)
-    sigmoid = 1 / (1 + np.exp(-2 * np.array([4, -4 / 3, -4, 0])))
-    assert tried.texts == (0, 1)
-    expected = [sigmoid[0] - sigmoid[1], sigmoid[3] - sigmoid[2]]
-    assert np.allclose(tried.figures["difference"], expected, atol=1e-6)
-    assert tried.figures["flips"][0] == 1
-    assert np.allclose(tried.figures["largest weight"], 1)
-    # The mean over both texts of what the readout row copies is nothing: even chances.
-    assert np.allclose(tried.figures["difference by its mean"], sigmoid[0] - 0.5, atol=1e-6)
 
 
 def answers(question, edits=()):
@@ -226,14 +213,6 @@ def test_trials_of_other_texts_are_not_put_together():
         used(tried([0.1, 0.1], [0.2, 0.2]), tried([0.1], [0.2]))
 
 
-def test_a_last_layer_that_is_not_used_does_not_hide_the_ones_below():
-    texts = [example.text for example in facts.generate(16, seed=0)]
-    asked = attlas.load("facts").ask(texts)
-    last, whole = uniform(asked), uniform(asked, Scope("all"))
-    assert used(last).high == 0
-    assert used(last, whole).low > 0.2
-
-
 @pytest.mark.parametrize("name", ["permutation", "uniform"])
 @pytest.mark.parametrize("scope", SCOPES[:3], ids=str)
 def test_what_is_reported_can_be_drawn(name, scope):
@@ -244,7 +223,6 @@ def test_what_is_reported_can_be_drawn(name, scope):
     for figure, ceiling in found.ceilings.items():
         assert (found.figures[figure] <= ceiling).all()
     assert str(scope) in found.sentence
-    assert not TRIALS[name].context
 
 
 def test_what_cannot_be_is_refused():

@@ -45,18 +45,8 @@ class Ranking:
         return {p.name: p.default for p in parameters if p.kind is Parameter.KEYWORD_ONLY}
 
 
-RANKINGS: Registry[Ranking] = Registry("ranking of heads")
-
-
-def ranking(**record: Any) -> Callable[[Callable[..., HeadScores]], Callable[..., HeadScores]]:
-    """Register the decorated function as a ranking under its own name."""
-
-    def register(score_heads: Callable[..., HeadScores]) -> Callable[..., HeadScores]:
-        name = score_heads.__name__
-        RANKINGS.add(name, Ranking(name, score_heads, **record))
-        return score_heads
-
-    return register
+RANKINGS = Registry("ranking of heads", Ranking, group="attlas.rankings")
+ranking = RANKINGS.register
 
 
 def of_unit_length(means: Means, sites: Sequence[Site]) -> Means:

@@ -7,7 +7,7 @@ import numpy as np
 from attlas.data.spans import words_of
 from attlas.errors import UsageError
 from attlas.measures.support.exchanges import Exchange, exchanged, exchanges
-from attlas.measures.support.measure import Case, Occasion, asking_measure
+from attlas.measures.support.measure import Case, Occasion, measure
 from attlas.results import Explanation
 from attlas.shapes import TokenVector
 from attlas.tokens import overlap
@@ -15,7 +15,7 @@ from attlas.tokens import overlap
 SEGMENTS = ("text_a", "text_b")
 
 
-@asking_measure(
+@measure(
     better="higher",
     kind="faithfulness",
     needs=("edits",),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attlas.errors import ModelError
-from attlas.measures.support.measure import Occasion, asking_measure
+from attlas.measures.support.measure import Occasion, measure
 from attlas.measures.support.recomputing import Recipe, asked_again, mean_of
 from attlas.methods import Method
 from attlas.models.asking.question import Question
@@ -32,7 +32,7 @@ class Cut:
     sizes: float
 
 
-@asking_measure(
+@measure(
     better="lower",
     kind="robustness",
     needs=("method",),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attlas.errors import UsageError
-from attlas.measures.support.measure import Occasion, asking_measure
+from attlas.measures.support.measure import Occasion, measure
 from attlas.measures.support.recomputing import Recipe, asked_again
 from attlas.models.asking.question import Question
 from attlas.models.states.nudging import check_words, nudging
@@ -21,7 +21,7 @@ RADIUS = 0.02  # of the mean length of the vectors that the content tokens enter
 SAMPLES = 10
 
 
-@asking_measure(
+@measure(
     better="lower",
     kind="robustness",
     needs=("method",),

@@ -16,13 +16,18 @@ from attlas.heads.triggers import triggers
 from attlas.models.load import load
 from attlas.models.subject import Subject
 from attlas.progress import Step, Watch
-from attlas.studies.record import AttattrStudy, TaskFound
+from attlas.studies.support.attattr_result import AttattrStudy, TaskFound
+from attlas.studies.support.study import study
 from attlas.views import write_whole
 
 TASKS = ("sst2", "rte", "mrpc", "mnli")
 SEED = 0
 
 
+@study(
+    about="head pruning, effectiveness and triggers on four tasks",
+    paper="Hao et al. 2021, arXiv:2004.11207",
+)
 def attattr(
     models: str | PathLike[str],
     out: str | PathLike[str],
@@ -57,11 +62,11 @@ def attattr(
             done = _run(subject, task, asked, _named(task, watch))
             write_whole(place, _json(done.to_dict()))
         found.append(done)
-    study = AttattrStudy(tuple(found))
-    write_whole(Path(out) / "attattr.json", _json(study.to_dict()))
-    write_whole(Path(out) / "attattr.md", study.markdown())
-    study.to_html(Path(out) / "attattr.html")
-    return study
+    result = AttattrStudy(tuple(found))
+    write_whole(Path(out) / "attattr.json", _json(result.to_dict()))
+    write_whole(Path(out) / "attattr.md", result.markdown())
+    result.to_html(Path(out) / "attattr.html")
+    return result
 
 
 def _make_folder(folder: Path) -> None:

@@ -29,7 +29,6 @@ SHOWN = 3  # texts whose adversarial attention is drawn
     "is, within ε = 0.01 in total variation?",
     does_not_show="That the model's own attention is unfaithful: that another would have done as "
     "well does not say that this one did nothing, and nothing ties the found ones to any weights.",
-    context=True,
     needs=("attention", "branches"),
     fills=True,
 )

@@ -48,7 +48,6 @@ MARKED, MARKED_BEFORE = "AUPRC of the marked, adversarial", "AUPRC of the marked
     "trained on, for others that are far off and leave the answers as they were?",
     does_not_show="That the model's own attention is unfaithful: the network is trained to find "
     "what the answers put up with, and no model was trained to have its keys.",
-    context=True,
     needs=("attention", "gradients"),
 )
 def adversarial_keys(

@@ -52,7 +52,6 @@ class Compared:
         "That attention is unfaithful: gradients and leave-one-out are two other views of the "
         "model, and often agree little with each other."
     ),
-    context=True,
     needs=("attention", "embeddings", "removal"),
     fills=True,
 )

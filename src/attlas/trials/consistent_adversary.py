@@ -50,7 +50,6 @@ class Point:
     "otherwise on texts it has not seen and give the same answers?",
     does_not_show="That the model's own attention is unfaithful: it says that another model with "
     "the same answers could attend otherwise, not what this one does with its attention.",
-    context=True,
     needs=("attention", "gradients", "branches"),
 )
 def consistent_adversary(

@@ -26,7 +26,6 @@ from attlas.trials.support.trial import Tried, seed_for, trial
         "That the tokens do not matter: what a token says has often reached other positions, or "
         "the one that is read, before the layer whose weights are erased."
     ),
-    context=True,
     needs=("attention", "gradients", "branches"),
     fills=True,
 )

@@ -37,7 +37,6 @@ Leaders = Mapping[str, int | None]  # by pattern, the head that follows it most
     reading="What does each head look at: a neighbour, the token itself, a separator, everything, "
     "or what came after the same token before?",
     does_not_show="That a head matters: where it looks says nothing of what is done with it.",
-    context=True,
     needs=("attention",),
 )
 def head_patterns(

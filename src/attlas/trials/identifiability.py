@@ -36,7 +36,6 @@ from attlas.trials.support.trial import Tried, trial
     reading="Could other attention weights have given the very same output?",
     does_not_show="That other weights would do says nothing of whether these are faithful: it is "
     "mostly a matter of how long a text is and how wide a head.",
-    context=True,
     needs=("attention", "values"),
 )
 def identifiability(

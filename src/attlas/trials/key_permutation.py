@@ -21,7 +21,6 @@ from attlas.trials.support.trial import Tried, trial
     reading="How far does the answer move when the tokens exchange their keys?",
     does_not_show="That an answer stays says nothing where the ceiling is low; and keys that were "
     "exchanged before their rotation, or beside a bias of position, would give other weights.",
-    context=True,
     needs=("attention", "branches", "values"),
     fills=True,
 )

@@ -25,7 +25,6 @@ OF = {
     reading="How far does the answer move when the weights are shuffled among the tokens?",
     does_not_show="That the answer stays under other weights does not say that these weights are "
     "wrong about it, and where the ceiling is low nothing could have moved it.",
-    context=False,
     needs=("attention", "branches"),
 )
 def permutation(

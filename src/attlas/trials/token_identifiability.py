@@ -33,7 +33,6 @@ HELD = 4  # a quarter of the texts is to stop by, another to ask
     reading="Can it be told from a hidden state which token of its text it began as?",
     does_not_show="That attention to a state is attention to its token: a state can be told and "
     "still be made of others.",
-    context=True,
     needs=("attention",),
 )
 def token_identifiability(

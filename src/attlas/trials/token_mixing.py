@@ -33,7 +33,6 @@ APART, ALIKE = "attention from aggregation", "attention with aggregation"
     "they look?",
     does_not_show="That attention is wrong: a head that looks at a state does look there, whatever "
     "tokens that state is made of.",
-    context=True,
     needs=("attention", "embeddings", "values"),
     fills=True,
 )

@@ -19,7 +19,6 @@ from attlas.trials.support.trial import Tried, trial
     reading="How far does the answer move when all tokens get the same weight?",
     does_not_show="A model that was trained with uniform attention might do as well: this one "
     "was not, and says only whether it leans on its weights now.",
-    context=False,
     needs=("attention", "branches"),
     fills=True,
 )

@@ -6,7 +6,8 @@ import tiny
 import torch
 from subjects import TEXTS, arguments, plain, small, subject
 
-from attlas.trials import Scope, uniform
+from attlas.trials import Scope
+from attlas.trials.uniform import uniform
 
 TASK = "sequence classification"
 

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attlas.data.example import Example
+from attlas.errors import UsageError
 from attlas.models.subject import Subject
-from attlas.registry import Registry
+from attlas.registry import Registry, check_known
 from attlas.removing.erasures import Outcomes, Ways
 from attlas.results import Explanation
 from attlas.shapes import TokenMarks, TokenVector
@@ -27,6 +28,7 @@ NEEDS = {
     "method": "the method, to compute the explanation again",
     "edits": "the text as editors changed it, to turn its label",
 }
+_OF_A_CASE = {"removal", "marks"}
 COSTS = {
     "cheap": "at most one pass of the model for each token, shared by all that ask for the same",
     "dear": "the method again, several times over",
@@ -89,13 +91,14 @@ Curve = Callable[[Case, Outcomes, Outcomes], NDArray[np.float64]]
 class Measure:
     """A way to judge an explanation, and what the reader of its figure must know.
 
-    The figure comes from one of two functions. `value` gets a case, what the model says of the
-    whole text, and what it says without each of the sets in `ways`; a measure without `ways` asks
-    the model nothing and may be handed NOTHING for both. `ask` gets the occasion: the measures
-    that need the method or edits. Either gives NaN for a text on which nothing can be judged.
+    A measure that needs removal or marks is a function of a Case, of what the model says of the
+    whole text, and of what it says without each of the sets that `ways` chooses; without `ways`
+    it asks the model nothing and may be handed NOTHING for both. Any other measure is a function of
+    an Occasion and asks the model itself. Both return NaN for a text that they cannot judge.
     """
 
     name: str
+    function: Callable[..., float]
     better: str  # one of BETTER
     kind: str  # a key of KINDS
     needs: tuple[str, ...]  # keys of NEEDS
@@ -103,38 +106,31 @@ class Measure:
     reading: str  # one sentence: what the figure says
     paper: str
     cost: str = "cheap"  # a key of COSTS
-    value: Value | None = None
     ways: Callable[[Case], Ways] | None = None
     curve: Curve | None = None  # the figure at each of `sizes`
-    ask: Callable[[Occasion], float] | None = None
+
+    def __post_init__(self) -> None:
+        check_known("direction", [self.better], BETTER)
+        check_known("kind of measure", [self.kind], KINDS)
+        check_known("need of a measure", self.needs, NEEDS)
+        check_known("cost", [self.cost], COSTS)
+        if (self.ways is not None) != ("removal" in self.needs):
+            raise UsageError(f"{self.name} needs removal if it has `ways`, and only then")
+
+    @property
+    def value(self) -> Value | None:
+        """The function, if it judges a case."""
+        return self.function if _OF_A_CASE & set(self.needs) else None
+
+    @property
+    def ask(self) -> Callable[[Occasion], float] | None:
+        """The function, if it asks the model itself."""
+        return None if _OF_A_CASE & set(self.needs) else self.function
 
     def is_better(self, one: float, other: float) -> bool:
         """Whether the first of two figures is the better one."""
         return one > other if self.better == "higher" else one < other
 
 
-MEASURES: Registry[Measure] = Registry("measure")
-
-
-def measure(**record: Any) -> Callable[[Value], Value]:
-    """Register the decorated function as the value of a measure under its own name."""
-
-    def register(value: Value) -> Value:
-        name = value.__name__
-        MEASURES.add(name, Measure(name=name, value=value, **record))
-        return value
-
-    return register
-
-
-def asking_measure(
-    **record: Any,
-) -> Callable[[Callable[[Occasion], float]], Callable[[Occasion], float]]:
-    """Register the decorated function as a measure that asks the model in its own way."""
-
-    def register(ask: Callable[[Occasion], float]) -> Callable[[Occasion], float]:
-        name = ask.__name__
-        MEASURES.add(name, Measure(name=name, ask=ask, **record))
-        return ask
-
-    return register
+MEASURES = Registry("measure", Measure, group="attlas.measures", package="attlas.measures")
+measure = MEASURES.register

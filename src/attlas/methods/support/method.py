@@ -11,7 +11,7 @@ from torch import Tensor
 from attlas.errors import UnknownNameError, UsageError
 from attlas.models.asking.question import Question
 from attlas.models.encoding.token_ids import is_number
-from attlas.registry import Registry
+from attlas.registry import Registry, check_known
 from attlas.results import Site
 from attlas.shapes import TokenScores
 
@@ -63,6 +63,13 @@ class Method:
     many_targets: bool = False  # whether one pass serves several targets of one input
     fills: bool = False  # whether texts of several lengths may share a batch, the shorter filled up
 
+    def __post_init__(self) -> None:
+        check_known("family", [self.family], FAMILIES)
+        check_known("quantity", [self.of or "logit"], ("logit", "probability"))
+        check_known("kind of maps", [self.maps or "sites"], ("sites", "all"))
+        check_known("need of a method", self.needs, NEEDS)
+        check_known("cost", [self.cost], COSTS)
+
     @property
     def summary(self) -> str:
         """The first line of its description."""
@@ -103,15 +110,5 @@ class Method:
         return found
 
 
-METHODS: Registry[Method] = Registry("method")
-
-
-def method(**record: Any) -> Callable[[Callable[..., Scored]], Callable[..., Scored]]:
-    """Register the decorated function as a method under its own name, with what Method records."""
-
-    def register(score_tokens: Callable[..., Scored]) -> Callable[..., Scored]:
-        name = score_tokens.__name__
-        METHODS.add(name, Method(name, score_tokens, **record))
-        return score_tokens
-
-    return register
+METHODS = Registry("method", Method, group="attlas.methods", package="attlas.methods")
+method = METHODS.register

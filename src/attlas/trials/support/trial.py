@@ -10,7 +10,7 @@ import numpy as np
 
 from attlas.errors import UsageError
 from attlas.methods.support.method import NEEDS as MODEL_NEEDS
-from attlas.registry import Registry
+from attlas.registry import Registry, check_known
 from attlas.shapes import TextValues
 
 COSTS = {
@@ -60,9 +60,12 @@ class Trial:
     paper: str
     reading: str  # one sentence: what it asks
     does_not_show: str  # one sentence: what must not be read into it
-    context: bool  # whether it stands beside the verdict and never moves it
     needs: tuple[str, ...] = ()  # keys of NEEDS
     fills: bool = False  # whether texts of several lengths may share a batch, the shorter filled up
+
+    def __post_init__(self) -> None:
+        check_known("cost", [self.cost], COSTS)
+        check_known("need of a trial", self.needs, NEEDS)
 
     @property
     def summary(self) -> str:
@@ -76,17 +79,8 @@ class Trial:
         return {p.name: p.default for p in parameters if p.kind is Parameter.KEYWORD_ONLY}
 
 
-TRIALS: Registry[Trial] = Registry("trial")
-
-
-def trial(**record: Any) -> Callable[[Callable[..., Tried]], Callable[..., Tried]]:
-    """Register the decorated function as a trial under its own name, with what Trial records."""
-
-    def register(run: Callable[..., Tried]) -> Callable[..., Tried]:
-        TRIALS.add(run.__name__, Trial(run.__name__, run, **record))
-        return run
-
-    return register
+TRIALS = Registry("trial", Trial, group="attlas.trials", package="attlas.trials")
+trial = TRIALS.register
 
 
 def seed_for(seed: int, text: int, name: str) -> int:

@@ -1,0 +1,41 @@
+"""What every folder of registered parts owes: a part in each file, with a test and a page."""
+
+import inspect
+from importlib import import_module
+from pathlib import Path
+
+import attlas
+
+ROOT = Path(__file__).parents[1]
+HOUSE = Path(attlas.__file__).parent
+
+
+def missing_files(registry):
+    """What is missing, or too much, in the folder of a registry and beside it."""
+    room = registry.group.removeprefix("attlas.")
+    files = {path.stem for path in (HOUSE / room).glob("*.py")} - {"__init__"}
+    for name in sorted(files):
+        registered = [each for each in _functions(registry) if each.__module__.endswith(f".{name}")]
+        if [each.__name__ for each in registered] != [name]:
+            yield f"src/attlas/{room}/{name}.py does not register {name} and nothing else"
+    for name in sorted(files | set(registry.built_in)):
+        for path in (
+            f"src/attlas/{room}/{name}.py",
+            f"tests/{room}/test_{name}.py",
+            f"docs/{room}/{name}.md",
+        ):
+            if not (ROOT / path).is_file():
+                yield f"{path} is missing"
+
+
+def pages_without_a_part(registry):
+    """Pages of parts that are no longer there."""
+    room = registry.group.removeprefix("attlas.")
+    pages = {path.stem for path in (ROOT / "docs" / room).glob("*.md")} - {"README"}
+    return sorted(pages - set(registry.built_in))
+
+
+def _functions(registry):
+    for name in registry.built_in:
+        import_module(f"{registry.group}.{name}")
+    return [each for each in registry._functions.values() if inspect.isfunction(each)]
