@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from attlas.studies.record import AttattrStudy, TaskFound
 from results import report_sample
 from results.records import film, maps, origin
 
@@ -23,7 +24,6 @@ from attlas.results import (
 from attlas.results.judgement import Measured
 from attlas.results.prune_curve import SHARE_AXIS, Curve, Mean, Point
 from attlas.results.triggers import Effect, Entry, TriggerWord
-from attlas.studies.record import AttattrStudy, TaskFound
 from attlas.tokens import Tokens
 
 SAVED = Path(__file__).parent / "saved"
