@@ -21,8 +21,8 @@ from attlas.results import (
     Trigger,
     Triggers,
 )
-from attlas.results.judgement import Measured
-from attlas.results.prune_curve import SHARE_AXIS, Curve, Mean, Point
+from attlas.results.judgement import MeasuredScore
+from attlas.results.prune_curve import SHARE_AXIS, Curve, CurvePoint, Mean
 from attlas.results.triggers import Effect, Entry, TriggerWord
 from attlas.tokens import Tokens
 
@@ -65,8 +65,10 @@ def generation():
 
 def judgement():
     measured = (
-        Measured("comprehensiveness", "mask", 0.5, "higher", "faithfulness", 0.25, 0.75, 0.5, 0.04),
-        Measured("auprc", "", None, "higher", "plausibility", note="no rationale"),
+        MeasuredScore(
+            "comprehensiveness", "mask", 0.5, "higher", "faithfulness", 0.25, 0.75, 0.5, 0.04
+        ),
+        MeasuredScore("auprc", "", None, "higher", "plausibility", note="no rationale"),
     )
     return Judgement(film(), measured, {"removal": ["mask"], "shuffles": 10, "seed": 0}, ("n",))
 
@@ -84,7 +86,9 @@ def head_redundancy():
 
 def prune_curve():
     mean = Mean(0.75, 0.5, 0.875)
-    points = tuple(Point(place, heads, mean) for place, heads in ((0.0, 0), (0.5, 1), (1.0, 3)))
+    points = tuple(
+        CurvePoint(place, heads, mean) for place, heads in ((0.0, 0), (0.5, 1), (1.0, 3))
+    )
     curves = (Curve("attattr", points, mean, Mean(0.25, 0.0, 0.5)), Curve("random", points, mean))
     how = origin(verb="prune_curve", options={"by": ["attattr"]})
     return PruneCurve(SHARE_AXIS, curves, (head_importance(),), 12, how, ("a note",))

@@ -6,7 +6,7 @@ import numpy as np
 
 from attlas.results.report import Report
 from attlas.results.support import plots
-from attlas.results.support.report_parts import (
+from attlas.results.support.report_sections import (
     Agreement,
     Cell,
     Column,
@@ -16,15 +16,15 @@ from attlas.results.support.report_parts import (
     Finding,
     LeftOutRow,
     Line,
+    MethodRow,
     Panel,
     Reading,
     RemovalPair,
-    Row,
+    ReportTable,
     Sample,
     Standing,
-    Table,
-    Trial,
     TrialFigure,
+    TrialSection,
 )
 from attlas.results.verdict import Bounds, OtherReading, Verdict
 
@@ -99,10 +99,10 @@ def table():
     ]
     columns += [Column(name, "", "higher", "plausibility") for name in ("token_f1", "auprc")]
     rows = (
-        Row(method, family, tuple(cell(method, column) for column in columns))
+        MethodRow(method, family, tuple(cell(method, column) for column in columns))
         for method, (family, _) in WORTH.items()
     )
-    return Table(tuple(columns), tuple(rows))
+    return ReportTable(tuple(columns), tuple(rows))
 
 
 def standings():
@@ -326,7 +326,7 @@ def report(**changes):
         ),
         "examples": (sample("The comma is attended to; the verb decides."),),
         "trials": (
-            Trial(
+            TrialSection(
                 "permutation",
                 "readout: last layer, all heads, the readout row, content keys",
                 "Shuffled, the attention moves the output by a tenth of what losing it does.",

@@ -7,7 +7,7 @@ import pytest
 from results.report_sample import REMOVALS, report, standings, table
 from rich.console import Console
 
-from attlas.results.support.report_parts import Cell, DataRecord, Figure, Standing, Table
+from attlas.results.support.report_sections import Cell, DataRecord, Figure, ReportTable, Standing
 from attlas.views import fragment, render
 from attlas.views.report.report_cells import (
     cell_words,
@@ -27,7 +27,7 @@ def bare():
     return report(
         data=DataRecord("nothing", 1),
         findings=(),
-        table=Table(),
+        table=ReportTable(),
         standings=(),
         panels=(),
         agreement=None,
@@ -131,7 +131,7 @@ def test_a_claim_says_over_how_many_findings_it_was_adjusted():
 )
 def test_a_cell_in_words(cell, words):
     row = replace(table().rows[0], cells=(cell,))
-    made = report(table=Table(table().columns[:1], (row,))).payload()
+    made = report(table=ReportTable(table().columns[:1], (row,))).payload()
     assert cell_words(made["table"]["rows"][0]["cells"][0]) == words
 
 

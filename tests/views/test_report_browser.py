@@ -6,7 +6,7 @@ import pytest
 from results.report_sample import findings, report, sample
 from views.test_report import bare, hostile
 
-from attlas.results.support.report_parts import SECTIONS
+from attlas.results.support.report_sections import SECTIONS
 
 pytestmark = pytest.mark.browser
 

@@ -25,7 +25,7 @@ from attlas.auditing.work.trying import part_name, scoped, try_all, try_one
 from attlas.models.subject import Subject
 from attlas.progress import Step, Tell, Watch, silent
 from attlas.results.report import Report
-from attlas.results.support.report_parts import Cost
+from attlas.results.support.report_sections import Cost
 from attlas.trials import TRIALS, Scope
 from attlas.views import write_whole
 

@@ -22,7 +22,7 @@ from attlas.models.asking.question import Question
 from attlas.models.subject import Subject
 from attlas.progress import Step, Watch
 from attlas.results import HeadImportance, Origin
-from attlas.results.prune_curve import LAYER_AXIS, SHARE_AXIS, Curve, Mean, Point, PruneCurve
+from attlas.results.prune_curve import LAYER_AXIS, SHARE_AXIS, Curve, CurvePoint, Mean, PruneCurve
 from attlas.shapes import HeadScores, HeadSwitches
 
 Right = NDArray[np.floating[Any]]  # `[point, example]`: the share of tries that were right
@@ -191,9 +191,9 @@ def _curves(
     found: Sequence[Right],
     control: Right | None,
 ) -> tuple[Curve, ...]:
-    def points(right: Right) -> Iterator[Point]:
+    def points(right: Right) -> Iterator[CurvePoint]:
         for place, count, row in zip(places, counts, right, strict=True):
-            yield Point(float(place), count, _mean(row))
+            yield CurvePoint(float(place), count, _mean(row))
 
     def ahead(right: Right) -> Mean | None:
         return None if control is None else _mean((right - control).mean(axis=0))

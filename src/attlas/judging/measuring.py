@@ -13,7 +13,7 @@ from attlas.measures import NOTHING, Case, Measure, is_circular
 from attlas.measures.randomisation import cannot_react
 from attlas.methods import METHODS
 from attlas.removing.removal import usual_removal
-from attlas.results.judgement import Measured
+from attlas.results.judgement import MeasuredScore
 
 
 def why_not(measure: Measure, trial: Trial) -> str:
@@ -39,9 +39,11 @@ def shuffled(trial: Trial, count: int) -> list[Case]:
 
 def find(
     measure: Measure, trial: Trial, controls: Sequence[Case], removals: Sequence[Removal]
-) -> Iterator[Measured]:
+) -> Iterator[MeasuredScore]:
     """What a measure says: a row for each removal, or one where it removes nothing."""
-    blank = Measured(measure.name, "", None, measure.better, measure.kind, reading=measure.reading)
+    blank = MeasuredScore(
+        measure.name, "", None, measure.better, measure.kind, reading=measure.reading
+    )
     reason = why_not(measure, trial)
     if reason:
         yield replace(blank, note=reason)
@@ -58,7 +60,7 @@ def find(
                 yield _compare(measure, trial, controls, removal, named)
 
 
-def _ask(measure: Measure, trial: Trial, blank: Measured) -> Measured:
+def _ask(measure: Measure, trial: Trial, blank: MeasuredScore) -> MeasuredScore:
     """The figure of a measure that asks the model in its own way: nothing to compare it with."""
     assert measure.ask is not None
     try:
@@ -76,8 +78,8 @@ def _compare(
     trial: Trial,
     controls: Sequence[Case],
     removal: Removal | None,
-    blank: Measured,
-) -> Measured:
+    blank: MeasuredScore,
+) -> MeasuredScore:
     value = _figure(measure, trial.number, trial.case, removal)
     chance = np.array([_figure(measure, trial.number, each, removal) for each in controls])
     known = chance[~np.isnan(chance)]

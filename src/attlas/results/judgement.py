@@ -13,7 +13,7 @@ from attlas.results.support.result import Result
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredScore:
     """What one measure says, under one way to remove tokens where it removes any.
 
     `shuffled` is the mean over shuffles of the same scores, `ceiling` the best order that was
@@ -41,7 +41,7 @@ class Measured:
             object.__setattr__(self, name, known)
 
 
-COLUMNS = tuple(Measured.__dataclass_fields__)
+COLUMNS = tuple(MeasuredScore.__dataclass_fields__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,14 +52,14 @@ class Judgement(Result):
     record_kind: ClassVar[str] = "judgement"
 
     explanation: Explanation
-    measured: tuple[Measured, ...]
+    measured: tuple[MeasuredScore, ...]
     settings: Mapping[str, Any]  # removal, shuffles, seed
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.measured)
 
-    def __getitem__(self, index: int) -> Measured:
+    def __getitem__(self, index: int) -> MeasuredScore:
         return self.measured[index]
 
     def to_pandas(self) -> pd.DataFrame:
@@ -80,7 +80,7 @@ class Judgement(Result):
         """Read what `to_dict` returned."""
         return cls(
             Explanation.from_dict(record["explanation"]),
-            tuple(Measured(**each) for each in record["measured"]),
+            tuple(MeasuredScore(**each) for each in record["measured"]),
             dict(record["settings"]),
             tuple(record["notes"]),
         )

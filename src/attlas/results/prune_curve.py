@@ -26,7 +26,7 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class Point:
+class CurvePoint:
     """A place on the axis, how many heads are off there, and the share of right answers."""
 
     place: float
@@ -42,7 +42,7 @@ class Curve:
     """
 
     name: str
-    points: tuple[Point, ...]
+    points: tuple[CurvePoint, ...]
     area: Mean
     ahead: Mean | None = None
 
@@ -50,7 +50,7 @@ class Curve:
     def from_dict(cls, record: Mapping[str, Any]) -> "Curve":
         """Read what `dataclasses.asdict` gave."""
         points = tuple(
-            Point(each["place"], each["heads"], Mean(**each["accuracy"]))
+            CurvePoint(each["place"], each["heads"], Mean(**each["accuracy"]))
             for each in record["points"]
         )
         ahead = None if record["ahead"] is None else Mean(**record["ahead"])

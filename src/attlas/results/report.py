@@ -9,17 +9,17 @@ import pandas as pd
 
 from attlas.results.support.files import plain
 from attlas.results.support.rebuilding import rebuild
-from attlas.results.support.report_parts import (
+from attlas.results.support.report_sections import (
     Agreement,
     Cost,
     DataRecord,
     Finding,
     Panel,
     RemovalPair,
+    ReportTable,
     Sample,
     Standing,
-    Table,
-    Trial,
+    TrialSection,
 )
 from attlas.results.support.result import Result
 from attlas.results.verdict import Verdict
@@ -42,13 +42,13 @@ class Report(Result):
     data: DataRecord
     verdict: Verdict
     findings: tuple[Finding, ...]
-    table: Table
+    table: ReportTable
     standings: tuple[Standing, ...] = ()
     panels: tuple[Panel, ...] = ()
     agreement: Agreement | None = None
     removals: tuple[RemovalPair, ...] = ()
     examples: tuple[Sample, ...] = ()
-    trials: tuple[Trial, ...] = ()
+    trials: tuple[TrialSection, ...] = ()
     plausibility: Finding | None = None
     does_not_show: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from attlas.errors import UnknownNameError
-from attlas.results.support.report_parts import Figure
+from attlas.results.support.report_sections import Figure
 
 WORDS = ("supported", "not supported", "partly", "too few texts")
 FINDINGS = ("for", "against", "open")

@@ -7,7 +7,7 @@ from typing import Any
 
 from attlas.views.colours import LIGHT, background, css, ink, strength
 from attlas.views.units import (
-    Unit,
+    ShownUnit,
     figure,
     gap,
     in_segments,
@@ -70,7 +70,7 @@ def prediction(payload: Mapping[str, Any]) -> str:
     return f"<div>{' &nbsp; '.join(shown)}</div>" if shown else ""
 
 
-def body(payload: Mapping[str, Any], units: Sequence[Unit], top: float) -> Iterator[str]:
+def body(payload: Mapping[str, Any], units: Sequence[ShownUnit], top: float) -> Iterator[str]:
     """The text in the colours of its scores, and the patches of a picture."""
     cells, signed = patches(payload, units), payload["signed"]
     others = without(units, cells)
@@ -80,7 +80,7 @@ def body(payload: Mapping[str, Any], units: Sequence[Unit], top: float) -> Itera
         yield _grid(cells, payload, top)
 
 
-def _flow(units: Sequence[Unit], top: float, signed: bool) -> Iterator[str]:
+def _flow(units: Sequence[ShownUnit], top: float, signed: bool) -> Iterator[str]:
     rows = in_segments(units)
     for name, row in rows.items():
         label = f'<span style="{QUIET}">{as_text(name)}</span> ' if len(rows) > 1 else ""
@@ -91,7 +91,7 @@ def _flow(units: Sequence[Unit], top: float, signed: bool) -> Iterator[str]:
         yield f'<div style="margin:8px 0;line-height:1.9;{MONO}">{label}{chips}</div>'
 
 
-def chip(unit: Unit, top: float, signed: bool) -> str:
+def chip(unit: ShownUnit, top: float, signed: bool) -> str:
     """A unit on paper of its colour; its score is told where it is pointed at."""
     score = escape(figure(unit.score, top, signed=signed))
     if unit.special:
@@ -102,7 +102,7 @@ def chip(unit: Unit, top: float, signed: bool) -> str:
     return f'<span style="{style}" title="{score}">{escape(unit.text)}</span>'
 
 
-def _grid(cells: Sequence[Unit], payload: Mapping[str, Any], top: float) -> str:
+def _grid(cells: Sequence[ShownUnit], payload: Mapping[str, Any], top: float) -> str:
     picture = payload.get("picture") or ""
     over = _PICTURE.fullmatch(picture) is not None
     rows, columns = payload["grid"]
@@ -125,7 +125,7 @@ def _grid(cells: Sequence[Unit], payload: Mapping[str, Any], top: float) -> str:
     )
 
 
-def _table(units: Sequence[Unit], top: float, signed: bool) -> str:
+def _table(units: Sequence[ShownUnit], top: float, signed: bool) -> str:
     left, right = "text-align:left;padding:0 16px 0 0", "text-align:right;padding:0"
     rows = "".join(
         f'<tr style="{_ROW}"><td style="{left}">{escape(unit.text)}</td>'

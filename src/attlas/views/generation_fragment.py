@@ -5,7 +5,7 @@ from html import escape
 from typing import Any
 
 from attlas.views.fragment import MONO, QUIET, as_text, body, card, chip, notes
-from attlas.views.units import Unit, figure, limit
+from attlas.views.units import ShownUnit, figure, limit
 from attlas.views.written import mean_units, written_units
 
 _INPUTS, _ROWS = 3, 40  # inputs shown for each written word, words shown
@@ -27,7 +27,7 @@ def _heading(payload: Mapping[str, Any]) -> str:
 
 
 def _table(
-    payload: Mapping[str, Any], written: Sequence[tuple[Unit, Sequence[Unit]]]
+    payload: Mapping[str, Any], written: Sequence[tuple[ShownUnit, Sequence[ShownUnit]]]
 ) -> Iterator[str]:
     top, signed = max((limit(inputs) for _, inputs in written), default=0.0), payload["signed"]
     plain = "text-align:left;padding:0 16px 0 0;white-space:nowrap"

@@ -7,7 +7,7 @@ from rich.console import Group
 from rich.text import Text
 
 from attlas.views.terminal import LABEL, body, fit, notes, style_of
-from attlas.views.units import Unit, figure, limit, visible
+from attlas.views.units import ShownUnit, figure, limit, visible
 from attlas.views.written import mean_units, written_units
 
 _INPUT, _SHOWN = 10, 3  # columns for an input, inputs shown
@@ -30,7 +30,7 @@ def render_generation(payload: Mapping[str, Any]) -> Group:
     )
 
 
-def _line(unit: Unit, inputs: Sequence[Unit], top: float, signed: bool) -> Text:
+def _line(unit: ShownUnit, inputs: Sequence[ShownUnit], top: float, signed: bool) -> Text:
     line = Text(f"{fit(unit.text, LABEL - 2)} ←", no_wrap=True, overflow="crop")
     for each in inputs:
         line.append(" ")

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from attlas.views.colours import DARK, background, css, ink, pole, strength
 from attlas.views.units import (
-    Unit,
+    ShownUnit,
     figure,
     gap,
     in_segments,
@@ -42,7 +42,7 @@ def render_explanation(payload: Mapping[str, Any]) -> Group:
     )
 
 
-def body(payload: Mapping[str, Any], units: Sequence[Unit], top: float) -> Iterator[Text]:
+def body(payload: Mapping[str, Any], units: Sequence[ShownUnit], top: float) -> Iterator[Text]:
     """The text in the colours of its scores, and the patches of a picture."""
     cells, signed = patches(payload, units), payload["signed"]
     others = without(units, cells)
@@ -77,7 +77,7 @@ def asked(payload: Mapping[str, Any]) -> Text:
     return Text(visible(" · ".join(parts)), style="dim")
 
 
-def _flow(units: Sequence[Unit], top: float, signed: bool) -> Iterator[Text]:
+def _flow(units: Sequence[ShownUnit], top: float, signed: bool) -> Iterator[Text]:
     rows = in_segments(units)
     for name, row in rows.items():
         line = Text()
@@ -91,7 +91,7 @@ def _flow(units: Sequence[Unit], top: float, signed: bool) -> Iterator[Text]:
         yield line
 
 
-def _grid(cells: Sequence[Unit], columns: int, top: float, signed: bool) -> Iterator[Text]:
+def _grid(cells: Sequence[ShownUnit], columns: int, top: float, signed: bool) -> Iterator[Text]:
     width = 2 if columns <= 40 else 1
     for start in range(0, len(cells), columns):
         line = Text(no_wrap=True)
@@ -102,7 +102,7 @@ def _grid(cells: Sequence[Unit], columns: int, top: float, signed: bool) -> Iter
         yield line
 
 
-def _bar(unit: Unit, top: float, signed: bool) -> Text:
+def _bar(unit: ShownUnit, top: float, signed: bool) -> Text:
     share = strength(unit.score, top)
     line = Text(f"{fit(unit.text)} {figure(unit.score, top, signed=signed):>9} ", no_wrap=True)
     colour = Style(color=css(pole(share, signed, DARK)))
@@ -121,7 +121,7 @@ def notes(payload: Mapping[str, Any]) -> Iterator[Text]:
         yield Text(f"Note: {visible(note)}")
 
 
-def style_of(unit: Unit, top: float, signed: bool) -> Style:
+def style_of(unit: ShownUnit, top: float, signed: bool) -> Style:
     """The colours of a unit."""
     share = strength(unit.score, top)
     if unit.special:

@@ -16,7 +16,7 @@ _SHOWN = {"\n": "⏎", "\r": "␍", "\t": "⇥", "\x7f": "␡", "\u2028": "⏎",
 
 
 @dataclass(frozen=True)
-class Unit:
+class ShownUnit:
     """A word or a token, its score, and where in its source it stands."""
 
     text: str
@@ -28,12 +28,12 @@ class Unit:
     positions: tuple[int, ...] = ()
 
 
-def words_or_tokens(payload: Mapping[str, Any]) -> list[Unit]:
+def words_or_tokens(payload: Mapping[str, Any]) -> list[ShownUnit]:
     """The words of the payload where it has any, otherwise its tokens."""
     return scored_units(payload, [token["score"] for token in payload["tokens"]])
 
 
-def scored_units(payload: Mapping[str, Any], scores: Sequence[float]) -> list[Unit]:
+def scored_units(payload: Mapping[str, Any], scores: Sequence[float]) -> list[ShownUnit]:
     """The words of the payload, or else its tokens, with the sums of these scores of tokens."""
     tokens = payload["tokens"]
     units = payload.get("words") or [
@@ -43,7 +43,7 @@ def scored_units(payload: Mapping[str, Any], scores: Sequence[float]) -> list[Un
     return [_unit(unit, tokens, scores) for unit in units]
 
 
-def patches(payload: Mapping[str, Any], units: Iterable[Unit]) -> list[Unit]:
+def patches(payload: Mapping[str, Any], units: Iterable[ShownUnit]) -> list[ShownUnit]:
     """The image patches among these units, row by row; none where they fill no whole grid.
 
     They are the last tokens of the segment `image`, as many as the grid has places.
@@ -55,32 +55,32 @@ def patches(payload: Mapping[str, Any], units: Iterable[Unit]) -> list[Unit]:
     return found[-count:] if len(found) >= count else []
 
 
-def without(units: Iterable[Unit], others: Iterable[Unit]) -> list[Unit]:
+def without(units: Iterable[ShownUnit], others: Iterable[ShownUnit]) -> list[ShownUnit]:
     """The units that are not among the others."""
     left_out = {unit.positions for unit in others}
     return [unit for unit in units if unit.positions not in left_out]
 
 
-def in_segments(units: Iterable[Unit]) -> dict[str, list[Unit]]:
+def in_segments(units: Iterable[ShownUnit]) -> dict[str, list[ShownUnit]]:
     """The units of each segment, in the order in which the segments begin."""
-    rows: dict[str, list[Unit]] = {}
+    rows: dict[str, list[ShownUnit]] = {}
     for unit in units:
         rows.setdefault(unit.segment, []).append(unit)
     return rows
 
 
-def strongest(units: Sequence[Unit], count: int) -> list[Unit]:
+def strongest(units: Sequence[ShownUnit], count: int) -> list[ShownUnit]:
     """The units with the largest absolute scores; special ones only where there are no others."""
     chosen = [unit for unit in units if not unit.special] or list(units)
     return sorted(chosen, key=lambda unit: -abs(unit.score))[:count]
 
 
-def limit(units: Iterable[Unit]) -> float:
+def limit(units: Iterable[ShownUnit]) -> float:
     """The score that is shown in full colour."""
     return limit_of((unit.score, unit.special) for unit in units)
 
 
-def gap(before: Unit | None, unit: Unit) -> str:
+def gap(before: ShownUnit | None, unit: ShownUnit) -> str:
     """What stands between two units: nothing where they touch in the text, otherwise a space."""
     if before is None:
         return ""
@@ -113,12 +113,12 @@ def _show(sign: str) -> str:
 
 def _unit(
     given: Mapping[str, Any], tokens: Sequence[Mapping[str, Any]], scores: Sequence[float]
-) -> Unit:
+) -> ShownUnit:
     held = [tokens[place] for place in given["positions"]]
     held = [token for token in held if token["label"].strip()] or held  # spaces stand before it
     starts = [token["start"] for token in held if token.get("start") is not None]
     ends = [token["end"] for token in held if token.get("end") is not None]
-    return Unit(
+    return ShownUnit(
         text=visible(given["text"]),
         score=math.fsum(scores[place] for place in given["positions"]),
         special=bool(given["special"]),

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attlas.views.units import Unit, scored_units, strongest
+from attlas.views.units import ShownUnit, scored_units, strongest
 
-Written = tuple[Unit, list[Unit]]
+Written = tuple[ShownUnit, list[ShownUnit]]
 
 
-def mean_units(payload: Mapping[str, Any]) -> list[Unit]:
+def mean_units(payload: Mapping[str, Any]) -> list[ShownUnit]:
     """Every word, or else token, with its part in all that was written, on average."""
     return scored_units(payload, _mean(payload, _matrix(payload)).tolist())
 
@@ -36,7 +36,9 @@ def written_units(payload: Mapping[str, Any], count: int) -> list[Written]:
     return found
 
 
-def _strongest(units: Sequence[Unit], sums: NDArray[np.float64], count: int) -> list[Unit]:
+def _strongest(
+    units: Sequence[ShownUnit], sums: NDArray[np.float64], count: int
+) -> list[ShownUnit]:
     """Those with the largest scores, of them that have one."""
     # A few more are looked at: special ones stand back.
     special = sum(unit.special for unit in units)

@@ -10,17 +10,17 @@ from attlas.auditing.verdict.findings import _agreement, _control
 from attlas.auditing.verdict.p_values import hold_out
 from attlas.auditing.work.cases import BORROWED, OTHER, explain_part
 from attlas.mathematics.intervals import Estimate
-from attlas.results.support.report_parts import Cell, Column, Figure, Row, Table
+from attlas.results.support.report_sections import Cell, Column, Figure, MethodRow, ReportTable
 from attlas.results.verdict import Bounds, Verdict
 
 
 def table(weights, control):
     columns = (Column("comprehensiveness", "delete", "higher", "faithfulness"),)
     rows = [
-        Row(name, family, (Cell(Figure(*figure, 40)),))
+        MethodRow(name, family, (Cell(Figure(*figure, 40)),))
         for name, family, figure in ((METHODS[0], "W", weights), (CONTROL, "control", control))
     ]
-    return Table(columns, tuple(rows))
+    return ReportTable(columns, tuple(rows))
 
 
 def held():

@@ -33,7 +33,7 @@ from attlas.auditing.verdict.p_values import (
 from attlas.auditing.verdict.verdict import verdict
 from attlas.mathematics.grouping import halves
 from attlas.results import Report
-from attlas.results.support.report_parts import Figure, Finding
+from attlas.results.support.report_sections import Figure, Finding
 
 TEXTS = 20
 PAIRS = np.repeat(np.arange(10), 2)

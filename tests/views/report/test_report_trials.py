@@ -7,7 +7,7 @@ from results.report_sample import around, report, trial_plots
 from views.test_report import HOSTILE, in_terminal
 
 from attlas.results.support import plots
-from attlas.results.support.report_parts import Trial, TrialFigure
+from attlas.results.support.report_sections import TrialFigure, TrialSection
 from attlas.views import fragment
 
 SHOWN = "<img src=x onerror=alert(1)>␛[31m"
@@ -29,7 +29,7 @@ def hostile_trial():
         plots.table(HOSTILE, two, [two], reading=HOSTILE),
     )
     figures = (TrialFigure(HOSTILE, around(0.1, 0.05), 0.3),)
-    return report(trials=(Trial(HOSTILE, HOSTILE, HOSTILE, figures, HOSTILE, made),))
+    return report(trials=(TrialSection(HOSTILE, HOSTILE, HOSTILE, figures, HOSTILE, made),))
 
 
 def test_a_terminal_tells_the_figures_and_where_the_plots_are():

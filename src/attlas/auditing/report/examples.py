@@ -12,7 +12,7 @@ from attlas.methods import METHODS
 from attlas.models.asking.question import Question
 from attlas.removing.erasures import Erasures
 from attlas.removing.removal import removable
-from attlas.results.support.report_parts import Reading, Sample
+from attlas.results.support.report_sections import Reading, Sample
 
 MOST = 3
 TOP_SHARE = 0.2

@@ -17,7 +17,7 @@ from attlas.mathematics.standing import Compared, standings
 from attlas.measures import MEASURES, is_circular
 from attlas.methods import METHODS
 from attlas.removing.ceilings import AIMS
-from attlas.results.support.report_parts import Agreement, Line, Panel, RemovalPair, Standing
+from attlas.results.support.report_sections import Agreement, Line, Panel, RemovalPair, Standing
 
 DRAWS = 1000
 AXIS = "share of the tokens removed or kept"

@@ -26,7 +26,7 @@ from attlas.auditing.verdict.verdict import figure, verdict
 from attlas.errors import UsageError
 from attlas.mathematics.intervals import Estimate, clopper_pearson
 from attlas.results.report import Report
-from attlas.results.support.report_parts import Cost, DataRecord, LeftOutRow, Trial
+from attlas.results.support.report_sections import Cost, DataRecord, LeftOutRow, TrialSection
 from attlas.version import __version__
 
 LISTED = 20
@@ -50,7 +50,7 @@ class Gathered:
     agreement: pd.DataFrame
     scores: pd.DataFrame
     refused: Mapping[str, str]
-    trials: Sequence[Trial]
+    trials: Sequence[TrialSection]
     used: Estimate | None
     costs: Sequence[Cost]
 

@@ -16,12 +16,12 @@ from attlas.mathematics.standing import Evidence, evidence
 from attlas.measures import MEASURES, is_circular
 from attlas.methods import METHODS
 from attlas.removing.ceilings import AIMS
-from attlas.results.support.report_parts import (
+from attlas.results.support.report_sections import (
     Cell,
     Column,
     Figure,
-    Row,
-    Table,
+    MethodRow,
+    ReportTable,
 )
 from attlas.shapes import TextGroups
 
@@ -84,7 +84,7 @@ class Found:
         return None if self.groups is None else self.groups[list(numbers)]
 
 
-def make_table(found: Found) -> Table:
+def make_table(found: Found) -> ReportTable:
     """Methods by measures, each figure with its interval, and which is best beyond doubt."""
     columns = list(_columns(found))
     known = set(found.values["method"].unique())
@@ -93,8 +93,8 @@ def make_table(found: Found) -> Table:
     for column in columns:
         for name, cell in _cells(found, column, names).items():
             cells[name].append(cell)
-    rows = tuple(Row(name, _family(name), tuple(own)) for name, own in cells.items())
-    return Table(tuple(columns), rows)
+    rows = tuple(MethodRow(name, _family(name), tuple(own)) for name, own in cells.items())
+    return ReportTable(tuple(columns), rows)
 
 
 def _family(name: str) -> str:

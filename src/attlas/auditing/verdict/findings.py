@@ -17,7 +17,7 @@ from attlas.auditing.verdict.p_values import (
 from attlas.auditing.verdict.verdict import figure
 from attlas.auditing.work.cases import CONTROLS, SHUFFLED
 from attlas.mathematics.intervals import Estimate, bootstrap_means
-from attlas.results.support.report_parts import Finding, RemovalPair, Table
+from attlas.results.support.report_sections import Finding, RemovalPair, ReportTable
 from attlas.results.verdict import Verdict
 
 ALIKE = 0.5  # a rank correlation below this is low
@@ -27,7 +27,7 @@ def findings(
     verdict: Verdict,
     agreement: Estimate | None,
     removals: Sequence[RemovalPair],
-    table: Table,
+    table: ReportTable,
     held: HeldOut,
 ) -> tuple[Finding, ...]:
     """At most five lines for the first screen, each with its own p-value where it has one."""
@@ -92,7 +92,7 @@ def _better(verdict: Verdict, held: HeldOut) -> Iterator[Finding]:
     )
 
 
-def _control(table: Table, verdict: Verdict, held: HeldOut) -> Iterator[Finding]:
+def _control(table: ReportTable, verdict: Verdict, held: HeldOut) -> Iterator[Finding]:
     """Whether scores that know no model do as well as the weights."""
     places = [
         place

@@ -12,7 +12,7 @@ from attlas.auditing.verdict.verdict import A_POINT
 from attlas.mathematics.grouping import halves
 from attlas.mathematics.significance import holm, sign_flip
 from attlas.mathematics.standing import Compared, Evidence, of_texts, text_shares
-from attlas.results.support.report_parts import Finding
+from attlas.results.support.report_sections import Finding
 from attlas.shapes import MethodValues, TextGroups
 
 

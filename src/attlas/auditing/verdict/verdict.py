@@ -18,7 +18,7 @@ from attlas.mathematics.standing import (
     text_count,
     texts_for,
 )
-from attlas.results.support.report_parts import Figure
+from attlas.results.support.report_sections import Figure
 from attlas.results.verdict import Bounds, OtherReading, Verdict
 from attlas.shapes import TextGroups
 

@@ -18,7 +18,7 @@ from attlas.mathematics.intervals import Estimate, bootstrap_means
 from attlas.models.asking.filling import fill
 from attlas.progress import Step, Watch
 from attlas.results.support.files import plain
-from attlas.results.support.report_parts import Cost, Trial, TrialFigure
+from attlas.results.support.report_sections import Cost, TrialFigure, TrialSection
 from attlas.shapes import TextValues
 from attlas.trials import TRIALS, Scope, Tried, used
 
@@ -36,7 +36,7 @@ REPEATS = {EVERYWHERE: {"permutation": {"repeats": 20}}}  # each is a pass of th
 class Attempts:
     """What the trials found, whether the attention is used at all, and what they took."""
 
-    trials: Sequence[Trial]
+    trials: Sequence[TrialSection]
     used: Estimate | None
     costs: Sequence[Cost]
 
@@ -46,7 +46,7 @@ def try_all(
 ) -> Attempts:
     """Run every trial that is asked for; those that are done are read again."""
     use: list[Tried] = []
-    shown: list[Trial] = []
+    shown: list[TrialSection] = []
     costs: list[Cost] = []
     for name, scope in scoped(settings.trials):
         place = settings.trials.index(name)
@@ -167,7 +167,7 @@ def _ceiling(stored: Any) -> Any:
     return float("nan") if stored is None else float(stored)
 
 
-def _shown(name: str, scope: Scope, tried: Tried, texts: Texts, settings: Settings) -> Trial:
+def _shown(name: str, scope: Scope, tried: Tried, texts: Texts, settings: Settings) -> TrialSection:
     groups = None if texts.groups is None else texts.groups[list(tried.texts)]
     columns = np.stack([*tried.figures.values()], axis=1)
     means = bootstrap_means(columns.astype(np.float64), settings.seed, groups)
@@ -177,7 +177,7 @@ def _shown(name: str, scope: Scope, tried: Tried, texts: Texts, settings: Settin
     )
     limit = TRIALS[name].does_not_show
     sentence = " ".join([tried.sentence, *tried.notes])
-    return Trial(name, str(scope), sentence, figures, limit, tuple(tried.plots))
+    return TrialSection(name, str(scope), sentence, figures, limit, tuple(tried.plots))
 
 
 def _most(ceiling: Any) -> float | None:
@@ -186,5 +186,5 @@ def _most(ceiling: Any) -> float | None:
     return float(np.nanmean(ceiling))
 
 
-def _refused(name: str, scope: Scope, reason: str) -> Trial:
-    return Trial(name, str(scope), f"It could not be run: {reason}.", (), "")
+def _refused(name: str, scope: Scope, reason: str) -> TrialSection:
+    return TrialSection(name, str(scope), f"It could not be run: {reason}.", (), "")

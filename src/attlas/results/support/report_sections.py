@@ -76,7 +76,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class MethodRow:
     """The cells of one method, one for each column."""
 
     method: str
@@ -85,11 +85,11 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """Methods by measures."""
 
     columns: tuple[Column, ...] = ()
-    rows: tuple[Row, ...] = ()
+    rows: tuple[MethodRow, ...] = ()
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -210,7 +210,7 @@ class TrialFigure:
 
 
 @dataclass(frozen=True)
-class Trial:
+class TrialSection:
     """What was done to the attention itself, to which attention, and what came of it."""
 
     name: str
