@@ -25,6 +25,7 @@ from torch import Tensor
 
 import attlas
 from attlas.methods.support.coalitions import closeness, ridge_scores
+from attlas.models.asking.reading import find_readout
 from attlas.models.facts import transformers_internals as internals
 
 TEXTS = [
@@ -122,7 +123,7 @@ def attention_flow(text: Text) -> tuple[np.ndarray, np.ndarray]:
     for number, layer in enumerate(layers):
         for (query, key), weight in np.ndenumerate(layer):
             graph.add_edge((number + 1, query), (number, key), capacity=float(weight))
-    place = int(text.question.readout()[0].argmax())
+    place = int(find_readout(text.question)[0].argmax())
     flows = [
         networkx.maximum_flow_value(graph, (len(layers), place), (0, key))
         for key in range(text.ids.shape[1])

@@ -16,6 +16,7 @@ from transformers.utils import logging
 
 import attlas
 from attlas.models.asking.question import Question
+from attlas.models.asking.scores import target_scores
 from attlas.models.branching import variants
 from attlas.models.branching.branches import Branch, run_branches
 from attlas.models.tap.edits import Edit
@@ -66,11 +67,11 @@ def main() -> None:
 
     def loop(layer: int, numbers: range) -> torch.Tensor:
         return torch.cat(
-            [question.score("logit", as_edit(made[layer], number)) for number in numbers]
+            [target_scores(question, "logit", as_edit(made[layer], number)) for number in numbers]
         )
 
     def batched(layer: int) -> torch.Tensor:
-        return question.rows([0] * given.variants).score("logit", as_batch(made[layer]))
+        return target_scores(question.rows([0] * given.variants), "logit", as_batch(made[layer]))
 
     branched()
     ours, scores = timed(branched, given.device)

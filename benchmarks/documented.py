@@ -33,7 +33,7 @@ from attlas.measures.sensitivity import sensitivities
 from attlas.measures.support.recomputing import Recipe
 from attlas.methods import METHODS
 from attlas.models.asking.question import Question
-from attlas.models.states.embeddings import over_tokens
+from attlas.models.states.embeddings import embedding_gradients, over_tokens
 from attlas.removing.removal import removable
 
 FILM = "The film was not a great one, but I could not look away from it"
@@ -72,7 +72,7 @@ def faithfulness(given: argparse.Namespace) -> None:
 
 
 def by_gradient(question: Question, together: Callable[[Tensor], Tensor]) -> Tensor:
-    found, _ = question.embedding_gradients("logit")
+    found, _ = embedding_gradients(question, "logit")
     parts = [(each.start, together(each.values * each.gradient)) for each in found]
     return over_tokens(question.inputs, parts)
 

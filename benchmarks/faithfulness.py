@@ -24,6 +24,7 @@ from attlas.errors import AttlasError
 from attlas.mathematics.intervals import bootstrap_mean
 from attlas.methods import METHODS
 from attlas.models.asking.question import Question
+from attlas.models.asking.scores import target_scores
 from attlas.removing.removal import masked_by, removable
 
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
@@ -48,9 +49,11 @@ def judge(question: Question, scores: torch.Tensor) -> np.ndarray:
         for row in range(len(question))
     ]
     rows = [row for row in range(len(question)) for _ in range(2 * len(SHARES))]
-    found = [part.score("probability") for part in masked_by(question, torch.cat(sets), rows)]
+    found = [
+        target_scores(part, "probability") for part in masked_by(question, torch.cat(sets), rows)
+    ]
     changed = torch.cat(found).view(len(question), 2, len(SHARES))
-    return (question.score("probability")[:, None] - changed.mean(-1)).cpu().numpy()
+    return (target_scores(question, "probability")[:, None] - changed.mean(-1)).cpu().numpy()
 
 
 def main() -> None:

@@ -45,7 +45,7 @@ from torch import Tensor
 import attlas
 from attlas.models.asking.question import Question
 from attlas.models.branching import variants
-from attlas.models.branching.branches import Branch, Branched
+from attlas.models.branching.branches import Branch, Branched, run_branches
 from attlas.models.encoding.target import Target
 
 PROBES, PLACED, GAUSS = (8, 16, 24), (4, 6, 8, 12), (2, 3, 4, 5, 6, 8)
@@ -120,7 +120,7 @@ def raised(question: Question, places: Sequence[Numbers], gradients: bool) -> li
         Branch(site, replace(variants.scaled(each.tolist()), fixed=()))  # no two passes are alike
         for site, each in zip(question.subject.sites, places, strict=True)
     ]
-    return question.branches(branches, "log-odds", gradients=gradients)
+    return run_branches(question, branches, "log-odds", gradients=gradients)
 
 
 def placed_rules(question: Question) -> list[list[Rule]]:

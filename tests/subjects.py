@@ -18,7 +18,7 @@ from torch import Tensor
 
 from attlas import Subject
 from attlas.methods import METHODS
-from attlas.models.asking.resolve import Request
+from attlas.models.encoding.request import Request
 
 LONG, SHORT, OTHER = (
     "the film was not good",

@@ -218,7 +218,7 @@ def test_how_large_maps_may_be_is_for_all_texts_together(monkeypatch):
 
 
 def test_a_batch_that_holds_maps_is_split(monkeypatch):
-    from attlas.models import subject as room
+    from attlas.models.asking import open_model as room
 
     texts = ["the cat sat", "the mat sat", "the rat sat", "the bat sat", "the hat sat"]
     expected = explain(texts)

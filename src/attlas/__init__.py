@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from attlas.heads.triggers import triggers
     from attlas.judging.judge import judge
     from attlas.measures import list_measures
-    from attlas.models.encoding.pairs import Objects
+    from attlas.models.encoding.objects import Objects
     from attlas.models.encoding.target import Target
     from attlas.models.load import load
     from attlas.models.subject import Subject
@@ -47,7 +47,7 @@ _HOMES = {
     "Generation": "results",
     "Judgement": "results",
     "Maps": "results",
-    "Objects": "models.encoding.pairs",
+    "Objects": "models.encoding.objects",
     "Report": "results",
     "Site": "results",
     "Subject": "models.subject",

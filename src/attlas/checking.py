@@ -9,12 +9,13 @@ from torch import Tensor
 
 from attlas.errors import AttlasError
 from attlas.methods import METHODS
-from attlas.models.asking.resolve import Request
 from attlas.models.branching.blocks import study_blocks
+from attlas.models.encoding.encode_input import sample_input
 from attlas.models.encoding.inputs import Inputs
+from attlas.models.encoding.request import Request
 from attlas.models.facts import transformers_internals as internals
 from attlas.models.facts.anatomy import anatomy
-from attlas.models.facts.freezing import borrowed
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.subject import Subject
 from attlas.models.tap import edits
 from attlas.results.check_result import CheckResult
@@ -55,13 +56,13 @@ def check(subject: Subject) -> CheckResult:
 
 def _sample(subject: Subject) -> Any:
     if subject.reads_images or subject.reads_pairs:
-        return subject.sample()
+        return sample_input(subject)
     text = f"{SAMPLE} {subject.tokenizer.mask_token or ''}".strip()
-    return (SAMPLE, SAMPLE) if isinstance(subject.sample(), tuple) else text
+    return (SAMPLE, SAMPLE) if isinstance(sample_input(subject), tuple) else text
 
 
 def _run(subject: Subject, arguments: Mapping[str, Tensor]) -> Tensor:
-    with borrowed(subject.model), torch.no_grad():
+    with evaluation_mode(subject.model), torch.no_grad():
         return _first_tensor(subject.model(**arguments))
 
 

@@ -10,7 +10,7 @@ from attlas.auditing.texts import usable_texts
 from attlas.data.example import Example
 from attlas.data.read_examples import read_examples
 from attlas.errors import UsageError
-from attlas.models.asking.resolve import Request
+from attlas.models.encoding.request import Request
 
 TEXTS_USED = bag_texts(4)
 QUICKLY = {"methods": ["raw_attention"], "measures": ["sufficiency"], "removal": ["mask"]}

@@ -11,9 +11,11 @@ from transformers.models.bert import modeling_bert
 
 import attlas
 from attlas.errors import UnknownNameError, UsageError
-from attlas.models.asking.resolve import Request
+from attlas.models.asking.reading import attention_gradients, read_attention
+from attlas.models.asking.scores import target_scores
 from attlas.models.branching import branches, recording
 from attlas.models.branching.attribution import Quadrature, added_places, attributions, places
+from attlas.models.encoding.request import Request
 
 TASK = "sequence classification"
 LAYERS = 2
@@ -108,11 +110,11 @@ def test_the_maps_of_an_encoder_decoder_add_up_at_every_site():
     asked = subject(task)
     found = attlas.explain(asked, TEXTS[task][0], "attattr", 7, steps=540, **ASKED[task])
     (question,) = asked.ask([TEXTS[task][0]], Request(7, **ASKED[task]))
-    whole = float(question.score("probability"))
+    whole = float(target_scores(question, "probability"))
     kinds = set()
     for site, weights in found.maps:
         edit = attlas.edits.scale(0.0).at(kind=site.kind, layer=site.layer)
-        worth = whole - float(question.score("probability", edit))
+        worth = whole - float(target_scores(question, "probability", edit))
         assert weights.sum() == pytest.approx(worth, abs=1e-6, rel=2e-3)
         kinds.add(site.kind)
     assert kinds == {"encoder", "decoder", "cross"}
@@ -191,8 +193,8 @@ def test_equals_a_loop_of_whole_passes_in_double_precision(kind):
         total = 0.0
         for factor in (1 / 6, 3 / 6, 5 / 6):
             edit = attlas.edits.scale(factor).at(kind=site.kind, layer=site.layer)
-            total = total + question.gradients("probability", edit)[number][1] / 3
-        expected = question.attention()[number].weights * total
+            total = total + attention_gradients(question, "probability", edit)[number][1] / 3
+        expected = read_attention(question)[number].weights * total
         assert expected.abs().max() > 1e-8
         torch.testing.assert_close(found[site.name], expected, atol=1e-10, rtol=0)
 

@@ -11,7 +11,8 @@ from tiny import BART_SHAPE, BERT_SHAPE, LABELS, MODERNBERT, labels
 
 import attlas
 from attlas.errors import UnknownNameError, UsageError
-from attlas.models.asking.resolve import Request
+from attlas.models.asking.reading import find_readout, read_attention
+from attlas.models.encoding.request import Request
 
 MODERN = {**BERT_SHAPE, "num_hidden_layers": 3, **MODERNBERT, **labels(*LABELS)}
 
@@ -123,7 +124,7 @@ def test_an_encoder_without_attention():
     found = attlas.explain(plain_dates, "3 May 99", "attention_flow", prefix="19")
     layers = {kind: [] for kind in ("decoder", "cross")}
     (question,) = plain_dates.ask(["3 May 99"], Request(prefix="19"))
-    for call in question.attention():
+    for call in read_attention(question):
         layers[call.site.kind].append(call.weights[0].double().mean(0))
     graph, top = graph_of(layers)
     prefix, source = layers["cross"][0].shape
@@ -136,7 +137,7 @@ def test_a_pooled_readout_takes_its_rows_by_their_shares():
     pooled = {**MODERN, "classifier_pooling": "mean"}
     asked = small("ModernBert", "ForSequenceClassification", **pooled)
     (question,) = asked.ask(["a cat sat"], Request())
-    (shares,) = question.readout().numpy()
+    (shares,) = find_readout(question).numpy()
     found = attlas.explain(asked, "a cat sat", "attention_flow")
     layers = [
         torch.from_numpy(weights.mean(0)).double() for _, weights in asked.attention("a cat sat")

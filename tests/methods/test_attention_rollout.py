@@ -19,7 +19,7 @@ from tiny import BART_SHAPE, FUNNEL_SHAPE, LABELS, LLAMA_SHAPE, labels
 import attlas
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.methods.attention_rollout import Rolling, fold_copy
-from attlas.models.asking.resolve import Request
+from attlas.models.encoding.request import Request
 
 RESIDUALS = [0.0, 0.5, 0.9]
 

@@ -15,7 +15,7 @@ import attlas
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.methods import FAMILIES, METHODS
 from attlas.methods.support.method import COSTS, NEEDS
-from attlas.models.asking.resolve import Request
+from attlas.models.encoding.request import Request
 
 NAMES = METHODS.names()
 DOCS = Path(__file__).parents[2] / "docs" / "methods"

@@ -20,7 +20,8 @@ from tiny import BART_SHAPE, FUNNEL_SHAPE, LABELS, LLAMA_SHAPE, labels, text_sub
 import attlas
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.methods.generic_relevance import generic_relevance, layers_from
-from attlas.models.asking.resolve import Request
+from attlas.models.asking.reading import attention_gradients, find_readout
+from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Target
 from attlas.results import Site
 
@@ -128,7 +129,7 @@ def test_unknown_layer():
 def test_a_pooled_prediction_is_read_by_its_shares():
     question = subject("question answering").ask(TEXTS["question answering"][:1], Request())[0]
     found = generic_relevance(question)
-    readout = question.readout()[0]
+    readout = find_readout(question)[0]
     assert (readout > 0).sum() > 1
     relevance = found.maps[0][1][0, 0]
     check(found.scores[0], readout @ (relevance - torch.eye(len(relevance))))
@@ -176,7 +177,7 @@ def test_an_encoder_without_attention():
     found = attlas.explain(asked, text, METHOD, prefix="")
     (question,) = asked.ask([text], Request(prefix=""))
     maps = {"encoder": [], "decoder": [], "cross": []}
-    for call, gradient in question.gradients("logit"):
+    for call, gradient in attention_gradients(question, "logit"):
         maps[call.site.kind].append((call.weights * gradient)[0].clamp(min=0).mean(0))
     to_source, own = follow_both(maps)
     expected = torch.cat([to_source[-1], (own - torch.eye(len(own)))[-1]])

@@ -12,7 +12,7 @@ from transformers.models.bert import modeling_bert
 import attlas
 from attlas.errors import UsageError
 from attlas.methods.gradient_attention import gradient_attention, weigh
-from attlas.models.asking.resolve import Request
+from attlas.models.encoding.request import Request
 
 TASK = "sequence classification"
 ROWS = {TASK: 0, "next sentence": 0, "image classification": 0, "causal lm": -1, "regression": 0}

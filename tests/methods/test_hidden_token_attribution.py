@@ -17,6 +17,7 @@ from tiny import (
 import attlas
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.methods.hidden_token_attribution import hidden_token_attribution
+from attlas.models.asking.reading import find_readout
 
 TASK = "sequence classification"
 
@@ -91,7 +92,7 @@ def test_a_pooled_model_is_read_at_the_sum_of_its_states_by_their_shares():
     settings = {**BERT_SHAPE, **MODERNBERT, **labels(*LABELS), "classifier_pooling": "mean"}
     asked = small("ModernBert", "ForSequenceClassification", **settings)
     (question,) = asked.ask(["The cat sat on"])
-    (readout,), kept = question.readout(), []
+    (readout,), kept = find_readout(question), []
     assert (readout > 0).all()
     handle = asked.model.model.layers[-1].register_forward_hook(lambda _m, _g, o: kept.append(o))
     ids = question.inputs.arguments["input_ids"]

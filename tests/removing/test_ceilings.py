@@ -7,7 +7,7 @@ import pytest
 from subjects import TEXTS, subject
 
 from attlas.errors import UnknownNameError, UsageError
-from attlas.models.asking.resolve import Request
+from attlas.models.encoding.request import Request
 from attlas.removing.ceilings import AIMS
 from attlas.removing.ceilings import best_orders as all_best_orders
 from attlas.removing.erasures import Erasures, Outcomes

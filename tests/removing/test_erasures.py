@@ -10,7 +10,7 @@ from subjects import ASKED, TEXTS, arguments, plain, subject
 
 from attlas import Subject
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
-from attlas.models.asking.resolve import Request
+from attlas.models.encoding.request import Request
 from attlas.removing.answer_table import Answers
 from attlas.removing.erasures import Erasures
 from attlas.removing.removal import REMOVALS, check_removal

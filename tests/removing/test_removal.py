@@ -8,7 +8,8 @@ import torch
 from subjects import TEXTS, ask, random_attention, subject
 
 from attlas.errors import UnsupportedModelError
-from attlas.models.asking.resolve import Request
+from attlas.models.asking.scores import target_scores
+from attlas.models.encoding.request import Request
 from attlas.removing.erasures import Erasures
 from attlas.removing.operators import close
 from attlas.removing.removal import REMOVALS, mask_all, masked_by, removable, remove_each
@@ -116,7 +117,9 @@ def test_each_place_and_sets_of_one_are_the_same(how):
     found = torch.zeros(3)
     for chunk, inputs in remove_each(question, places, how):
         rows = [places.index(place) for place in chunk]
-        found[rows] = question.rows([row for row, _ in chunk]).about(inputs).score("probability")
+        found[rows] = target_scores(
+            question.rows([row for row, _ in chunk]).about(inputs), "probability"
+        )
     erasures = Erasures([question], how)
     content = erasures.content(0)
     for (row, position), each in zip(places, found, strict=True):
@@ -129,7 +132,7 @@ def test_each_place_and_sets_of_one_are_the_same(how):
 @pytest.mark.parametrize("how", ["pad", "zero_embedding", "knock_out"])
 def test_the_model_is_left_as_it_was(how):
     question = ask(TASK)
-    before = question.score("logit")
+    before = target_scores(question, "logit")
     for _ in remove_each(question, [(0, 2)], how):
         pass
-    assert torch.equal(question.score("logit"), before)
+    assert torch.equal(target_scores(question, "logit"), before)

@@ -7,6 +7,7 @@ from scipy.spatial.distance import jensenshannon
 from subjects import TEXTS, ask, subject
 
 from attlas.errors import UsageError
+from attlas.models.asking.scores import run_logits
 from attlas.models.tap.edits import replace
 from attlas.trials.adversarial_attention import DISTANCE, SHARE, adversarial_attention, at
 from attlas.trials.searching.leeway import largest_divergence
@@ -85,8 +86,8 @@ def test_what_is_found_keeps_the_output_and_holds_what_is_held(task, scope):
         place, _ = question.targets[0].picks[0]
         with torch.no_grad():
             with question.subject.tap(edits):
-                moved = question.logits()[0, place].double().softmax(-1)
-            clean = question.logits()[0, place].double().softmax(-1)
+                moved = run_logits(question)[0, place].double().softmax(-1)
+            clean = run_logits(question)[0, place].double().softmax(-1)
         assert float((moved - clean).abs().sum() / 2) <= tolerance + 1e-5
         assert float(found.distance[number, 0]) == pytest.approx(np.mean(apart), abs=1e-4)
 

@@ -10,7 +10,7 @@ from subjects import TEXTS, arguments, ask, on_eager, subject
 from attlas.data.example import Example
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.asking import filling
-from attlas.models.asking.resolve import Request
+from attlas.models.encoding.request import Request
 from attlas.models.intervening.attention_copy import attention_copy
 from attlas.results import Site
 from attlas.trials.consistent_adversary import (

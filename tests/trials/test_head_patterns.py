@@ -10,7 +10,7 @@ from subjects import OTHER, SHORT
 import attlas
 from attlas.data.generated.recall import generate
 from attlas.errors import UnsupportedModelError, UsageError
-from attlas.models.asking.resolve import Request
+from attlas.models.encoding.request import Request
 from attlas.trials.head_patterns import head_patterns
 from attlas.trials.reading.pattern_scores import DRAWN, PATTERNS
 from attlas.trials.support.scope import Scope

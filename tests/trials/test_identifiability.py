@@ -9,6 +9,7 @@ from tiny import BERT_SHAPE, LABELS, LLAMA_SHAPE, SOFT_CAP, labels, subject_part
 
 from attlas import Subject
 from attlas.errors import UnsupportedModelError, UsageError
+from attlas.models.asking.reading import read_attention
 from attlas.models.states.keys import read_keys
 from attlas.models.tap.edits import Edit
 from attlas.trials.identifiability import identifiability
@@ -107,7 +108,7 @@ def test_scores_are_made_of_keys_that_have_their_positions():
     model = small("Llama", "ForCausalLM", "bpe", **LLAMA_SHAPE)
     (question,) = model.ask([LONG])
     keys = read_keys(question, model.sites)
-    for call in question.attention():
+    for call in read_attention(question):
         last = call.weights[0, :, -1].double().log()
         given = keys[call.site.name][0].double()
         assert given.shape[0] == HEADS and given.shape[1] > given.shape[2] + 2

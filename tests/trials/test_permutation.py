@@ -9,6 +9,8 @@ from subjects import TEXTS, subject
 from attlas.auditing.verdict.rules import Measured, Rules, decide
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.mathematics.intervals import Estimate
+from attlas.models.asking.reading import read_attention
+from attlas.models.asking.scores import run_logits
 from attlas.models.tap.edits import Edit
 from attlas.results.support import plots
 from attlas.trials import TRIALS, Scope, Tried, used
@@ -51,7 +53,7 @@ def test_moving_the_weight_to_a_word_of_the_other_class_always_flips():
     for question in asked:
         (opened,) = Scope().opened(question)
         (found,) = run_plan(question, Scope(), [opened], plan)
-        (call,) = question.attention()
+        (call,) = read_attention(question)
         draws = plan.draws(question, opened.site, range(50))
         new = shuffle_columns(call.weights[None], opened.entries(call.visible), draws)
         seen = new[:, :, 0, 0].argmax(dim=-1)  # the first head reads the word of its largest weight
@@ -67,7 +69,7 @@ def test_moving_the_weight_to_a_word_of_the_other_class_always_flips():
 def answers(question, edits=()):
     """The distributions of a plain pass."""
     with torch.no_grad(), question.subject.tap(edits):
-        logits = question.logits()
+        logits = run_logits(question)
     return logits[:, -1].double().softmax(-1)
 
 
@@ -85,7 +87,7 @@ def test_branches_give_what_a_plain_loop_gives(task):
     tried = permutation(questions(task), Scope("layer"), repeats=4)
     for question in questions(task):
         own = answers(question)
-        calls = question.attention()
+        calls = read_attention(question)
         for opened in Scope("layer").opened(question):
             (call,) = [each for each in calls if each.site == opened.site]
             draws = plan.draws(question, call.site, range(4))
@@ -119,7 +121,7 @@ def test_layers_above_keep_their_attention_if_frozen(task):
     scope = Scope("layer", 0, frozen=True)
     (question,) = subject(task).ask(TEXTS[task][:1])
     (opened,) = scope.opened(question)
-    first, second = question.attention()
+    first, second = read_attention(question)
     edits = [put(even(question, opened, first), first.site), put(second.weights, second.site)]
     frozen = distance(answers(question, edits), answers(question)).item()
     anew = distance(answers(question, edits[:1]), answers(question)).item()
@@ -134,11 +136,11 @@ def test_layers_above_keep_their_attention_if_frozen(task):
 def test_all_layers_are_rewritten_one_upon_the_other(task, frozen):
     (question,) = subject(task).ask(TEXTS[task][:1])
     low, high = Scope("all").opened(question)
-    first, second = question.attention()
+    first, second = read_attention(question)
     edits = [put(even(question, low, first), first.site)]
     if not frozen:
         with question.subject.tap(edits) as seen:
-            question.logits()
+            run_logits(question)
         second = seen.calls[1]
     edits.append(put(even(question, high, second), second.site))
     expected = distance(answers(question, edits), answers(question)).item()

@@ -10,7 +10,7 @@ from tiny import LLAMA_SHAPE, subject_parts
 
 from attlas import Subject
 from attlas.errors import UsageError
-from attlas.models.asking.resolve import Request
+from attlas.models.encoding.request import Request
 from attlas.models.states.stack_states import read_states
 from attlas.trials.reading.recovering import Lesson, found_again, learn_maps
 from attlas.trials.support.scope import Scope

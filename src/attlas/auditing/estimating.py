@@ -14,6 +14,7 @@ from attlas.measures import sizes
 from attlas.measures.support.recomputing import Recipe
 from attlas.methods import METHODS
 from attlas.models.asking.question import Question
+from attlas.models.asking.scores import target_scores
 from attlas.removing.ceilings import CANDIDATES, WIDTH
 from attlas.removing.erasures import Erasures
 from attlas.trials import TRIALS
@@ -108,7 +109,7 @@ def _seconds_a_row(questions: Sequence[Question]) -> float:
 def _seconds_a_pass(question: Question) -> float:
     """How long one text takes, the device being warm."""
     start = perf_counter()
-    question.rows([0]).score("probability").cpu()
+    target_scores(question.rows([0]), "probability").cpu()
     return perf_counter() - start
 
 

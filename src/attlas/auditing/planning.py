@@ -12,7 +12,7 @@ from attlas.auditing.work.robustness import wanted
 from attlas.data.read_examples import ReadData, read_examples
 from attlas.errors import UnknownNameError
 from attlas.explaining.order import check_subject
-from attlas.models.asking.resolve import Request
+from attlas.models.encoding.request import Request
 from attlas.models.facts.fingerprint import fingerprint
 from attlas.models.load import load
 from attlas.models.subject import Subject

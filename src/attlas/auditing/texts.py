@@ -12,7 +12,7 @@ from attlas.data.example import Example
 from attlas.data.read_examples import LeftOut, ReadData
 from attlas.errors import UsageError
 from attlas.models.asking.question import Question
-from attlas.models.asking.resolve import Request
+from attlas.models.encoding.request import Request
 from attlas.models.subject import Subject
 from attlas.shapes import TextGroups
 

@@ -19,7 +19,7 @@ from attlas.methods import METHODS, Method, Scored
 from attlas.models.asking.map_selection import map_bytes, maps_of
 from attlas.models.asking.memory import in_parts
 from attlas.models.asking.question import Question
-from attlas.models.asking.resolve import Request
+from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Target
 from attlas.models.subject import Subject
 from attlas.results import Explanation, Site
@@ -93,7 +93,7 @@ def _explain_each(
         part = batch.rows(rows)
         return part, method.score(part, order.options)
 
-    for batch in question.parts(_map_sites(method, question) if question.maps else ()):
+    for batch in question.batches_holding(_map_sites(method, question) if question.maps else ()):
         for part, scored in in_parts(range(len(batch)), score, too_large(method, batch)):
             for row, index in enumerate(part.order):
                 yield index, _record(order, part, scored, row, notes)

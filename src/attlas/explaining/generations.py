@@ -16,10 +16,11 @@ from attlas.explaining.order import (
     too_large,
 )
 from attlas.methods import METHODS, Scored
-from attlas.models.asking.ask import encode_plain
 from attlas.models.asking.memory import in_parts
-from attlas.models.asking.resolve import Request
+from attlas.models.asking.scores import visible_tokens
 from attlas.models.asking.writing import Written, ask_written
+from attlas.models.encoding.request import Request
+from attlas.models.encoding.text_inputs import encode_plain
 from attlas.models.subject import Subject
 from attlas.results import Generation
 from attlas.results.support.sinks import told_of
@@ -68,7 +69,7 @@ def _score(written: Written, order: Order) -> Iterator[Scored]:
     def score(rows: Sequence[int]) -> Scored:
         part = question.rows(rows) if method.many_targets else written.alone(rows[0])
         scored = method.score(part, order.options)
-        scores = scored.scores.float().where(part.reached(), 0).cpu()
+        scores = scored.scores.float().where(visible_tokens(part), 0).cpu()
         return replace(scored, scores=torch.nn.functional.pad(scores, (0, width - scores.shape[1])))
 
     count = len(question)

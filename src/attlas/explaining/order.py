@@ -10,9 +10,10 @@ import transformers
 from attlas.errors import UsageError
 from attlas.methods import METHODS, Method
 from attlas.models.asking.question import Question
-from attlas.models.asking.resolve import Request
+from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Target
 from attlas.models.encoding.token_ids import is_number
+from attlas.models.facts.model_facts import ModelFacts
 from attlas.models.subject import Subject
 from attlas.results import TargetRecord
 from attlas.results.support.origin import Origin
@@ -70,7 +71,7 @@ def target_record(question: Question, row: int, method: Method) -> TargetRecord:
     )
 
 
-def origin(order: Order, subject: Subject, asked: Mapping[str, Any], verb: str) -> Origin:
+def origin(order: Order, subject: ModelFacts, asked: Mapping[str, Any], verb: str) -> Origin:
     """How a result was made: all that is needed to make it again."""
     method, request = order.method, order.request
     given = {

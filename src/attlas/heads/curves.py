@@ -160,7 +160,7 @@ def _by_layer(
     done = 0
     for question in gold.questions:
         watch(Step(f"heads of each text by {ranking.name}", done, len(gold)))
-        for part in question.parts(question.subject.sites):
+        for part in question.batches_holding(question.subject.sites):
             scores = ranking.score_heads(part, **options)
             for sign, found in zip((1, -1), parts, strict=True):
                 found.append(right_with(part, _first_off(part, sign * scores, most)))

@@ -36,7 +36,7 @@ def extract(question: Question, steps: int | None) -> Iterator[Trigger]:
         peaks = find_peaks(part, steps)
         return [_trigger(part, row, peak) for row, peak in enumerate(peaks)]
 
-    for batch in question.parts(question.subject.sites):
+    for batch in question.batches_holding(question.subject.sites):
         for found in in_parts(range(len(batch)), work, too_large):
             yield from (trigger for trigger in found if trigger is not None)
 

@@ -11,7 +11,9 @@ from torch import Tensor
 from attlas.data.example import Example
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.models.asking.question import Question
-from attlas.models.asking.resolve import Request, find_label
+from attlas.models.asking.resolve import find_label
+from attlas.models.asking.scores import run_logits
+from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Target
 from attlas.models.subject import Subject
 from attlas.models.tap.edits import Edit
@@ -140,7 +142,7 @@ def about_rightness(question: Question) -> Question:
 def are_right(question: Question, edits: Sequence[Edit] = ()) -> BatchScores:
     """Which rows the model answers with their target, as 1 and 0, with the attention so edited."""
     with torch.no_grad(), question.subject.tap(edits, sites=()):
-        logits = question.logits()
+        logits = run_logits(question)
     picks = torch.tensor([target.picks for target in question.targets], device=logits.device)
     rows = torch.arange(len(logits), device=logits.device)[:, None]
     chosen = logits[rows, picks[..., 0]].argmax(dim=-1)

@@ -15,7 +15,7 @@ from attlas.mathematics.intervals import DRAWS, LEVEL
 from attlas.methods import METHODS
 from attlas.models.asking.memory import in_parts
 from attlas.models.asking.question import Question
-from attlas.models.asking.resolve import Request
+from attlas.models.encoding.request import Request
 from attlas.models.subject import Subject
 from attlas.progress import Step, Watch
 from attlas.results import Origin
@@ -73,7 +73,7 @@ def score_each(gold: Gold, chosen: Ranking, options: Mapping[str, Any], watch: W
 
     for question in gold.questions:
         watch(Step(f"ranking heads by {chosen.name}", done, len(gold)))
-        for part in question.parts(subject.sites):
+        for part in question.batches_holding(subject.sites):
             rows += in_parts(range(len(part)), score(part), too_large)
         done += len(question)
     table = torch.cat([each.detach().double().cpu() for each in rows]).numpy()

@@ -6,6 +6,7 @@ from operator import index
 from typing import Any, Literal, overload
 
 from attlas.errors import UnknownNameError, UsageError
+from attlas.models.encoding.encode_input import sample_inputs
 from attlas.models.intervening.removing_heads import (
     check_smaller,
     find_modules,
@@ -62,7 +63,7 @@ def _removed(subject: Subject, chosen: Chosen) -> Subject:
     places = {site.name: path for site, path in subject.places}
     removed = find_modules(places, {site.name: heads for site, heads in chosen.items()})
     model = smaller_copy(subject.model, removed)
-    inputs = subject.sample_inputs()
+    inputs = sample_inputs(subject)
     with _switched_off(subject, chosen):
         expected = first_output(subject.model, inputs)
     check_smaller(model, inputs, expected)

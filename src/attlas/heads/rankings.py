@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from attlas.heads.attributing import attribute_sites
 from attlas.heads.gold import about_rightness, are_right
 from attlas.models.asking.question import Question
+from attlas.models.asking.reading import attention_gradients, fold_attention
 from attlas.models.branching import variants
-from attlas.models.branching.branches import Branch
+from attlas.models.branching.branches import Branch, run_branches
 from attlas.models.tap.edits import scale
 from attlas.registry import Registry
 from attlas.results import Site
@@ -103,7 +104,7 @@ def accuracy_difference(question: Question) -> HeadScores:
         for site in sites
     ]
     whole = are_right(question)
-    found = about_rightness(question).branches(branches, "probability")
+    found = run_branches(about_rightness(question), branches, "probability")
     return torch.cat([whole[:, None] - each.scores.T for each in found], dim=1)
 
 
@@ -114,7 +115,7 @@ def accuracy_difference(question: Question) -> HeadScores:
 )
 def attention(question: Question) -> HeadScores:
     """The mean over tokens of the largest weight in the row."""
-    held = question.fold(lambda call: call.weights.amax(dim=3).mean(dim=2)).held
+    held = fold_attention(question, lambda call: call.weights.amax(dim=3).mean(dim=2)).held
     return torch.cat(list(held), dim=1)
 
 
@@ -130,5 +131,5 @@ def _terms(question: Question) -> Iterator[Attention]:
     """The attention of each site times the gradient of the loss, −log p of the target, on it."""
     # A target of tokens in a row is scored by its log-probability; so is, then, one of a single.
     logs = tuple(replace(target, chained=True) for target in question.targets)
-    for call, gradient in replace(question, targets=logs).gradients("probability"):
+    for call, gradient in attention_gradients(replace(question, targets=logs), "probability"):
         yield -call.weights * gradient

@@ -14,7 +14,8 @@ from attlas.explaining.order import check_subject
 from attlas.heads.importance import how
 from attlas.heads.rankings import RANKINGS
 from attlas.models.asking.question import Question
-from attlas.models.asking.resolve import Request
+from attlas.models.asking.reading import read_attention
+from attlas.models.encoding.request import Request
 from attlas.models.subject import Subject
 from attlas.progress import Step, Watch
 from attlas.results.head_redundancy import HeadRedundancy
@@ -46,7 +47,7 @@ def head_redundancy(
     total, done = np.zeros(()), 0
     with torch.inference_mode(False):
         for question in subject.ask(given, Request(truncate=truncate)):
-            for part in question.parts(subject.sites):
+            for part in question.batches_holding(subject.sites):
                 watch(Step("comparing heads", done, len(given)))
                 total = total + _pairs(part)
                 done += len(part)
@@ -62,7 +63,7 @@ def head_redundancy(
 
 def _pairs(question: Question) -> HeadPairs:
     """The divergence of every two heads, summed over rows; not a number where kinds differ."""
-    calls = question.attention()
+    calls = read_attention(question)
     count = sum(call.site.heads for call in calls)
     table = np.full((count, count), np.nan)
     starts = np.cumsum([0, *(call.site.heads for call in calls)])

@@ -14,7 +14,9 @@ from attlas.heads.growing import grow, grow_as_released, kept_share, strongest_r
 from attlas.methods import METHODS
 from attlas.methods.support.token_rows import check_share
 from attlas.models.asking.question import Question
-from attlas.models.asking.resolve import Request, check_position
+from attlas.models.asking.reading import find_readout
+from attlas.models.asking.resolve import check_position
+from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Target
 from attlas.models.subject import Subject
 from attlas.results import Origin
@@ -102,7 +104,7 @@ def _root(question: Question, attribution: LayerMaps, variant: str, root: int | 
         return check_position(root, question.inputs.tokens[0])
     if variant == "released" and not question.subject.predicts_next:
         return strongest_row(attribution)
-    return int(question.readout()[0].argmax())
+    return int(find_readout(question)[0].argmax())
 
 
 def _origin(subject: Subject, request: Request, text: Any, options: Mapping[str, Any]) -> Origin:

@@ -9,7 +9,7 @@ import numpy as np
 from attlas.data.example import Text
 from attlas.heads.insertion import draw_alike, insert
 from attlas.mathematics.intervals import bootstrap_mean
-from attlas.models.asking.resolve import Request
+from attlas.models.encoding.request import Request
 from attlas.models.subject import Subject
 from attlas.progress import Step, Watch
 from attlas.results.triggers import Effect, Trigger, TriggerWord

@@ -18,9 +18,9 @@ from attlas.judging.marking import marked_tokens
 from attlas.measures import Case, Occasion
 from attlas.measures.support.recomputing import request_of
 from attlas.methods import METHODS
+from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
-from attlas.models.asking.resolve import Request
-from attlas.models.subject import Subject
+from attlas.models.encoding.request import Request
 from attlas.removing.removal import removable
 from attlas.results import Explanation, Origin, TargetRecord
 from attlas.shapes import TokenVector
@@ -73,7 +73,7 @@ def text_key(text: Any) -> int:
     return crc32(repr(known).encode("utf-8", "surrogatepass"))
 
 
-def wanted(subject: Subject, given: Any, text: Any, target: Any, marks: Any) -> Wanted:
+def wanted(subject: OpenModel, given: Any, text: Any, target: Any, marks: Any) -> Wanted:
     """What one explanation asks of the model."""
     if isinstance(given, Explanation):
         if given.origin.verb not in ("explain", "judge"):
@@ -98,7 +98,7 @@ def _text_of(explanation: Explanation) -> Any:
     return text[0] if is_words else text
 
 
-def _specials(subject: Subject) -> list[str]:
+def _specials(subject: OpenModel) -> list[str]:
     return list(getattr(subject.tokenizer, "all_special_tokens", ()))
 
 

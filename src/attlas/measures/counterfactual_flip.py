@@ -8,6 +8,7 @@ from attlas.data.spans import words_of
 from attlas.errors import UsageError
 from attlas.measures.support.exchanges import Exchange, exchanged, exchanges
 from attlas.measures.support.measure import Case, Occasion, measure
+from attlas.models.asking.ask import predict_each
 from attlas.results import Explanation
 from attlas.shapes import TokenVector
 from attlas.tokens import overlap
@@ -37,7 +38,7 @@ def counterfactual_flip(occasion: Occasion) -> float:
     chosen = [each for each in changes if each.touches(tops)]
     partly = (*whole[:part], exchanged(whole[part], chosen), *whole[part + 1 :])
     asked = [_text(parts) for parts in (whole, revised, partly)]
-    before, after, found = occasion.subject.predict(asked)["label"]
+    before, after, found = (label for label, _ in predict_each(occasion.subject, asked))
     return np.nan if before == after else float(found == after)
 
 

@@ -13,6 +13,7 @@ from attlas.errors import UsageError
 from attlas.measures.support.measure import Occasion, measure
 from attlas.measures.support.recomputing import Recipe, asked_again
 from attlas.models.asking.question import Question
+from attlas.models.states.embeddings import entered_vectors
 from attlas.models.states.nudging import check_words, nudging
 from attlas.removing.removal import removable
 from attlas.shapes import Directions, Hidden
@@ -72,7 +73,7 @@ def draw_moves(
 ) -> tuple[Hidden, Directions]:
     """Which tokens of these rows are moved in each sample, and by how much, one after the other."""
     check_words(question)
-    vectors = torch.cat(question.embeddings(), dim=1).double().cpu()
+    vectors = torch.cat(entered_vectors(question), dim=1).double().cpu()
     chosen = torch.zeros(len(rows), samples, vectors.shape[1], dtype=torch.bool)
     moves = []
     for number, row in enumerate(rows):

@@ -11,6 +11,8 @@ from attlas.methods.support.decomposition import closeness, multiplied_up, prese
 from attlas.methods.support.method import Scored, method
 from attlas.methods.support.token_rows import read_row
 from attlas.models.asking.question import Question
+from attlas.models.asking.reading import find_readout
+from attlas.models.asking.scores import run_logits
 from attlas.models.decomposing.part_states import Rules
 from attlas.models.decomposing.token_parts import following, in_few_rows
 from attlas.results import Site
@@ -41,7 +43,7 @@ def alti(question: Question) -> Scored:
     """
     mixing = torch.cat([mix(part) for part in in_few_rows(question)])
     maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
-    return Scored(read_row(mixing, question.readout()), maps)
+    return Scored(read_row(mixing, find_readout(question)), maps)
 
 
 def mix(question: Question) -> HeadMean:
@@ -52,7 +54,7 @@ def mix(question: Question) -> HeadMean:
         layers.append(closeness(whole, parts[:-1]))
 
     with following(question, EACH_BLOCK, at_sum=take), question.subject.tap():
-        question.logits()
+        run_logits(question)
     if len(layers) != len(question.subject.sites):
         raise UnsupportedModelError(
             f"alti needs a feed-forward behind every attention: {question.subject.name} has "

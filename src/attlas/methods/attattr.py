@@ -12,6 +12,7 @@ from attlas.methods.support.token_rows import (
     spread_over_tokens,
 )
 from attlas.models.asking.question import Question
+from attlas.models.asking.reading import find_readout
 from attlas.models.branching.attribution import Attribution, Quadrature, attributions
 from attlas.results import Site
 
@@ -54,7 +55,9 @@ def attattr(
         raise UnknownNameError("queries", queries, QUERIES)
     sites = question.subject.sites
     read = reading_kinds(question.inputs, sites)
-    readout = (question.readout() > 0).float()  # the gradient holds the share of each row already
+    readout = (
+        find_readout(question) > 0
+    ).float()  # the gradient holds the share of each row already
     rows: list[tuple[str, Tensor]] = []
     maps: list[tuple[Site, Tensor]] = []
     found = []

@@ -11,6 +11,7 @@ from attlas.errors import UnsupportedModelError, UsageError
 from attlas.methods.support.method import Scored, method
 from attlas.methods.support.token_rows import check_share, fuse_heads, mixing_sites, read_row
 from attlas.models.asking.question import Question
+from attlas.models.asking.reading import fold_attention
 from attlas.models.tap.tap import Call
 from attlas.results import Site
 from attlas.shapes import HeadMean
@@ -59,7 +60,7 @@ def attention_rollout(
             weights = weights[:, head : head + 1]
         rolling.add(call.site.kind, drop_smallest(fuse_heads(weights, fusion), discard))
 
-    readout = question.fold(add, sites).readout
+    readout = fold_attention(question, add, sites).readout
     mixing = finish_rolling(question, sites, rolling)
     maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
     return Scored(read_row(mixing, readout), maps)

@@ -10,6 +10,7 @@ from attlas.errors import UsageError
 from attlas.methods.support.decomposition import aligned, present, slope
 from attlas.methods.support.method import Scored, method
 from attlas.models.asking.question import Question
+from attlas.models.asking.scores import target_scores_in_graph
 from attlas.models.decomposing.part_states import Rules
 from attlas.models.decomposing.token_parts import following, in_few_rows
 from attlas.shapes import TokenScores
@@ -46,5 +47,5 @@ def decompx(question: Question) -> Scored:
 def take_apart(question: Question) -> TokenScores:
     """The part of each token in the target's logit."""
     with following(question, WHOLE_MODEL) as mode, question.subject.tap():
-        scores = question.score_with_graph("logit")
+        scores = target_scores_in_graph(question, "logit")
         return mode.parts(scores, "the output")[:-1].T

@@ -18,6 +18,7 @@ from attlas.methods.support.token_rows import (
     spread_over_tokens,
 )
 from attlas.models.asking.question import Question
+from attlas.models.asking.reading import find_readout, fold_attention
 from attlas.models.tap.tap import Call
 from attlas.results import Site
 from attlas.shapes import HeadRanks
@@ -50,7 +51,7 @@ def effective_attention(
     weights would have given the same values.
     """
     chosen = reading_sites(question.inputs, question.subject.sites, layer)
-    readout = question.readout()
+    readout = find_readout(question)
     mean, notes = LayerMean(), []
 
     def add(call: Call) -> None:
@@ -62,8 +63,8 @@ def effective_attention(
     def whole(call: Call) -> tuple[Site, Tensor]:
         return call.site, effective_rows(call, None, keep_sums)
 
-    question.fold(add, chosen)
-    maps = question.fold(whole).held if question.maps else ()
+    fold_attention(question, add, chosen)
+    maps = fold_attention(question, whole).held if question.maps else ()
     scores = spread_over_tokens(question.inputs, mean.rows(question.inputs, readout))
     by_row = [tuple(note[row] for note in notes) for row in range(len(notes[0]))]
     by_row = by_row * len(question) if question.is_shared else by_row

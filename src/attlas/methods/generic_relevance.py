@@ -23,6 +23,7 @@ from attlas.methods.support.relevance_spread import (
 )
 from attlas.methods.support.token_rows import mixing_sites, read_row
 from attlas.models.asking.question import Question
+from attlas.models.asking.reading import gradients_and_readout
 from attlas.models.encoding.inputs import Inputs
 from attlas.results import Site
 from attlas.shapes import HeadMean, TokenScores
@@ -50,7 +51,7 @@ def generic_relevance(question: Question, *, start_layer: int = 0) -> Scored:
     whole = question.subject.sites
     through = whole if question.inputs.picture else mixing_sites(whole)
     sites = layers_from(through, start_layer)
-    found = [_relate(part, sites) for part in question.parts(sites)]
+    found = [_relate(part, sites) for part in question.batches_holding(sites)]
     mixing = torch.cat([each for _, each in found])
     maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
     return Scored(torch.cat([scores for scores, _ in found]), maps)
@@ -67,7 +68,7 @@ def layers_from(sites: Sequence[Site], start: int) -> list[Site]:
 
 def _relate(question: Question, sites: Collection[Site]) -> tuple[TokenScores, HeadMean]:
     """The scores of a batch, and how much each token matters to each position that is read."""
-    found = question.gradients_and_readout(sites)
+    found = gradients_and_readout(question, sites)
     layout = Layout.of(question)
     reads = [
         layout.check((*layout.names(call.site.kind), weigh_heads(call.weights, gradient)))

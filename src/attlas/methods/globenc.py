@@ -11,6 +11,8 @@ from attlas.methods.support.decomposition import multiplied_to_scale, part_lengt
 from attlas.methods.support.method import Scored, method
 from attlas.methods.support.token_rows import read_row
 from attlas.models.asking.question import Question
+from attlas.models.asking.reading import find_readout
+from attlas.models.asking.scores import run_logits
 from attlas.models.decomposing.part_states import Rules
 from attlas.models.decomposing.token_parts import following, in_few_rows
 from attlas.results import Site
@@ -40,7 +42,7 @@ def globenc(question: Question) -> Scored:
     """
     mixing = torch.cat([mix(part) for part in in_few_rows(question)])
     maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
-    return Scored(read_row(mixing, question.readout()), maps)
+    return Scored(read_row(mixing, find_readout(question)), maps)
 
 
 def mix(question: Question) -> HeadMean:
@@ -51,5 +53,5 @@ def mix(question: Question) -> HeadMean:
         layers.append(part_lengths(parts[:-1]))
 
     with following(question, EACH_BLOCK, at_end=take), question.subject.tap():
-        question.logits()
+        run_logits(question)
     return multiplied_to_scale(layers)

@@ -3,7 +3,7 @@
 from attlas.methods.support.method import Scored, method
 from attlas.methods.support.vectors import lengths
 from attlas.models.asking.question import Question
-from attlas.models.states.embeddings import over_tokens
+from attlas.models.states.embeddings import embedding_gradients, over_tokens
 
 
 @method(
@@ -22,6 +22,6 @@ def gradient(question: Question) -> Scored:
     What enters by no embedding (the class token of an image model) scores zero. A long gradient
     says that the model is sensitive there, not that the token speaks for the target.
     """
-    found, _ = question.embedding_gradients("logit")
+    found, _ = embedding_gradients(question, "logit")
     parts = [(each.start, lengths(each.gradient)) for each in found]
     return Scored(over_tokens(question.inputs, parts))

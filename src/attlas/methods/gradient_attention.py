@@ -15,6 +15,8 @@ from attlas.methods.support.token_rows import (
     spread_over_tokens,
 )
 from attlas.models.asking.question import Question
+from attlas.models.asking.reading import attention_gradients, gradients_and_readout
+from attlas.models.states.block_states import state_gradients
 from attlas.results import Site
 from attlas.shapes import Attention, TokenScores
 
@@ -56,8 +58,10 @@ def gradient_attention(
         return weigh(attention, gradient, positive, times_attention)
 
     sites = reading_sites(question.inputs, question.subject.sites, layer)
-    scores = torch.cat([score_rows(part, sites, weighed) for part in question.parts(sites)])
-    found = question.gradients("logit") if question.maps else []
+    scores = torch.cat(
+        [score_rows(part, sites, weighed) for part in question.batches_holding(sites)]
+    )
+    found = attention_gradients(question, "logit") if question.maps else []
     return Scored(
         scores, [(call.site, weighed(call.weights, gradient)) for call, gradient in found]
     )
@@ -67,7 +71,7 @@ def score_states(
     question: Question, layer: int | None, positive: bool, times_attention: bool
 ) -> TokenScores:
     """States times their gradients, weighed by the attention that each token gets."""
-    found = question.state_gradients("logit")
+    found = state_gradients(question, "logit")
     sites = [call.site for call, _, _ in found]
     kinds = dict.fromkeys(site.kind for site in sites)
     layers = [choose_layers([s for s in sites if s.kind == kind], layer) for kind in kinds]
@@ -101,7 +105,7 @@ def score_rows(
     weighed: Callable[[Attention, Attention], Attention],
 ) -> TokenScores:
     """The rows that the prediction is read from, of attention weighed by its gradient."""
-    found = question.gradients_and_readout(sites)
+    found = gradients_and_readout(question, sites)
     mean = LayerMean()
     for call, gradient in found.held:
         mean.add(call.site.kind, fuse_heads(weighed(call.weights, gradient)))

@@ -8,6 +8,7 @@ import torch
 from attlas.errors import UsageError
 from attlas.methods.support.method import Scored, method
 from attlas.models.asking.question import Question
+from attlas.models.asking.reading import find_readout
 from attlas.models.states.jacobian import squared_gains, width_of
 from attlas.shapes import Directions, TokenScores
 
@@ -33,7 +34,7 @@ def hidden_token_attribution(
     """
     if probes is not None and probes < 1:
         raise UsageError(f"probes of hidden_token_attribution is at least 1, not {probes}")
-    readout = question.readout()
+    readout = find_readout(question)
     features = width_of(question, layer)
     directions = torch.eye(features) if probes is None else draw(probes, features, seed)
     rows = [

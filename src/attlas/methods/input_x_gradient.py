@@ -3,7 +3,7 @@
 from attlas.methods.support.method import Scored, method
 from attlas.methods.support.vectors import inner_products
 from attlas.models.asking.question import Question
-from attlas.models.states.embeddings import over_tokens
+from attlas.models.states.embeddings import embedding_gradients, over_tokens
 
 
 @method(
@@ -21,6 +21,6 @@ def input_x_gradient(question: Question) -> Scored:
 
     What enters by no embedding (the class token of an image model) scores zero.
     """
-    found, _ = question.embedding_gradients("logit")
+    found, _ = embedding_gradients(question, "logit")
     parts = [(each.start, inner_products(each.values, each.gradient)) for each in found]
     return Scored(over_tokens(question.inputs, parts))

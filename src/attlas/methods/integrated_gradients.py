@@ -10,7 +10,13 @@ from attlas.methods.support.method import Scored, method
 from attlas.methods.support.vectors import inner_products, wide
 from attlas.models.asking.memory import in_parts, rows_of
 from attlas.models.asking.question import Question
-from attlas.models.states.embeddings import over_tokens, score_entering
+from attlas.models.asking.scores import target_scores
+from attlas.models.states.embeddings import (
+    embedding_gradients,
+    entered_vectors,
+    over_tokens,
+    score_entering,
+)
 from attlas.shapes import StreamVectors, TokenScores
 
 
@@ -34,11 +40,13 @@ def integrated_gradients(question: Question, *, steps: int = 50, baseline: str =
     """
     if steps < 1:
         raise UsageError(f"steps of integrated_gradients is at least 1, not {steps}")
-    own = question.embeddings()
+    own = entered_vectors(question)
     start = baseline_vectors(question, own, baseline)
     scores = integrate(question, start, own, steps)
     before = score_entering(question, "logit", start)
-    after = [found["logit"] for found in question.found] or question.score("logit").tolist()
+    after = [found["logit"] for found in question.found] or target_scores(
+        question, "logit"
+    ).tolist()
     how = f"{steps} midpoints, {baseline} baseline"
     return Scored(scores, row_notes=_completeness(scores, before.tolist(), after, how))
 
@@ -59,7 +67,7 @@ def integrate(
             torch.addcmul(wide(first)[rows], each, how_far.to(each)[:, None, None])
             for first, each in zip(start, along, strict=True)
         ]
-        found, _ = question.rows(rows).embedding_gradients("logit", values)
+        found, _ = embedding_gradients(question.rows(rows), "logit", values)
         parts = [
             (entered.start, inner_products(each, entered.gradient))
             for entered, each in zip(found, along, strict=True)

@@ -4,6 +4,7 @@ import torch
 
 from attlas.methods.support.method import Scored, method
 from attlas.models.asking.question import Question
+from attlas.models.asking.scores import score_table, target_scores, visible_tokens
 from attlas.removing.removal import removable, remove_each, usual_removal
 
 
@@ -26,7 +27,7 @@ def leave_one_out(question: Question, *, removal: str | None = None) -> Scored:
     or nothing would be left. Special tokens and the target's own are never removed and score zero.
     """
     how = removal or usual_removal(question)
-    whole = question.score("probability")
+    whole = target_scores(question, "probability")
     scores = whole.new_zeros((len(question), len(question.inputs.tokens[0])))
     places = [
         (row, position)
@@ -36,11 +37,11 @@ def leave_one_out(question: Question, *, removal: str | None = None) -> Scored:
     for chunk, inputs in remove_each(question, places, how):
         rows, positions = torch.tensor(chunk, device=scores.device).unbind(1)
         if question.is_shared:  # a target cannot miss what comes after it
-            reached = question.reached()[:, positions]
+            reached = visible_tokens(question)[:, positions]
             asked = reached.any(dim=1).nonzero()[:, 0]
-            without = question.rows(asked.tolist()).about(inputs).table("probability")
+            without = score_table(question.rows(asked.tolist()).about(inputs), "probability")
             scores[asked[:, None], positions] = (whole[asked] - without).T.where(reached[asked], 0)
         else:
             part = question.rows(rows.tolist()).about(inputs)
-            scores[rows, positions] = whole[rows] - part.score("probability")
+            scores[rows, positions] = whole[rows] - target_scores(part, "probability")
     return Scored(scores, notes=(f"removal: {how}",))

@@ -14,6 +14,7 @@ from attlas.methods.support.method import Scored, method
 from attlas.methods.support.relevance_spread import Read, Relevance, begin, weigh_heads
 from attlas.methods.support.token_rows import mixing_sites, read_row
 from attlas.models.asking.question import Question
+from attlas.models.asking.reading import gradients_and_readout
 from attlas.models.relevance.passes import attention_relevance
 from attlas.results import Site
 from attlas.shapes import HeadMean, TokenScores
@@ -41,7 +42,7 @@ def lrp_relevance(question: Question, *, start_layer: int = 0, normalise: bool =
     """
     through = mixing_sites(question.subject.sites)
     sites = layers_from(through, start_layer)
-    found = [_relate(part, sites, normalise) for part in question.parts(through)]
+    found = [_relate(part, sites, normalise) for part in question.batches_holding(through)]
     mixing = torch.cat([each for _, each in found])
     maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
     return Scored(torch.cat([scores for scores, _ in found]), maps)
@@ -58,7 +59,7 @@ def _relate(
             f"relevance is not conserved in this model: {arrived.lost:.1%} of it is lost or made "
             "on the way, so some operation of it has no rule"
         )
-    found = question.gradients_and_readout(sites)
+    found = gradients_and_readout(question, sites)
     layout = Layout.of(question)
     reads = [
         layout.check((*layout.names(call.site.kind), weigh_heads(relevance, gradient)))

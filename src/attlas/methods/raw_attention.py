@@ -8,6 +8,7 @@ from attlas.methods.support.token_rows import (
     spread_over_tokens,
 )
 from attlas.models.asking.question import Question
+from attlas.models.asking.reading import fold_attention, read_attention
 from attlas.models.tap.tap import Call
 
 
@@ -36,7 +37,7 @@ def raw_attention(question: Question, *, layer: int | None = -1, fusion: str = "
     def add(call: Call) -> None:
         mean.add(call.site.kind, fuse_heads(call.weights, fusion))
 
-    readout = question.fold(add, sites).readout
+    readout = fold_attention(question, add, sites).readout
     scores = spread_over_tokens(question.inputs, mean.rows(question.inputs, readout))
-    calls = question.attention() if question.maps else []
+    calls = read_attention(question) if question.maps else []
     return Scored(scores, [(call.site, call.weights) for call in calls])

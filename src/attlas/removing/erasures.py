@@ -13,7 +13,7 @@ from attlas.errors import UsageError
 from attlas.models.asking.filling import NEAR, can_fill
 from attlas.models.asking.memory import in_parts, rows_of
 from attlas.models.asking.question import Question
-from attlas.models.facts.freezing import borrowed
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.removing.answer_table import Answers
 from attlas.removing.pooling import Pool, Rows, find_texts
 from attlas.removing.removal import check_removal, without
@@ -111,7 +111,7 @@ class Erasures:
         rows = np.repeat(list(own.values()), [len(ways) for ways in wanted.values()])
         hidden = np.concatenate([pool.spread(own[text], ways) for text, ways in wanted.items()])
         found = np.empty((2, len(rows)))
-        with torch.no_grad(), borrowed(pool.question.subject.model):
+        with torch.no_grad(), evaluation_mode(pool.question.subject.model):
             for batch in self._batches(pool, rows, hidden):
                 found[:, batch] = self._run(pool, rows[batch], torch.from_numpy(hidden[batch]))
         ends = np.cumsum([len(ways) for ways in wanted.values()])[:-1]

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from attlas.errors import UnsupportedModelError, UsageError
+from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.encoding.inputs import Inputs, Stream
 from attlas.models.states.embeddings import entered_vectors, entering
-from attlas.models.subject import Subject
 from attlas.models.tap.edits import Edit
 from attlas.shapes import Attention, Hidden, Visible
 
@@ -84,7 +84,7 @@ def mask(question: Question, inputs: Inputs, hidden: Hidden) -> Inputs:
     return replace(inputs, arguments={**inputs.arguments, **changed})
 
 
-def mask_id(subject: Subject) -> int:
+def mask_id(subject: OpenModel) -> int:
     """The token that stands for nothing: mask, else pad, else unknown, else end of text."""
     names = ("mask_token_id", "pad_token_id", "unk_token_id", "eos_token_id")
     found = [getattr(subject.tokenizer, name, None) for name in names]
@@ -143,7 +143,7 @@ def knock_out(question: Question, inputs: Inputs, hidden: Hidden) -> Iterator[In
         yield inputs
 
 
-def closings(subject: Subject, inputs: Inputs, hidden: Hidden) -> Sequence[Edit]:
+def closings(subject: OpenModel, inputs: Inputs, hidden: Hidden) -> Sequence[Edit]:
     """Edits, one for each kind of site, that close the hidden tokens of each row as keys."""
     edits = []
     for kind in dict.fromkeys(site.kind for site in subject.sites):

@@ -8,9 +8,9 @@ import torch
 
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.models.asking.memory import rows_of
+from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.encoding.inputs import Inputs
-from attlas.models.subject import Subject
 from attlas.removing import operators
 from attlas.shapes import Hidden
 
@@ -32,7 +32,7 @@ def _why_not_delete(question: Question) -> str | None:
     return None
 
 
-def _is_tied(subject: Subject) -> bool:
+def _is_tied(subject: OpenModel) -> bool:
     return subject.reads_images or (subject.task is not None and subject.task.by_position)
 
 
@@ -48,7 +48,7 @@ def removable(question: Question, row: int) -> list[int]:
     return [i for i in range(len(tokens) - _own(question, row)) if not tokens.special[i]]
 
 
-def check_removal(subject: Subject, how: str) -> None:
+def check_removal(subject: OpenModel, how: str) -> None:
     """An error where tokens cannot be removed from the inputs of this model so."""
     if how not in REMOVALS:
         raise UnknownNameError("removal", how, REMOVALS)
@@ -73,7 +73,7 @@ def check_removal(subject: Subject, how: str) -> None:
         )
 
 
-def _check_pad(subject: Subject) -> None:
+def _check_pad(subject: OpenModel) -> None:
     if subject.predicts_next or subject.has_decoder:
         raise UsageError(
             "padding cannot stand in a text that is read at its last token, or that a decoder "

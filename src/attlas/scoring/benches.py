@@ -7,7 +7,7 @@ from random import Random
 
 from attlas.data import Example, texts
 from attlas.data.generated import dates, facts, recall, shortcuts
-from attlas.models.asking.resolve import Request
+from attlas.models.encoding.request import Request
 from attlas.models.subject import Subject
 from attlas.scoring import figures
 from attlas.scoring.case import Case

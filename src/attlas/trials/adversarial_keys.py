@@ -13,7 +13,7 @@ from attlas.mathematics.divergences import entropy, jensen_shannon
 from attlas.mathematics.ranking import average_precision
 from attlas.models.asking.question import Question
 from attlas.models.encoding.target import Target
-from attlas.models.facts.freezing import borrowed
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.results.support import plots
 from attlas.shapes import TextSites, TextValues, TokenVector
 from attlas.tokens import Tokens, overlap
@@ -123,7 +123,7 @@ def _judge(
 ) -> tuple[Mapping[str, TextValues], TextSites]:
     """The figures of each text of a lesson, and its divergences `[text, site]`."""
     question = lesson.question
-    with torch.no_grad(), borrowed(question.subject.model):
+    with torch.no_grad(), evaluation_mode(question.subject.model):
         keys = adversary.keys(lesson)
         other = run(lesson, keys)
     given = leeways(lesson.opened, lesson.clean.calls)

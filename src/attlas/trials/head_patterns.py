@@ -7,8 +7,8 @@ import numpy as np
 
 from attlas.data.files.conllu import read_conllu
 from attlas.errors import UnsupportedModelError, UsageError
+from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
-from attlas.models.subject import Subject
 from attlas.results import Site
 from attlas.results.support import plots
 from attlas.trials.reading.pattern_scores import (
@@ -80,7 +80,7 @@ def head_patterns(
     )
 
 
-def _sites(subject: Subject, scope: Scope) -> tuple[Site, ...]:
+def _sites(subject: OpenModel, scope: Scope) -> tuple[Site, ...]:
     """The self-attention of text that is asked about."""
     if subject.reads_images or subject.reads_pairs:
         raise UnsupportedModelError(

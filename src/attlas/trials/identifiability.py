@@ -16,6 +16,7 @@ from attlas.errors import UnsupportedModelError, UsageError
 from attlas.mathematics.identifying import condition, conicity, longest_identifiable
 from attlas.methods.effective_attention import head_values
 from attlas.models.asking.question import Question
+from attlas.models.asking.reading import fold_attention
 from attlas.models.states.block_states import block_states
 from attlas.models.states.keys import read_keys
 from attlas.models.tap.tap import Call
@@ -100,7 +101,7 @@ class _Found:
                 }
             )
 
-        question.fold(look, sites)
+        fold_attention(question, look, sites)
         for name in by_site[0]:
             mean = torch.stack([each[name] for each in by_site]).nanmean(dim=0)
             self.figures.setdefault(name, []).append(mean.cpu().numpy())

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attlas.errors import UnsupportedModelError, UsageError
+from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
-from attlas.models.subject import Subject
 from attlas.results.support import plots
 from attlas.shapes import TextValues
 from attlas.trials.reading.mixtures import Mixture, mix_of
@@ -92,7 +92,7 @@ def token_mixing(
     )
 
 
-def _can_be_asked(subject: Subject) -> bool:
+def _can_be_asked(subject: OpenModel) -> bool:
     if subject.reads_images or subject.reads_pairs:
         raise UnsupportedModelError(
             f"{subject.name} reads pictures: their patches do not follow one another in a line"

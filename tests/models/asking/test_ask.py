@@ -22,8 +22,10 @@ from tiny import (
 import attlas
 from attlas import Target
 from attlas.errors import ModelError, TextTooLongError, UsageError
-from attlas.models.asking.resolve import Request
+from attlas.models.asking.reading import attention_gradients
+from attlas.models.asking.scores import target_scores
 from attlas.models.encoding import continuations as following
+from attlas.models.encoding.request import Request
 
 SEQUENCE = "sequence to sequence"
 
@@ -156,9 +158,11 @@ def test_rows_of_a_question():
     (question,) = subject("causal lm").ask(["the cat", "the mat"], Request())
     picked = question.rows([1, 0, 1])
     assert (len(picked), picked.order) == (3, (1, 0, 1))
-    torch.testing.assert_close(picked.score("logit"), question.score("logit")[[1, 0, 1]])
+    torch.testing.assert_close(
+        target_scores(picked, "logit"), target_scores(question, "logit")[[1, 0, 1]]
+    )
     assert [found["logit"] for found in picked.found] == pytest.approx(
-        picked.score("logit").tolist(), abs=1e-5
+        target_scores(picked, "logit").tolist(), abs=1e-5
     )
 
 
@@ -178,19 +182,19 @@ def test_scores_are_those_of_the_plain_model(task):
         table = table if table.dim() == 2 else table[None]
         picks = question.targets[0].picks
         expected = float(sum(table[place, choice] for place, choice in picks))
-        assert float(question.score("logit")) == pytest.approx(expected, abs=1e-5)
+        assert float(target_scores(question, "logit")) == pytest.approx(expected, abs=1e-5)
         assert question.found[0]["logit"] == pytest.approx(expected, abs=1e-5)
-        edited = question.score("logit", attlas.edits.uniform())
+        edited = target_scores(question, "logit", attlas.edits.uniform())
         assert abs(float(edited) - expected) > 1e-3
 
 
 def test_gradients_where_nothing_depends_on_a_site_are_zero():
     """The target is read before the last decoder position, so its row moves nothing."""
-    found = ask(SEQUENCE, target=Target("first", ((-3, 7),))).gradients("logit")
+    found = attention_gradients(ask(SEQUENCE, target=Target("first", ((-3, 7),))), "logit")
     cross = [gradient for call, gradient in found if call.site.kind == "cross"]
     assert cross[-1][0, :, -3].any() and not cross[-1][0, :, -2:].any()
     base = small("Bart", "ForCausalLM", "word_level", **BART_SHAPE).ask(["The cat"], Request())[0]
-    assert all(gradient.any() for _, gradient in base.gradients("logit"))
+    assert all(gradient.any() for _, gradient in attention_gradients(base, "logit"))
 
 
 # Encoder–decoders

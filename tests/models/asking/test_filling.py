@@ -25,7 +25,8 @@ from attlas.measures.support.recomputing import Recipe
 from attlas.methods import METHODS
 from attlas.models.asking import filling
 from attlas.models.asking.filling import can_fill, fill
-from attlas.models.asking.resolve import Request
+from attlas.models.asking.scores import target_scores
+from attlas.models.encoding.request import Request
 from attlas.models.subject import Subject
 from attlas.removing.removal import removable
 
@@ -64,9 +65,9 @@ def test_near_lengths_are_one_question_and_each_text_keeps_what_is_its_own():
 def test_the_targets_are_what_they_were():
     apart = ask(TASK)
     (together,) = fill(apart)
-    found = dict(zip(together.order, together.score("logit").tolist(), strict=True))
+    found = dict(zip(together.order, target_scores(together, "logit").tolist(), strict=True))
     for question in apart:
-        expected = question.score("logit").tolist()
+        expected = target_scores(question, "logit").tolist()
         assert [found[text] for text in question.order] == pytest.approx(expected, rel=1e-5)
 
 

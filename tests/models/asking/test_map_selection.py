@@ -116,7 +116,7 @@ def test_only_what_was_asked_for_stays_in_memory():
     asked = subject("sequence classification")
     inputs = asked.encode(TEXT)
     with asked.folding(lambda call: call.weights[:, [0]]) as held:
-        asked._pass(inputs)
+        asked.forward(inputs)
     sizes = [weights.untyped_storage().nbytes() for weights in held]
     assert sizes == [4 * len(inputs.tokens[0]) ** 2] * 2
 
@@ -149,7 +149,7 @@ def test_what_maps_take():
 
 
 def test_longer_texts_share_smaller_batches(monkeypatch):
-    from attlas.models import subject as room
+    from attlas.models.asking import open_model as room
 
     asked = subject("sequence classification")
     inputs = asked.encode(TEXT)

@@ -18,7 +18,14 @@ from attlas.methods.support.token_rows import (
     reading_kinds,
     spread_over_tokens,
 )
-from attlas.models.asking.resolve import Request
+from attlas.models.asking.reading import (
+    attention_gradients,
+    find_readout,
+    fold_attention,
+    gradients_and_readout,
+    read_attention,
+)
+from attlas.models.encoding.request import Request
 from attlas.models.tap import tap
 
 DEEP = {
@@ -111,7 +118,7 @@ def test_the_gradient_at_one_layer_spells_out_that_layer_alone(family, monkeypat
 def test_the_readout_spells_nothing_out(family, spy):
     question = deep(family)
     seen = spy()
-    found = question.readout()
+    found = find_readout(question)
     assert not seen.weights
     torch.testing.assert_close(found.sum(-1), torch.ones(1))
 
@@ -119,12 +126,12 @@ def test_the_readout_spells_nothing_out(family, spy):
 @pytest.mark.parametrize("task", TASKS)
 def test_the_readout_is_the_same_from_every_pass(task):
     question = ask(task)
-    alone = question.readout()
+    alone = find_readout(question)
     for found in (
-        question.fold(lambda _: None).readout,
-        question.fold(lambda _: None, question.subject.sites[:1]).readout,
-        question.gradients_and_readout().readout,
-        question.gradients_and_readout(question.subject.sites[-1:]).readout,
+        fold_attention(question, lambda _: None).readout,
+        fold_attention(question, lambda _: None, question.subject.sites[:1]).readout,
+        gradients_and_readout(question).readout,
+        gradients_and_readout(question, question.subject.sites[-1:]).readout,
     ):
         torch.testing.assert_close(found, alone, rtol=1e-4, atol=1e-5)
 
@@ -132,8 +139,8 @@ def test_the_readout_is_the_same_from_every_pass(task):
 @pytest.mark.parametrize("task", TASKS)
 def test_a_fold_sees_what_is_there_in_the_order_of_call(task):
     question = ask(task)
-    whole = question.attention()
-    folded = question.fold(lambda call: (call.site, call.weights.sum(dim=-1)))
+    whole = read_attention(question)
+    folded = fold_attention(question, lambda call: (call.site, call.weights.sum(dim=-1)))
     assert [site for site, _ in folded.held] == [call.site for call in whole]
     for (_, found), call in zip(folded.held, whole, strict=True):
         assert torch.equal(found, call.weights.sum(dim=-1))
@@ -142,9 +149,9 @@ def test_a_fold_sees_what_is_there_in_the_order_of_call(task):
 @pytest.mark.parametrize("task", TASKS)
 def test_gradients_at_some_sites_are_those_among_all(task):
     question = ask(task)
-    whole = {call.site: gradient for call, gradient in question.gradients("logit")}
+    whole = {call.site: gradient for call, gradient in attention_gradients(question, "logit")}
     for site in question.subject.sites:
-        ((call, gradient),) = question.gradients("logit", sites=[site])
+        ((call, gradient),) = attention_gradients(question, "logit", sites=[site])
         assert call.site == site
         scale = float(whole[site].abs().max())
         torch.testing.assert_close(gradient, whole[site], rtol=1e-3, atol=1e-4 * scale + 1e-8)
@@ -173,7 +180,7 @@ def test_maps_make_no_difference_to_scores(task, method):
 @pytest.mark.parametrize("task", TASKS)
 def test_scores_are_those_of_all_attention_held_at_once(task, layer):
     question = ask(task)
-    readout, calls = question.readout(), question.attention()
+    readout, calls = find_readout(question), read_attention(question)
     rows = []
     for kind in reading_kinds(question.inputs, [call.site for call in calls]):
         layers = [fuse_heads(call.weights) for call in calls if call.site.kind == kind]
@@ -189,7 +196,7 @@ def test_scores_are_those_of_all_attention_held_at_once(task, layer):
 
 
 def test_a_large_batch_is_asked_for_gradients_in_parts(monkeypatch):
-    from attlas.models import subject as room
+    from attlas.models.asking import open_model as room
 
     texts = ["the cat sat", "the mat sat", "the rat sat", "the bat sat", "the hat sat"]
     asked = subject("sequence classification")
@@ -197,7 +204,7 @@ def test_a_large_batch_is_asked_for_gradients_in_parts(monkeypatch):
     (question,) = asked.ask(texts)
     bytes_a_row = 4 * sum(s.heads for s in asked.sites) * len(question.inputs.tokens[0]) ** 2
     monkeypatch.setattr(room, "MAP_BYTES", 2 * bytes_a_row)
-    assert [len(part) for part in question.parts(asked.sites)] == [2, 2, 1]
+    assert [len(part) for part in question.batches_holding(asked.sites)] == [2, 2, 1]
     scored = METHODS["gradient_attention"].score(without_maps(question), {"layer": None})
     for row, found in zip(scored.scores, expected, strict=True):
         np.testing.assert_allclose(row.numpy(), found.scores, rtol=1e-4, atol=1e-5)

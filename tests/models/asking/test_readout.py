@@ -19,8 +19,9 @@ from tiny import (
 
 import attlas
 from attlas.errors import ModelError
+from attlas.models.asking.reading import find_readout
 from attlas.models.asking.readout import NEGLIGIBLE, shares
-from attlas.models.asking.resolve import Request
+from attlas.models.encoding.request import Request
 
 CLASSES = labels(*LABELS)
 TEXT = "The cat sat on"
@@ -59,7 +60,7 @@ def test_classifiers_that_read_one_position(family):
     kind, settings, place = CLASSIFIERS[family]
     asked = small(family, "ForSequenceClassification", kind, **settings)
     (question,) = asked.ask([TEXT], Request())
-    (weights,) = question.readout()
+    (weights,) = find_readout(question)
     assert one_place(weights) == place % len(weights)
     assert len(weights) == len(question.inputs.tokens[0])
 
@@ -68,7 +69,7 @@ def test_classifiers_that_read_one_position(family):
 def test_tasks_that_read_one_position(task):
     for text in TEXTS[task][:2]:
         question = ask(task, text)
-        (weights,) = question.readout()
+        (weights,) = find_readout(question)
         place = PLACES[task]
         expected = question.targets[0].position if place is None else place % len(weights)
         assert one_place(weights) == expected
@@ -77,7 +78,7 @@ def test_tasks_that_read_one_position(task):
 def test_t5_is_read_at_its_decoder():
     t5 = small("T5", "ForConditionalGeneration", "unigram", spread=UNSCALED_SPREAD, **T5_SHAPE)
     (question,) = t5.ask([TEXT], Request(prefix=ASKED["sequence to sequence"]["prefix"]))
-    (weights,) = question.readout()
+    (weights,) = find_readout(question)
     assert len(weights) == len(question.inputs.prefix.positions)
     assert one_place(weights) == len(weights) - 1
 
@@ -88,7 +89,7 @@ def test_a_mean_pool_reads_every_position(seed_text):
         "ModernBert", "ForSequenceClassification", **{**MODERN, "classifier_pooling": "mean"}
     )
     (question,) = asked.ask([seed_text], Request())
-    (weights,) = question.readout()
+    (weights,) = find_readout(question)
     assert (weights > 0).all()
     assert float(weights.sum()) == pytest.approx(1)
     # The norm that stands last weighs the positions unevenly.
@@ -101,7 +102,7 @@ def test_a_mean_pool_without_a_norm_reads_every_position_alike():
     )
     asked.model.model.final_norm = torch.nn.Identity()
     (question,) = asked.ask([TEXT], Request())
-    (weights,) = question.readout()
+    (weights,) = find_readout(question)
     torch.testing.assert_close(weights, torch.full_like(weights, 1 / len(weights)))
 
 
@@ -117,7 +118,7 @@ def test_a_mean_pool_of_raw_attention_is_the_mean_of_its_rows():
 
 def test_a_string_of_tokens_is_read_before_each():
     question = ask("causal lm", target=" the dog lay")
-    (weights,) = question.readout()
+    (weights,) = find_readout(question)
     count = len(question.targets[0].picks)
     assert (weights[-count:] > 0).all() and not weights[:-count].any()
     assert float(weights.sum()) == pytest.approx(1)
@@ -125,7 +126,7 @@ def test_a_string_of_tokens_is_read_before_each():
 
 def test_an_answer_is_read_at_both_its_ends():
     question = ask("question answering", target="film was")
-    (weights,) = question.readout()
+    (weights,) = find_readout(question)
     (_, first), (_, last) = question.targets[0].picks
     assert weights.nonzero().flatten().tolist() == [first, last]
 
@@ -136,8 +137,8 @@ def test_each_row_of_a_batch_has_its_own():
     )
     texts = ["the cat sat", "the mat sat"]
     (both,) = asked.ask(texts, Request())
-    alone = torch.cat([asked.ask([text], Request())[0].readout() for text in texts])
-    torch.testing.assert_close(both.readout(), alone, atol=1e-5, rtol=1e-4)
+    alone = torch.cat([find_readout(asked.ask([text], Request())[0]) for text in texts])
+    torch.testing.assert_close(find_readout(both), alone, atol=1e-5, rtol=1e-4)
 
 
 def test_shares():

@@ -13,7 +13,7 @@ import attlas
 from attlas import Target
 from attlas.errors import UnknownNameError, UsageError
 from attlas.models.asking import answer_spans as answers
-from attlas.models.asking.resolve import Request
+from attlas.models.encoding.request import Request
 
 CLOSE = 1e-5
 WHOLE = ["sequence classification", "multi-label", "next sentence", "image classification"]

@@ -10,8 +10,9 @@ from subjects import on_eager, picture
 
 import attlas
 from attlas.errors import UnsupportedModelError, UsageError
-from attlas.models.asking.resolve import Request
-from attlas.models.encoding.pairs import Objects
+from attlas.models.asking.reading import find_readout, read_attention
+from attlas.models.encoding.objects import Objects
+from attlas.models.encoding.request import Request
 
 TEXT, OTHER = "a cat sat", "my dog was kind"
 BOXES = 6
@@ -124,7 +125,7 @@ def test_each_tower_of_clip_by_itself(clip):
 
 def test_the_readout_of_each_tower(clip):
     (question,) = clip.ask([(picture(0), TEXT)], Request())
-    readout = question.readout()[0]
+    readout = find_readout(question)[0]
     places = [question.inputs.source.stop - 1, question.inputs.picture.start]
     assert readout.nonzero().flatten().tolist() == places
     assert readout[places].tolist() == [1, 1]
@@ -224,11 +225,11 @@ def test_which_stream_attends_is_told_by_the_call(lxmert):
 
 def test_lxmert_is_read_from_its_text(lxmert):
     (question,) = lxmert.ask([(TEXT, objects())], Request())
-    assert question.readout()[0].nonzero().flatten().tolist() == [0]
+    assert find_readout(question)[0].nonzero().flatten().tolist() == [0]
     for method in ("raw_attention", "gradient_attention"):
         found = attlas.explain(lxmert, (TEXT, objects()), method)
         count = found.segments.count("text")
-        calls = {call.site.name: call for call in question.attention()}
+        calls = {call.site.name: call for call in read_attention(question)}
         if method == "raw_attention":
             own, cross = (calls[name].weights[0].mean(0)[0] for name in ("encoder.4", "cross.1"))
             check(found.scores, torch.cat([own, cross]))

@@ -11,10 +11,12 @@ from subjects import LONG, SHORT, TEXTS, subject
 import attlas
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.asking.question import Question
-from attlas.models.asking.resolve import Request
+from attlas.models.asking.reading import attention_gradients
+from attlas.models.asking.scores import target_scores
 from attlas.models.branching import blocks, branch_memory, branches, variants
 from attlas.models.branching.branches import Branch, run_branches
 from attlas.models.encoding.inputs import Inputs, Stream
+from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Target
 from attlas.models.tap.edits import Edit
 from attlas.results import Site
@@ -80,16 +82,19 @@ def everywhere(question, count=COUNT):
 
 def hold_against_a_loop(question, found, made, tolerance):
     for branch, branched in zip(made, found, strict=True):
-        loop = [question.score("logit", as_edit(branch, n)) for n in range(branch.variants.count)]
+        loop = [
+            target_scores(question, "logit", as_edit(branch, n))
+            for n in range(branch.variants.count)
+        ]
         expected = torch.stack(loop)
         torch.testing.assert_close(branched.scores, expected, atol=tolerance, rtol=tolerance)
-        assert (expected - question.score("logit")).abs().max() > 1e-4, branch.site.name
+        assert (expected - target_scores(question, "logit")).abs().max() > 1e-4, branch.site.name
 
 
 def hold_gradients_against_a_loop(question, found, made, tolerance):
     for branch, branched in zip(made, found, strict=True):
         for number in range(branch.variants.count):
-            gradients = question.gradients("logit", as_edit(branch, number))
+            gradients = attention_gradients(question, "logit", as_edit(branch, number))
             call, expected = next(g for g in gradients if g[0].site.name == branch.site.name)
             torch.testing.assert_close(
                 branched.gradients[number], expected, atol=tolerance, rtol=tolerance
@@ -122,7 +127,7 @@ def test_texts_of_a_user_branch_alike(task):
     made = everywhere(question)
     found = run_branches(question, made, "logit")
     for branch, branched in zip(made, found, strict=True):
-        loop = [question.score("logit", as_edit(branch, n)) for n in range(COUNT)]
+        loop = [target_scores(question, "logit", as_edit(branch, n)) for n in range(COUNT)]
         torch.testing.assert_close(branched.scores, torch.stack(loop), atol=1e-5, rtol=1e-5)
 
 
@@ -213,10 +218,10 @@ def test_one_layer_alone_and_variants_of_every_kind():
         Branch(site, variants.each([attlas.edits.uniform(), attlas.edits.zero([1])])),
     ]
     scaled, edited = run_branches(question, made, "logit")
-    torch.testing.assert_close(scaled.scores[2], question.score("logit"))
-    off = question.score("logit", attlas.edits.scale(0).at(layer=-1))
+    torch.testing.assert_close(scaled.scores[2], target_scores(question, "logit"))
+    off = target_scores(question, "logit", attlas.edits.scale(0).at(layer=-1))
     torch.testing.assert_close(scaled.scores[0], off)
-    uniform = question.score("logit", attlas.edits.uniform().at(layer=-1))
+    uniform = target_scores(question, "logit", attlas.edits.uniform().at(layer=-1))
     torch.testing.assert_close(edited.scores[0], uniform)
 
 
@@ -237,9 +242,9 @@ def test_rows_below_a_branch_are_computed_once(monkeypatch):
 
 def test_the_model_is_left_as_it_was():
     question = question_of("llama", 1)
-    before = question.score("logit")
+    before = target_scores(question, "logit")
     run_branches(question, everywhere(question), "logit", gradients=True)
-    assert torch.equal(question.score("logit"), before)
+    assert torch.equal(target_scores(question, "logit"), before)
     modules = question.subject.model.modules()
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in modules)
 

@@ -5,8 +5,9 @@ from subjects import ask, small
 from torch import nn
 
 from attlas.errors import UsageError
+from attlas.models.asking.scores import run_logits
 from attlas.models.branching.upper_blocks import top_of
-from attlas.models.facts.freezing import borrowed
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.tap.edits import replace
 from attlas.results import Site
 
@@ -22,10 +23,10 @@ def agrees_with_the_whole_model(question, site, copies=3):
     top = top_of(question, (site,), copies)
     weights = random_weights(top, site)
     edit = replace(weights).at(kind=site.kind, layer=site.layer)
-    with torch.no_grad(), borrowed(question.subject.model):
+    with torch.no_grad(), evaluation_mode(question.subject.model):
         found = top.run({site: weights})
         with question.subject.tap(edit):
-            whole = question.rows(list(range(len(question))) * copies).logits()
+            whole = run_logits(question.rows(list(range(len(question))) * copies))
     assert torch.allclose(found.logits, whole, rtol=1e-4, atol=1e-4)
     assert torch.equal(found.attention[site], weights)
 
@@ -63,9 +64,9 @@ def test_the_model_is_whole_again():
     question = ask("causal lm")
     top = top_of(question, question.subject.sites[-1:])
     with torch.no_grad():
-        before = question.logits()
+        before = run_logits(question)
         top.run({})
-        after = question.logits()
+        after = run_logits(question)
     blocks = [module for module in question.subject.model.modules() if "forward" in vars(module)]
     assert blocks == []
     assert torch.equal(before, after)
@@ -76,7 +77,7 @@ def test_gradients_reach_the_attention():
     site = question.subject.sites[-1]
     top = top_of(question, (site,))
     weights = random_weights(top, site).requires_grad_()
-    with borrowed(question.subject.model):
+    with evaluation_mode(question.subject.model):
         (ours,) = torch.autograd.grad(top.run({site: weights}).logits[0, 0, 0], weights)
         step = torch.zeros_like(weights).index_fill(2, torch.tensor([0]), 1e-2)
         with torch.no_grad():
@@ -96,6 +97,6 @@ def test_dropout_stays_off():
     subject.model.train()
     (question,) = subject.ask(["a cat sat"])
     top = top_of(question, subject.sites[-1:])
-    with torch.no_grad(), borrowed(subject.model):
+    with torch.no_grad(), evaluation_mode(subject.model):
         assert torch.allclose(top.run({}).logits, top.logits, atol=1e-5)
     assert all(m.training for m in subject.model.modules() if isinstance(m, nn.Dropout))

@@ -13,7 +13,8 @@ from transformers.activations import ACT2FN
 
 import attlas
 from attlas.errors import UnsupportedModelError
-from attlas.models.asking.resolve import Request
+from attlas.models.asking.scores import target_scores_in_graph
+from attlas.models.encoding.request import Request
 from attlas.models.relevance.activations import caught, is_elementwise
 from attlas.models.relevance.conservation import check_conservation
 from attlas.models.relevance.gradient_rules import AttnRules, ConservativeRules
@@ -372,7 +373,7 @@ def test_the_tokens_have_all_of_the_logit_where_there_are_no_biases(family):
     question = question_of(double(family))
     found = token_relevance(question, ConservativeRules)
     with torch.no_grad(), question.subject.tap(sites=()):
-        logit = question.score_with_graph("logit")
+        logit = target_scores_in_graph(question, "logit")
     check(found.sum(dim=1), logit, atol=1e-12, rtol=1e-6)
     assert found.abs().max() > 1e-3
     check(carry(question, AttnRules).scores, logit, atol=1e-12, rtol=1e-12)

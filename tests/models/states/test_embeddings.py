@@ -9,10 +9,10 @@ from subjects import ask, small
 from tiny import BART_SHAPE, FAMILIES, LABELS, SECOND_ROAD, labels
 
 from attlas.errors import UnsupportedModelError
-from attlas.models.asking.resolve import Request
 from attlas.models.encoding.inputs import Inputs, Stream
+from attlas.models.encoding.request import Request
 from attlas.models.facts.transformers_internals import ways_in
-from attlas.models.states.embeddings import entering
+from attlas.models.states.embeddings import embedding_gradients, entered_vectors, entering
 
 EVERY = {**FAMILIES, **SECOND_ROAD}
 PATCHES = 16
@@ -134,10 +134,12 @@ def test_the_gradient_is_that_of_nudges(family):
 def test_a_classifying_encoder_decoder_brings_the_source_in_twice():
     bart = small("Bart", "ForSequenceClassification", "word_level", **BART_SHAPE, **labels(*LABELS))
     (question,) = bart.ask(["The cat sat on"], Request(0))
-    (found,), _ = question.embedding_gradients("logit")
+    (found,), _ = embedding_gradients(question, "logit")
     step = 1e-2 * torch.randn(found.values.shape, generator=torch.Generator().manual_seed(1))
     step[:, -1] = 0  # the start token of the decoder stands apart
-    ends = [question.embedding_gradients("logit", [found.values + way])[1] for way in (step, -step)]
+    ends = [
+        embedding_gradients(question, "logit", [found.values + way])[1] for way in (step, -step)
+    ]
     expected = (ends[0] - ends[1]) / 2
     torch.testing.assert_close((found.gradient * step).sum()[None], expected, atol=1e-4, rtol=1e-2)
 
@@ -145,8 +147,8 @@ def test_a_classifying_encoder_decoder_brings_the_source_in_twice():
 @pytest.mark.parametrize("task", ["sequence classification", "sequence to sequence"])
 def test_the_vectors_alone_are_those_of_a_whole_pass(task):
     question = ask(task)
-    found, _ = question.embedding_gradients("logit")
-    for vectors, each in zip(question.embeddings(), found, strict=True):
+    found, _ = embedding_gradients(question, "logit")
+    for vectors, each in zip(entered_vectors(question), found, strict=True):
         assert torch.equal(vectors, each.values)
 
 

@@ -5,7 +5,7 @@ import torch
 from plain_attention import changed, without
 from subjects import TEXTS, arguments, ask, plain
 
-from attlas.models.facts.freezing import borrowed
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.removing import removal
 from attlas.trials.rewriting.erasing import Erasing, erase
 from attlas.trials.support.outputs import distributions
@@ -97,7 +97,7 @@ def test_tokens_erased_everywhere_are_knocked_out():
     hidden = torch.zeros(1, LENGTH, dtype=torch.bool)
     hidden[0, [3, 5]] = True
     with (
-        borrowed(question.subject.model),
+        evaluation_mode(question.subject.model),
         removal.without(question, question.inputs, hidden, "knock_out") as inputs,
     ):
         expected = distributions(question.about(inputs))[0, 0]

@@ -7,7 +7,9 @@ from subjects import ASKED, TEXTS, small, subject
 
 from attlas import Subject
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
-from attlas.models.asking.resolve import Request
+from attlas.models.asking.reading import read_attention
+from attlas.models.asking.scores import target_scores
+from attlas.models.encoding.request import Request
 from attlas.models.tap.edits import Edit, apply
 from attlas.trials import Scope
 
@@ -30,8 +32,10 @@ def touch(site, row):
 
 
 def rows_that_matter(question, site, length):
-    own = question.score("logit", apply(torch.clone).at(kind=site.kind, layer=site.layer))
-    return [bool(question.score("logit", touch(site, row)) != own) for row in range(length)]
+    own = target_scores(question, "logit", apply(torch.clone).at(kind=site.kind, layer=site.layer))
+    return [
+        bool(target_scores(question, "logit", touch(site, row)) != own) for row in range(length)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +97,7 @@ def test_a_first_token_with_most_of_the_weight_is_held_as_a_sink():
 def test_entries_are_what_a_row_sees_of_what_is_open():
     question = ask("causal lm")
     opened = Scope("layer", 0).opened(question)[0]
-    call = question.attention()[0]
+    call = read_attention(question)[0]
     entries = opened.entries(call.visible)[0, 0]
     special = question.inputs.tokens[0].special
     size = len(special)

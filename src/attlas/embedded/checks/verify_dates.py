@@ -6,16 +6,13 @@ Run `python -m attlas.embedded.checks.verify_dates` for the figures of the embed
 from collections import defaultdict
 from collections.abc import Sequence
 from random import Random
-from typing import TYPE_CHECKING
 
 import torch
 
 from attlas.data.example import Example
 from attlas.data.generated.dates import generate, other_digits, with_digit
 from attlas.embedded.checks.verify_recall import report
-
-if TYPE_CHECKING:
-    from attlas.models.subject import Subject
+from attlas.models.subject import Subject
 
 MINIMUM = {
     "exact match": 0.99,
@@ -26,7 +23,7 @@ MOST_ROWS = 128
 ANSWER = 11  # ten characters and the end
 
 
-def verify(subject: "Subject", count: int = 200, seed: int = 1) -> dict[str, float]:
+def verify(subject: Subject, count: int = 200, seed: int = 1) -> dict[str, float]:
     """How often held-out dates are right, and copied digits follow a change of their source."""
     examples = generate(count, seed)
     answers = rewrite(subject, [str(example.text) for example in examples])
@@ -52,7 +49,7 @@ def _changes(examples: Sequence[Example], random: Random) -> list[tuple[int, int
     ]
 
 
-def rewrite(subject: "Subject", texts: Sequence[str]) -> list[str]:
+def rewrite(subject: Subject, texts: Sequence[str]) -> list[str]:
     """What the model writes for each text, by greedy generation; no text is padded."""
     by_length: dict[int, list[int]] = defaultdict(list)
     for index, text in enumerate(texts):
@@ -68,7 +65,7 @@ def rewrite(subject: "Subject", texts: Sequence[str]) -> list[str]:
 
 
 @torch.no_grad()
-def _generate(subject: "Subject", texts: list[str]) -> list[str]:
+def _generate(subject: Subject, texts: list[str]) -> list[str]:
     inputs = subject.tokenizer(texts, return_tensors="pt").to(subject.device)
     model = subject.model
     ids = model.generate(  # type: ignore[operator]

@@ -5,15 +5,12 @@ Run `python -m attlas.embedded.checks.verify_recall` for the figures of the embe
 
 from collections.abc import Sequence
 from random import Random
-from typing import TYPE_CHECKING
 
 import torch
 
 from attlas.data.example import Example, Span
 from attlas.data.generated.recall import KEYS, VALUES, generate
-
-if TYPE_CHECKING:
-    from attlas.models.subject import Subject
+from attlas.models.subject import Subject
 
 MINIMUM = {
     "accuracy": 0.99,
@@ -25,7 +22,7 @@ MINIMUM = {
 }
 
 
-def verify(subject: "Subject", count: int = 200, seed: int = 1) -> dict[str, float]:
+def verify(subject: Subject, count: int = 200, seed: int = 1) -> dict[str, float]:
     """The share of held-out texts in which each change of a word does what it should."""
     examples = generate(count, seed)
     random = Random(f"changes {seed}")
@@ -67,13 +64,13 @@ def _with_word(words: Sequence[str], place: int, word: str) -> str:
     return " ".join([*words[:place], word, *words[place + 1 :]])
 
 
-def _share(subject: "Subject", changes: Sequence[Change]) -> float:
+def _share(subject: Subject, changes: Sequence[Change]) -> float:
     kept = [(answer(subject, text) == wanted) == given for text, wanted, given in changes]
     return sum(kept) / len(kept)
 
 
 @torch.no_grad()
-def answer(subject: "Subject", text: str) -> str:
+def answer(subject: Subject, text: str) -> str:
     """The word the model thinks likeliest to come next."""
     inputs = subject.tokenizer(text, return_tensors="pt").to(subject.device)
     number = subject.model(input_ids=inputs["input_ids"]).logits[0, -1].argmax()

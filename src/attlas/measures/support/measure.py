@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from attlas.data.example import Example
 from attlas.errors import UsageError
-from attlas.models.subject import Subject
+from attlas.models.asking.open_model import OpenModel
 from attlas.registry import Registry, check_known
 from attlas.removing.erasures import Outcomes, Ways
 from attlas.results import Explanation
@@ -75,7 +75,7 @@ def _drawn(count: int, seed: int) -> NDArray[np.intp]:
 class Occasion:
     """An explanation and how it came about, for measures that ask the model in their own way."""
 
-    subject: Subject
+    subject: OpenModel
     text: Any  # as it was given to be explained
     explanation: Explanation
     seed: int

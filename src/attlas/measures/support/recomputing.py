@@ -9,10 +9,11 @@ import torch
 
 from attlas.measures.support.measure import Occasion
 from attlas.methods import METHODS, Method
+from attlas.models.asking.ask import ask
 from attlas.models.asking.filling import fill
 from attlas.models.asking.memory import in_parts
 from attlas.models.asking.question import Question
-from attlas.models.asking.resolve import Request
+from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Target
 from attlas.removing.removal import removable
 from attlas.results import Origin
@@ -60,7 +61,7 @@ class Recipe:
 def asked_again(occasion: Occasion) -> tuple[Question, Recipe]:
     """What an explanation of ours was asked, as a question of one row and a method."""
     origin = occasion.explanation.origin
-    (question,) = occasion.subject.ask([occasion.text], request_of(origin))
+    (question,) = ask(occasion.subject, [occasion.text], request_of(origin))
     return question, Recipe(METHODS[origin.method], origin.options)
 
 

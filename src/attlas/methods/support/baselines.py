@@ -7,6 +7,7 @@ import torch
 
 from attlas.errors import UnknownNameError, UsageError
 from attlas.models.asking.question import Question
+from attlas.models.states.embeddings import entered_vectors
 from attlas.removing.removal import mask_all, removable
 from attlas.shapes import Hidden, StreamVectors
 
@@ -24,9 +25,9 @@ def baseline_vectors(
     if name not in BASELINES:
         raise UnknownNameError("baseline", name, BASELINES)
     if name == "mask":
-        return question.about(mask_all(question)).embeddings()
+        return entered_vectors(question.about(mask_all(question)))
     if name == "pad":
-        return _padded(question).embeddings()
+        return entered_vectors(_padded(question))
     content, streams = _content(question), question.inputs.streams()
     return [
         vectors.masked_fill(

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import torch
 
 from attlas.models.asking.question import Question
+from attlas.models.asking.scores import score_table
 from attlas.removing.removal import masked_by, removable
 from attlas.shapes import Coalitions, PlayerScores, SampleValues, TokenScores
 
@@ -23,7 +24,7 @@ def play(question: Question, present: Coalitions) -> SampleValues:
     hidden = torch.zeros(len(present), len(question.inputs.tokens[0]), dtype=torch.bool)
     hidden[:, positions] = ~present
     parts = masked_by(question.rows([0]), hidden)
-    found = [question.about(part.inputs).table("probability") for part in parts]
+    found = [score_table(question.about(part.inputs), "probability") for part in parts]
     return torch.cat(found).double().cpu()
 
 

@@ -1,22 +1,20 @@
 """Targets of answer-finders: the start and the end of an answer in the context."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from attlas.errors import UsageError
+from attlas.models.asking.target_case import Resolved, TargetCase
 from attlas.models.encoding.target import Pick, Target
 from attlas.tokens import Tokens
-
-if TYPE_CHECKING:
-    from attlas.models.asking.resolve import Case, Resolved
 
 LONGEST_ANSWER = 30
 
 
-def find_answer(case: "Case") -> "Resolved":
+def find_answer(case: TargetCase) -> Resolved:
     """The answer asked for, by its text, or the one the model likes best."""
     inside = _inside_context(case.tokens)
     best = _best_span(case.logits, inside)

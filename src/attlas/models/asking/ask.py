@@ -2,30 +2,27 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from attlas.errors import UsageError
 from attlas.models.asking.memory import in_parts
+from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
-from attlas.models.asking.resolve import Case, Request, resolve
-from attlas.models.encoding.continuations import as_inputs, with_chain, with_prefix
-from attlas.models.encoding.encode import Encoded, encode
+from attlas.models.asking.resolve import resolve
+from attlas.models.asking.target_case import TargetCase
+from attlas.models.encoding.encode_input import encode_input
 from attlas.models.encoding.inputs import Inputs, group_by_shape, stack
+from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import QUANTITIES, Target
-from attlas.models.facts.freezing import borrowed
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.shapes import Logits
 
-if TYPE_CHECKING:
-    from attlas.models.subject import Subject
 
-SEGMENTS = ("text", "text_a", "text_b")
-
-
-def ask(subject: "Subject", texts: Sequence[Any], request: Request) -> list[Question]:
+def ask(subject: OpenModel, texts: Sequence[Any], request: Request) -> list[Question]:
     """Questions about these texts, those of equal length together."""
-    encoded = [subject.encode(text, request) for text in texts]
+    subject.is_sequence_first  # noqa: B018  settled before anything is opened to be read
+    encoded = [encode_input(subject, text, request) for text in texts]
 
     def question(order: Sequence[int]) -> Question:
         return _question(subject, order, stack([encoded[i] for i in order]), request)
@@ -37,12 +34,12 @@ def ask(subject: "Subject", texts: Sequence[Any], request: Request) -> list[Ques
     ]
 
 
-def _too_large(subject: "Subject", inputs: Inputs) -> str:
+def _too_large(subject: OpenModel, inputs: Inputs) -> str:
     count = len(inputs.tokens[0])
     return f"{subject.name} on {subject.device} cannot take one text of {count} tokens"
 
 
-def _groups(subject: "Subject", encoded: Sequence[Inputs]) -> Iterator[list[int]]:
+def _groups(subject: OpenModel, encoded: Sequence[Inputs]) -> Iterator[list[int]]:
     """Which texts share a batch; the longer they are, the fewer."""
     for group in group_by_shape(encoded, max(len(encoded), 1)):
         most = subject.rows_at_once(encoded[group[0]])
@@ -50,12 +47,12 @@ def _groups(subject: "Subject", encoded: Sequence[Inputs]) -> Iterator[list[int]
 
 
 def _question(
-    subject: "Subject", order: Sequence[int], inputs: Inputs, request: Request
+    subject: OpenModel, order: Sequence[int], inputs: Inputs, request: Request
 ) -> Question:
     logits = _first_look(subject, inputs, request)
     chains = inputs.chains or ((),) * len(inputs)
     resolved = [
-        resolve(Case(subject, request, tokens, row, chain))
+        resolve(TargetCase(subject, request, tokens, row, chain))
         for tokens, row, chain in zip(inputs.tokens, logits, chains, strict=True)
     ]
     notes = tuple(
@@ -74,44 +71,21 @@ def _question(
     )
 
 
-def _first_look(subject: "Subject", inputs: Inputs, request: Request) -> Logits:
+def _first_look(subject: OpenModel, inputs: Inputs, request: Request) -> Logits:
     """The output from the first place that a target may be read at."""
     first = -max(len(inputs.chains[0]) if inputs.chains else 1, 1)
     if isinstance(request.target, Target):
         first = min(first, request.target.first_place())
-    with borrowed(subject.model), torch.no_grad():
+    with evaluation_mode(subject.model), torch.no_grad():
         return subject.run(inputs.arguments, first if subject.predicts_next else None)
 
 
-def encode_text(subject: "Subject", text: Any, request: Request) -> Inputs:
-    """One text as a batch of one, with what the decoder has written or the target's own tokens."""
-    name = subject.task.name if subject.task else ""
-    found = encode_plain(subject, text, request)
-    if name == "causal lm":
-        return with_chain(subject, found, text, request)
-    if name == "sequence to sequence" or (not name and subject.has_decoder):
-        return with_prefix(subject, found, text, request)
-    return as_inputs(subject, found, text)
-
-
-def encode_plain(subject: "Subject", text: Any, request: Request) -> Encoded:
-    """One text with its special tokens, and nothing behind it."""
-    name = subject.task.name if subject.task else ""
-    given = _as_chat(subject.tokenizer, text) if request.chat else text
-    names = ("text", "question", "context") if name == "question answering" else SEGMENTS
-    if name == "question answering" and not isinstance(given, tuple):
-        raise UsageError("this model answers questions: give a pair, (question, context)")
-    limit = subject.max_tokens
-    return encode(subject.tokenizer, given, names, limit, request.truncate, plain=request.chat)
-
-
-def _as_chat(tokenizer: Any, text: Any) -> str:
-    if not isinstance(text, str):
-        raise UsageError(f"a chat message is a string, not {type(text).__name__}")
-    if not getattr(tokenizer, "chat_template", None):
-        raise UsageError("this tokenizer has no chat template")
-    message = [{"role": "user", "content": text}]
-    written: str = tokenizer.apply_chat_template(
-        message, tokenize=False, add_generation_prompt=True
-    )
-    return written
+def predict_each(subject: OpenModel, texts: Sequence[Any]) -> list[tuple[str, float]]:
+    """What the model says of each text: its label, and its probability or value."""
+    rows: list[tuple[str, float]] = [("", 0.0)] * len(texts)
+    for question in ask(subject, texts, Request()):
+        for index, target, prediction in question.answers():
+            best = prediction[0]
+            sure = best["value"] if best["probability"] is None else best["probability"]
+            rows[index] = (target.name, sure)
+    return rows

@@ -11,10 +11,10 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 
+from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.encoding.inputs import Inputs, stack
-from attlas.models.facts.freezing import borrowed
-from attlas.models.subject import Subject
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.tokens import Tokens
 
 FILLER = ""  # what such a token reads as: no other reads as nothing
@@ -64,7 +64,7 @@ def _stays_the_same(question: Question) -> bool:
     longer = _lengthened(subject, inputs, width)
     if not all(call.weights.isfinite().all() for call in subject.read(longer)):
         return False
-    with torch.no_grad(), borrowed(subject.model):
+    with torch.no_grad(), evaluation_mode(subject.model):
         alone, behind = (subject.run(each.arguments) for each in (inputs, longer))
     largest = max(1.0, float(alone.abs().max()))
     return bool((alone - behind).abs().max() < TOLERANCE * largest)
@@ -84,7 +84,7 @@ def filled(questions: Sequence[Question]) -> Question:
     )
 
 
-def _lengthened(subject: Subject, inputs: Inputs, width: int) -> Inputs:
+def _lengthened(subject: OpenModel, inputs: Inputs, width: int) -> Inputs:
     more = width - len(inputs.tokens[0])
     name = inputs.source.argument
     filler = getattr(subject.tokenizer, "pad_token_id", None) or 0

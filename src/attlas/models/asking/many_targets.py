@@ -15,7 +15,7 @@ from attlas.models.encoding.target import Target
 from attlas.shapes import Hidden
 
 
-def apart(gradient: Tensor, targets: Sequence[Target]) -> Iterator[Tensor]:
+def share_of_each(gradient: Tensor, targets: Sequence[Target]) -> Iterator[Tensor]:
     """What each target has of the gradient of all of them on the last stream: its own places."""
     taken: set[int] = set()
     for target in targets:
@@ -29,7 +29,7 @@ def apart(gradient: Tensor, targets: Sequence[Target]) -> Iterator[Tensor]:
         yield own
 
 
-def reached(inputs: Inputs, targets: Sequence[Target]) -> Hidden:
+def reached_tokens(inputs: Inputs, targets: Sequence[Target]) -> Hidden:
     """Which tokens come before the places that each target is read at, `[target, token]`."""
     stream = inputs.prefix or inputs.source
     last = torch.tensor([max(place for place, _ in target.picks) for target in targets])
@@ -44,7 +44,7 @@ def differentiate_each(
     (above,) = torch.autograd.grad(scores.sum(), stream, retain_graph=True)
     rows = [
         torch.autograd.grad(stream, leaves, own, retain_graph=True, allow_unused=True)
-        for own in apart(above, targets)
+        for own in share_of_each(above, targets)
     ]
     return [
         None if column[0] is None else torch.cat([each for each in column if each is not None])

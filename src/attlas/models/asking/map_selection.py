@@ -12,7 +12,7 @@ from attlas.results import Maps, Site
 
 
 @dataclass(frozen=True, eq=False)
-class Pick:
+class MapSelection:
     """The sites to read, and which heads and rows of each to hold; None is all of them."""
 
     sites: tuple[Site, ...]
@@ -27,15 +27,15 @@ class Pick:
         sites: str | int | Sequence[str | int] | None,
         heads: int | Sequence[int] | None,
         queries: int | Sequence[int] | None,
-    ) -> "Pick":
+    ) -> "MapSelection":
         """What was asked for, checked against the sites of a model and the length of an input."""
         chosen = choose_sites(all_sites, sites)
-        pick = cls(chosen, _numbers(heads), _numbers(queries))
+        selection = cls(chosen, _numbers(heads), _numbers(queries))
         for site in chosen:
-            _check(pick.heads, site.heads, "head", site)
+            _check(selection.heads, site.heads, "head", site)
             rows = len(inputs.queries_and_keys(site.kind)[0].positions)
-            _check(pick.queries, rows, "query", site)
-        return pick
+            _check(selection.queries, rows, "query", site)
+        return selection
 
     def take(self, call: Call) -> tuple[Site, Tensor]:
         """The part of a call that was asked for, and the site with as many heads as are left."""

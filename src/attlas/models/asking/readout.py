@@ -3,31 +3,27 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from attlas.errors import ModelError
-from attlas.models.facts.sites import find_block
+from attlas.models.asking.open_model import OpenModel
 from attlas.shapes import QueryWeights
 
-if TYPE_CHECKING:
-    from attlas.models.subject import Subject
-
-OF_PICTURES = ("vision", "cross_vision")  # the kinds of sites that attend from a picture
 NEGLIGIBLE = 1e-6  # of the largest gradient norm in the row
 
 
 @contextmanager
-def last_stream(subject: "Subject") -> Iterator[list[Tensor]]:
+def last_stream(subject: OpenModel) -> Iterator[list[Tensor]]:
     """Within the block, the list holds what the last block gave, in the graph of what follows.
 
     Of a model that reads a text and a picture it is what the last block of each gave. Where nothing
     below asks for a gradient the graph begins there, and costs next to nothing. Rows come first,
     whatever the model does.
     """
-    blocks = last_blocks(subject)
+    blocks = subject.last_blocks
     axes = (1, 0) if subject.is_sequence_first else (0, 1)
     kept = [torch.empty(0)] * len(blocks)
 
@@ -46,16 +42,7 @@ def last_stream(subject: "Subject") -> Iterator[list[Tensor]]:
         yield kept
 
 
-def last_blocks(subject: "Subject") -> list[nn.Module]:
-    """The last block of the model, or of the text and of the picture where it reads both."""
-    paths = [[path for _, path in subject.places]]
-    if subject.reads_pairs:
-        seen = [path for site, path in subject.places if site.kind in OF_PICTURES]
-        paths = [[path for path in paths[0] if path not in seen], seen]
-    return [find_block(subject.model, each[-1]) for each in paths]
-
-
-def read_out(subject: "Subject", *gradients: Tensor | None) -> QueryWeights:
+def readout_weights(subject: OpenModel, *gradients: Tensor | None) -> QueryWeights:
     """The share of each position of the last block in the target, by the gradient's norm.
 
     One position for a [CLS] or last-token head, several for a pooled one. Where a text and a

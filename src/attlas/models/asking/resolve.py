@@ -1,54 +1,27 @@
 """From what a user asks for (a label, a token, an answer, nothing) to a Target, task by task."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from attlas.errors import UnknownNameError, UsageError
 from attlas.models.asking.answer_spans import find_answer
+from attlas.models.asking.target_case import Prediction, Resolved, TargetCase
 from attlas.models.encoding.target import Target
 from attlas.models.encoding.token_ids import following_ids, is_number, token_ids
 from attlas.tokens import Tokens
 
-if TYPE_CHECKING:
-    from attlas.models.subject import Subject
-
 MOST_SHOWN = 5
 _READ_AT_A_TOKEN = ("token classification", "masked lm")
-Prediction = tuple[Mapping[str, Any], ...]
 
 
-@dataclass(frozen=True)
-class Request:
-    """What is asked of one text: a target, what it is contrasted with, and where it is read."""
-
-    target: Any = None
-    contrast: Any = None
-    position: int | None = None
-    prefix: str | None = None
-    chat: bool = False
-    truncate: bool = False
+Resolver = Callable[[TargetCase], Resolved]
 
 
-@dataclass(frozen=True, eq=False)
-class Case:
-    """One row to resolve: its tokens, its logits `[place, choice]`, and the target's own tokens."""
-
-    subject: "Subject"
-    request: Request
-    tokens: Tokens
-    logits: Tensor
-    chain: tuple[int, ...] = ()  # the target's token ids, where they are part of the input
-
-
-Resolved = tuple[Target, Prediction, tuple[str, ...]]  # with notes
-Resolver = Callable[[Case], Resolved]
-
-
-def resolve(case: Case) -> Resolved:
+def resolve(case: TargetCase) -> Resolved:
     """The target of one row, the model's best choices, and notes on what the user left open."""
     task, request = case.subject.task, case.request
     if task is None:
@@ -66,7 +39,7 @@ def resolve(case: Case) -> Resolved:
     return _RESOLVERS[task.name](case)
 
 
-def _classes(case: Case) -> Resolved:
+def _classes(case: TargetCase) -> Resolved:
     """A class of the whole input."""
     labels, link = case.subject.labels, case.subject.link
     row = case.logits[-1]
@@ -76,7 +49,7 @@ def _classes(case: Case) -> Resolved:
     return target, best_choices(row, link, labels.__getitem__), ()
 
 
-def _classes_of_a_token(case: Case) -> Resolved:
+def _classes_of_a_token(case: TargetCase) -> Resolved:
     """A label of one token: the one asked for, else the surest that is not `O`."""
     labels = case.subject.labels
     position, notes = _position_of_label(case, labels)
@@ -89,7 +62,7 @@ def _classes_of_a_token(case: Case) -> Resolved:
     return target, best_choices(row, "softmax", labels.__getitem__), notes
 
 
-def _position_of_label(case: Case, labels: Sequence[str]) -> tuple[int, tuple[str, ...]]:
+def _position_of_label(case: TargetCase, labels: Sequence[str]) -> tuple[int, tuple[str, ...]]:
     if case.request.position is not None:
         return check_position(case.request.position, case.tokens), ()
     sure = case.logits.float().softmax(-1)
@@ -104,7 +77,7 @@ def _position_of_label(case: Case, labels: Sequence[str]) -> tuple[int, tuple[st
     return position, (f"read at token {position}, {case.tokens[position]!r}: the surest one",)
 
 
-def _masked_token(case: Case) -> Resolved:
+def _masked_token(case: TargetCase) -> Resolved:
     """What stands at the mask, or at another position if one is given."""
     tokenizer, wanted = case.subject.tokenizer, case.request.target
     position, notes = _position_of_mask(case)
@@ -115,7 +88,7 @@ def _masked_token(case: Case) -> Resolved:
     return target, best_choices(row, "softmax", lambda i: show_ids(tokenizer, [i])), notes
 
 
-def _position_of_mask(case: Case) -> tuple[int, tuple[str, ...]]:
+def _position_of_mask(case: TargetCase) -> tuple[int, tuple[str, ...]]:
     if case.request.position is not None:
         return check_position(case.request.position, case.tokens), ()
     mask = case.subject.tokenizer.mask_token
@@ -125,7 +98,7 @@ def _position_of_mask(case: Case) -> tuple[int, tuple[str, ...]]:
     return masks[0], (f"read at the first of {len(masks)} masks",) if len(masks) > 1 else ()
 
 
-def _next_tokens(case: Case) -> Resolved:
+def _next_tokens(case: TargetCase) -> Resolved:
     """The token that comes next, or a string of several: the sum of their log-probabilities."""
     tokenizer, count = case.subject.tokenizer, max(len(case.chain), 1)
     row = case.logits[-count]
@@ -172,14 +145,14 @@ def best_choices(row: Tensor, link: str, name: Callable[[int], str]) -> Predicti
     return tuple({"label": name(index), "probability": value} for index, value in pairs)
 
 
-def _contrast(case: Case, labels: Sequence[str], place: int) -> dict[str, Any]:
+def _contrast(case: TargetCase, labels: Sequence[str], place: int) -> dict[str, Any]:
     if case.request.contrast is None:
         return {}
     index = find_label(labels, case.request.contrast)
     return {"contrast": ((place, index),), "contrast_name": labels[index]}
 
 
-def _token_contrast(case: Case, place: int) -> dict[str, Any]:
+def _token_contrast(case: TargetCase, place: int) -> dict[str, Any]:
     if case.request.contrast is None:
         return {}
     index = _one_token(case, case.request.contrast)
@@ -189,7 +162,7 @@ def _token_contrast(case: Case, place: int) -> dict[str, Any]:
     }
 
 
-def _one_token(case: Case, wanted: Any) -> int:
+def _one_token(case: TargetCase, wanted: Any) -> int:
     subject = case.subject
     if subject.task is not None and subject.task.name == "causal lm":
         ids = following_ids(subject.tokenizer, case.tokens, wanted, case.request.chat)

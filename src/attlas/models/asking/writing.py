@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from attlas.errors import UsageError
+from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.asking.resolve import best_choices, show_ids
 from attlas.models.encoding.continuations import as_inputs, check_length, first_tokens, write
@@ -14,11 +15,8 @@ from attlas.models.encoding.encode import Encoded, encode_ids
 from attlas.models.encoding.inputs import Inputs, Stream
 from attlas.models.encoding.target import QUANTITIES, Target
 from attlas.models.encoding.token_ids import following_ids, token_ids
-from attlas.models.facts.freezing import borrowed
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.tokens import Tokens
-
-if TYPE_CHECKING:
-    from attlas.models.subject import Subject
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +42,7 @@ class Written:
 
 
 def ask_written(
-    subject: "Subject", found: Encoded, text: Any, output: str | None, most: int
+    subject: OpenModel, found: Encoded, text: Any, output: str | None, most: int
 ) -> Written:
     """The question of every token of an output: the one given, else what the model writes."""
     subject.is_sequence_first  # noqa: B018  found now, before anything is opened to be read
@@ -66,7 +64,7 @@ def ask_written(
 
 
 def _behind_prompt(
-    subject: "Subject", found: Encoded, given: Inputs, output: str | None, most: int
+    subject: OpenModel, found: Encoded, given: Inputs, output: str | None, most: int
 ) -> tuple[list[int], str]:
     if output is not None:
         return following_ids(subject.tokenizer, found.tokens, output, found.plain), _GIVEN
@@ -74,7 +72,7 @@ def _behind_prompt(
 
 
 def _behind_source(
-    subject: "Subject", given: Inputs, output: str | None, most: int
+    subject: OpenModel, given: Inputs, output: str | None, most: int
 ) -> tuple[list[int], list[int], str]:
     if output is not None:
         ids = token_ids(subject.tokenizer, output, written=True)
@@ -87,7 +85,7 @@ _GREEDY = "explains the model's own greedy output"
 
 
 def _fed(
-    subject: "Subject", given: Inputs, ids: Sequence[int], whole: Tokens, notes: tuple[str, ...]
+    subject: OpenModel, given: Inputs, ids: Sequence[int], whole: Tokens, notes: tuple[str, ...]
 ) -> Inputs:
     """The inputs with all that was written but the last token behind them."""
     tokens = whole.select(range(len(whole) - 1))
@@ -132,9 +130,9 @@ def _continued(value: torch.Tensor, more: torch.Tensor) -> torch.Tensor:
     return value[:, -1:].expand(-1, more.shape[1])
 
 
-def _question(subject: "Subject", inputs: Inputs, ids: Sequence[int]) -> Question:
+def _question(subject: OpenModel, inputs: Inputs, ids: Sequence[int]) -> Question:
     places = range(-len(ids), 0)
-    with borrowed(subject.model), torch.no_grad():
+    with evaluation_mode(subject.model), torch.no_grad():
         logits = subject.run(inputs.arguments, -len(ids))[0]
 
     def name(index: int) -> str:

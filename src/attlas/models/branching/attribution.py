@@ -12,9 +12,10 @@ from torch import Tensor
 from attlas.errors import UnknownNameError, UsageError
 from attlas.models.asking.map_selection import map_bytes
 from attlas.models.asking.question import Question
+from attlas.models.asking.scores import target_scores
 from attlas.models.branching import variants
 from attlas.models.branching.branch_memory import spare_bytes
-from attlas.models.branching.branches import Branch
+from attlas.models.branching.branches import Branch, run_branches
 from attlas.results import Site
 from attlas.shapes import Attention, BatchScores
 
@@ -88,7 +89,7 @@ def attributions(
 def _whole(question: Question) -> BatchScores:
     """The target's probability with the attention as it is."""
     if not question.found:
-        return question.score("probability")
+        return target_scores(question, "probability")
     known = [found["probability"] for found in question.found]
     return torch.tensor(known, device=question.subject.device)
 
@@ -184,7 +185,7 @@ def _raise(
     counted = [number for number, factor in enumerate(factors) if factor]
     for group in _groups(question, sites, len(factors), memory):
         branches = [Branch(site, variants.scaled(factors)) for site in group]
-        for found in question.branches(branches, "probability", gradients=True, memory=memory):
+        for found in run_branches(question, branches, "probability", gradients=True, memory=memory):
             assert found.weights is not None and found.gradients is not None
             wide = torch.promote_types(found.weights.dtype, torch.float32)
             clean = found.weights[counted[-1]].to(wide) / factors[counted[-1]]

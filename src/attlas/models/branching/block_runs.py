@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,8 @@ from torch.nn.functional import one_hot
 
 from attlas.errors import UnsupportedModelError
 from attlas.models.asking.memory import in_parts
-from attlas.models.asking.question import Folded
+from attlas.models.asking.question import Question
+from attlas.models.asking.reading import Folded, find_readout
 from attlas.models.branching.blocks import (
     BlockCall,
     find_stacks,
@@ -19,13 +20,10 @@ from attlas.models.branching.blocks import (
     study_blocks,
     take_rows,
 )
-from attlas.models.facts.freezing import borrowed
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.tap.edits import Edit
 from attlas.models.tap.tap import tap
 from attlas.shapes import Attention, HeadMean, Visible
-
-if TYPE_CHECKING:
-    from attlas.models.asking.question import Question
 
 TOKENS_AT_ONCE = 2**15
 ATTENTION_BYTES = 2**29  # of one site, over all copies
@@ -37,7 +35,7 @@ NOTHING = 1e-30
 class BlockRun:
     """A block as it was called in a forward pass, so that it can be run again."""
 
-    question: "Question"
+    question: Question
     block: nn.Module
     call: BlockCall
     arguments: tuple[tuple[Any, ...], Mapping[str, Any]]
@@ -93,13 +91,13 @@ class BlockRun:
             self.arguments,
             lambda path, tensor: take_rows(tensor, self.call.going_in.get(path), index),
         )
-        with torch.no_grad(), borrowed(self.question.subject.model):
+        with torch.no_grad(), evaluation_mode(self.question.subject.model):
             output = self.block(*args, **kwargs)
         stream: Tensor = rows_first(output, self.call).unflatten(0, (copies, rows))
         return stream
 
 
-def read_blocks(question: "Question") -> Folded[BlockRun]:
+def read_blocks(question: Question) -> Folded[BlockRun]:
     """The blocks of a forward pass as they were called, in order, and the readout."""
     subject = question.subject
     calls = study_blocks(subject, question.inputs)
@@ -110,12 +108,12 @@ def read_blocks(question: "Question") -> Folded[BlockRun]:
         held = map_tensors((args, kwargs), lambda _, tensor: tensor.detach())
         found.append(BlockRun(question, block, call, held, rows_first(output, call).detach()))
 
-    with borrowed(subject.model), ExitStack() as stack:
+    with evaluation_mode(subject.model), ExitStack() as stack:
         for blocks in find_stacks(subject.model, [path for _, path in subject.places]):
             for block in blocks:
                 handle = block.register_forward_hook(note, with_kwargs=True)
                 stack.callback(handle.remove)
-        readout = question.readout()
+        readout = find_readout(question)
     return Folded(found, readout)
 
 

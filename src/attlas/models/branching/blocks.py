@@ -8,16 +8,15 @@ which of it goes by rows is found out by running the model on two rows and on th
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 
 from attlas.errors import UnsupportedModelError
+from attlas.models.asking.open_model import OpenModel
 from attlas.models.encoding.inputs import Inputs
-
-if TYPE_CHECKING:
-    from attlas.models.subject import Subject
 
 Path = tuple[Any, ...]
 Axis = tuple[int, int]  # the axis of the rows, and how many entries each row has in it
@@ -56,18 +55,22 @@ def _outermost_list(model: nn.Module, path: str) -> nn.ModuleList:
     )
 
 
-def study_blocks(subject: "Subject", inputs: Inputs) -> list[BlockCall]:
+_studied: WeakKeyDictionary[OpenModel, dict[Any, list[BlockCall]]] = WeakKeyDictionary()
+
+
+def study_blocks(subject: OpenModel, inputs: Inputs) -> list[BlockCall]:
     """The calls of the blocks in one forward pass on inputs of this shape, in order."""
     if inputs.picture is not None:
         raise UnsupportedModelError(
             f"{subject.name} cannot branch: text and picture run through stacks of their own"
         )
-    if inputs.shape not in subject.block_calls:
-        subject.block_calls[inputs.shape] = _study(subject, inputs)
-    return subject.block_calls[inputs.shape]
+    studied = _studied.setdefault(subject, {})
+    if inputs.shape not in studied:
+        studied[inputs.shape] = _study(subject, inputs)
+    return studied[inputs.shape]
 
 
-def _study(subject: "Subject", inputs: Inputs) -> list[BlockCall]:
+def _study(subject: OpenModel, inputs: Inputs) -> list[BlockCall]:
     stacks = find_stacks(subject.model, [path for _, path in subject.places])
     two, three = (_watch_blocks(subject, inputs.rows([0] * count), stacks) for count in (2, 3))
     if len(two) != len(three) or not two:
@@ -87,7 +90,7 @@ def _study(subject: "Subject", inputs: Inputs) -> list[BlockCall]:
 
 
 def _watch_blocks(
-    subject: "Subject", inputs: Inputs, stacks: Sequence[nn.ModuleList]
+    subject: OpenModel, inputs: Inputs, stacks: Sequence[nn.ModuleList]
 ) -> list[tuple[int, dict[Path, Any], dict[Path, Any], tuple[str, ...]]]:
     calls: list[Any] = []
 

@@ -1,12 +1,10 @@
 """How many variants of a branched pass run at once: by tokens, or by what a graph would hold."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import torch
 
-if TYPE_CHECKING:
-    from attlas.models.asking.question import Question
+from attlas.models.asking.question import Question
 
 TOKENS_AT_ONCE = 2**15
 LEAST_BYTES = 2**31
@@ -15,7 +13,7 @@ VECTORS_KEPT = 34  # of each token, as wide as the stream, that a block keeps fo
 
 
 def portions(
-    question: "Question",
+    question: Question,
     depths: Sequence[int],
     blocks: int,
     gradients: bool,
@@ -44,7 +42,7 @@ def portions(
     yield range(start, len(depths))
 
 
-def rows_at_once(question: "Question") -> int:
+def rows_at_once(question: Question) -> int:
     """How many copies of a question run at once where no gradient is asked for."""
     tokens = len(question.inputs.tokens[0]) * len(question)
     return max(1, TOKENS_AT_ONCE // tokens)
@@ -66,7 +64,7 @@ def spare_bytes(device: torch.device, share: float = SHARE) -> int:
     return max(LEAST_BYTES, 1 << most.bit_length() - 1)
 
 
-def _row_bytes(question: "Question") -> int:
+def _row_bytes(question: Question) -> int:
     """What a variant that starts in the first block keeps."""
     subject = question.subject
     tokens = len(question.inputs.tokens[0])

@@ -12,25 +12,24 @@ clean one of their input, computed once and rewritten. All other rows go by fuse
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from attlas.errors import UsageError
 from attlas.models.asking.memory import in_parts
+from attlas.models.asking.question import Question
+from attlas.models.asking.scores import run_logits
 from attlas.models.branching.blocks import BlockCall, Path, find_stacks, map_tensors, study_blocks
 from attlas.models.branching.branch_memory import portions
 from attlas.models.branching.branch_tap import BranchTap, Piece
 from attlas.models.branching.recording import run_recorded
 from attlas.models.branching.variants import Variants
 from attlas.models.facts.anatomy import anatomy
-from attlas.models.facts.freezing import borrowed
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.tap.tap import is_open, opened_by
 from attlas.results import Site
-
-if TYPE_CHECKING:
-    from attlas.models.asking.question import Question
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Branched:
 
 
 def run_branches(
-    question: "Question",
+    question: Question,
     branches: Sequence[Branch],
     of: str,
     *,
@@ -90,7 +89,7 @@ def run_branches(
 
 
 def _run(
-    question: "Question",
+    question: Question,
     pieces: Sequence[Piece],
     calls: Sequence[BlockCall],
     of: str,
@@ -112,7 +111,7 @@ def _run(
         with ExitStack() as stack:
             stack.enter_context(opened_by(opened, known))
             growth.enter(stack, subject)
-            logits = whole.about(replace(whole.inputs, arguments=arguments)).logits()
+            logits = run_logits(whole.about(replace(whole.inputs, arguments=arguments)))
             if len(logits) != len(origin):
                 raise AssertionError(f"{len(logits)} rows came out of {len(origin)}")
             scores = _scores(question, logits, of, count)
@@ -120,7 +119,7 @@ def _run(
         return [scores.detach(), *(leaf.detach() for leaf in opened.leaves), *found]
 
     arguments = whole.inputs.arguments
-    with borrowed(subject.model), torch.set_grad_enabled(gradients):
+    with evaluation_mode(subject.model), torch.set_grad_enabled(gradients):
         if _can_be_recorded(question, merged):
             key = (tuple(merged), question.targets, of, gradients, count, masked)
             scores, *rest = run_recorded(subject.model, key, arguments, work)
@@ -136,7 +135,7 @@ def _is_masked(arguments: Mapping[str, Tensor]) -> bool:
     return not all(bool(mask.all()) for mask in masks)
 
 
-def _can_be_recorded(question: "Question", pieces: Sequence[Piece]) -> bool:
+def _can_be_recorded(question: Question, pieces: Sequence[Piece]) -> bool:
     """Whether the pass is one of kernels alone, which nothing from outside takes part in."""
     subject = question.subject
     return (
@@ -146,7 +145,7 @@ def _can_be_recorded(question: "Question", pieces: Sequence[Piece]) -> bool:
     )
 
 
-def _scores(question: "Question", logits: Tensor, of: str, count: int) -> Tensor:
+def _scores(question: Question, logits: Tensor, of: str, count: int) -> Tensor:
     """The target of each row, `[1 + variants, batch]`: the clean ones first."""
     columns = [
         target.score(logits[index::count], of) for index, target in enumerate(question.targets)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from attlas.errors import ModelError
-from attlas.models.facts.freezing import every_module
+from attlas.models.facts.evaluation_mode import every_module
 
 MOST_OF_MEMORY = 0.3
 KEPT = 4

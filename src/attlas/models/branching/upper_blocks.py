@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.asking.question import Question
+from attlas.models.asking.scores import run_logits
 from attlas.models.branching.blocks import (
     BlockCall,
     find_stacks,
@@ -22,7 +23,7 @@ from attlas.models.branching.blocks import (
     study_blocks,
     take_rows,
 )
-from attlas.models.facts.freezing import borrowed
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.tap.edits import replace
 from attlas.models.tap.tap import Call, tap
 from attlas.results import Site
@@ -67,7 +68,7 @@ class Top:
         ]
         subject = self.question.subject
         with self._standing_still(), tap(subject.model, edits, wants=wanted.__contains__) as seen:
-            logits = self.question.logits()
+            logits = run_logits(self.question)
         return Passed(logits, {wanted[call.site]: call.weights for call in seen.calls})
 
     def repeated(self, tensor: Tensor) -> Tensor:
@@ -117,7 +118,7 @@ def top_of(question: Question, sites: tuple[Site, ...], copies: int = 1) -> Top:
     depth = min(depths)
     below = [name for call in calls[:depth] for name in call.sites]
     kinds = [name.split(".")[0] for name in below]
-    with borrowed(subject.model), torch.no_grad():
+    with evaluation_mode(subject.model), torch.no_grad():
         clean, logits, outputs = _first_pass(question, sites, depth)
         index = torch.arange(len(question), device=subject.device).repeat(copies)
         held = {
@@ -159,7 +160,7 @@ def _first_pass(
         for blocks in find_stacks(subject.model, [path for _, path in subject.places]):
             for block in dict.fromkeys(blocks):
                 stack.callback(block.register_forward_hook(note).remove)
-        logits = question.logits()
+        logits = run_logits(question)
     return {call.site: call for call in seen.calls}, logits, outputs[:depth]
 
 

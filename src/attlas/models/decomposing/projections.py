@@ -10,22 +10,20 @@ every call, and a family where they do not is refused.
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from attlas.errors import UnsupportedModelError
-from attlas.models.asking.question import Folded
+from attlas.models.asking.question import Question
+from attlas.models.asking.reading import Folded, fold_attention
 from attlas.models.decomposing.linear_norms import LinearNorm, is_norm, linear_norm
 from attlas.models.facts.anatomy import anatomy
-from attlas.models.facts.freezing import borrowed
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.sites import find_block
 from attlas.models.tap.tap import Call, mix
 from attlas.results import Site
-
-if TYPE_CHECKING:
-    from attlas.models.asking.question import Question
 
 Held = TypeVar("Held")
 
@@ -62,7 +60,7 @@ class Projected:
 
 
 def fold_projected(
-    question: "Question",
+    question: Question,
     keep: Callable[[Projected], Held],
     sites: Collection[Site] | None = None,
 ) -> Folded[Held]:
@@ -72,9 +70,9 @@ def fold_projected(
     precision but in no less than float32.
     """
     watch = ProjectionWatch(question.subject.model, keep)
-    with borrowed(question.subject.model), ExitStack() as stack:
+    with evaluation_mode(question.subject.model), ExitStack() as stack:
         watch.enter(stack)
-        readout = question.fold(watch.meet, sites).readout
+        readout = fold_attention(question, watch.meet, sites).readout
     return Folded(watch.held, readout)
 
 

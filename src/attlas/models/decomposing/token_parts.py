@@ -3,27 +3,24 @@
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from attlas.errors import UnsupportedModelError
+from attlas.models.asking.question import Question
 from attlas.models.decomposing.part_states import Rules
 from attlas.models.decomposing.parts import Following
 from attlas.models.facts.anatomy import anatomy
-from attlas.models.facts.freezing import borrowed
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.sites import find_block
 from attlas.models.states.block_states import STREAM
-
-if TYPE_CHECKING:
-    from attlas.models.asking.question import Question
-
 
 PAIRS_AT_ONCE = 2**14  # of tokens: each pair has a vector in every hidden state
 
 
-def in_few_rows(question: "Question") -> list["Question"]:
+def in_few_rows(question: Question) -> list[Question]:
     """The question in batches small enough for vectors between all tokens."""
     most = max(1, PAIRS_AT_ONCE // len(question.inputs.tokens[0]) ** 2)
     if question.is_shared:
@@ -34,7 +31,7 @@ def in_few_rows(question: "Question") -> list["Question"]:
 
 @contextmanager
 def following(
-    question: "Question",
+    question: Question,
     rules: Rules,
     *,
     at_end: Callable[[Tensor, Tensor], None] | None = None,
@@ -58,7 +55,7 @@ def following(
 
     mode.met_sum = meet_sum
     blocks = [find_block(model, path) for _, path in question.subject.places]
-    with borrowed(model), ExitStack() as stack:
+    with evaluation_mode(model), ExitStack() as stack:
         for block in {id(each): each for each in blocks}.values():
             stack.callback(block.register_forward_pre_hook(hooks.enter, with_kwargs=True).remove)
             stack.callback(block.register_forward_hook(hooks.leave).remove)
@@ -90,7 +87,7 @@ def is_activation(module: nn.Module) -> bool:
     return torch.allclose(whole[:, :1], alone)
 
 
-def check_one_stack(question: "Question") -> None:
+def check_one_stack(question: Question) -> None:
     """An error unless all tokens run through one stack of self-attention."""
     kinds = {site.kind for site in question.subject.sites}
     if len(kinds) > 1 or question.inputs.prefix is not None:

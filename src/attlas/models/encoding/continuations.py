@@ -2,26 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from attlas.errors import UsageError
-from attlas.models.asking.resolve import Request
 from attlas.models.encoding.encode import Encoded, encode_ids
 from attlas.models.encoding.inputs import Inputs, Stream
+from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Target
 from attlas.models.encoding.token_ids import following_ids, token_ids
-from attlas.models.facts.freezing import borrowed
-
-if TYPE_CHECKING:
-    from attlas.models.subject import Subject
+from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.facts.model_facts import ModelFacts
 
 MOST_NEW_TOKENS = 64
 Written = tuple[list[int], list[int], tuple[str, ...]]  # the prefix, the target's ids, notes
 
 
-def as_inputs(subject: "Subject", found: Encoded, text: Any) -> Inputs:
+def as_inputs(subject: ModelFacts, found: Encoded, text: Any) -> Inputs:
     """An encoded text as a batch of one, with the arguments that the model takes."""
     known = subject.parameters
     arguments = {
@@ -33,7 +31,7 @@ def as_inputs(subject: "Subject", found: Encoded, text: Any) -> Inputs:
     return Inputs(arguments, (found.tokens,), (text,), source, None, (found.notes,))
 
 
-def with_chain(subject: "Subject", found: Encoded, text: Any, request: Request) -> Inputs:
+def with_chain(subject: ModelFacts, found: Encoded, text: Any, request: Request) -> Inputs:
     """A prompt for a language model, with all but the last of the target's tokens behind it."""
     if request.target is None or isinstance(request.target, Target):
         return as_inputs(subject, found, text)
@@ -43,7 +41,7 @@ def with_chain(subject: "Subject", found: Encoded, text: Any, request: Request) 
     return replace(as_inputs(subject, found, text), chains=(tuple(chain),))
 
 
-def _append(subject: "Subject", found: Encoded, ids: Sequence[int]) -> Encoded:
+def _append(subject: ModelFacts, found: Encoded, ids: Sequence[int]) -> Encoded:
     more = encode_ids(subject.tokenizer, ids, "target")
     arguments = {
         name: [*values, *more.arguments.get(name, values[-1:] * len(ids))]
@@ -54,7 +52,7 @@ def _append(subject: "Subject", found: Encoded, ids: Sequence[int]) -> Encoded:
     return longer
 
 
-def with_prefix(subject: "Subject", found: Encoded, text: Any, request: Request) -> Inputs:
+def with_prefix(subject: ModelFacts, found: Encoded, text: Any, request: Request) -> Inputs:
     """A source for an encoder–decoder, with what its decoder has written so far."""
     inputs = as_inputs(subject, found, text)
     prefix, chain, notes = _prefix_and_chain(subject, inputs, request)
@@ -72,7 +70,7 @@ def with_prefix(subject: "Subject", found: Encoded, text: Any, request: Request)
     )
 
 
-def _prefix_and_chain(subject: "Subject", inputs: Inputs, request: Request) -> Written:
+def _prefix_and_chain(subject: ModelFacts, inputs: Inputs, request: Request) -> Written:
     """What the decoder has written and the tokens to explain: the model's own if none are given."""
     tokenizer, asked = subject.tokenizer, request.target
     open_choice = asked is None or isinstance(asked, Target)
@@ -93,7 +91,7 @@ def _prefix_and_chain(subject: "Subject", inputs: Inputs, request: Request) -> W
     return [*start, *own[:place]], chain, note
 
 
-def first_tokens(subject: "Subject") -> list[int]:
+def first_tokens(subject: ModelFacts) -> list[int]:
     """What a decoder starts from."""
     model: Any = subject.model
     settings = getattr(model, "generation_config", None)
@@ -109,13 +107,13 @@ def first_tokens(subject: "Subject") -> list[int]:
     return [first] if forced is None else [first, forced]
 
 
-def write(subject: "Subject", inputs: Inputs, most: int) -> tuple[list[int], list[int]]:
+def write(subject: ModelFacts, inputs: Inputs, most: int) -> tuple[list[int], list[int]]:
     """What the model writes by itself: its start tokens, and the rest up to the end."""
     model: Any = subject.model
     start = first_tokens(subject) if subject.has_decoder else []
     fed = len(start) if subject.has_decoder else len(inputs.tokens[0])
     room = max(1, min(most, subject.max_tokens - fed))
-    with borrowed(model), torch.no_grad():
+    with evaluation_mode(model), torch.no_grad():
         written = model.generate(
             **inputs.arguments, do_sample=False, num_beams=1, max_new_tokens=room
         )[0].tolist()
@@ -133,7 +131,7 @@ def _find_part(whole: list[int], part: list[int]) -> int | None:
     return next((i for i in places if whole[i : i + len(part)] == part), None)
 
 
-def check_length(subject: "Subject", what: str, count: int) -> None:
+def check_length(subject: ModelFacts, what: str, count: int) -> None:
     """An error where that is more than the model takes."""
     if count > subject.max_tokens:
         raise UsageError(

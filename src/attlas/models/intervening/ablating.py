@@ -3,19 +3,16 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
+from attlas.models.asking.open_model import OpenModel
 from attlas.models.facts.anatomy import anatomy
-from attlas.models.facts.freezing import borrowed
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.tap.edits import Edit
 from attlas.models.tap.tap import Call, Tap, mix, opened_by
 from attlas.shapes import HeadOutput, QueryMarks
-
-if TYPE_CHECKING:
-    from attlas.models.subject import Subject
 
 Constants = Mapping[str, tuple[HeadOutput, QueryMarks]]  # by the name of the site
 
@@ -29,7 +26,7 @@ def mixed_values(call: Call) -> Tensor | None:
 
 
 @contextmanager
-def ablating(subject: "Subject", constants: Constants, edits: Sequence[Edit]) -> Iterator[None]:
+def ablating(subject: OpenModel, constants: Constants, edits: Sequence[Edit]) -> Iterator[None]:
     """Within the block the marked rows of these sites give a constant; the edits act elsewhere."""
     known = anatomy(subject.model)
     checked = [edit.check(subject.sites) for edit in edits]
@@ -41,7 +38,7 @@ def ablating(subject: "Subject", constants: Constants, edits: Sequence[Edit]) ->
         keep=lambda call: replace(call, weights=call.weights.new_empty(0), values=None),
     )
     made.constants = constants
-    with borrowed(subject.model), opened_by(made, known):
+    with evaluation_mode(subject.model), opened_by(made, known):
         yield
 
 

@@ -3,19 +3,17 @@
 from collections.abc import Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from attlas.errors import UnsupportedModelError
+from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
-from attlas.models.facts.freezing import borrowed
+from attlas.models.asking.scores import run_logits
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.tap.tap import tap
 from attlas.results import Site
-
-if TYPE_CHECKING:
-    from attlas.models.subject import Subject
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +39,7 @@ class Loose:
 class AttentionCopy:
     """A copy of a subject, with the query and key weights of some of its sites."""
 
-    subject: "Subject"
+    subject: OpenModel
     loose: tuple[Loose, ...]
 
     def about(self, question: Question) -> Question:
@@ -70,12 +68,11 @@ class AttentionCopy:
                 each.weight.grad.mul_(each.part)
 
 
-def copy_of(subject: "Subject") -> "Subject":
+def copy_of(subject: OpenModel) -> OpenModel:
     """The same subject with a model of its own, in evaluation mode."""
     new = copy(subject)
-    with borrowed(subject.model):
+    with evaluation_mode(subject.model):
         new.model = deepcopy(subject.model).eval()
-    new.block_calls = {}
     new.__dict__.pop("ways_in", None)
     return new
 
@@ -92,7 +89,7 @@ def attention_copy(question: Question, sites: Sequence[Site]) -> AttentionCopy:
     with torch.enable_grad(), tap(subject.model, wants=set(paths.values()).__contains__) as seen:
         for each in subject.model.parameters():
             each.requires_grad_()
-        copied.logits()
+        run_logits(copied)
     loose = []
     for call in seen.calls:
         weights = _matrices(subject.model.get_submodule(call.path))

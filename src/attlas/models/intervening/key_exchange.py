@@ -1,21 +1,19 @@
 """Whether exchanging the keys of an attention does nothing but exchange its columns."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from attlas.models.asking.open_model import OpenModel
 from attlas.models.encoding.inputs import Inputs
 from attlas.models.facts.anatomy import anatomy
-from attlas.models.facts.freezing import borrowed
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.tap.tap import Tap, opened_by, run_eager
 
-if TYPE_CHECKING:
-    from attlas.models.subject import Subject
 
-
-def exchanges_columns(subject: "Subject", inputs: Inputs) -> dict[str, bool]:
+def exchanges_columns(subject: OpenModel, inputs: Inputs) -> dict[str, bool]:
     """For each site, by name: whether keys in reverse give the same weights in reverse.
 
     They do not where a bias of position is added to the scores. A site whose module keeps its keys
@@ -25,7 +23,7 @@ def exchanges_columns(subject: "Subject", inputs: Inputs) -> dict[str, bool]:
     made = _ReversingTap(subject.model, known.owners, wants=lambda _: False)
     made.found = {}
     extra = {"use_cache": False} if "use_cache" in subject.parameters else {}
-    with torch.no_grad(), borrowed(subject.model), opened_by(made, known):
+    with torch.no_grad(), evaluation_mode(subject.model), opened_by(made, known):
         subject.model(**inputs.arguments, **extra)
     return made.found
 

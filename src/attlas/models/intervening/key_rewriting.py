@@ -2,18 +2,17 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import Tensor, nn
 
 from attlas.errors import UnsupportedModelError
+from attlas.models.asking.question import Question
+from attlas.models.asking.scores import run_logits
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.sites import Owner
 from attlas.models.tap.tap import Call, Tap, opened_by, run_eager
 from attlas.results import Site
-
-if TYPE_CHECKING:
-    from attlas.models.asking.question import Question
 
 Rewriting = Callable[[Site, Tensor], Tensor]  # of keys, `[batch, key, feature]`, to the same
 
@@ -28,7 +27,7 @@ class WithKeys:
 
 
 def run_with_keys(
-    question: "Question", sites: Collection[Site], rewriting: Rewriting = lambda _, keys: keys
+    question: Question, sites: Collection[Site], rewriting: Rewriting = lambda _, keys: keys
 ) -> WithKeys:
     """Run the question with the keys of these sites rewritten, in a graph if there is one.
 
@@ -39,7 +38,7 @@ def run_with_keys(
     known = anatomy(model)
     tap = _RewritingTap(model, known.owners, sites, rewriting)
     with opened_by(tap, known):
-        logits = question.logits()
+        logits = run_logits(question)
     missing = [site.name for site in sites if site not in tap.calls]
     if missing:
         raise UnsupportedModelError(

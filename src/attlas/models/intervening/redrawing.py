@@ -7,7 +7,7 @@ embeddings, above the highest the head. Which module stands where is told by the
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -15,11 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from attlas.errors import UnsupportedModelError
-from attlas.models.facts.freezing import borrowed
+from attlas.models.asking.open_model import OpenModel
+from attlas.models.encoding.encode_input import sample_inputs
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.sites import find_block
-
-if TYPE_CHECKING:
-    from attlas.models.subject import Subject
 
 HEAD, EMBEDDINGS = "head", "embeddings"
 
@@ -32,7 +31,7 @@ class Storey:
     weights: tuple[tuple[str, nn.Parameter], ...]
 
 
-def find_storeys(subject: "Subject") -> list[Storey]:
+def find_storeys(subject: OpenModel) -> list[Storey]:
     """The storeys of a model that have weights, from the bottom.
 
     A weight with two places, as a table that tokens enter and leave by, counts to the lower one.
@@ -54,7 +53,7 @@ def find_storeys(subject: "Subject") -> list[Storey]:
     return [storey for storey in storeys if storey.weights]
 
 
-def _levels(subject: "Subject", blocks: list[nn.Module]) -> dict[nn.Module, int]:
+def _levels(subject: OpenModel, blocks: list[nn.Module]) -> dict[nn.Module, int]:
     """The storey of each module: 0 below the blocks, then one for each, and the head's."""
     begun: list[nn.Module] = []
     first: dict[nn.Module, int] = {}
@@ -64,8 +63,8 @@ def _levels(subject: "Subject", blocks: list[nn.Module]) -> dict[nn.Module, int]
             begun.append(module)
         first.setdefault(module, len(begun))
 
-    inputs = subject.sample_inputs()
-    with borrowed(subject.model), torch.no_grad(), ExitStack() as stack:
+    inputs = sample_inputs(subject)
+    with evaluation_mode(subject.model), torch.no_grad(), ExitStack() as stack:
         for module in subject.model.modules():
             stack.callback(module.register_forward_pre_hook(note).remove)
         subject.run(inputs.arguments)
@@ -75,7 +74,7 @@ def _levels(subject: "Subject", blocks: list[nn.Module]) -> dict[nn.Module, int]
     return level
 
 
-def _all(subject: "Subject") -> list[nn.Module]:
+def _all(subject: OpenModel) -> list[nn.Module]:
     return list(subject.model.modules())
 
 
@@ -85,14 +84,14 @@ def _storey_of(begun: int, blocks: int) -> int:
 
 
 @contextmanager
-def redrawn(subject: "Subject", storey: Storey, seed: int) -> Iterator[None]:
+def redrawn(subject: OpenModel, storey: Storey, seed: int) -> Iterator[None]:
     """Within the block the weights of a storey are drawn anew, whatever else has been.
 
     Each is drawn from a normal distribution with its own mean and spread; the same seed draws the
     same. The weights themselves are set aside and not written to, so they come back bit for bit.
     """
     aside: list[tuple[nn.Parameter, Tensor]] = []
-    with borrowed(subject.model):
+    with evaluation_mode(subject.model):
         try:
             for name, weight in storey.weights:
                 drawn = _draw(name, weight, seed)

@@ -8,20 +8,18 @@ of the heads that a model built from it has yet to lose.
 import re
 from collections.abc import Collection, Mapping
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.decomposing.projections import are_close
+from attlas.models.encoding.inputs import Inputs
 from attlas.models.facts import transformers_internals as internals
 from attlas.models.facts.anatomy import anatomy
-from attlas.models.facts.freezing import borrowed, model_lock
+from attlas.models.facts.evaluation_mode import evaluation_mode, model_lock
 from attlas.models.intervening.head_projections import find_projections
-
-if TYPE_CHECKING:
-    from attlas.models.encoding.inputs import Inputs
 
 RECORD = "attlas_pruned_heads"  # in a configuration: the heads to lose, by the path of a module
 NOTE = "attlas_note"  # and a word to whoever opens it since the weights do not fit
@@ -74,7 +72,7 @@ def find_modules(places: Mapping[str, str], heads: Mapping[str, Collection[int]]
     return removed
 
 
-def check_smaller(smaller: nn.Module, inputs: "Inputs", expected: Tensor) -> None:
+def check_smaller(smaller: nn.Module, inputs: Inputs, expected: Tensor) -> None:
     """An error unless a model without heads gives what the whole one gave with them at zero."""
     try:
         given = first_output(smaller, inputs)
@@ -91,9 +89,9 @@ def check_smaller(smaller: nn.Module, inputs: "Inputs", expected: Tensor) -> Non
         )
 
 
-def first_output(model: nn.Module, inputs: "Inputs") -> Tensor:
+def first_output(model: nn.Module, inputs: Inputs) -> Tensor:
     """What the model gives for a batch, the first tensor of it."""
-    with borrowed(model), torch.no_grad(), internals.padding_known(model):
+    with evaluation_mode(model), torch.no_grad(), internals.padding_known(model):
         output = model(**inputs.arguments)
     found: Tensor = next(each for each in output.values() if isinstance(each, Tensor))
     return found

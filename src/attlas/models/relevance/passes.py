@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from attlas.models.asking.question import Question
+from attlas.models.asking.scores import run_logits, target_scores_in_graph
 from attlas.models.encoding.target import Pick
-from attlas.models.facts.freezing import borrowed
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.relevance.activations import caught
 from attlas.models.relevance.gradient_rules import AttnRules
 from attlas.models.relevance.positive_rules import PositiveRules
@@ -51,10 +52,10 @@ class Carried:
 def carry(question: Question, rules_of: type[AttnRules]) -> Carried:
     """Run the model forward as it is, and back by these rules."""
     subject = question.subject
-    with borrowed(subject.model), entering(subject, question.inputs) as entrance:
+    with evaluation_mode(subject.model), entering(subject, question.inputs) as entrance:
         rules = rules_of(lambda: entrance.leaves)
         with ruled(question, rules), subject.tap(sites=()):
-            scores = question.score_with_graph("logit")
+            scores = target_scores_in_graph(question, "logit")
     leaves = [*entrance.leaves, *(leaf for _, leaf in rules.constants)]
     found = torch.autograd.grad(scores.sum(), leaves, allow_unused=True)
     return Carried(entrance, rules.constants, found, scores.detach())
@@ -94,10 +95,10 @@ def attention_relevance(question: Question, sites: Collection[Site]) -> Arrived:
     What it is contrasted with is carried back by itself and taken away.
     """
     subject, names = question.subject, {site.name for site in sites}
-    with borrowed(subject.model), entering(subject, question.inputs) as entrance:
+    with evaluation_mode(subject.model), entering(subject, question.inputs) as entrance:
         rules = PositiveRules(len(question))
         with ruled(question, rules), subject.tap(gradients=True) as seen:
-            logits = question.logits()
+            logits = run_logits(question)
     if any(len(leaf) != len(question) for leaf in entrance.leaves) and len(question) > 1:
         # Rows that do not come first cannot be told apart where relevance is shared.
         return _together(

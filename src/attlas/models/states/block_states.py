@@ -2,22 +2,26 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from attlas.errors import UnsupportedModelError
+from attlas.models.asking.open_model import OpenModel
+from attlas.models.asking.question import Question
+from attlas.models.asking.readout import last_stream
+from attlas.models.asking.scores import differentiate, target_scores_in_graph
 from attlas.models.facts.sites import find_block
+from attlas.models.tap.tap import Call
 from attlas.results import Site
-
-if TYPE_CHECKING:
-    from attlas.models.subject import Subject
 
 STREAM = "hidden_states"
 
 
 @contextmanager
-def block_states(subject: "Subject", places: Sequence[tuple[Site, str]]) -> Iterator[list[Tensor]]:
+def block_states(subject: OpenModel, places: Sequence[tuple[Site, str]]) -> Iterator[list[Tensor]]:
     """Within the block, the list holds what the block of each of these sites was handed.
 
     The sites are in the order of call, one to a block; a block that is called again and again has
@@ -40,3 +44,25 @@ def block_states(subject: "Subject", places: Sequence[tuple[Site, str]]) -> Iter
             handle = block.register_forward_pre_hook(hold, with_kwargs=True)
             stack.callback(handle.remove)
         yield held
+
+
+def state_gradients(question: Question, of: str) -> list[tuple[Call, Tensor, Tensor]]:
+    """For each self-attention: the call, what its block was handed, and the gradient on that.
+
+    States and gradients are `[batch, query, feature]`.
+    """
+    subject = question.subject
+    places = [place for place in subject.places if place[0].kind != "cross"]
+    with (
+        torch.enable_grad(),
+        subject.tap(sites=[site for site, _ in places]) as seen,
+        block_states(subject, places) as states,
+        last_stream(subject) as stream,
+    ):
+        scores = target_scores_in_graph(question, of)
+        gradients = differentiate(question, scores, states, stream)
+    calls = [replace(call, weights=call.weights.detach()) for call in seen.calls]
+    return [
+        (call, state.detach(), torch.zeros_like(state) if gradient is None else gradient)
+        for call, state, gradient in zip(calls, states, gradients, strict=True)
+    ]

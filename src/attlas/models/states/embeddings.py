@@ -7,19 +7,19 @@ watched, and which tokens a call is about is told by the ids that it is given.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from attlas.errors import UnsupportedModelError
+from attlas.models.asking.open_model import OpenModel
+from attlas.models.asking.question import Question
+from attlas.models.asking.readout import last_stream
+from attlas.models.asking.scores import differentiate, run_logits, target_scores_in_graph
 from attlas.models.encoding.inputs import Inputs
-from attlas.models.facts.freezing import borrowed
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.shapes import BatchScores, StreamVectors, Vectors
-
-if TYPE_CHECKING:
-    from attlas.models.asking.question import Question
-    from attlas.models.subject import Subject
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +153,7 @@ class _Glance(Entrance):
 
 @contextmanager
 def entering(
-    subject: "Subject", inputs: Inputs, values: Sequence[StreamVectors] | None = None
+    subject: OpenModel, inputs: Inputs, values: Sequence[StreamVectors] | None = None
 ) -> Iterator[Entrance]:
     """Within the block, the entrance sees the vectors of a forward pass on their way in."""
     entrance = Entrance(inputs, values)
@@ -162,7 +162,7 @@ def entering(
 
 
 @contextmanager
-def _watched(subject: "Subject", entrance: Entrance) -> Iterator[None]:
+def _watched(subject: OpenModel, entrance: Entrance) -> Iterator[None]:
     with ExitStack() as stack:
         for module in subject.ways_in:
             handle = module.register_forward_hook(entrance.meet, with_kwargs=True)
@@ -170,23 +170,47 @@ def _watched(subject: "Subject", entrance: Entrance) -> Iterator[None]:
         yield
 
 
-def entered_vectors(question: "Question") -> list[StreamVectors]:
+def entered_vectors(question: Question) -> list[StreamVectors]:
     """The vectors that the tokens of each stream enter the model as; little of it is run."""
     subject, glance = question.subject, _Glance(question.inputs, None)
-    with torch.no_grad(), borrowed(subject.model), _watched(subject, glance), suppress(_AllIn):
-        question.logits()
+    with (
+        torch.no_grad(),
+        evaluation_mode(subject.model),
+        _watched(subject, glance),
+        suppress(_AllIn),
+    ):
+        run_logits(question)
     return [each.values for each in glance.entered([None] * len(glance.leaves))]
 
 
-def score_entering(question: "Question", of: str, values: Sequence[StreamVectors]) -> BatchScores:
+def embedding_gradients(
+    question: Question, of: str, values: Sequence[StreamVectors] | None = None
+) -> tuple[list[Entered], BatchScores]:
+    """The vectors of each stream with the gradient of the target on them, and the target.
+
+    With `values`, the streams enter the model as these instead.
+    """
+    subject = question.subject
+    with (
+        torch.enable_grad(),
+        evaluation_mode(subject.model),
+        entering(subject, question.inputs, values) as entrance,
+        last_stream(subject) as stream,
+    ):
+        scores = target_scores_in_graph(question, of)
+        gradients = differentiate(question, scores, entrance.leaves, stream)
+    return entrance.entered(gradients), scores.detach()
+
+
+def score_entering(question: Question, of: str, values: Sequence[StreamVectors]) -> BatchScores:
     """The target of each row when its streams enter the model as these vectors."""
     subject = question.subject
     with (
         torch.no_grad(),
-        borrowed(subject.model),
+        evaluation_mode(subject.model),
         entering(subject, question.inputs, values),
     ):
-        return question.score_with_graph(of)
+        return target_scores_in_graph(question, of)
 
 
 def over_tokens(inputs: Inputs, parts: Sequence[tuple[int, Tensor]]) -> Tensor:

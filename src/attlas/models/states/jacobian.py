@@ -6,25 +6,24 @@ direction of the hidden state in each copy, and the same copies serve pass after
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.asking.memory import in_parts, rows_of
-from attlas.models.facts.freezing import borrowed
+from attlas.models.asking.open_model import OpenModel
+from attlas.models.asking.question import Question
+from attlas.models.asking.scores import run_logits
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.sites import find_block
 from attlas.models.states.embeddings import entering, over_tokens
 from attlas.shapes import Directions, QueryWeights, TokenSums
 
-if TYPE_CHECKING:
-    from attlas.models.asking.question import Question
-    from attlas.models.subject import Subject
-
 
 def squared_gains(
-    question: "Question", readout: QueryWeights, layer: int, directions: Directions
+    question: Question, readout: QueryWeights, layer: int, directions: Directions
 ) -> TokenSums:
     """The squared length of what each token's vector does to a state, summed over directions.
 
@@ -39,26 +38,30 @@ def squared_gains(
     return torch.stack(list(parts)).sum(dim=0)
 
 
-def width_of(question: "Question", layer: int) -> int:
+def width_of(question: Question, layer: int) -> int:
     """How many features the states after a layer have."""
-    with torch.no_grad(), borrowed(question.subject.model), streams(question.subject) as found:
-        question.rows([0]).logits()
+    with (
+        torch.no_grad(),
+        evaluation_mode(question.subject.model),
+        streams(question.subject) as found,
+    ):
+        run_logits(question.rows([0]))
     return int(_chosen(found, layer).shape[-1])
 
 
 def _sum_over(
-    question: "Question", readout: QueryWeights, layer: int, directions: Directions
+    question: Question, readout: QueryWeights, layer: int, directions: Directions
 ) -> TokenSums:
     length = len(question.inputs.tokens[0])
     copies = min(len(directions), rows_of(question.subject.device, length))
     several = question.rows([0] * copies)
     with (
         torch.enable_grad(),
-        borrowed(question.subject.model),
+        evaluation_mode(question.subject.model),
         entering(question.subject, several.inputs) as entrance,
         streams(question.subject) as found,
     ):
-        several.logits()
+        run_logits(several)
         state = _state(found, layer, readout)
         total = state.new_zeros(length, dtype=torch.float32)
         for part in directions.to(state).split(copies):
@@ -75,7 +78,7 @@ def _sum_over(
 
 
 @contextmanager
-def streams(subject: "Subject") -> Iterator[list[Tensor]]:
+def streams(subject: OpenModel) -> Iterator[list[Tensor]]:
     """Within the block, the list holds what each layer of the stack that is read out gave."""
     kept: list[Tensor] = []
 

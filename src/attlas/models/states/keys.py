@@ -2,19 +2,18 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from attlas.models.asking.question import Question
+from attlas.models.asking.scores import run_logits
 from attlas.models.facts.anatomy import anatomy
-from attlas.models.facts.freezing import borrowed
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.sites import Owner
 from attlas.models.tap.tap import Call, Tap, opened_by
 from attlas.results import Site
-
-if TYPE_CHECKING:
-    from attlas.models.asking.question import Question
 
 CAPS = ("softcap", "s_aux")  # given where scores are capped, or a sink takes part of the weight
 
@@ -45,7 +44,7 @@ class KeyTap(Tap):
             self.keys[site.name] = key.detach().repeat_interleave(grouped, dim=1)
 
 
-def read_keys(question: "Question", sites: Collection[Site]) -> dict[str, Tensor]:
+def read_keys(question: Question, sites: Collection[Site]) -> dict[str, Tensor]:
     """The keys at these sites by their names, after position has been turned into them.
 
     Sites where the weights are not the softmax of what queries and keys give with or without a bias
@@ -54,8 +53,8 @@ def read_keys(question: "Question", sites: Collection[Site]) -> dict[str, Tensor
     model = question.subject.model
     known = anatomy(model)
     tap = KeyTap(model, known.owners, {site.name for site in sites})
-    with torch.no_grad(), borrowed(model), opened_by(tap, known):
-        question.logits()
+    with torch.no_grad(), evaluation_mode(model), opened_by(tap, known):
+        run_logits(question)
     return tap.keys
 
 

@@ -5,14 +5,15 @@ direction. A pass up serves every layer, and one down from each layer gives the 
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from attlas.errors import UnsupportedModelError
 from attlas.models.asking.memory import in_parts, rows_of
-from attlas.models.facts.freezing import borrowed
+from attlas.models.asking.question import Question
+from attlas.models.asking.scores import run_logits
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.states.embeddings import Entrance, entering, over_tokens
 from attlas.models.states.jacobian import streams
 from attlas.models.states.stack_states import rows_first
@@ -20,13 +21,10 @@ from attlas.models.tap.tap import Call
 from attlas.results import Site
 from attlas.shapes import Directions
 
-if TYPE_CHECKING:
-    from attlas.models.asking.question import Question
-
-Followed = Callable[["Question", Tensor], list[Tensor]]  # copies, their numbers → `[copy, feature]`
+Followed = Callable[[Question, Tensor], list[Tensor]]  # copies, their numbers → `[copy, feature]`
 
 
-def state_gains(question: "Question", positions: Sequence[int], directions: Directions) -> Tensor:
+def state_gains(question: Question, positions: Sequence[int], directions: Directions) -> Tensor:
     """What each token's vector does to the state at some positions: `[layer, position, token]`.
 
     It is the squared length, summed over the directions. The question has one row; the layers are
@@ -34,9 +32,9 @@ def state_gains(question: "Question", positions: Sequence[int], directions: Dire
     """
     places = torch.tensor(list(positions))
 
-    def states(copies: "Question", numbers: Tensor) -> list[Tensor]:
+    def states(copies: Question, numbers: Tensor) -> list[Tensor]:
         with streams(question.subject) as kept:
-            copies.logits()
+            run_logits(copies)
         at = places[numbers // len(directions)]
         return [rows_first(question, each)[torch.arange(len(at)), at] for each in kept]
 
@@ -45,7 +43,7 @@ def state_gains(question: "Question", positions: Sequence[int], directions: Dire
 
 
 def head_gains(
-    question: "Question",
+    question: Question,
     positions: Sequence[int],
     directions: Directions,
     sites: Sequence[Site],
@@ -56,10 +54,10 @@ def head_gains(
     """
     places, heads = torch.tensor(list(positions)), max(site.heads for site in sites)
 
-    def outputs(copies: "Question", numbers: Tensor) -> list[Tensor]:
+    def outputs(copies: Question, numbers: Tensor) -> list[Tensor]:
         held: list[tuple[Tensor, Tensor]]
         with question.subject.folding(_both, sites) as held:
-            copies.logits()
+            run_logits(copies)
         each = numbers // len(directions)
         return [_mixed(*pair, each % heads, places[each // heads]) for pair in held]
 
@@ -70,7 +68,7 @@ def head_gains(
 
 
 def _follow(
-    question: "Question", followed: Followed, directions: Directions, count: int
+    question: Question, followed: Followed, directions: Directions, count: int
 ) -> list[Tensor]:
     """Of each layer, what the tokens do to the state that each copy follows, `[copy, token]`."""
     length = len(question.inputs.tokens[0])
@@ -89,12 +87,12 @@ def _follow(
 
 
 def _some(
-    question: "Question", followed: Followed, directions: Directions, numbers: Sequence[int]
+    question: Question, followed: Followed, directions: Directions, numbers: Sequence[int]
 ) -> list[Tensor]:
     copies, index = question.rows([0] * len(numbers)), torch.tensor(list(numbers))
     with (
         torch.enable_grad(),
-        borrowed(question.subject.model),
+        evaluation_mode(question.subject.model),
         entering(question.subject, copies.inputs) as entrance,
     ):
         along = directions[index % len(directions)]
@@ -104,7 +102,7 @@ def _some(
         ]
 
 
-def _squares(copies: "Question", entrance: Entrance, state: Tensor, along: Tensor) -> Tensor:
+def _squares(copies: Question, entrance: Entrance, state: Tensor, along: Tensor) -> Tensor:
     gradients = torch.autograd.grad(
         (state * along).sum(), entrance.leaves, retain_graph=True, allow_unused=True
     )

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from attlas.errors import UnsupportedModelError
 from attlas.models.asking.question import Question
 from attlas.models.encoding.inputs import Stream
-from attlas.models.facts.freezing import borrowed
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.shapes import Directions, Hidden
 
 
@@ -40,7 +40,7 @@ def nudging(question: Question, nudges: Directions, chosen: Hidden) -> Iterator[
 
     arguments = {stream.argument: tagged(stream) for stream in inputs.streams()}
     moved = replace(inputs, arguments={**inputs.arguments, **arguments})
-    with borrowed(subject.model), ExitStack() as stack:
+    with evaluation_mode(subject.model), ExitStack() as stack:
         for table in tables:
             own_moves = moves if table in subject.ways_in else None
             stack.enter_context(_reading_tags(table, stride, own_moves))

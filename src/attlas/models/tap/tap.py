@@ -21,7 +21,7 @@ from torch.utils.hooks import RemovableHandle
 from attlas.errors import UnsupportedModelError
 from attlas.models.facts import transformers_internals as internals
 from attlas.models.facts.anatomy import Anatomy, anatomy
-from attlas.models.facts.freezing import model_lock
+from attlas.models.facts.evaluation_mode import model_lock
 from attlas.models.facts.sites import Owner
 from attlas.models.tap.edits import Edit
 from attlas.models.tap.fused import is_proven, prove, run_fused

@@ -7,8 +7,9 @@ from torch import Tensor
 
 from attlas.methods.support.vectors import inner_products
 from attlas.models.asking.question import Question
+from attlas.models.asking.reading import find_readout, fold_attention
 from attlas.models.encoding.inputs import Stream
-from attlas.models.states.embeddings import over_tokens
+from attlas.models.states.embeddings import embedding_gradients, over_tokens
 from attlas.models.tap import edits
 from attlas.models.tap.tap import Call
 from attlas.removing.removal import removable, remove_each
@@ -33,7 +34,7 @@ def attention_importance(question: Question, scope: Scope) -> tuple[TokenScores,
         stream = question.inputs.queries_and_keys(call.site.kind)[1]
         return stream, total / rows.clamp_min(1), entries.any(dim=2).any(dim=1)
 
-    held = question.fold(keep, scope.sites(question.subject)).held
+    held = fold_attention(question, keep, scope.sites(question.subject)).held
     weights = held[0][1].new_zeros(len(question), len(question.inputs.tokens[0]))
     known = torch.zeros_like(weights, dtype=torch.bool)
     for stream, part, seen in held:
@@ -47,7 +48,7 @@ def gradient_importance(question: Question) -> TokenScores:
 
     The gradient on the token's vector times that vector: the derivative on its one-hot entry.
     """
-    found, _ = question.embedding_gradients("probability")
+    found, _ = embedding_gradients(question, "probability")
     parts = [(each.start, inner_products(each.values, each.gradient).abs()) for each in found]
     return over_tokens(question.inputs, parts)
 
@@ -75,7 +76,7 @@ def left_out_importance(question: Question, how: str) -> TokenScores:
 
 def head_importances(question: Question, sites: Sequence[Site]) -> list[TokenScores]:
     """The attention of every head of these sites at the position that is read."""
-    readout = question.readout().double()
+    readout = find_readout(question).double()
     length = len(question.inputs.tokens[0])
 
     def keep(call: Call) -> Tensor:
@@ -83,4 +84,4 @@ def head_importances(question: Question, sites: Sequence[Site]) -> list[TokenSco
         stream = question.inputs.queries_and_keys(call.site.kind)[1]
         return torch.nn.functional.pad(rows, (stream.start, length - stream.stop))
 
-    return [head for rows in question.fold(keep, sites).held for head in rows]
+    return [head for rows in fold_attention(question, keep, sites).held for head in rows]

@@ -12,6 +12,7 @@ from attlas.mathematics.divergences import jensen_shannon
 from attlas.methods.effective_attention import head_values
 from attlas.methods.hidden_token_attribution import draw
 from attlas.models.asking.question import Question
+from attlas.models.asking.reading import fold_attention
 from attlas.models.states.jacobian import width_of
 from attlas.models.states.mixing import head_gains, state_gains
 from attlas.models.tap.tap import Call
@@ -116,7 +117,7 @@ def _attention(
         found[:, :, stack.start : stack.stop] = call.weights[0, :, list(positions)].double()
         return found.cpu(), head_values(call)[0, 0, 0]
 
-    return list(question.fold(rows, sites).held)
+    return list(fold_attention(question, rows, sites).held)
 
 
 def _correlated(attention: Tensor, gathered: Tensor) -> Tensor:

@@ -8,9 +8,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
+from attlas.models.asking.reading import fold_attention
+from attlas.models.encoding.encode_input import encode_input
 from attlas.models.encoding.inputs import Inputs, group_by_shape, stack
-from attlas.models.subject import Subject
+from attlas.models.encoding.request import Request
 from attlas.models.tap.tap import Call
 from attlas.results import Site
 from attlas.shapes import HeadTable, QueryMarks
@@ -85,7 +88,7 @@ def _on_texts(question: Question, sites: Sequence[Site]) -> dict[str, tuple[Head
     def look(call: Call) -> Looked:
         return _look(call, question.inputs, paths[call.site.name], (*LOOKS, BROAD))
 
-    held = question.fold(look, sites).held
+    held = fold_attention(question, look, sites).held
     return {name: _side_by_side([each[name] for each in held]) for name in (*LOOKS, BROAD)}
 
 
@@ -130,7 +133,7 @@ def _on_drawn(
         written = _written_twice(question, row, seed)
         if written and not subject.has_decoder:
             places.append(place)
-            drawn.append(subject.encode(written))
+            drawn.append(encode_input(subject, written, Request()))
     live = {site.name for site in whole_sites(questions[0], sites)}
     for group in group_by_shape(drawn, subject.rows_holding(drawn[0], sites) if drawn else 1):
         scores = _on_batch(subject, stack([drawn[i] for i in group]), sites, live)
@@ -154,7 +157,7 @@ def _written_twice(question: Question, row: int, seed: int) -> list[int]:
 
 
 def _on_batch(
-    subject: Subject, inputs: Inputs, sites: Sequence[Site], live: set[str]
+    subject: OpenModel, inputs: Inputs, sites: Sequence[Site], live: set[str]
 ) -> tuple[HeadTable, HeadTable]:
     held = []
     for call in subject.read(inputs):

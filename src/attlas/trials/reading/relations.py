@@ -12,8 +12,10 @@ from torch import Tensor
 from attlas.data.files.conllu import Sentence
 from attlas.errors import TextTooLongError, UnsupportedModelError, UsageError
 from attlas.mathematics.intervals import simultaneous_bounds
+from attlas.models.asking.open_model import OpenModel
+from attlas.models.encoding.encode_input import encode_input
 from attlas.models.encoding.inputs import Inputs, group_by_shape, stack
-from attlas.models.subject import Subject
+from attlas.models.encoding.request import Request
 from attlas.results import Site
 from attlas.tokens import Tokens, overlap
 
@@ -63,7 +65,7 @@ class _Hits:
 
 
 def follow_relations(
-    subject: Subject, sites: Sequence[Site], sentences: Sequence[Sentence], seed: int = 0
+    subject: OpenModel, sites: Sequence[Site], sentences: Sequence[Sentence], seed: int = 0
 ) -> list[Followed]:
     """For each relation the head, the direction and the distance that do best on half of the
     sentences, and what they do on the other half.
@@ -117,7 +119,7 @@ def follow_relations(
     ]
 
 
-def _count(subject: Subject, sites: Sequence[Site], sentences: Sequence[Sentence]) -> _Hits:
+def _count(subject: OpenModel, sites: Sequence[Site], sentences: Sequence[Sentence]) -> _Hits:
     relations = tuple(
         sorted({name for each in sentences for name in each.relations if name != "root"})
     )
@@ -152,13 +154,13 @@ def guess_heads(weights: Tensor) -> Tensor:
 
 
 def _word_attention(
-    subject: Subject, sites: Sequence[Site], sentences: Sequence[Sentence]
+    subject: OpenModel, sites: Sequence[Site], sentences: Sequence[Sentence]
 ) -> Iterator[tuple[Sentence, Tensor]]:
     """Each sentence that the model can take, with attention between words in every head."""
     encoded: list[tuple[Sentence, Inputs]] = []
     for sentence in sentences:
         try:
-            encoded.append((sentence, subject.encode(list(sentence.words))))
+            encoded.append((sentence, encode_input(subject, list(sentence.words), Request())))
         except TextTooLongError:
             continue
     inputs = [each for _, each in encoded]

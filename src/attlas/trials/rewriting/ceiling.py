@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attlas.models.asking.question import Question
+from attlas.models.asking.reading import fold_attention
 from attlas.models.intervening.ablating import ablating, mixed_values
 from attlas.models.tap.edits import Edit
 from attlas.models.tap.tap import Call
@@ -67,7 +68,7 @@ def _summed_outputs(
         own = rows[call.site.name]
         return call.site.name, None if mixed is None else mixed.double()[own].sum(dim=0)
 
-    for name, total in question.fold(keep, [each.site for each in opened]).held:
+    for name, total in fold_attention(question, keep, [each.site for each in opened]).held:
         if total is not None:
             yield name, total, rows[name].sum()
 

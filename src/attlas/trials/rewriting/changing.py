@@ -11,8 +11,10 @@ from torch import Tensor
 
 from attlas.models.asking.memory import in_parts
 from attlas.models.asking.question import Question
+from attlas.models.asking.reading import read_attention
+from attlas.models.asking.scores import run_logits
 from attlas.models.branching.branch_memory import rows_at_once
-from attlas.models.branching.branches import Branch
+from attlas.models.branching.branches import Branch, run_branches
 from attlas.models.branching.variants import Numbers, Variants
 from attlas.models.tap.edits import Edit
 from attlas.results import Site
@@ -80,7 +82,7 @@ def run_plan(
         if scope.kind == "all":
             return [_everywhere(question, opened, plan)]
         branches = [Branch(each.site, _variants(question, each, plan)) for each in opened]
-        found = watching(question).branches(branches, "probability")
+        found = run_branches(watching(question), branches, "probability")
     return [each.scores.double().cpu().numpy() for each in found]
 
 
@@ -107,7 +109,7 @@ def holding_clean(question: Question, scope: Scope) -> Iterator[None]:
 def clean_edits(question: Question, sites: Sequence[Site]) -> list[Edit]:
     """Edits that put back the clean attention of these sites, on copies of the batch too."""
     wanted = {site.name for site in sites}
-    calls = [call for call in question.attention() if call.site.name in wanted]
+    calls = [call for call in read_attention(question) if call.site.name in wanted]
 
     def held(clean: Attention) -> Edit:
         return Edit("clean", lambda w, _: clean.repeat(len(w) // len(clean), 1, 1, 1))
@@ -137,7 +139,7 @@ def _rewritten_everywhere(
     copies = question.rows(list(range(count)) * (1 + len(numbers)))
     edits = [_edit(question, each, plan, numbers) for each in opened]
     with torch.no_grad(), question.subject.tap(edits, sites=()):
-        logits = copies.logits()
+        logits = run_logits(copies)
     targets = watching(question).targets
     columns = [
         target.score(logits[row::count], "probability") for row, target in enumerate(targets)

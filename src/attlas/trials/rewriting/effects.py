@@ -16,6 +16,7 @@ from torch import Tensor
 from attlas.errors import UsageError
 from attlas.mathematics.intervals import Estimate, bootstrap_mean, simultaneous_bounds
 from attlas.models.asking.question import Question
+from attlas.models.asking.reading import fold_attention
 from attlas.models.tap.tap import Call
 from attlas.results.support import plots
 from attlas.shapes import Attention, EntryMarks, TextValues
@@ -128,7 +129,7 @@ def largest_weights(
     def keep(call: Call) -> tuple[Tensor, Tensor]:
         return largest_shares(call.weights, named[call.site.name].entries(call.visible))
 
-    folded = question.fold(keep, [each.site for each in opened])
+    folded = fold_attention(question, keep, [each.site for each in opened])
     held = [torch.stack(each) for each in folded.held]
     sums = torch.stack(held).double().cpu().numpy()  # `[site, sum and count, batch]`
     if scope.kind == "all":

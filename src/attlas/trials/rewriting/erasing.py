@@ -14,7 +14,8 @@ from torch import Tensor
 from attlas.errors import UsageError
 from attlas.models.asking.memory import rows_of
 from attlas.models.asking.question import Question
-from attlas.models.branching.branches import Branch
+from attlas.models.asking.reading import attention_gradients
+from attlas.models.branching.branches import Branch, run_branches
 from attlas.models.branching.variants import Variants
 from attlas.models.tap.edits import Edit
 from attlas.results import Site
@@ -57,7 +58,7 @@ class Erasing:
     def weigh(self) -> Weighed:
         """What the weights come to, of each token."""
         with holding_clean(self.question, self._scope):
-            found = self.question.gradients("probability", sites=self.sites)
+            found = attention_gradients(self.question, "probability", sites=self.sites)
         weight, gradient, product, erasable = (self._blank() for _ in range(4))
         for call, slope in found:
             stream = self.question.inputs.queries_and_keys(call.site.kind)[1]
@@ -107,7 +108,7 @@ class Erasing:
         (site,) = self.sites
         branch = Branch(site, Variants("erased", len(gone), change))
         with holding_clean(self.question, self._scope):
-            (found,) = answering(self.question).branches([branch], "probability")
+            (found,) = run_branches(answering(self.question), [branch], "probability")
         return found.scores
 
     def _everywhere(self, gone: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor
 from attlas.errors import UnsupportedModelError
 from attlas.models.asking.question import Question
 from attlas.models.encoding.target import Target, score_each
-from attlas.models.facts.freezing import borrowed
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.intervening.key_rewriting import WithKeys, run_with_keys
 from attlas.results import Site
 from attlas.trials.support.scope import Opened, Scope
@@ -37,7 +37,7 @@ def make_lesson(question: Question, scope: Scope) -> Lesson:
     """One pass of the model as it is."""
     opened = scope.opened(question)
     sites = [each.site for each in opened]
-    with torch.no_grad(), borrowed(question.subject.model):
+    with torch.no_grad(), evaluation_mode(question.subject.model):
         clean = run_with_keys(question, sites)
     widths = {keys.shape[-1] for keys in clean.keys.values()}
     if len(widths) > 1:
@@ -90,7 +90,7 @@ class KeyAdversary:
     ) -> None:
         """Make the keys as different as can be while the model still says what it shall."""
         optimiser = torch.optim.Adam(self.weights, lr=plan.rate)
-        with borrowed(lessons[0].question.subject.model):
+        with evaluation_mode(lessons[0].question.subject.model):
             for each in self.weights:
                 each.requires_grad_()
             for _ in range(plan.epochs):

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from attlas.methods.effective_attention import head_values
 from attlas.models.asking.question import Question
+from attlas.models.asking.reading import fold_attention
 from attlas.models.tap.edits import Edit
 from attlas.results import Site
 from attlas.results.support import plots
@@ -94,8 +95,8 @@ def find_other_attention(
     """
     one = question.rows([number])
     opened = scope.opened(one)[-1]
-    folded = one.fold(
-        lambda call: (call.weights[0], head_values(call)[0], call.visible[0]), [opened.site]
+    folded = fold_attention(
+        one, lambda call: (call.weights[0], head_values(call)[0], call.visible[0]), [opened.site]
     )
     ((weights, values, visible),) = folded.held
     row = _most_read(opened.rows[0], folded.readout[0])

@@ -10,7 +10,9 @@ from torch import Tensor
 
 from attlas.data.example import Example
 from attlas.errors import UsageError
+from attlas.models.asking.ask import ask
 from attlas.models.asking.question import Question
+from attlas.models.encoding.request import Request
 from attlas.models.intervening.attention_copy import AttentionCopy
 from attlas.results.support import plots
 from attlas.shapes import TextValues
@@ -81,7 +83,7 @@ def _cases(copy: AttentionCopy, scope: Scope, examples: Sequence[Example]) -> li
         if example.label not in labels:
             raise UsageError(f"the label {example.label!r} is none of {', '.join(labels)}")
     cases = []
-    for question in copy.subject.ask([example.text for example in examples]):
+    for question in ask(copy.subject, [example.text for example in examples], Request()):
         targets = tuple(
             replace(target, name=name, picks=((target.picks[0][0], labels.index(name)),))
             for text, target in zip(question.order, question.targets, strict=True)

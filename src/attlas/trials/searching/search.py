@@ -14,7 +14,7 @@ from torch import Tensor
 from attlas.models.asking.filling import fillers
 from attlas.models.asking.question import Question
 from attlas.models.branching.upper_blocks import Top, top_of
-from attlas.models.facts.freezing import borrowed
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.shapes import SiteWeights
 from attlas.trials.searching.leeway import (
     Leeway,
@@ -92,7 +92,7 @@ class Search:
         """
         count = range(self.plan.candidates)
         corners = [torch.stack([each.least(n) for n in count]) for each in self.given]
-        with borrowed(self.question.subject.model):
+        with evaluation_mode(self.question.subject.model):
             self._pull_back([each.repeat(len(self.best[0]), 1, 1, 1, 1) for each in corners])
             if not bool((self.distance >= ENOUGH * largest_divergence(self.given)).all()):
                 self._pull_back(self._optimise([self._first(each, seed) for each in self.given]))

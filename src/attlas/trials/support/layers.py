@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attlas.errors import UsageError
-from attlas.models.subject import Subject
+from attlas.models.asking.open_model import OpenModel
 from attlas.trials.support.scope import Scope
 
 
-def chosen_layers(scope: Scope, subject: Subject, count: int, name: str) -> list[int]:
+def chosen_layers(scope: Scope, subject: OpenModel, count: int, name: str) -> list[int]:
     """The layers of a scope: the last for the readout, the one that is named, or all of them."""
     if scope.kind == "token":
         raise UsageError(f"{name} is about hidden states by layer: not of the scope token")

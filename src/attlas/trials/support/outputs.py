@@ -8,8 +8,9 @@ from torch import Tensor
 from attlas.errors import UsageError
 from attlas.mathematics import divergences
 from attlas.models.asking.question import Question
+from attlas.models.asking.scores import run_logits
 from attlas.models.encoding.target import Target
-from attlas.models.facts.freezing import borrowed
+from attlas.models.facts.evaluation_mode import evaluation_mode
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,8 @@ def _answer(target: Target) -> Answer:
 
 def distributions(question: Question) -> Tensor:
     """The answer to each row, `[batch, pick, choice]`; the model may be tapped."""
-    with torch.no_grad(), borrowed(question.subject.model):
-        rows = zip(answering(question).targets, question.logits(), strict=True)
+    with torch.no_grad(), evaluation_mode(question.subject.model):
+        rows = zip(answering(question).targets, run_logits(question), strict=True)
         return torch.stack([target.score(logits, "probability") for target, logits in rows])
 
 

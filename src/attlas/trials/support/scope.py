@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
+from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
+from attlas.models.asking.reading import fold_attention
 from attlas.models.encoding.inputs import Inputs
-from attlas.models.subject import Subject
 from attlas.models.tap.tap import Call
 from attlas.results import Site
 from attlas.results.support.sinks import LEAST_SHARE
@@ -70,13 +71,13 @@ class Scope:
         tail = "" if self.kind == "readout" else f"; the layers above {above}"
         return f"{where}, {keys}; the rest held{tail}"
 
-    def each(self, subject: Subject) -> "tuple[Scope, ...]":
+    def each(self, subject: OpenModel) -> "tuple[Scope, ...]":
         """The scopes to be tried in turn: one for each layer where none is named, else this one."""
         if self.kind != "layer" or self.layer is not None:
             return (self,)
         return tuple(replace(self, layer=site.layer) for site in _of_last_kind(subject))
 
-    def sites(self, subject: Subject) -> tuple[Site, ...]:
+    def sites(self, subject: OpenModel) -> tuple[Site, ...]:
         """The sites whose attention may change, in the order of call."""
         if subject.reads_pairs:
             raise UnsupportedModelError(
@@ -98,7 +99,7 @@ class Scope:
     def opened(self, question: Question) -> list[Opened]:
         """What may change at each of the sites, found in one pass."""
         wanted = {site.name for site in self.sites(question.subject)}
-        folded = question.fold(_look)
+        folded = fold_attention(question, _look)
         rows = rows_with_a_path(question.inputs, folded.held, folded.readout)
         looks = [look for look in folded.held if look.site.name in wanted]
         return [self._open(question.inputs, look, rows[look.site.name]) for look in looks]
@@ -159,7 +160,7 @@ def rows_with_a_path(
     return found
 
 
-def _of_last_kind(subject: Subject) -> tuple[Site, ...]:
+def _of_last_kind(subject: OpenModel) -> tuple[Site, ...]:
     """The sites of the kind that comes last: in an encoder–decoder, the cross-attention."""
     last = subject.sites[-1].kind
     return tuple(site for site in subject.sites if site.kind == last)

@@ -31,7 +31,7 @@ def every_module(model: nn.Module) -> list[nn.Module]:
 
 
 @contextmanager
-def borrowed(model: nn.Module) -> Iterator[None]:
+def evaluation_mode(model: nn.Module) -> Iterator[None]:
     """Within the block dropout is off, no parameter asks for a gradient, and no one else is in.
 
     Who has borrowed a model may borrow it again, at no cost.

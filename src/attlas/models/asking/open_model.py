@@ -1,0 +1,158 @@
+"""OpenModel: a model that can be run and opened at its attention."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from attlas.errors import ModelError, UsageError
+from attlas.models.asking.map_selection import map_bytes
+from attlas.models.encoding.encode_input import sample_inputs
+from attlas.models.encoding.inputs import Inputs
+from attlas.models.facts import transformers_internals as internals
+from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.facts.model_facts import ModelFacts
+from attlas.models.facts.sites import find_block
+from attlas.models.tap.edits import Edit
+from attlas.models.tap.folding import among, fold_calls
+from attlas.models.tap.tap import Call, Seen, tap
+from attlas.results import Site
+from attlas.shapes import Logits
+
+MOST_ROWS = 64
+MAP_BYTES = 2**30  # how much attention a batch may hold
+COPIES = 4  # copies of one layer's attention that exist while it is computed
+OF_PICTURES = ("vision", "cross_vision")  # the kinds of sites that attend from a picture
+Held = TypeVar("Held")
+
+
+class OpenModel(ModelFacts):
+    """A model with its facts, run on batches and opened at the places where attention happens."""
+
+    @property
+    def sites(self) -> tuple[Site, ...]:
+        """The places where attention happens, in the order of call."""
+        return tuple(site for site, _ in self.places)
+
+    @cached_property
+    def places(self) -> tuple[tuple[Site, str], ...]:
+        """Each site with the path of the module that owns it; one short forward finds them.
+
+        A second forward reads nothing. It settles which modules may use fused attention, so that
+        everything asked later is computed in the same way.
+        """
+        inputs = sample_inputs(self)
+        found = tuple((call.site, call.path) for call in self.read(inputs))
+        with self.tap(sites=()):
+            self.forward(inputs)
+        return found
+
+    @cached_property
+    def is_sequence_first(self) -> bool:
+        """Whether the stream through the blocks is `[token, batch, feature]`, as in XLNet."""
+        sizes: list[int] = []
+
+        def look(_module: Any, _arguments: Any, output: Any) -> None:
+            sizes.append((output if isinstance(output, Tensor) else output[0]).shape[0])
+
+        inputs = sample_inputs(self)
+        handle = self.last_blocks[0].register_forward_hook(look)
+        try:
+            self.forward(inputs)
+        finally:
+            handle.remove()
+        return sizes[-1] != 1
+
+    @property
+    def last_blocks(self) -> list[nn.Module]:
+        """The last block of the model, or of the text and of the picture where it reads both."""
+        paths = [[path for _, path in self.places]]
+        if self.reads_pairs:
+            seen = [path for site, path in self.places if site.kind in OF_PICTURES]
+            paths = [[path for path in paths[0] if path not in seen], seen]
+        return [find_block(self.model, each[-1]) for each in paths]
+
+    def run(self, arguments: Mapping[str, Tensor], first_place: int | None = None) -> Logits:
+        """The output as `[batch, place, choice]`, from `first_place` on where it can be cut.
+
+        Places are counted from the end, so whether the output was cut makes no difference.
+        """
+        if self.task is None:
+            raise UsageError(
+                f"{self.name} has no head, so it predicts nothing; if it has one that its "
+                "config.json does not name, give the task (task=, --task)"
+            )
+        extra: dict[str, Any] = {}
+        if "use_cache" in self.parameters:
+            extra["use_cache"] = False
+        if first_place is not None and "logits_to_keep" in self.parameters:
+            extra["logits_to_keep"] = -first_place
+        with internals.padding_known(self.model):
+            logits = self.task.logits(self.model(**arguments, **extra))
+        if not _is_recorded(logits) and not torch.isfinite(logits).all():
+            raise ModelError(self._why_not_finite())
+        return logits
+
+    def _why_not_finite(self) -> str:
+        for name, parameter in self.model.named_parameters():
+            if not torch.isfinite(parameter).all():
+                return f"the weights of {self.name} are damaged: {name} is not finite"
+        return f"the output of {self.name} is not finite in {self.model.dtype}; try float32"
+
+    def forward(self, inputs: Inputs) -> None:
+        """Run the model on a batch without gradients, for what a tap sees on the way."""
+        extra = {"use_cache": False} if "use_cache" in self.parameters else {}
+        with torch.no_grad(), internals.padding_known(self.model):
+            self.model(**inputs.arguments, **extra)
+
+    def read(self, inputs: Inputs) -> list[Call]:
+        """The attention of a batch at every site, without gradients, all of it held at once."""
+        with self.tap() as seen:
+            self.forward(inputs)
+        return seen.calls
+
+    @contextmanager
+    def tap(
+        self,
+        edits: Edit | Sequence[Edit] = (),
+        *,
+        gradients: bool = False,
+        sites: Collection[Site] | None = None,
+    ) -> Iterator[Seen]:
+        """Open the model at its attention: read it, rewrite it, and leave it as it was found.
+
+        Within the block dropout is off and no parameter asks for a gradient. `sites` are those to
+        read, all if not given; the others are not spelled out.
+        """
+        given = [edits] if isinstance(edits, Edit) else list(edits)
+        checked = [edit.check(self.sites) for edit in given]
+        opened = tap(self.model, checked, gradients=gradients, wants=among(sites))
+        with evaluation_mode(self.model), opened as seen:
+            yield seen
+
+    def folding(
+        self, keep: Callable[[Call], Held], sites: Collection[Site] | None = None
+    ) -> AbstractContextManager[list[Held]]:
+        """Open the model and reduce each attention as it is computed, as `fold_calls` does."""
+        return fold_calls(self.model, keep, sites)
+
+    def rows_at_once(self, inputs: Inputs) -> int:
+        """How many inputs of this length may share a batch that holds one layer's attention."""
+        largest = max(map_bytes(inputs, [site]) for site in self.sites)
+        return _rows(COPIES * largest)
+
+    def rows_holding(self, inputs: Inputs, sites: Collection[Site]) -> int:
+        """How many inputs of this length may share a batch that holds the maps of these sites."""
+        return _rows(map_bytes(inputs, sites))
+
+
+def _is_recorded(tensor: Tensor) -> bool:
+    """Whether a CUDA graph only records the kernels: then there is no number to look at yet."""
+    return tensor.is_cuda and torch.cuda.is_current_stream_capturing()
+
+
+def _rows(bytes_a_row: int) -> int:
+    return max(1, min(MOST_ROWS, MAP_BYTES // max(bytes_a_row, 1)))

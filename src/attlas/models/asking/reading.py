@@ -1,0 +1,109 @@
+"""Reading attention: whole, folded as it passes, with gradients, and where the target is read."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from attlas.models.asking.many_targets import share_of_each
+from attlas.models.asking.question import Question
+from attlas.models.asking.readout import last_stream, readout_weights
+from attlas.models.asking.scores import differentiate, target_scores_in_graph
+from attlas.models.tap.edits import Edit
+from attlas.models.tap.tap import Call
+from attlas.results import Site
+from attlas.shapes import Attention, QueryWeights
+
+Held = TypeVar("Held")
+
+
+@dataclass(frozen=True, eq=False)
+class Folded(Generic[Held]):
+    """What was held of each attention, and from which positions the target is read."""
+
+    held: Sequence[Held]
+    readout: QueryWeights
+
+
+def read_attention(question: Question) -> list[Call]:
+    """The attention of every site, all of it held at once."""
+    return question.subject.read(question.inputs)
+
+
+def fold_attention(
+    question: Question, keep: Callable[[Call], Held], sites: Collection[Site] | None = None
+) -> Folded[Held]:
+    """Reduce the attention of these sites, or of all, as it is computed, in one forward.
+
+    `keep` gets each call and returns what to hold of it: no two layers are in memory at once
+    unless it holds them. Sites that are not read are not spelled out.
+    """
+    with (
+        torch.enable_grad(),
+        question.subject.folding(keep, sites) as held,
+        last_stream(question.subject) as stream,
+    ):
+        total = target_scores_in_graph(question, "logit").sum()
+        gradients = torch.autograd.grad(total, stream, materialize_grads=True)
+    return Folded(held, _readout(question, *gradients))
+
+
+def attention_gradients(
+    question: Question,
+    of: str,
+    edits: Edit | Sequence[Edit] = (),
+    sites: Collection[Site] | None = None,
+) -> list[tuple[Call, Attention]]:
+    """The attention of these sites, or of all, with the gradient of the target on it.
+
+    Where the output does not depend on a site (an encoder that nothing reads), it is zero.
+    """
+    tap = question.subject.tap(edits, gradients=True, sites=sites)
+    with torch.enable_grad(), tap as seen, last_stream(question.subject) as stream:
+        scores = target_scores_in_graph(question, of)
+        gradients = differentiate(question, scores, seen.weights, stream)
+    return _pair(seen.calls, gradients)
+
+
+def gradients_and_readout(
+    question: Question, sites: Collection[Site] | None = None
+) -> Folded[tuple[Call, Attention]]:
+    """Like `attention_gradients` of the logit, with the readout from the same pass."""
+    tap = question.subject.tap(gradients=True, sites=sites)
+    with torch.enable_grad(), tap as seen, last_stream(question.subject) as stream:
+        scores = target_scores_in_graph(question, "logit")
+        gradients: Sequence[Tensor | None]
+        if question.is_shared:
+            last = torch.autograd.grad(scores.sum(), stream, retain_graph=True)
+            gradients = differentiate(question, scores, seen.weights, stream)
+        else:
+            leaves = [*seen.weights, *stream]
+            both = torch.autograd.grad(scores.sum(), leaves, materialize_grads=True)
+            gradients, last = both[: len(seen.weights)], both[len(seen.weights) :]
+    return Folded(_pair(seen.calls, gradients), _readout(question, *last))
+
+
+def find_readout(question: Question) -> QueryWeights:
+    """From which positions of the last layer the target is read: weights that sum to one."""
+    return fold_attention(question, lambda _: None, sites=()).readout
+
+
+def _readout(question: Question, *gradients: Tensor) -> QueryWeights:
+    """From which positions each target is read, by its gradient on the last stream."""
+    if not question.is_shared:
+        return readout_weights(question.subject, *gradients)
+    each = torch.cat(list(share_of_each(gradients[0], question.targets)))
+    return readout_weights(question.subject, each)
+
+
+def _pair(
+    calls: Sequence[Call], gradients: Sequence[Tensor | None]
+) -> list[tuple[Call, Attention]]:
+    """Each call with the gradient on its weights, zero where there is none."""
+    detached = [replace(call, weights=call.weights.detach()) for call in calls]
+    return [
+        (call, torch.zeros_like(call.weights) if gradient is None else gradient)
+        for call, gradient in zip(detached, gradients, strict=True)
+    ]

@@ -1,0 +1,42 @@
+"""Folding: each attention is reduced as the model computes it, so that no two layers are held."""
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TypeVar
+
+import torch
+from torch import nn
+
+from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.tap.tap import Call, tap
+from attlas.results import Site
+
+Held = TypeVar("Held")
+
+
+@contextmanager
+def fold_calls(
+    model: nn.Module, keep: Callable[[Call], Held], sites: Collection[Site] | None = None
+) -> Iterator[list[Held]]:
+    """Open a model and reduce each attention as it is computed; the list holds what `keep` gave.
+
+    `sites` are those to read, all if not given.
+    """
+    held: list[Held] = []
+
+    def take(call: Call) -> Call:
+        with torch.no_grad():
+            held.append(keep(call))
+        return replace(call, weights=call.weights.new_empty(0), mask=None, values=None)
+
+    with evaluation_mode(model), tap(model, wants=among(sites), keep=take):
+        yield held
+
+
+def among(sites: Collection[Site] | None) -> Callable[[Site], bool] | None:
+    """Whether a site is one of these, as a function for the tap; None means every site."""
+    if sites is None:
+        return None
+    names = {site.name for site in sites}
+    return lambda site: site.name in names
