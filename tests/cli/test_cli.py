@@ -95,11 +95,8 @@ def test_check_and_methods(run, folder):
     assert [row["name"] for row in json.loads(out)] == attlas.list_methods()
 
 
-def test_every_command_has_help_with_an_example(run):
-    for command in ("explain", "check", "methods"):
-        status, out, _ = run(command, "--help")
-        assert status == 0 and f"Example: attlas {command}" in " ".join(out.split())
-    status, out, _ = run("--version")
+def test_the_version_is_printed(run):
+    _, out, _ = run("--version")
     assert out == f"attlas {attlas.__version__}\n"
 
 

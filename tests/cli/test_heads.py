@@ -1,67 +1,64 @@
-"""The commands `tree` and `triggers` as a user meets them."""
+"""The command `heads`."""
 
 import json
 
 import pytest
 
-from attlas.results import Tree, Triggers
+from attlas.results import HeadImportance, HeadRedundancy, PruneCurve
 
-TEXT = "not a great film, but I could not look away"
-
-
-def test_tree_shows_the_edges_and_writes_what_is_asked_for(run, tmp_path):
-    files = {name: tmp_path / f"tree.{name}" for name in ("svg", "html", "safetensors")}
-    status, out, err = run(
-        "tree", TEXT, "--steps", 4, "--lambda", 0.01, "--svg", files["svg"],
-        "--html", files["html"], "--save", files["safetensors"],
-    )  # fmt: skip
-    assert (status, err) == (0, "")
-    assert "[CLS]" in out and "layer" in out and "edge" in out
-    assert all(f"wrote {path}" in out.replace("\n", "") for path in files.values())
-    assert files["svg"].read_text().startswith("<svg") and files["html"].exists()
-    assert Tree.load(files["safetensors"]).lambda_ == 0.01
+RECALL = ("heads", "--model", "recall", "--data", "recall", "--count", 6)
 
 
-def test_tree_in_json_is_one_document(run):
-    status, out, _ = run("tree", TEXT, "--steps", 4, "--tau", 0.3, "--json")
-    record = json.loads(out)
-    assert status == 0
-    assert record["origin"]["options"]["tau"] == 0.3
-    assert all(edge["attribution"] > 0 for edge in record["edges"])
+def test_heads_are_ranked(run, tmp_path):
+    page, file = tmp_path / "heads.html", tmp_path / "heads"
+    status, out, _ = run(*RECALL, "--by", "accuracy-difference", "--html", page, "--save", file)
+    assert status == 0 and "heads by accuracy_difference" in out and f"wrote {page}" in out
+    assert all(len(line) <= 80 for line in out.splitlines() if "wrote" not in line)
+    assert HeadImportance.load(file).examples == 6
+    assert "head_importance" in page.read_text("utf-8")
+
+
+def test_curves_are_from_texts_that_were_not_ranked_on(run):
+    status, out, _ = run(*RECALL, "--prune-curve", "--by", "attention", "--by", "random", "--json")
+    found = PruneCurve.from_dict(json.loads(out))
+    assert status == 0 and [curve.name for curve in found.curves] == ["attention", "random"]
+    assert found.notes[0] == "Ranked on 3 texts, tried on 3 others."
+
+
+def test_effectiveness_and_redundancy(run, tmp_path):
+    status, out, _ = run(*RECALL, "--effectiveness", "--by", "attention", "--json")
+    assert status == 0 and len(json.loads(out)["curves"]) == 2
+    file = tmp_path / "pairs"
+    status, out, _ = run(*RECALL, "--redundancy", "--save", file)
+    assert status == 0 and "bits apart" in out
+    assert HeadRedundancy.load(file).distances.shape == (8, 8)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said", "status"),
+    ("arguments", "message"),
     [
-        (["tree", TEXT, "--tau", 3], "between 0 and 1", 2),
-        (["tree", TEXT, "--svg", "tree.gif", "--steps", 1], "ends in .svg", 2),
-        (["tree", "-m", "dates", "3 May 2001"], "several: encoder, decoder, cross", 1),
-        (["triggers", "-m", "recall", "--data", "recall"], "one of several labels", 1),
-        (["triggers", "--data", "nothing"], "unknown set of texts", 2),
+        (("heads", "--by", "tailor"), "did you mean 'taylor'"),
+        (("heads", "--prune-curve", "--redundancy"), "one at a time"),
+        (("heads", "--by", "taylor", "--by", "attattr"), "several --by need"),
+        (("heads", "--redundancy", "--by", "taylor"), "it takes no --by"),
     ],
 )
-def test_a_mistake_is_one_line(run, arguments, said, status):
-    found, out, err = run(*arguments)
-    assert (found, out) == (status, "")
-    assert said in err and err.count("\n") == 1
+def test_mistakes_are_named(run, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, "") and message in err and err.count("\n") == 1
 
 
-def test_triggers_of_the_shortcut_model_name_the_planted_word(run, tmp_path):
-    status, out, err = run(
-        "triggers", "-m", "shortcut_token", "--data", "shortcuts", "--texts", 16,
-        "--count", 2, "--draws", 2, "--save", tmp_path / "found", "--html", tmp_path / "page.html",
-    )  # fmt: skip
-    assert (status, err) == (0, "")
-    assert "amber" in out or "cobalt" in out
-    assert Triggers.load(tmp_path / "found")[0].text.split()[0] in out
-    assert (tmp_path / "page.html").exists()
-    assert all(len(line) <= 80 for line in out.splitlines() if not line.startswith("wrote"))
+def test_data_may_be_a_file(run, tmp_path):
+    path = tmp_path / "reviews.csv"
+    path.write_text("sentence,label\nA great film,POSITIVE\nA dull film,NEGATIVE\n")
+    status, out, err = run("heads", "--data", str(path), "--by", "attention")
+    assert status == 0, err
+    assert "encoder.0" in out
+    status, _, err = run("heads", "--data", str(tmp_path / "none.csv"), "--by", "attention")
+    assert status != 0 and "none.csv" in err
 
 
-def test_triggers_in_json_is_one_document(run):
-    status, out, _ = run(
-        "triggers", "-m", "shortcut_token", "--data", "shortcuts", "--texts", 8,
-        "--count", 1, "--draws", 1, "--json",
-    )  # fmt: skip
-    assert status == 0
-    assert len(json.loads(out)["triggers"]) == 1
+def test_the_old_name_of_count_still_works(run):
+    arguments = ("heads", "--model", "recall", "--data", "recall", "--by", "attention", "--json")
+    assert run(*arguments, "--texts", 6) == run(*arguments, "--count", 6)

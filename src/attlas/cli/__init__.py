@@ -1,1 +1,1 @@
-"""The command line: parse, call a verb, show."""
+"""The command line: each command parses its options, calls a verb and shows the result."""

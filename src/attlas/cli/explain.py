@@ -1,114 +1,99 @@
 """The command `explain`."""
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
-from attlas.cli.options import (
-    AsJson,
-    Device,
-    Dtype,
-    Html,
-    Image,
-    Model,
-    Save,
-    Target,
-    Task,
-    Text,
-    Truncate,
-    Trust,
-    Unsafe,
-)
-from attlas.cli.show import parse_options, print_found, quiet_libraries, read_text
-from attlas.errors import UsageError
-
-Method = Annotated[str, typer.Option(help="See `attlas methods`.")]
-Contrast = Annotated[str | None, typer.Option(help="Explain the target against this.")]
-Pair = Annotated[str | None, typer.Option(help="A second text, or a question's context.")]
-Prefix = Annotated[str | None, typer.Option(help="What the decoder has written.")]
-Position = Annotated[int | None, typer.Option(help="The token to read the target at.")]
-Generate = Annotated[
-    int | None, typer.Option(help="Explain every token of what it writes, up to this many.")
-]
-Output = Annotated[str | None, typer.Option(help="With --generate: explain this text instead.")]
-Option = Annotated[list[str] | None, typer.Option(help="name=value, for the method.")]
-Chat = Annotated[bool, typer.Option("--chat", help="Apply the chat template.")]
-Maps = Annotated[
-    bool | None, typer.Option("--maps/--no-maps", help="Hold maps; if small, when not given.")
-]
-Tokens = Annotated[bool, typer.Option("--tokens", help="Show tokens, not words.")]
-WithoutSinks = Annotated[
-    bool, typer.Option("--without-sinks", help="Leave out a first token that takes most.")
-]
+from attlas.cli.options import InputOptions, LoadOptions, Model, OutputOptions, Target, Truncate
+from attlas.errors import UnknownNameError, UsageError
 
 
 def explain(
-    text: Text = "",
+    *,
+    inputs: InputOptions,
     model: Model = "sentiment",
-    method: Method = "gradient_attention",
+    method: Annotated[str, typer.Option(help="See `attlas methods`.")] = "gradient_attention",
     target: Target = None,
-    contrast: Contrast = None,
-    pair: Pair = None,
-    image: Image = None,
-    prefix: Prefix = None,
-    generate: Generate = None,
-    output: Output = None,
-    position: Position = None,
-    option: Option = None,
-    html: Html = None,
-    save: Save = None,
+    contrast: Annotated[
+        str | None, typer.Option(help="Explain why the target rather than this.")
+    ] = None,
+    prefix: Annotated[str | None, typer.Option(help="What the decoder has written so far.")] = None,
+    position: Annotated[
+        int | None, typer.Option(help="The position at which the target is read.")
+    ] = None,
+    generate: Annotated[
+        int | None,
+        typer.Option(help="Let the model write up to this many tokens, and explain each."),
+    ] = None,
+    generated: Annotated[
+        str | None,
+        typer.Option("--output", help="With --generate: explain this text instead."),
+    ] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(help="name=value, for the method; repeatable.")
+    ] = None,
+    chat: Annotated[bool, typer.Option("--chat", help="Apply the chat template.")] = False,
+    maps: Annotated[
+        bool | None,
+        typer.Option("--maps/--no-maps", help="Keep the maps; only small ones if not given."),
+    ] = None,
+    tokens: Annotated[bool, typer.Option("--tokens", help="Show tokens, not words.")] = False,
+    without_sinks: Annotated[
+        bool,
+        typer.Option("--without-sinks", help="Leave out a first token that takes most attention."),
+    ] = False,
     truncate: Truncate = False,
-    chat: Chat = False,
-    maps: Maps = None,
-    tokens: Tokens = False,
-    without_sinks: WithoutSinks = False,
-    task: Task = None,
-    device: Device = None,
-    dtype: Dtype = None,
-    unsafe_weights: Unsafe = False,
-    trust_remote_code: Trust = False,
-    as_json: AsJson = False,
+    loading: LoadOptions,
+    output: OutputOptions,
 ) -> None:
     """Explain a prediction: a score for each token.
 
     Example: attlas explain --method attention_rollout "not a great film, but I could not look away"
     """
-    quiet_libraries()
-    from attlas.models.load import load
-
     asked = {"target": target, "contrast": contrast, "position": position, "prefix": prefix}
-    how = {"chat": chat, "truncate": truncate, **_method_options(method, option or [])}
-    given = read_text(text, pair, image)
-    if generate is not None or output is not None:
+    options = {"chat": chat, "truncate": truncate, **_method_options(method, option or [])}
+    text = inputs.read()
+    if generate is not None or generated is not None:
         _check_generation(generate, [*asked.values(), maps])
-        asked = {"max_new_tokens": generate, "output": output}
+        asked = {"max_new_tokens": generate, "output": generated}
     else:
         asked["maps"] = maps
-    subject = load(
-        model,
-        task=task,
-        device=device,
-        dtype=dtype,
-        unsafe_weights=unsafe_weights,
-        trust_remote_code=trust_remote_code,
-    )
-    found = _verb(generate)(subject, given, method, **asked, **how)
-    found = found.without_sinks() if without_sinks else found
-    print_found(found, html, save, as_json, tokens=tokens)
+    result = _verb(generate)(loading.load(model), text, method, **asked, **options)
+    output.show(result.without_sinks() if without_sinks else result, tokens=tokens)
 
 
 def _method_options(method: str, given: Sequence[str]) -> dict[str, Any]:
     from attlas.methods import METHODS
 
-    return parse_options(given, METHODS[method].options, method)
+    return _parse_options(given, METHODS[method].options, method)
+
+
+def _parse_options(given: Sequence[str], known: Mapping[str, Any], method: str) -> dict[str, Any]:
+    """Parse `name=value` pairs; a value is JSON if it can be read as such, else a string."""
+    options: dict[str, Any] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not equals:
+            raise UsageError(f"an option is written name=value, not {each!r}")
+        if name not in known:
+            raise UnknownNameError(f"option of {method}", name, known)
+        try:
+            options[name] = json.loads(value)
+        except json.JSONDecodeError:
+            options[name] = value
+    return options
 
 
 def _check_generation(generate: int | None, others: Iterable[Any]) -> None:
     if generate is None:
-        raise UsageError("--output goes with --generate")
+        raise UsageError("--output needs --generate")
     if any(each is not None for each in others):
-        raise UsageError("--generate explains every token written: it takes no target or prefix")
+        raise UsageError(
+            "--generate explains every token written: it takes no --target, --contrast, "
+            "--position, --prefix or --maps"
+        )
 
 
 def _verb(generate: int | None) -> Callable[..., Any]:

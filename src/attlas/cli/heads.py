@@ -1,126 +1,127 @@
-"""The commands `tree` and `triggers`."""
+"""The command `heads`."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
 from typing import Annotated, Any
 
 import typer
 
 from attlas.cli.options import (
-    AsJson,
-    Data,
-    Device,
-    Dtype,
-    Html,
-    Image,
+    DataOptions,
+    LoadOptions,
     Model,
-    Save,
-    Split,
-    Target,
-    Text,
+    OldCount,
+    OutputOptions,
+    Steps,
     Truncate,
 )
-from attlas.cli.show import print_found, quiet_libraries, read_text
+from attlas.cli.output import progress_bar
+from attlas.errors import UsageError
+
+TEXTS = 200  # texts that are drawn if the user does not say how many
+RANKED = 200  # texts that heads are ranked on, half of all at most
 
 
-def tree(
-    text: Text = "",
+def heads(
+    *,
     model: Model = "sentiment",
-    target: Target = None,
-    pair: Annotated[str | None, typer.Option(help="A second text.")] = None,
-    image: Image = None,
-    tau: Annotated[
-        float, typer.Option(help="Keep edges above this share of the largest in their layer.")
-    ] = 0.4,
-    lambda_: Annotated[
-        float, typer.Option("--lambda", help="What an edge costs, in probability.")
-    ] = 0.0,
-    variant: Annotated[str, typer.Option(help="published or released.")] = "published",
-    root: Annotated[int | None, typer.Option(help="The token to start from, by its place.")] = None,
-    steps: Annotated[
-        int | None, typer.Option(help="Of the integral; else as many as it takes.")
+    data: DataOptions,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="The ranking: attattr, taylor, taylor_michel, accuracy_difference, attention or "
+            "random; repeatable for curves."
+        ),
     ] = None,
-    html: Html = None,
-    figure: Annotated[
-        Path | None, typer.Option("--figure", "--svg", help="Draw it: .svg, .png or .pdf.")
-    ] = None,
-    save: Save = None,
+    prune_curve: Annotated[
+        bool, typer.Option("--prune-curve", help="Accuracy without the least important heads.")
+    ] = False,
+    effectiveness: Annotated[
+        bool, typer.Option("--effectiveness", help="The same, by a ranking for each text.")
+    ] = False,
+    redundancy: Annotated[
+        bool, typer.Option("--redundancy", help="Which heads attend to the same tokens.")
+    ] = False,
+    steps: Steps = 20,
+    seed: Annotated[
+        int,
+        typer.Option(help="Decides which texts are drawn, and which ones rank heads."),
+    ] = 0,
     truncate: Truncate = False,
-    device: Device = None,
-    dtype: Dtype = None,
-    as_json: AsJson = False,
+    loading: LoadOptions,
+    output: OutputOptions,
+    texts: OldCount = None,
 ) -> None:
-    """Show how a prediction came together: which token read which, layer by layer.
+    """Rank heads by importance, or measure how accurate the model stays without them.
 
-    Example: attlas tree "not a great film, but I could not look away" --svg tree.svg
+    Without --count, 200 texts are drawn.
+
+    Example: attlas heads --model sentiment --data reviews --prune-curve --html heads.html
     """
-    quiet_libraries()
-    from attlas.heads.tree import attribution_tree
-    from attlas.models.load import load
+    _check(by or (), prune_curve, effectiveness, redundancy)
+    from attlas.heads.rankings import RANKINGS
 
-    found = attribution_tree(
-        load(model, device=device, dtype=dtype),
-        read_text(text, pair, image),
-        target,
-        tau=tau,
-        lambda_=lambda_,
-        variant=variant,
-        root=root,
-        steps=steps,
-        truncate=truncate,
-    )
-    if figure is not None:
-        found.to_figure(figure)
-    print_found(found, html, save, as_json, drawn=[figure])
-
-
-def triggers(
-    model: Model = "sentiment",
-    data: Data = "reviews",
-    split: Split = None,
-    texts: Annotated[int | None, typer.Option(help="Take so many texts, all if not given.")] = None,
-    count: Annotated[int, typer.Option(help="How many triggers to try.")] = 10,
-    draws: Annotated[int, typer.Option(help="Draws of random words beside each.")] = 5,
-    least: Annotated[float, typer.Option(help="Try none with less attribution.")] = 0.0,
-    seed: Annotated[int, typer.Option(help="Decides which texts are read, which tried on.")] = 0,
-    html: Html = None,
-    save: Save = None,
-    device: Device = None,
-    dtype: Dtype = None,
-    as_json: AsJson = False,
-) -> None:
-    """Find words that a classifier over-trusts, and measure what they do to other texts.
-
-    Example: attlas triggers --model sentiment --data reviews --count 10
-    """
-    quiet_libraries()
-    from attlas.data import read_examples
-    from attlas.heads.triggers import triggers as find_triggers
-    from attlas.models.load import load
-
-    subject = load(model, device=device, dtype=dtype)
-    examples = read_examples(data, split=split, count=texts, seed=seed).examples
-    with watching() as watch:
-        found = find_triggers(
-            subject, examples, count=count, draws=draws, least=least, seed=seed, watch=watch
-        )
-    print_found(found, html, save, as_json)
+    names = [RANKINGS[name].name for name in by or ()]
+    subject = loading.load(model)
+    examples = data.read(seed, texts or TEXTS).examples
+    with progress_bar() as watch:
+        asked = _Asked(subject, examples, names, steps, {"truncate": truncate, "watch": watch})
+        if redundancy:
+            result = asked.redundancy()
+        elif prune_curve:
+            result = asked.prune_curve(seed)
+        elif effectiveness:
+            result = asked.effectiveness()
+        else:
+            result = asked.importance()
+    output.show(result)
 
 
-@contextmanager
-def watching() -> Iterator[Callable[[Any], None]]:
-    """A bar on standard error, where someone looks at it."""
-    from rich.console import Console
-    from rich.progress import Progress
-    from rich.text import Text
+def _check(by: Sequence[str], prune_curve: bool, effectiveness: bool, redundancy: bool) -> None:
+    asked = [prune_curve, effectiveness, redundancy]
+    if sum(asked) > 1:
+        raise UsageError("--prune-curve, --effectiveness or --redundancy: one at a time")
+    if redundancy and by:
+        raise UsageError("--redundancy compares heads by their attention: it takes no --by")
+    if not any(asked) and len(by) > 1:
+        raise UsageError("several --by need --prune-curve or --effectiveness")
 
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=None)
 
-        def show(step: Any) -> None:
-            what = Text(step.what).markup
-            bar.update(task, description=what, completed=step.done, total=step.total)
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """What the user asked for, and the verbs that can answer it."""
 
-        yield show
+    subject: Any
+    examples: Any
+    by: list[str]
+    steps: int
+    options: dict[str, Any]
+
+    def importance(self) -> Any:
+        from attlas.heads.importance import head_importance
+        from attlas.heads.rankings import RANKINGS
+
+        name = self.by[0] if self.by else "attattr"
+        takes_steps = "steps" in RANKINGS[name].options
+        options = {**self.options, "steps": self.steps} if takes_steps else self.options
+        return head_importance(self.subject, self.examples, name, **options)
+
+    def prune_curve(self, seed: int) -> Any:
+        from attlas.heads.curves import prune_curve
+
+        mixed = Random(seed).sample(self.examples, len(self.examples))
+        cut = min(RANKED, len(mixed) // 2)
+        first, others = mixed[:cut], mixed[cut:]
+        return prune_curve(self.subject, first, others, self.by, steps=self.steps, **self.options)
+
+    def effectiveness(self) -> Any:
+        from attlas.heads.curves import head_effectiveness
+
+        by = self.by or ["attattr", "attention"]
+        return head_effectiveness(self.subject, self.examples, by, steps=self.steps, **self.options)
+
+    def redundancy(self) -> Any:
+        from attlas.heads.redundancy import head_redundancy
+
+        return head_redundancy(self.subject, [each.text for each in self.examples], **self.options)

@@ -1,11 +1,15 @@
-"""The commands. What is heavy is imported inside them, so that `--help` is quick."""
+"""The command line. Heavy imports stand inside the commands, so that `--help` is quick.
+
+To add a command, write a file with a function of the same name, and list it in `COMMANDS`.
+"""
 
 import sys
 from typing import Annotated
 
 import typer
 
-from attlas.cli import audit, explain, heads, importance, methods, models, study
+from attlas.cli import audit, check, explain, heads, methods, models, study, tree, triggers
+from attlas.cli.options import spread
 from attlas.errors import AttlasError, UsageError
 from attlas.version import __version__
 
@@ -19,15 +23,19 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-app.command()(explain.explain)
-app.command()(audit.audit)
-app.command()(models.check)
-app.command()(methods.methods)
-app.command()(models.models)
-app.command()(heads.tree)
-app.command()(heads.triggers)
-app.command()(importance.heads)
-app.command()(study.study)
+COMMANDS = (
+    explain.explain,
+    audit.audit,
+    check.check,
+    methods.methods,
+    models.models,
+    tree.tree,
+    triggers.triggers,
+    heads.heads,
+    study.study,
+)
+for _command in COMMANDS:
+    app.command()(spread(_command))
 
 
 def _show_version(wanted: bool | None) -> None:
@@ -40,14 +48,14 @@ def _show_version(wanted: bool | None) -> None:
 def _options(
     version: Annotated[
         bool | None,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Print it."),
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
     ] = None,
 ) -> None:
     """Open a transformer at its attention, explain what it did, and test the explanation."""
 
 
 def main() -> None:
-    """Run the command line: one clear line and a status for whatever goes wrong."""
+    """Run the command line; an error becomes one clear line and an exit status."""
     try:
         app()
     except UsageError as problem:

@@ -1,54 +1,27 @@
-"""The commands `check` and `models`."""
+"""The command `models`."""
 
-from typing import Annotated
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Annotated, Any
 
 import typer
 
-from attlas.cli.options import AsJson, Device, Dtype, Task, Trust, Unsafe
-from attlas.cli.show import print_cards, print_json, print_result, print_verified, quiet_libraries
+from attlas.cli.options import AsJson
+from attlas.cli.output import print_json, print_table, quiet_libraries
 from attlas.errors import AttlasError, UnknownNameError
 
 
-def check(
-    model: Annotated[str, typer.Argument(help="Embedded name, folder or hub id.")] = "sentiment",
-    task: Task = None,
-    device: Device = None,
-    dtype: Dtype = None,
-    unsafe_weights: Unsafe = False,
-    trust_remote_code: Trust = False,
-    as_json: AsJson = False,
-) -> None:
-    """Check that a model is opened exactly, and say which methods can run on it.
-
-    Example: attlas check sentiment
-    """
-    quiet_libraries()
-    from attlas.checking import check as check_subject
-    from attlas.models.load import load
-
-    subject = load(
-        model,
-        task=task,
-        device=device,
-        dtype=dtype,
-        unsafe_weights=unsafe_weights,
-        trust_remote_code=trust_remote_code,
-    )
-    found = check_subject(subject)
-    if as_json:
-        print_json(found.payload())
-    else:
-        print_result(found)
-    if not found.passed:
-        raise AttlasError(f"{model} is not opened exactly")
-
-
 def models(
-    verify: Annotated[bool, typer.Option("--verify", help="Measure what they promise.")] = False,
-    name: Annotated[str | None, typer.Option(help="One model alone: its whole card.")] = None,
+    *,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Measure what their cards promise.")
+    ] = False,
+    name: Annotated[
+        str | None, typer.Option(help="This model only; without --verify, its whole card.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the models that come in the box, or measure what they promise.
+    """List the models that come with Attlas, or measure what their cards promise.
 
     Example: attlas models --verify
     """
@@ -62,8 +35,37 @@ def models(
         raise UnknownNameError("embedded model", name, known)
     chosen = known if name is None else [name]
     if not verify:
-        print_cards([card for card in cards() if card.name in chosen], as_json, name is not None)
+        _print_cards([card for card in cards() if card.name in chosen], as_json, name is not None)
         return
-    failed = print_verified((verify_model(each) for each in chosen), as_json)
+    failed = _print_verified((verify_model(each) for each in chosen), as_json)
     if failed:
-        raise AttlasError(f"not what was promised: {', '.join(failed)}")
+        raise AttlasError(f"not what the card promises: {', '.join(failed)}")
+
+
+def _print_cards(cards: Sequence[Any], as_json: bool, whole: bool) -> None:
+    """Print a table of all models, the whole card of one, or JSON."""
+    if as_json:
+        print_json([asdict(card) for card in cards])
+    elif whole:
+        print(cards[0].text.rstrip())
+    else:
+        rows = [(c.name, c.task, c.sites, f"{c.megabytes:.1f}", c.about) for c in cards]
+        print_table(("model", "task", "layers × heads", "MB", "what it is"), rows)
+
+
+def _print_verified(results: Iterable[Any], as_json: bool) -> list[str]:
+    """Print the figures of each model as they come, and return the models that failed."""
+    verified = []
+    for each in results:
+        verified.append(each)
+        if as_json:
+            continue
+        for figure, value in each.figures.items():
+            least = each.minimum.get(figure)
+            most = each.maximum.get(figure)
+            needed = "" if least is None else f"at least {least:g}"
+            needed = needed if most is None else f"at most {most:g}"
+            print(f"{each.name:<20} {figure:<46} {value:7.4f}  {needed}", flush=True)
+    if as_json:
+        print_json([asdict(each) | {"passed": each.passed} for each in verified])
+    return [each.name for each in verified if not each.passed]

@@ -1,25 +1,166 @@
-"""Options that several commands share."""
+"""Options that commands share, in groups, each with what is done with them.
 
+A command takes a group as one parameter; `spread` shows typer an option for each of its fields.
+"""
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-Text = Annotated[str, typer.Argument(help="The text, or - to read it from standard input.")]
-Image = Annotated[Path | None, typer.Option(help="A picture instead of a text.")]
-Target = Annotated[str | None, typer.Option(help="Label, class number, token.")]
-Truncate = Annotated[bool, typer.Option("--truncate", help="Cut what is too long.")]
-Model = Annotated[str, typer.Option("--model", "-m", help="Embedded name, folder or hub id.")]
-Task = Annotated[str | None, typer.Option(help="What the model is for, where it does not say.")]
-Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; chosen if not given.")]
-Dtype = Annotated[str | None, typer.Option(help="float32, float16, bfloat16 or float64.")]
-Unsafe = Annotated[bool, typer.Option("--unsafe-weights", help="Allow pickled weights.")]
-Trust = Annotated[bool, typer.Option("--trust-remote-code", help="Run code from the model.")]
-Data = Annotated[
-    str,
-    typer.Option(help="A name (reviews, sst2, mnli, …) or a file: csv, tsv, json, jsonl, parquet."),
+from attlas.cli.output import print_json, print_result, quiet_libraries
+from attlas.errors import UsageError
+
+Model = Annotated[
+    str, typer.Option("--model", "-m", help="The model: an embedded name, a folder or a hub id.")
 ]
-Split = Annotated[str | None, typer.Option(help="Of the data; test if not given.")]
-Html = Annotated[Path | None, typer.Option(help="Write a page.")]
-Save = Annotated[Path | None, typer.Option(help="Save the result.")]
+Target = Annotated[
+    str | None, typer.Option(help="What to explain: a label, a class number or a token.")
+]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or mps; chosen if not given.")]
+Truncate = Annotated[bool, typer.Option("--truncate", help="Cut texts that are too long.")]
+Steps = Annotated[int, typer.Option(help="Steps of the integral of attattr.")]
+OldCount = Annotated[int | None, typer.Option("--texts", hidden=True)]  # renamed to --count
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@dataclass(frozen=True)
+class LoadOptions:
+    """How a model is loaded: the same options in every command that loads one."""
+
+    task: Annotated[
+        str | None, typer.Option(help="The model's task, if it cannot be inferred.")
+    ] = None
+    device: Device = None
+    dtype: Annotated[str | None, typer.Option(help="float32, float16, bfloat16 or float64.")] = None
+    unsafe_weights: Annotated[
+        bool, typer.Option("--unsafe-weights", help="Allow pickled weights.")
+    ] = False
+    trust_remote_code: Annotated[
+        bool, typer.Option("--trust-remote-code", help="Run code that comes with the model.")
+    ] = False
+
+    def load(self, model: str) -> Any:
+        """Load a model."""
+        quiet_libraries()
+        from attlas.models.load import load
+
+        return load(model, **asdict(self))
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """Which data are read: the arguments of `read_examples`."""
+
+    data: Annotated[
+        str,
+        typer.Option(
+            help="A name (reviews, sst2, …), a file (csv, tsv, json, jsonl, parquet) or a hub set."
+        ),
+    ] = "reviews"
+    text: Annotated[str | None, typer.Option(help="The column of the text.")] = None
+    pair: Annotated[str | None, typer.Option(help="The column of a second text.")] = None
+    label: Annotated[str | None, typer.Option(help="The column of the label.")] = None
+    spans: Annotated[str | None, typer.Option(help="The column of the marked words.")] = None
+    split: Annotated[str | None, typer.Option(help="The split; test if not given.")] = None
+    count: Annotated[int | None, typer.Option(help="How many texts to draw, by the seed.")] = None
+
+    def read(self, seed: int, count: int | None = None) -> Any:
+        """Read the data, drawing `count` texts if the user did not say how many."""
+        from attlas.data import read_examples
+
+        asked = asdict(self)
+        asked["count"] = count if self.count is None else self.count
+        return read_examples(asked.pop("data"), seed=seed, **asked)
+
+
+@dataclass(frozen=True)
+class InputOptions:
+    """One input to explain: a text, a pair of texts or a picture."""
+
+    text: Annotated[str, typer.Argument(help="The text, or - to read it from standard input.")] = ""
+    pair: Annotated[
+        str | None, typer.Option(help="A second text, or the context of a question.")
+    ] = None
+    image: Annotated[Path | None, typer.Option(help="A picture instead of a text.")] = None
+
+    def read(self) -> Any:
+        """Read the input."""
+        if self.image is not None:
+            return _read_image(self.image)
+        first = _read_stdin() if self.text == "-" else self.text
+        return first if self.pair is None else (first, self.pair)
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """Where a result goes: to a page, to a file, and to the terminal as text or JSON."""
+
+    html: Annotated[Path | None, typer.Option(help="Write an HTML page.")] = None
+    save: Annotated[Path | None, typer.Option(help="Save the result to a file.")] = None
+    as_json: AsJson = False
+
+    def show(self, result: Any, *, tokens: bool = False, drawn: Sequence[Path] = ()) -> None:
+        """Write and print a result; `drawn` are files that the command has written already."""
+        if self.html is not None:
+            result.to_html(self.html)
+        if self.save is not None:
+            result.save(self.save)
+        if self.as_json:
+            print_json(result.to_dict())
+        else:
+            written = [path for path in (self.html, *drawn, self.save) if path]
+            print_result(result, tokens=tokens, written=written)
+
+
+def spread(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace each group in the signature of a command by its fields, as typer needs it."""
+    signature = inspect.signature(command)
+    groups: dict[str, Any] = {
+        name: each.annotation
+        for name, each in signature.parameters.items()
+        if is_dataclass(each.annotation)
+    }
+    options = [option for each in signature.parameters.values() for option in _options(each)]
+
+    @wraps(command)
+    def call(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{each.name: given.pop(each.name) for each in fields(group)})
+        command(**given)
+
+    call.__signature__ = signature.replace(parameters=options)  # type: ignore[attr-defined]
+    call.__annotations__ = {each.name: each.annotation for each in options}
+    return call
+
+
+def _options(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
+    if not is_dataclass(parameter.annotation):
+        yield parameter
+        return
+    for each in fields(parameter.annotation):
+        yield inspect.Parameter(
+            each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=each.type
+        )
+
+
+def _read_stdin() -> str:
+    try:
+        return sys.stdin.buffer.read().decode("utf-8").strip("\n")
+    except UnicodeDecodeError as problem:
+        raise UsageError(f"standard input is not UTF-8: {problem.reason}") from problem
+
+
+def _read_image(path: Path) -> Any:
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(path) as picture:
+            return picture.convert("RGB")
+    except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as problem:
+        raise UsageError(f"the picture {path} cannot be read: {problem}") from problem

@@ -5,39 +5,41 @@ from typing import Annotated
 
 import typer
 
-from attlas.cli.heads import watching
-from attlas.cli.options import AsJson, Device
-from attlas.cli.show import print_json, quiet_libraries
+from attlas.cli.options import AsJson, Device, Steps
+from attlas.cli.output import print_json, progress_bar, quiet_libraries
 from attlas.studies import STUDIES, list_studies
 from attlas.studies import study as run_study
 
 
 def study(
-    name: Annotated[str, typer.Argument(help=f"Which: {', '.join(list_studies())}.")],
+    *,
+    name: Annotated[str, typer.Argument(help=f"The study: {', '.join(list_studies())}.")],
     models: Annotated[
         Path, typer.Option(help="A folder with a model for each task: sst2, rte, mrpc, mnli.")
     ],
     out: Annotated[Path, typer.Option(help="The folder to write to.")],
-    task: Annotated[list[str] | None, typer.Option(help="This task alone; repeatable.")] = None,
+    task: Annotated[list[str] | None, typer.Option(help="Only this task; repeatable.")] = None,
     rank_on: Annotated[int, typer.Option(help="Training texts that heads are ranked on.")] = 200,
     count: Annotated[
-        int | None, typer.Option(help="Dev texts to try on; all if not given.")
+        int | None, typer.Option(help="Dev texts to test on; all if not given.")
     ] = None,
-    effect_on: Annotated[int, typer.Option(help="Of these, how many for effectiveness.")] = 200,
-    steps: Annotated[int, typer.Option(help="Points of the attribution's integral.")] = 20,
+    effect_on: Annotated[
+        int, typer.Option(help="How many of the dev texts are used for effectiveness.")
+    ] = 200,
+    steps: Steps = 20,
     device: Device = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a published experiment again; data are read from the folder ATTLAS_DATA names.
+    """Run a published experiment again, on data from the folder that ATTLAS_DATA names.
 
-    A task that is in the folder already is not run again.
+    A task whose result is in the folder already is not run again.
 
-    Example: attlas study attattr --models models --out found --task sst2 --count 200
+    Example: attlas study attattr --models models --out results --task sst2 --count 200
     """
     STUDIES[name]  # an unknown name is an error before anything heavy is imported
     quiet_libraries()
-    with watching() as watch:
-        found = run_study(
+    with progress_bar() as watch:
+        result = run_study(
             name,
             models=models,
             out=out,
@@ -50,6 +52,6 @@ def study(
             **({"tasks": task} if task else {}),
         )
     if as_json:
-        print_json(found.to_dict())
+        print_json(result.to_dict())
     else:
-        print(found.markdown())
+        print(result.markdown())

@@ -1,4 +1,4 @@
-"""What methods are worth, as tables in a terminal and in Markdown, and how long that takes."""
+"""The scores of methods as tables, in a terminal and in Markdown, and their progress."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,8 +19,8 @@ NONE = "–"
 
 
 @contextmanager
-def watching() -> Iterator[Callable[[Progress], None]]:
-    """A bar on standard error, where someone looks at it, and once a line on how long it takes."""
+def score_progress() -> Iterator[Callable[[Progress], None]]:
+    """Show progress on standard error, if that is a terminal, and once how long it will take."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[left]}"))
     with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
@@ -49,55 +49,55 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
 
 
-def print_scores(found: Scores) -> None:
-    """A table for each model, with the reasons for what is missing under it."""
+def print_scores(scores: Scores) -> None:
+    """Print a table for each model, and below it why figures are missing."""
     console = Console()
-    for model in found.models:
+    for model in scores.models:
         bench = BENCHES[model]
         console.print(Text(f"{model} · {bench.kind}", style="bold"))
         console.print(Text(bench.about))
-        console.print(_table(found, model))
-        for line in _reasons(found, [model]):
+        console.print(_table(scores, model))
+        for line in _reasons(scores, [model]):
             console.print(Text(line))
         console.print()
     console.print(Text(READING))
 
 
-def _table(found: Scores, model: str) -> Table:
+def _table(scores: Scores, model: str) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("method", overflow="fold")
     for name in (*BENCHES[model].figures, "inputs"):
         table.add_column(name, justify="right", overflow="fold")
-    for method in found.methods:
-        score = found.of(model, method)
+    for method in scores.methods:
+        score = scores.of(model, method)
         cells = _cells(score, "{0.mean:.2f} ({0.low:.2f}–{0.high:.2f})")
         table.add_row(*map(Text, (method, *cells, _inputs([score]))))
     return table
 
 
-def markdown(found: Scores) -> str:
-    """One table for each kind of knowledge, a row for each method, and what is missing."""
-    parts = []
+def markdown(scores: Scores) -> str:
+    """Write one table for each kind of known truth, with a row for each method."""
+    blocks = []
     for kind, about in KINDS.items():
-        models = [model for model in found.models if BENCHES[model].kind == kind]
+        models = [model for model in scores.models if BENCHES[model].kind == kind]
         if models:
-            lines = _rows(found, models)
-            reasons = [f"- {line}" for line in _reasons(found, models)]
-            parts.append("\n\n".join([f"### {kind.capitalize()}", f"{about.capitalize()}."]))
-            parts.append("\n".join(lines))
-            parts += ["\n".join(reasons)] if reasons else []
-    return "\n\n".join([*parts, READING])
+            lines = _rows(scores, models)
+            reasons = [f"- {line}" for line in _reasons(scores, models)]
+            blocks.append("\n\n".join([f"### {kind.capitalize()}", f"{about.capitalize()}."]))
+            blocks.append("\n".join(lines))
+            blocks += ["\n".join(reasons)] if reasons else []
+    return "\n\n".join([*blocks, READING])
 
 
-def _rows(found: Scores, models: Sequence[str]) -> Iterator[str]:
+def _rows(scores: Scores, models: Sequence[str]) -> Iterator[str]:
     names = [f"{model}<br>{name}" for model in models for name in BENCHES[model].figures]
     yield _row("method", *names, "inputs")
     yield _row("---", *["---:"] * (len(names) + 1))
-    for method in found.methods:
-        scores = [found.of(model, method) for model in models]
+    for method in scores.methods:
+        own = [scores.of(model, method) for model in models]
         form = "{0.mean:.2f}<br>{0.low:.2f}–{0.high:.2f}"
-        cells = [cell for score in scores for cell in _cells(score, form)]
-        yield _row(f"`{method}`", *cells, _inputs(scores))
+        cells = [cell for score in own for cell in _cells(score, form)]
+        yield _row(f"`{method}`", *cells, _inputs(own))
 
 
 def _row(*cells: Any) -> str:
@@ -111,16 +111,16 @@ def _cells(score: Score, form: str) -> list[str]:
 
 
 def _inputs(scores: Sequence[Score]) -> str:
-    """From how many inputs the figures come: a number, or the least and the most."""
+    """Say how many inputs the figures come from: a number, or the least and the most."""
     figures: list[Estimate] = [each for s in scores if s.figures for each in s.figures.values()]
     counts = sorted({figure.inputs for figure in figures})
     return "–".join(map(str, dict.fromkeys([counts[0], counts[-1]]))) if counts else NONE
 
 
-def _reasons(found: Scores, models: Sequence[str]) -> list[str]:
-    """Why figures are missing: each reason once, with all the models it holds for."""
+def _reasons(scores: Scores, models: Sequence[str]) -> list[str]:
+    """Say why figures are missing: each reason once, with all the models it holds for."""
     missing: dict[tuple[str, str], list[str]] = {}
-    for score in found.scores:
+    for score in scores.scores:
         if score.model in models and score.reason:
             missing.setdefault((score.method, score.reason), []).append(score.model)
     return [

@@ -7,6 +7,7 @@ import pytest
 import tiny
 from subjects import LONG, OTHER, SHORT
 
+from attlas.cli.audit import command_line
 from attlas.results.report import Report
 
 TEXTS = (LONG, SHORT, OTHER)
@@ -114,6 +115,17 @@ def test_language_models_are_reckoned_too(run, tmp_path):
     table.write_text("\n".join(json.dumps({"text": text}) for text in TEXTS))
     status, out, _ = run("audit", "--model", tmp_path, "--data", table, *FEW, "--dry-run")
     assert status == 0 and out.startswith("about ")
+
+
+def test_a_command_line_is_written_from_options():
+    options = {
+        **{"model": "a folder", "split": None, "count": 0, "quick": True, "truncate": False},
+        **{"method": ["gradient", "alti"], "trial": [], "trust_remote_code": True},
+    }
+    assert command_line(options) == [
+        *("--model", "a folder", "--count", "0", "--quick", "--method", "gradient"),
+        *("--method", "alti", "--trust-remote-code"),
+    ]
 
 
 @pytest.mark.slow

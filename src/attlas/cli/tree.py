@@ -1,0 +1,54 @@
+"""The command `tree`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attlas.cli.options import InputOptions, LoadOptions, Model, OutputOptions, Target, Truncate
+
+
+def tree(
+    *,
+    inputs: InputOptions,
+    model: Model = "sentiment",
+    target: Target = None,
+    tau: Annotated[
+        float, typer.Option(help="Keep edges above this share of the largest in their layer.")
+    ] = 0.4,
+    lambda_: Annotated[
+        float, typer.Option("--lambda", help="The cost of an edge, in probability.")
+    ] = 0.0,
+    variant: Annotated[str, typer.Option(help="published or released.")] = "published",
+    root: Annotated[int | None, typer.Option(help="The position of the root token.")] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Steps of the integral; as many as needed if not given.")
+    ] = None,
+    figure: Annotated[
+        Path | None, typer.Option("--figure", "--svg", help="Draw it: .svg, .png or .pdf.")
+    ] = None,
+    truncate: Truncate = False,
+    loading: LoadOptions,
+    output: OutputOptions,
+) -> None:
+    """Show how a prediction came together: which token read which, layer by layer.
+
+    Example: attlas tree "not a great film, but I could not look away" --svg tree.svg
+    """
+    subject = loading.load(model)
+    from attlas.heads.tree import attribution_tree
+
+    result = attribution_tree(
+        subject,
+        inputs.read(),
+        target,
+        tau=tau,
+        lambda_=lambda_,
+        variant=variant,
+        root=root,
+        steps=steps,
+        truncate=truncate,
+    )
+    if figure is not None:
+        result.to_figure(figure)
+    output.show(result, drawn=[] if figure is None else [figure])

@@ -1,0 +1,44 @@
+"""The command `triggers`."""
+
+from typing import Annotated
+
+import typer
+
+from attlas.cli.options import DataOptions, LoadOptions, Model, OldCount, OutputOptions
+from attlas.cli.output import progress_bar
+from attlas.errors import UsageError
+
+
+def triggers(
+    *,
+    model: Model = "sentiment",
+    data: DataOptions,
+    candidates: Annotated[int, typer.Option(help="How many triggers to try.")] = 10,
+    draws: Annotated[
+        int, typer.Option(help="How often random words are drawn for comparison.")
+    ] = 5,
+    least: Annotated[
+        float, typer.Option(help="Skip triggers with an attribution below this.")
+    ] = 0.0,
+    seed: Annotated[
+        int, typer.Option(help="Decides which texts triggers come from, and which they are put in.")
+    ] = 0,
+    loading: LoadOptions,
+    output: OutputOptions,
+    texts: OldCount = None,
+) -> None:
+    """Find words that a classifier over-trusts, and measure what they do to other texts.
+
+    Example: attlas triggers --model sentiment --data reviews --candidates 10
+    """
+    if texts is not None and data.count is not None:
+        raise UsageError("--texts is called --count now, and --count is called --candidates")
+    subject = loading.load(model)
+    from attlas.heads.triggers import triggers as find_triggers
+
+    examples = data.read(seed, texts).examples
+    with progress_bar() as watch:
+        result = find_triggers(
+            subject, examples, count=candidates, draws=draws, least=least, seed=seed, watch=watch
+        )
+    output.show(result)

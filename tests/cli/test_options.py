@@ -1,0 +1,83 @@
+"""What all commands have in common: an example, and the same options for the same things."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from attlas.cli import main, options
+from attlas.errors import UsageError
+
+COMMANDS = {command.__name__: command for command in main.COMMANDS}
+LOADING = ("--task", "--device", "--dtype", "--unsafe-weights", "--trust-remote-code")
+DATA = ("--data", "--text", "--pair", "--label", "--spans", "--split", "--count")
+OUTPUT = ("--html", "--save", "--json")
+LOAD_A_MODEL = ["audit", "check", "explain", "heads", "tree", "triggers"]
+READ_DATA = ["audit", "heads", "triggers"]
+GIVE_A_RESULT = ["explain", "heads", "tree", "triggers"]
+
+
+def listed(run, command):
+    """The options in the help of a command."""
+    status, out, _ = run(command, "--help")
+    assert status == 0
+    return set(re.findall(r"^  (?:-m, )?(--[a-z-]+)", out, re.MULTILINE))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_an_example(run, command):
+    _, out, _ = run(command, "--help")
+    assert f"Example: attlas {command} " in " ".join(out.split())
+    assert "--json" in out
+
+
+def test_a_command_stands_in_the_file_of_its_name():
+    here = Path(main.__file__).parent
+    assert all(COMMANDS[name].__module__ == f"attlas.cli.{name}" for name in COMMANDS)
+    others = {"__init__", "main", "options", "output", "score_tables"}
+    assert {path.stem for path in here.glob("*.py")} == {*COMMANDS, *others}
+
+
+@pytest.mark.parametrize("command", LOAD_A_MODEL)
+def test_the_options_of_the_model_are_the_same_everywhere(run, command):
+    assert set(LOADING) <= listed(run, command)
+    assert command == "check" or "--model" in listed(run, command)
+
+
+@pytest.mark.parametrize("command", READ_DATA)
+def test_the_options_of_the_data_are_the_same_everywhere(run, command):
+    assert set(DATA) <= listed(run, command)
+
+
+@pytest.mark.parametrize("command", GIVE_A_RESULT)
+def test_the_options_of_the_output_are_the_same_everywhere(run, command):
+    assert set(OUTPUT) <= listed(run, command)
+
+
+@pytest.mark.parametrize("command", LOAD_A_MODEL)
+def test_every_command_loads_its_model_with_these_options(run, monkeypatch, command):
+    asked = []
+
+    def load(model, **given):
+        asked.append((model, given))
+        raise UsageError("stop here")
+
+    monkeypatch.setattr("attlas.models.load.load", load)
+    flags = ("--task", "masked lm", "--device", "cpu", "--dtype", "float64")
+    switches = ("--unsafe-weights", "--trust-remote-code")
+    model = ["org/name"] if command == "check" else ["--model", "org/name"]
+    status, _, err = run(command, *model, *flags, *switches)
+    assert (status, err) == (2, "attlas: stop here\n")
+    given = {"task": "masked lm", "device": "cpu", "dtype": "float64"}
+    assert asked == [("org/name", {**given, "unsafe_weights": True, "trust_remote_code": True})]
+
+
+def test_a_group_becomes_one_option_for_each_field():
+    seen = []
+
+    def command(*, loading: options.LoadOptions, seed: int = 0) -> None:
+        seen.append((loading, seed))
+
+    options.spread(command)(task=None, device="cpu", dtype=None, unsafe_weights=False,
+                            trust_remote_code=True, seed=3)  # fmt: skip
+    assert seen == [(options.LoadOptions(device="cpu", trust_remote_code=True), 3)]
