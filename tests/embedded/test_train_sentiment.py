@@ -13,7 +13,7 @@ from transformers import BertConfig, BertModel
 
 from attlas.embedded.training import sentiment_augment as augmenting
 from attlas.embedded.training.sentiment_data import (
-    Row,
+    TrainingText,
     contained,
     first_of_each,
     letters,
@@ -33,7 +33,7 @@ from attlas.embedded.training.sentiment_tokenizer import (
     pack,
     train_tokenizer,
 )
-from attlas.embedded.training.sentiment_training import Pace, batches, hide
+from attlas.embedded.training.sentiment_training import TrainingPace, batches, hide
 from attlas.embedded.training.train_sentiment import main
 
 TEXTS = [
@@ -50,8 +50,8 @@ def tokenizer() -> Tokenizer:
     return train_tokenizer(TEXTS, 150)
 
 
-def row(text: str, origin: str = "") -> Row:
-    return Row("set", text, 0.5, origin)
+def row(text: str, origin: str = "") -> TrainingText:
+    return TrainingText("set", text, 0.5, origin)
 
 
 def test_a_text_that_holds_a_held_out_one_is_dropped() -> None:
@@ -86,7 +86,7 @@ def test_repeated_texts_are_read_once() -> None:
 
 
 def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
-    rows = [Row("set", "café “quoted”", 0.2), Row("set", "x", 0.98)]
+    rows = [TrainingText("set", "café “quoted”", 0.2), TrainingText("set", "x", 0.98)]
     write_rows(rows, tmp_path / "rows.xz")
     assert read_rows(tmp_path / "rows.xz") == rows
 
@@ -125,7 +125,7 @@ def test_batches_hold_every_text_once_and_keep_their_room() -> None:
 
 
 def test_the_rate_goes_up_and_down() -> None:
-    pace = Pace(steps=10, seconds=1.0, rate=1.0, rows=1, room=1)
+    pace = TrainingPace(steps=10, seconds=1.0, rate=1.0, rows=1, room=1)
     assert pace.rate_at(0.0) == 0
     assert pace.rate_at(0.05) == pytest.approx(1)
     assert pace.rate_at(1.0) == pytest.approx(0)
@@ -135,7 +135,8 @@ def test_the_same_seed_makes_the_same_texts() -> None:
     vocabulary = {word: place for place, word in enumerate({w for t in TEXTS for w in t.split()})}
     near = augmenting.near_words(vocabulary, torch.rand(len(vocabulary), 4))
     pools = augmenting.gather(
-        [Row("sst5", text, 0.5) for text in TEXTS] + [Row("imdb", " ".join(TEXTS), 0.5)] * 2,
+        [TrainingText("sst5", text, 0.5) for text in TEXTS]
+        + [TrainingText("imdb", " ".join(TEXTS), 0.5)] * 2,
         near,
         frozenset({augmenting.fingerprint(TEXTS[1])}),
     )

@@ -8,8 +8,7 @@ import attlas
 from attlas.data.example import Example
 from attlas.errors import UsageError
 from attlas.measures import Occasion
-from attlas.measures.counterfactual_flip import counterfactual_flip
-from attlas.measures.support.exchanges import exchanged, exchanges
+from attlas.measures.counterfactual_flip import counterfactual_flip, exchanged, exchanges
 
 
 def flip(text, revised, method="input_x_gradient", **asked):

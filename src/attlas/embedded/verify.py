@@ -50,7 +50,7 @@ def cards() -> list[Card]:
 def verify(name: str, count: int = 200, seed: int = 1) -> Verified:
     """Measure a model on held-out data made for it, its truth tried by substitution."""
     subject = load(name)
-    module: Any = import_module(f"attlas.models.embedded.{_checked_by(name)}")
+    module: Any = import_module(f"attlas.embedded.checks.{_checked_by(name)}")
     figures = module.verify(subject, count=count, seed=seed)
     least = {**module.MINIMUM, **getattr(module, "MINIMUM_SWAPPING", {})}
     most = {}

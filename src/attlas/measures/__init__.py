@@ -1,6 +1,5 @@
 """Measures, one file each: a measure takes an explanation and says how good it is."""
 
-from attlas.measures.support.circular import is_circular
 from attlas.measures.support.measure import (
     BETTER,
     KINDS,
@@ -10,6 +9,7 @@ from attlas.measures.support.measure import (
     Case,
     Measure,
     Occasion,
+    is_circular,
 )
 from attlas.measures.support.sizes import sizes
 

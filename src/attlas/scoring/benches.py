@@ -10,15 +10,14 @@ from attlas.data.generated import dates, facts, recall, shortcuts
 from attlas.models.encoding.request import Request
 from attlas.models.subject import Subject
 from attlas.scoring import figures
-from attlas.scoring.case import Case
-from attlas.scoring.figures import Figure
+from attlas.scoring.figures import Figure, KnownCase
 
 TRUTH, PLAUSIBILITY = "known truth", "plausibility"
 KINDS = {
     TRUTH: "what the model is known to rely on, tried by substitution",
     PLAUSIBILITY: "what people marked: agreement with people, not truth about the model",
 }
-Input = tuple[Case, ...]  # all cases that come from one example
+Input = tuple[KnownCase, ...]  # all cases that come from one example
 
 
 @dataclass(frozen=True)
@@ -44,23 +43,23 @@ class Bench:
         return [each for each in drawn if all(_is_right(subject, case) for case in each)][:count]
 
 
-def _is_right(subject: Subject, case: Case) -> bool:
+def _is_right(subject: Subject, case: KnownCase) -> bool:
     (question,) = subject.ask([case.example.text], Request(prefix=case.prefix))
     return bool(question.predictions[0][0]["label"] == case.answer)
 
 
 def _whole(example: Example) -> Input:
-    return (Case(example),)
+    return (KnownCase(example),)
 
 
 def _each_copied(example: Example) -> Input:
     """Every digit that is copied, after what stands before it in the answer."""
     label = str(example.label)
-    return tuple(Case(example, prefix=label[:place]) for place in example.fields["copied"])
+    return tuple(KnownCase(example, prefix=label[:place]) for place in example.fields["copied"])
 
 
 def _labelled(example: Example) -> Input:
-    return (Case(example, target=example.label),)
+    return (KnownCase(example, target=example.label),)
 
 
 def _marked_reviews(count: int, seed: int) -> list[Example]:

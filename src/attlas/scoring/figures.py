@@ -5,27 +5,48 @@ method count by their size: a token that speaks against the answer matters too.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from attlas.data.example import Span
+from attlas.data.example import Example, Span
 from attlas.data.generated.facts import parts, sentence_spans
 from attlas.mathematics.ranking import average_precision, precision_at
 from attlas.results import Explanation
-from attlas.scoring.case import Case
 from attlas.shapes import TokenMarks, TokenVector
 from attlas.tokens import overlap
 
 STORY = "text_b"  # of a question and a story, the second
-Figure = Callable[[Explanation, Case], float]
 
 
-def needed_auprc(explanation: Explanation, case: Case) -> float:
+@dataclass(frozen=True)
+class KnownCase:
+    """One prediction to explain: the model's own, unless a target is given.
+
+    `prefix` is what a decoder has written before it. Several cases may come from one example.
+    """
+
+    example: Example
+    prefix: str | None = None
+    target: Any = None
+
+    @property
+    def answer(self) -> str:
+        """What a model that is right predicts here."""
+        label = str(self.example.label)
+        return label if self.prefix is None else label[len(self.prefix)]
+
+
+Figure = Callable[[Explanation, KnownCase], float]
+
+
+def needed_auprc(explanation: Explanation, case: KnownCase) -> float:
     """Average precision of the tokens that the answer needs."""
     return average_precision(*_sizes_and_truth(explanation, "text", case.example.spans))
 
 
-def value_first(explanation: Explanation, case: Case) -> float:
+def value_first(explanation: Explanation, case: KnownCase) -> float:
     """Whether the value comes first among all but the key asked for."""
     named = case.example.fields
     sizes, truth = _sizes_and_truth(explanation, "text", [named["value"]])
@@ -33,24 +54,24 @@ def value_first(explanation: Explanation, case: Case) -> float:
     return precision_at(sizes[~asked], truth[~asked], 1)
 
 
-def source_first(explanation: Explanation, case: Case) -> float:
+def source_first(explanation: Explanation, case: KnownCase) -> float:
     """Whether the character that a digit is copied from comes first in the source."""
     source = case.example.fields["sources"][len(case.prefix or "")]
     return precision_at(*_sizes_and_truth(explanation, "text", [source]), 1)
 
 
-def supporting_auprc(explanation: Explanation, case: Case) -> float:
+def supporting_auprc(explanation: Explanation, case: KnownCase) -> float:
     """Average precision of the tokens of the supporting sentences within the story."""
     return average_precision(*_sizes_and_truth(explanation, STORY, case.example.spans))
 
 
-def answer_first(explanation: Explanation, case: Case) -> float:
+def answer_first(explanation: Explanation, case: KnownCase) -> float:
     """Whether the place that is the answer comes first in the story."""
     source = case.example.fields["source"]
     return precision_at(*_sizes_and_truth(explanation, STORY, [source]), 1)
 
 
-def supporting_first(explanation: Explanation, case: Case) -> float:
+def supporting_first(explanation: Explanation, case: KnownCase) -> float:
     """Whether the sentence with the largest sum of sizes is a supporting one."""
     sums, truth = [], []
     for sentence in sentence_spans(parts(case.example)[1]):
@@ -60,13 +81,13 @@ def supporting_first(explanation: Explanation, case: Case) -> float:
     return precision_at(np.array(sums), np.array(truth), 1)
 
 
-def deciding_precision(explanation: Explanation, case: Case) -> float:
+def deciding_precision(explanation: Explanation, case: KnownCase) -> float:
     """The share of deciding tokens among as many tokens from the top."""
     sizes, truth = _sizes_and_truth(explanation, "text", case.example.spans)
     return precision_at(sizes, truth, int(truth.sum()))
 
 
-def marked_auprc(explanation: Explanation, case: Case) -> float:
+def marked_auprc(explanation: Explanation, case: KnownCase) -> float:
     """Average precision of the words people marked, by scores with their signs."""
     content = _content(explanation, "text")
     return average_precision(

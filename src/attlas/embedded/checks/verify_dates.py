@@ -12,6 +12,7 @@ import torch
 from attlas.data.example import Example
 from attlas.data.generated.dates import generate, other_digits, with_digit
 from attlas.embedded.checks.verify_recall import report
+from attlas.models.load import load
 from attlas.models.subject import Subject
 
 MINIMUM = {
@@ -80,8 +81,6 @@ def _generate(subject: Subject, texts: list[str]) -> list[str]:
 
 def main() -> None:
     """Prints the figures of the embedded models."""
-    from attlas.models.load import load
-
     for name in ("dates", "dates_plain"):
         print(name)
         report(verify(load(name, device="cpu"), count=1000), MINIMUM)

@@ -10,6 +10,7 @@ import torch
 
 from attlas.data.example import Example, Span
 from attlas.data.generated.recall import KEYS, VALUES, generate
+from attlas.models.load import load
 from attlas.models.subject import Subject
 
 MINIMUM = {
@@ -86,8 +87,6 @@ def report(figures: dict[str, float], minimum: dict[str, float]) -> None:
 
 def main() -> None:
     """Prints the figures of the embedded model."""
-    from attlas.models.load import load
-
     report(verify(load("recall", device="cpu"), count=2000), MINIMUM)
 
 

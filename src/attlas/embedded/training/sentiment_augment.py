@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from attlas.embedded.training.sentiment_data import Row, fingerprint
+from attlas.embedded.training.sentiment_data import TrainingText, fingerprint
 
 NEIGHBOURS = 8
 JOINTS = (" . ", ". ", " , but ", ", ", " and ", " , and ", " ; ", " -- ", "! ", ", yet ")
@@ -52,7 +52,9 @@ def sentences_of(text: str) -> list[str]:
     return [part for part in parts if 3 <= len(part.split()) <= 60]
 
 
-def gather(rows: Sequence[Row], near: Mapping[str, Sequence[str]], never: frozenset[str]) -> Pools:
+def gather(
+    rows: Sequence[TrainingText], near: Mapping[str, Sequence[str]], never: frozenset[str]
+) -> Pools:
     """Sorts the training text into phrases, sentences and whole reviews.
 
     `never` holds the fingerprints of texts that must not be made.

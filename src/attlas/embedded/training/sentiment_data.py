@@ -21,7 +21,7 @@ SURE = {0: 0.02, 1: 0.98, "NEG": 0.02, "POS": 0.98}
 YELP = ("50words", "100words", "200words", "part7")
 
 
-class Row(NamedTuple):
+class TrainingText(NamedTuple):
     """A training text, how likely it is positive, and the text it was edited from, if any."""
 
     source: str
@@ -52,7 +52,7 @@ def fingerprint(text: str) -> str:
     return blake2b(letters(text).encode(), digest_size=8).hexdigest()
 
 
-def treebank_rows(folder: Path) -> Iterator[Row]:
+def treebank_rows(folder: Path) -> Iterator[TrainingText]:
     """Every sentence, phrase and word of the graded trees, once."""
     seen = set()
     for tree in read(folder / "sst5" / "train.jsonl"):
@@ -63,27 +63,27 @@ def treebank_rows(folder: Path) -> Iterator[Row]:
             text = plain(" ".join(words[start:end]))
             if text.lower() not in seen:
                 seen.add(text.lower())
-                yield Row("sst5", text, GRADES[grade])
+                yield TrainingText("sst5", text, GRADES[grade])
 
 
-def edited_rows(folder: Path) -> Iterator[Row]:
+def edited_rows(folder: Path) -> Iterator[TrainingText]:
     """Reviews and their counterparts of the other sentiment; each answers for both."""
     for pair in read(folder / "imdb_cad" / "train.jsonl"):
         text, revised = plain(pair["text"]), plain(pair["revised_text"])
-        yield Row("imdb_cad", text, SURE[pair["label"]], revised)
-        yield Row("imdb_cad", revised, SURE[pair["revised_label"]], text)
+        yield TrainingText("imdb_cad", text, SURE[pair["label"]], revised)
+        yield TrainingText("imdb_cad", revised, SURE[pair["revised_label"]], text)
 
 
-def training_rows(folder: Path) -> Iterator[Row]:
+def training_rows(folder: Path) -> Iterator[TrainingText]:
     """All training text; a phrase that two sources share comes from the first."""
     yield from treebank_rows(folder)
     for name in ("sst2", "imdb", "eraser_movies"):
         for row in read(folder / name / "train.jsonl"):
-            yield Row(name, plain(row["text"]), SURE[row["label"]])
+            yield TrainingText(name, plain(row["text"]), SURE[row["label"]])
     yield from edited_rows(folder)
     for part in YELP:
         for row in read(folder / "yelp_hat" / f"{part}.jsonl"):
-            yield Row("yelp_hat", plain(" ".join(row["tokens"])), SURE[row["label"]])
+            yield TrainingText("yelp_hat", plain(" ".join(row["tokens"])), SURE[row["label"]])
 
 
 def held_out_texts(folder: Path) -> Iterator[str]:
@@ -119,7 +119,9 @@ def contained(index: Mapping[str, Sequence[str]], text: str) -> set[str]:
     }
 
 
-def without_leaks(rows: Iterable[Row], held_out: Iterable[str]) -> tuple[list[Row], list[Row]]:
+def without_leaks(
+    rows: Iterable[TrainingText], held_out: Iterable[str]
+) -> tuple[list[TrainingText], list[TrainingText]]:
     """The rows that share nothing with the held-out texts, and the rows dropped."""
     rows, hidden = list(rows), {letters(text) for text in held_out}
     index = by_opening(text for text in hidden if len(text) >= FEWEST_LETTERS)
@@ -127,8 +129,8 @@ def without_leaks(rows: Iterable[Row], held_out: Iterable[str]) -> tuple[list[Ro
     pieces = {text for text in map(letters, (row.text for row in rows)) if len(text) >= LONG_PIECE}
     opening = by_opening(pieces)
     inside = {piece for text in hidden for piece in contained(opening, text)}
-    kept: list[Row] = []
-    dropped: list[Row] = []
+    kept: list[TrainingText] = []
+    dropped: list[TrainingText] = []
     for row, both in zip(rows, spelled, strict=True):
         own = letters(row.text)
         leaks = own in hidden or own in inside or bool(contained(index, both))
@@ -136,7 +138,7 @@ def without_leaks(rows: Iterable[Row], held_out: Iterable[str]) -> tuple[list[Ro
     return kept, dropped
 
 
-def first_of_each(rows: Iterable[Row]) -> Iterator[Row]:
+def first_of_each(rows: Iterable[TrainingText]) -> Iterator[TrainingText]:
     """The rows without repeated texts, cut to what the model can read."""
     seen = set()
     for row in rows:
@@ -146,28 +148,31 @@ def first_of_each(rows: Iterable[Row]) -> Iterator[Row]:
             yield row._replace(text=row.text[:LONGEST_TEXT], origin="")
 
 
-def counts(**lists: Sequence[Row]) -> dict[str, dict[str, int]]:
+def counts(**lists: Sequence[TrainingText]) -> dict[str, dict[str, int]]:
     """How many rows of each source are in each list."""
     return {name: dict(Counter(row.source for row in rows)) for name, rows in lists.items()}
 
 
-def examined(folder: Path, *, reviews: int) -> Iterator[Row]:
+def examined(folder: Path, *, reviews: int) -> Iterator[TrainingText]:
     """What the model is measured on: the SST-2 dev set and the first reviews of IMDB's test."""
-    yield from (Row("sst2", row["text"], row["label"]) for row in read(folder / "sst2/dev.jsonl"))
+    yield from (
+        TrainingText("sst2", row["text"], row["label"]) for row in read(folder / "sst2/dev.jsonl")
+    )
     tests = [
-        Row("imdb", plain(row["text"]), row["label"]) for row in read(folder / "imdb/test.jsonl")
+        TrainingText("imdb", plain(row["text"]), row["label"])
+        for row in read(folder / "imdb/test.jsonl")
     ]
     for label in (0, 1):
         yield from [row for row in tests if row.target == label][: reviews // 2]
 
 
-def write_rows(rows: Iterable[Row], path: Path) -> None:
+def write_rows(rows: Iterable[TrainingText], path: Path) -> None:
     """Rows as packed lines."""
     with lzma.open(path, "wt") as lines:
         lines.writelines(json.dumps(row[:3], ensure_ascii=False) + "\n" for row in rows)
 
 
-def read_rows(path: Path) -> list[Row]:
+def read_rows(path: Path) -> list[TrainingText]:
     """Rows as they were written."""
     with lzma.open(path, "rt") as lines:
-        return [Row(*json.loads(line)) for line in lines]
+        return [TrainingText(*json.loads(line)) for line in lines]

@@ -57,7 +57,7 @@ WORDS = sorted(
 
 
 @dataclass(frozen=True)
-class Row:
+class TokenizedStory:
     """A text as numbers, its label, and what is known of each of its tokens, by name."""
 
     ids: list[int]
@@ -109,7 +109,7 @@ def waves(positions: int, width: int) -> Tensor:
     return HEIGHT * torch.cat([angles.sin(), angles.cos()], dim=1)
 
 
-def row_of(example: Example, tokenizer: Tokenizer) -> Row:
+def row_of(example: Example, tokenizer: Tokenizer) -> TokenizedStory:
     """A text as numbers, with all that the story settles."""
     question, story = facts.parts(example)
     encoding = tokenizer.encode(question, story)
@@ -123,7 +123,7 @@ def row_of(example: Example, tokenizer: Tokenizer) -> Row:
         if word in PLACE or known["holder"][place] != UNSAID:
             known["answer"][place] = label
     tell(facts.read_story(story), known, start)
-    return Row(encoding.ids, encoding.type_ids, label, known)
+    return TokenizedStory(encoding.ids, encoding.type_ids, label, known)
 
 
 def holder(word: str, world: facts.World) -> int:
@@ -170,7 +170,7 @@ class Teacher(nn.Module):
         sizes = {name: len(PERSON if name in ("actor", "holder") else PLACE) for name in STEPS}
         self.heads = nn.ModuleDict({name: nn.Linear(HIDDEN, size) for name, size in sizes.items()})
 
-    def forward(self, states: Sequence[Tensor], rows: Sequence[Row]) -> Tensor:
+    def forward(self, states: Sequence[Tensor], rows: Sequence[TokenizedStory]) -> Tensor:
         """The sum of the losses of all steps, each after the layer it belongs to."""
         losses = []
         for name, layer in STEPS.items():
@@ -200,7 +200,12 @@ def train_step(model: nn.Module, loss: Tensor, optimizer: Any, schedule: Any) ->
 
 
 def train(
-    model: BertForSequenceClassification, rows: Sequence[Row], *, steps: int, batch: int, seed: int
+    model: BertForSequenceClassification,
+    rows: Sequence[TokenizedStory],
+    *,
+    steps: int,
+    batch: int,
+    seed: int,
 ) -> None:
     """Trains in place."""
     device = str(model.device)

@@ -12,31 +12,32 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import BertForSequenceClassification
+from tokenizers import Tokenizer
+from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
 from attlas.embedded.training import sentiment_data as reading
-from attlas.embedded.training.batching import batches as batches
-from attlas.embedded.training.batching import padded as padded
 from attlas.embedded.training.sentiment_augment import all_texts, gather, near_words
 from attlas.embedded.training.sentiment_figures import accuracies, certainties, write_card
-from attlas.embedded.training.sentiment_student import NAMES, save, untrained
-from attlas.embedded.training.sentiment_tokenizer import CLASS as CLASS
-from attlas.embedded.training.sentiment_tokenizer import MASK as MASK
-from attlas.embedded.training.sentiment_tokenizer import PAD as PAD
 from attlas.embedded.training.sentiment_tokenizer import (
+    LONGEST,
+    PAD,
     PIECES,
+    SPECIAL,
     Packed,
     continuations,
     load_tokenizer,
     pack,
     train_tokenizer,
 )
-from attlas.embedded.training.sentiment_tokenizer import SEPARATOR as SEPARATOR
-from attlas.embedded.training.sentiment_tokenizer import SPECIAL as SPECIAL
-from attlas.embedded.training.sentiment_training import Lessons, Pace, Student, fit, judged
+from attlas.embedded.training.sentiment_training import Lessons, Student, TrainingPace, fit, judged
 
 FOLDER = Path(__file__).parents[1] / "sentiment"
 SEED = 0
+LABELS = ("NEGATIVE", "POSITIVE")
+NAMES: dict[str, Any] = {
+    "id2label": dict(enumerate(LABELS)),
+    "label2id": {label: index for index, label in enumerate(LABELS)},
+}
 
 
 def prepare(*, data: Path, out: Path, texts: int, pieces: int, reviews: int) -> None:
@@ -65,7 +66,7 @@ def teacher(
     rows = reading.read_rows(corpus / "corpus.xz")
     texts = pack(tokenizer, [row.text for row in rows]).to(device)
     positive = torch.tensor([row.target for row in rows], device=device)
-    pace = Pace(steps, seconds, rate=8e-5, rows=128, room=16_384)
+    pace = TrainingPace(steps, seconds, rate=8e-5, rows=128, room=16_384)
     pupil = Student(model.to(device), Lessons(texts, positive), None)
     taken = fit(pupil, pace, device=device, seed=seed)
     figures = accuracies(model, tokenizer, corpus, masked=False)
@@ -116,7 +117,7 @@ def student(
     positive, vectors = (part.to(device) for part in torch.load(texts / "labels.pt"))
     model = untrained(tokenizer.get_vocab_size()).to(device)
     continues = continuations(tokenizer).to(device) if mask else None
-    pace = Pace(steps, seconds, rate=1e-3, rows=1024, room=32_768)
+    pace = TrainingPace(steps, seconds, rate=1e-3, rows=1024, room=32_768)
     pupil = Student(model, Lessons(packed, positive, vectors), continues)
     taken = fit(pupil, pace, device=device, seed=SEED)
     save(model.cpu(), tokenizer, out)
@@ -142,6 +143,36 @@ def evaluate(
 def card(*, figures: Path, out: Path) -> None:
     """Fills the card from the figures."""
     write_card(json.loads(figures.read_text()), out)
+
+
+def untrained(pieces: int, *, layers: int = 5, heads: int = 8) -> BertForSequenceClassification:
+    """The stock architecture at random initialisation, its heads 32 wide."""
+    config = BertConfig(
+        vocab_size=pieces,
+        hidden_size=32 * heads,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        intermediate_size=96 * heads,
+        max_position_embeddings=LONGEST,
+        hidden_dropout_prob=0.05,
+        attention_probs_dropout_prob=0.0,
+        pad_token_id=PAD,
+        **NAMES,
+    )
+    return BertForSequenceClassification(config)
+
+
+def save(model: BertForSequenceClassification, tokenizer: Tokenizer, folder: Path) -> None:
+    """Writes half-precision weights that load, and compute, in single precision."""
+    model.half().save_pretrained(folder)
+    model.config.dtype = "float32"
+    model.config.save_pretrained(folder)
+    # safetensors writes for the owner's eyes alone; an installed model is for every user.
+    (folder / "model.safetensors").chmod(0o644)
+    tokenizer.no_truncation()
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, model_max_length=LONGEST, **SPECIAL
+    ).save_pretrained(folder)
 
 
 STAGES: dict[Callable[..., None], dict[str, Any]] = {

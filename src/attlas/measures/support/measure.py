@@ -34,6 +34,10 @@ COSTS = {
     "dear": "the method again, several times over",
 }
 
+# Pairs of a measure and a method that compute the same, and the removal that methods compute by.
+SAME = {("tau_leave_one_out", "leave_one_out")}
+REMOVES_BY = {"kernel_shap": "mask", "leave_one_out": "delete", "lime": "mask"}
+
 
 @dataclass(frozen=True, eq=False)
 class Case:
@@ -134,3 +138,17 @@ class Measure:
 
 MEASURES = Registry("measure", Measure, group="attlas.measures", package="attlas.measures")
 measure = MEASURES.register
+
+
+def is_circular(
+    measure: str, method: str, removal: str, *, computed_with: str | None = None
+) -> bool:
+    """Whether a method would be judged by what it was computed from.
+
+    `computed_with` is the removal that the method was asked to use, if it was asked for one.
+    """
+    if (measure, method) in SAME:
+        return True
+    if "removal" not in MEASURES[measure].needs or method not in REMOVES_BY:
+        return False
+    return removal == (computed_with or REMOVES_BY[method])

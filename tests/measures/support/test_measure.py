@@ -1,4 +1,4 @@
-"""Which methods a measure holds to themselves."""
+"""Which pairs of a measure and a method are circular."""
 
 import pytest
 
