@@ -15,15 +15,15 @@ from timing import timed
 
 from attlas.models.asking.question import Question
 from attlas.models.tap.edits import Edit
-from attlas.trials import Opened, Scope
-from attlas.trials.rewriting.changing import Plan, run_plan
+from attlas.trials import OpenSite, Scope
 from attlas.trials.rewriting.rewritings import shuffle_columns
+from attlas.trials.rewriting.rewritten_answers import RewritingPlan, run_plan
 from attlas.trials.support.outputs import distributions, total_variation
 
 SHARE = 10  # repeats that the loop is timed on
 
 
-def permute_once(question: Question, opened: Opened, plan: Plan, number: int) -> Edit:
+def permute_once(question: Question, opened: OpenSite, plan: RewritingPlan, number: int) -> Edit:
     """The edit of one repeat at one site."""
 
     def change(weights: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:
@@ -33,7 +33,7 @@ def permute_once(question: Question, opened: Opened, plan: Plan, number: int) ->
     return Edit("one", change).at(layer=opened.site.layer)
 
 
-def loop(question: Question, opened: Opened, plan: Plan, numbers: range) -> torch.Tensor:
+def loop(question: Question, opened: OpenSite, plan: RewritingPlan, numbers: range) -> torch.Tensor:
     """How far the answer moves in each repeat, one pass of the whole model for each."""
     own = distributions(question)
     moved = []
@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=64)
     given = parser.parse_args()
     question = ask(given.device, given.tokens)
-    plan = Plan("permutation of columns", shuffle_columns, given.repeats, 0)
+    plan = RewritingPlan("permutation of columns", shuffle_columns, given.repeats, 0)
     scope = Scope("layer")
     opened = scope.opened(question)
     middle = len(opened) // 2

@@ -84,7 +84,7 @@ def fakes(monkeypatch):
         "against": Method("against", from_truth(lambda t: -t), "reference", True, None, "", ""),
         "refusing": Method("refusing", refuse, "reference", False, None, "", ""),
     }
-    made["slow_oracle"] = replace(made["oracle"], name="slow_oracle", cost="dear")
+    made["slow_oracle"] = replace(made["oracle"], name="slow_oracle", cost="expensive")
     for name, method in made.items():
         monkeypatch.setitem(METHODS._parts, name, method)
 

@@ -11,10 +11,10 @@ from attlas.models.asking.scores import run_logits
 from attlas.models.tap.edits import replace
 from attlas.trials.adversarial_attention import DISTANCE, SHARE, adversarial_attention, at
 from attlas.trials.searching.leeway import largest_divergence
-from attlas.trials.searching.search import Plan, Search
+from attlas.trials.searching.search import Search, SearchPlan
 from attlas.trials.support.scope import Scope
 
-FEW = Plan(candidates=2, steps=8, rate=0.2)
+FEW = SearchPlan(candidates=2, steps=8, rate=0.2)
 
 
 def by_scipy(p, q):
@@ -30,7 +30,7 @@ def test_attention_that_nothing_reads_goes_as_far_as_there_is():
 
 def test_the_steps_alone_go_nearly_as_far():
     (question,) = ignores_attention().ask(["good bad fine fine bad"])
-    search = Search(question, Scope(), Plan(candidates=5, steps=50, rate=0.4))
+    search = Search(question, Scope(), SearchPlan(candidates=5, steps=50, rate=0.4))
     search._optimise([search._first(each, 0) for each in search.given])
     assert (search.distance / largest_divergence(search.given)).min() >= 0.95
 

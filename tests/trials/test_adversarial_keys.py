@@ -18,7 +18,7 @@ from attlas.trials.adversarial_keys import (
     RIGHT_BEFORE,
     adversarial_keys,
 )
-from attlas.trials.searching.key_adversary import KeyAdversary, make_lesson
+from attlas.trials.searching.key_adversary import KeyAdversary, make_key_batch
 from attlas.trials.support.halves import halves
 from attlas.trials.support.scope import Scope
 
@@ -53,12 +53,12 @@ def test_its_own_keys_leave_a_model_as_it_is(task):
 
 
 def test_no_key_moves_beyond_its_reach_and_special_ones_stay():
-    lesson = make_lesson(ask(TASK), Scope("all"))
-    adversary = KeyAdversary([lesson], reach=0.5, seed=0)
+    batch = make_key_batch(ask(TASK), Scope("all"))
+    adversary = KeyAdversary([batch], reach=0.5, seed=0)
     adversary.weights = [100 * each for each in adversary.weights]
-    special = torch.tensor(lesson.question.inputs.tokens[0].special)
-    for site, keys in adversary.keys(lesson).items():
-        own = lesson.clean.keys[site]
+    special = torch.tensor(batch.question.inputs.tokens[0].special)
+    for site, keys in adversary.keys(batch).items():
+        own = batch.clean.keys[site]
         far = ((keys - own).norm(dim=-1) / own.norm(dim=-1))[0]
         assert far[special].tolist() == [0] * int(special.sum())
         assert far[~special].numpy() == pytest.approx(0.5, abs=1e-5)

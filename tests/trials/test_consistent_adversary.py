@@ -17,14 +17,14 @@ from attlas.trials.consistent_adversary import (
     AGREES,
     CHANGE,
     DISTANCE,
-    Point,
+    TrainedAdversary,
     _alone,
     choose,
     consistent_adversary,
 )
 from attlas.trials.searching.leeway import Leeway, divergence
 from attlas.trials.searching.retraining import SEEDS
-from attlas.trials.searching.trained_copy import Pace, make_case, train
+from attlas.trials.searching.trained_copy import TrainingPace, make_case, train
 from attlas.trials.support.scope import Scope
 
 TASK = "sequence classification"
@@ -68,7 +68,7 @@ def test_training_moves_queries_and_keys_of_the_copy_alone(task):
     weights = copied.freeze_all_but_attention()
     for each in copied.loose:
         each.shake(0.5, torch.Generator().manual_seed(0))
-    train(copied, weights, [case], lambda one: -one.distance(one.run()), Pace(3, 0.01))
+    train(copied, weights, [case], lambda one: -one.distance(one.run()), TrainingPace(3, 0.01))
     loose = names_of(copied)
     for name, each in copied.subject.model.state_dict().items():
         assert torch.equal(asked.subject.model.state_dict()[name], before[name])
@@ -111,7 +111,7 @@ def test_where_nothing_reads_the_attention_a_copy_may_attend_as_it_likes():
 
 def point(weight, change, distance):
     nothing = np.zeros(1)
-    return Point(weight, nothing, nothing, nothing, change, distance)
+    return TrainedAdversary(weight, nothing, nothing, nothing, change, distance)
 
 
 def test_the_farthest_that_keeps_the_answers_counts():
@@ -182,7 +182,7 @@ def test_a_text_in_which_nothing_can_change_spoils_nothing():
     case = make_case(copied, asked, Scope())
     weights = copied.freeze_all_but_attention()
     before = [each.detach().clone() for each in weights]
-    train(copied, weights, [case], lambda each: -each.distance(each.run()), Pace(1, 0.1))
+    train(copied, weights, [case], lambda each: -each.distance(each.run()), TrainingPace(1, 0.1))
     assert all(torch.equal(*pair) for pair in zip(weights, before, strict=True))
 
 

@@ -13,10 +13,10 @@ import attlas
 from attlas.data.generated.shortcuts import generate
 from attlas.errors import UsageError
 from attlas.results.support.plots import check_plot
-from attlas.trials import TRIALS, Scope, Tried
+from attlas.trials import TRIALS, Scope, TrialOutcome
 from attlas.trials.erasure import erasure
 from attlas.trials.rewriting.erasure_findings import flip_table
-from attlas.trials.rewriting.erasure_plan import ORDERS, Plan
+from attlas.trials.rewriting.erasure_plan import ORDERS, ErasurePlan
 from attlas.trials.support.outputs import distributions
 
 P = 1 / (1 + math.exp(-8))  # of the class of the marked word: the logits are −4 and 4
@@ -33,7 +33,7 @@ def divergence(p, q):
 def plan(scores, draws=2, erasable=None, seed=0):
     given = [np.array(each, dtype=float) for each in scores]
     marks = np.ones(len(given[0]), dtype=bool) if erasable is None else np.array(erasable)
-    return Plan.of(marks, given, np.random.default_rng(seed), draws)
+    return ErasurePlan.of(marks, given, np.random.default_rng(seed), draws)
 
 
 ATTENTION, GRADIENT = [0.1, 0.5, 0.2, 0.2], [-3.0, 1.0, 2.0, 0.0]
@@ -147,7 +147,7 @@ def test_a_text_has_the_same_figures_in_any_company():
 @pytest.mark.parametrize("task", ["causal lm", "sequence to sequence", "question answering"])
 def test_other_tasks_are_tried_too(task):
     found = TRIALS["erasure"].run([ask(task)], Scope(), seed=3, draws=1)
-    assert isinstance(found, Tried)
+    assert isinstance(found, TrialOutcome)
     assert 0 < found.figures["removed by attention"][0] <= 1
     assert found.figures["JSD of all"][0] > 0
     for plot in found.plots:

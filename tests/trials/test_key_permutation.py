@@ -10,8 +10,8 @@ from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.intervening.key_exchange import exchanges_columns
 from attlas.trials import Scope
 from attlas.trials.key_permutation import key_permutation
-from attlas.trials.rewriting.changing import Plan
 from attlas.trials.rewriting.rewritings import shuffle_keys
+from attlas.trials.rewriting.rewritten_answers import RewritingPlan
 
 TASK = "sequence classification"
 
@@ -21,7 +21,7 @@ def key_order(question, site, number, content):
     length = len(question.inputs.tokens[0])
     weights = torch.arange(float(length)).expand(1, 1, 1, 1, length)
     free = torch.tensor(content)[None, None, None]
-    plan = Plan("key_permutation", shuffle_keys, 20, 0)
+    plan = RewritingPlan("key_permutation", shuffle_keys, 20, 0)
     return shuffle_keys(weights, free, plan.draws(question, site, [number])).flatten().long()
 
 

@@ -13,10 +13,10 @@ from attlas.models.asking.reading import read_attention
 from attlas.models.asking.scores import run_logits
 from attlas.models.tap.edits import Edit
 from attlas.results.support import plots
-from attlas.trials import TRIALS, Scope, Tried, used
+from attlas.trials import TRIALS, Scope, TrialOutcome, used
 from attlas.trials.permutation import permutation
-from attlas.trials.rewriting.changing import Plan, run_plan
 from attlas.trials.rewriting.rewritings import shuffle_columns
+from attlas.trials.rewriting.rewritten_answers import RewritingPlan, run_plan
 from attlas.trials.uniform import uniform
 
 IGNORED = ["good bad fine", "bad bad good", "good fine", "fine bad good"]
@@ -48,7 +48,7 @@ def test_nothing_moves_a_model_that_ignores_its_attention(scope):
 
 def test_moving_the_weight_to_a_word_of_the_other_class_always_flips():
     asked = known_models.copies_attended().ask(COPIED)
-    plan = Plan("permutation of columns", shuffle_columns, 50, 3)
+    plan = RewritingPlan("permutation of columns", shuffle_columns, 50, 3)
     turned = 0
     for question in asked:
         (opened,) = Scope().opened(question)
@@ -83,7 +83,7 @@ def put(weights, site):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_branches_give_what_a_plain_loop_gives(task):
-    plan = Plan("permutation of columns", shuffle_columns, 4, 0)
+    plan = RewritingPlan("permutation of columns", shuffle_columns, 4, 0)
     tried = permutation(questions(task), Scope("layer"), repeats=4)
     for question in questions(task):
         own = answers(question)
@@ -191,7 +191,7 @@ def test_seeds_and_heads_make_a_difference():
 
 def tried(effects, ceilings):
     values = {"difference": np.array(effects)}
-    return Tried(values, tuple(range(len(effects))), "", {"difference": np.array(ceilings)})
+    return TrialOutcome(values, tuple(range(len(effects))), "", {"difference": np.array(ceilings)})
 
 
 def test_used_is_the_highest_ratio_of_the_sums():

@@ -12,7 +12,7 @@ from attlas import Subject
 from attlas.errors import UsageError
 from attlas.models.encoding.request import Request
 from attlas.models.states.stack_states import read_states
-from attlas.trials.reading.recovering import Lesson, found_again, learn_maps
+from attlas.trials.reading.recovering import StatePairs, found_again, learn_maps
 from attlas.trials.support.scope import Scope
 from attlas.trials.token_identifiability import token_identifiability
 
@@ -64,7 +64,7 @@ def test_a_token_with_the_same_vector_is_as_good():
 def lessons(mapping, seed=0):
     states = drawn(600, 6, seed=seed)
     vectors = mapping(states)
-    return Lesson(states[:400], vectors[:400]), Lesson(states[400:], vectors[400:])
+    return StatePairs(states[:400], vectors[:400]), StatePairs(states[400:], vectors[400:])
 
 
 def rate(found, lesson, kind, metric):
@@ -97,9 +97,11 @@ def test_a_bent_map_is_found_by_the_mlp_alone(monkeypatch):
 def test_nothing_is_learnt_where_there_is_nothing():
     states, vectors = drawn(600, 6, seed=3), drawn(600, 6, seed=4)
     found = learn_maps(
-        Lesson(states[:400], vectors[:400]), Lesson(states[400:500], vectors[400:500]), seed=0
+        StatePairs(states[:400], vectors[:400]),
+        StatePairs(states[400:500], vectors[400:500]),
+        seed=0,
     )
-    fresh = Lesson(states[400:], vectors[400:])
+    fresh = StatePairs(states[400:], vectors[400:])
     for kind in ("linear", "MLP"):
         assert rate(found, fresh, kind, "L2") < 0.3
 

@@ -22,7 +22,7 @@ from attlas.trials import TRIALS
 TRIED = {"cpu": 4, "cuda": 48}  # texts of middle length; on a device many take as long as few
 SETS = 40  # of tokens removed, to see how quick the model is
 SHARED = 0.75  # of the sets that methods ask for, how many no other has asked for
-TRIAL_PASSES = {"cheap": 60, "dear": 600}  # of the model, for one text
+TRIAL_PASSES = {"cheap": 60, "expensive": 600}  # of the model, for one text
 TRIAL_ROWS = 50  # changed attentions that share a pass, which takes its time however few they are
 FIGURE = 4e-5  # seconds for a figure of a text, beside the model
 SLOW_REMOVAL = 2.0  # what a removal through the attention takes more
@@ -56,7 +56,7 @@ def expect(plan: Plan) -> Expected:
     row = _seconds_a_row(questions)
     cheap, some = len(texts), min(settings.some, len(texts))
     spent = sum(
-        seconds * (some if METHODS[name].cost == "dear" else cheap)
+        seconds * (some if METHODS[name].cost == "expensive" else cheap)
         for name, seconds in explaining.items()
     )
     removing = sum(
@@ -67,7 +67,7 @@ def expect(plan: Plan) -> Expected:
     few = min(settings.few, len(texts))
     again = sum((10 * explaining[name] * few for _, name in plan.again), 0.0)
     passes = sum(
-        TRIAL_PASSES[TRIALS[name].cost] * (few if TRIALS[name].cost == "dear" else some)
+        TRIAL_PASSES[TRIALS[name].cost] * (few if TRIALS[name].cost == "expensive" else some)
         for name in settings.trials
     )
     parts = {

@@ -37,7 +37,7 @@ class Cut:
     kind="robustness",
     needs=("method",),
     by_rank=False,
-    cost="dear",
+    cost="expensive",
     reading="How alike the sizes of the scores stay, by rank, as the weights are drawn anew "
     "from the top down. It judges the method: near 1, it does not look at the weights.",
     paper="Adebayo et al. 2018, arXiv:1810.03292",

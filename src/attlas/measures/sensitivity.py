@@ -27,7 +27,7 @@ SAMPLES = 10
     kind="robustness",
     needs=("method",),
     by_rank=False,
-    cost="dear",
+    cost="expensive",
     reading="How far the scores move at most, relative to their size, when the tokens' vectors "
     "move by 2 %. It judges the method: scores that are always the same have 0.",
     paper="Yeh et al. 2019, arXiv:1901.09392",

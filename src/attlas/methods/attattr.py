@@ -27,7 +27,7 @@ QUERIES = ("readout", "all")
     maps="sites",
     reading="How much of the target's probability is owed to the attention paid to each token.",
     needs=("attention", "gradients", "branches"),
-    cost="dear",
+    cost="expensive",
     fills=True,
 )
 def attattr(

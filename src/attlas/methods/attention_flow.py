@@ -27,7 +27,7 @@ from attlas.results import Site
     paper="arXiv:2005.00928",
     reading="How much of each token could pass to the position that the model predicts from.",
     needs=("attention",),
-    cost="dear",
+    cost="expensive",
     many_targets=True,
     fills=True,
 )

@@ -25,7 +25,7 @@ WHOLE_MODEL = Rules(own=present, shared=aligned, slope=slope)
     paper="Modarressi et al. 2023, arXiv:2306.02873",
     reading="The token's part of the logit: the parts of all tokens sum to it.",
     needs=("attention",),
-    cost="dear",
+    cost="expensive",
     many_targets=True,
     fills=True,
 )

@@ -29,7 +29,7 @@ EACH_BLOCK = Rules(own=present, each_block=True)
     maps="all",
     reading="How much of each token reaches the position that the model predicts from, by lengths.",
     needs=("attention",),
-    cost="dear",
+    cost="expensive",
     many_targets=True,
 )
 def globenc(question: Question) -> Scored:

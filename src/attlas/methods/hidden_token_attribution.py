@@ -20,7 +20,7 @@ from attlas.shapes import Directions, TokenScores
     paper="Brunner et al. 2020, arXiv:1908.04211",
     reading="The token's share in how the hidden state that is read out moves with the input.",
     needs=("embeddings",),
-    cost="dear",
+    cost="expensive",
     fills=True,
 )
 def hidden_token_attribution(

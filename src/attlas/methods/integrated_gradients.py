@@ -27,7 +27,7 @@ from attlas.shapes import StreamVectors, TokenScores
     paper="Sundararajan et al. 2017, arXiv:1703.01365",
     reading="What the token brings the target, up or down, on the way from an empty input.",
     needs=("embeddings",),
-    cost="dear",
+    cost="expensive",
     fills=True,
 )
 def integrated_gradients(question: Question, *, steps: int = 50, baseline: str = "mask") -> Scored:

@@ -18,7 +18,7 @@ from attlas.shapes import TokenScores
     paper="Lundberg & Lee 2017, arXiv:1705.07874",
     reading="What the token adds to the target's probability, on average over the other tokens.",
     needs=("removal",),
-    cost="dear",
+    cost="expensive",
     many_targets=True,
     fills=True,
 )

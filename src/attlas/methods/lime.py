@@ -28,7 +28,7 @@ WIDTH = 0.75  # of the kernel, times the square root of the number of tokens
     paper="Ribeiro et al. 2016, arXiv:1602.04938",
     reading="The token's weight in a linear model of the target's probability near this input.",
     needs=("removal",),
-    cost="dear",
+    cost="expensive",
     many_targets=True,
     fills=True,
 )

@@ -26,7 +26,7 @@ from attlas.shapes import HeadMean
     maps="all",
     reading="How much of where the model predicts from rests on each token's value, over layers.",
     needs=("attention", "branches"),
-    cost="dear",
+    cost="expensive",
     many_targets=True,
 )
 def value_zeroing(question: Question, *, layer: int | None = None) -> Scored:

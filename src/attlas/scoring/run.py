@@ -141,7 +141,7 @@ def _jobs(
 
 
 def _is_dear(method: Method) -> bool:
-    return method.cost == "dear"
+    return method.cost == "expensive"
 
 
 def _values(

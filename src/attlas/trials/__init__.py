@@ -1,18 +1,18 @@
 """Trials, one file each: a trial takes questions and puts the attention itself to a test."""
 
 from attlas.trials.rewriting.effects import used
-from attlas.trials.support.scope import KINDS, Opened, Scope
-from attlas.trials.support.trial import COSTS, NEEDS, TRIALS, Trial, Tried, seed_for
+from attlas.trials.support.scope import KINDS, OpenSite, Scope
+from attlas.trials.support.trial import COSTS, NEEDS, TRIALS, Trial, TrialOutcome, seed_for
 
 __all__ = [
     "COSTS",
     "KINDS",
     "NEEDS",
     "TRIALS",
-    "Opened",
+    "OpenSite",
     "Scope",
     "Trial",
-    "Tried",
+    "TrialOutcome",
     "list_trials",
     "seed_for",
     "used",

@@ -13,9 +13,9 @@ from attlas.models.asking.question import Question
 from attlas.results.support import plots
 from attlas.shapes import TextValues
 from attlas.trials.searching.leeway import largest_divergence, moved_mass
-from attlas.trials.searching.search import Farthest, Plan, Search
+from attlas.trials.searching.search import Farthest, Search, SearchPlan
 from attlas.trials.support.scope import Scope
-from attlas.trials.support.trial import Tried, trial
+from attlas.trials.support.trial import TrialOutcome, trial
 
 TIGHT, LOOSE = 0.01, 0.05
 DISTANCE, SHARE, MASS = "ε-max JSD", "share of the largest JSD", "weight that may move"
@@ -23,7 +23,7 @@ SHOWN = 3  # texts whose adversarial attention is drawn
 
 
 @trial(
-    cost="dear",
+    cost="expensive",
     paper="arXiv:1902.10186",
     reading="How far from the model's own attention can another be that leaves the output as it "
     "is, within ε = 0.01 in total variation?",
@@ -40,7 +40,7 @@ def adversarial_attention(
     candidates: int = 5,
     steps: int = 50,
     rate: float = 0.4,
-) -> Tried:
+) -> TrialOutcome:
     """Search attentions that are as far as possible from the model's and keep its output.
 
     Of each text some `candidates` are moved by `steps` of Adam, away from the model's attention and
@@ -49,13 +49,13 @@ def adversarial_attention(
     """
     if candidates < 1 or steps < 0:
         raise UsageError(f"a search needs a candidate, not {candidates}, and steps, not {steps}")
-    plan = Plan((TIGHT, LOOSE), candidates, steps, rate)
+    plan = SearchPlan((TIGHT, LOOSE), candidates, steps, rate)
     found = [each for question in questions for each in _search(question, scope, plan, seed)]
     texts = tuple(number for question, _ in found for number in question.order)
     columns = [_figures(farthest) for _, farthest in found]
     figures = {name: np.concatenate([each[name] for each in columns]) for name in columns[0]}
     largest = np.concatenate([_array(largest_divergence(each.given)) for _, each in found])
-    return Tried(
+    return TrialOutcome(
         figures=figures,
         texts=texts,
         sentence=_sentence(figures, seed),
@@ -72,7 +72,7 @@ def at(tolerance: float, name: str) -> str:
 
 
 def _search(
-    question: Question, scope: Scope, plan: Plan, seed: int
+    question: Question, scope: Scope, plan: SearchPlan, seed: int
 ) -> Iterator[tuple[Question, Farthest]]:
     """The search on as many texts at once as are a good batch."""
     tokens = len(question.inputs.tokens[0]) * plan.copies

@@ -19,10 +19,10 @@ from attlas.shapes import TextSites, TextValues, TokenVector
 from attlas.tokens import Tokens, overlap
 from attlas.trials.searching.key_adversary import (
     KeyAdversary,
-    Lesson,
-    Training,
+    KeyBatch,
+    KeyTraining,
     loss_of,
-    make_lesson,
+    make_key_batch,
     moved,
     run,
 )
@@ -31,7 +31,7 @@ from attlas.trials.support.findings import estimates_of, mean_of, written
 from attlas.trials.support.halves import among, halves, note_on, numbers_of
 from attlas.trials.support.outputs import is_other, total_variation
 from attlas.trials.support.scope import Scope
-from attlas.trials.support.trial import Tried, trial
+from attlas.trials.support.trial import TrialOutcome, trial
 
 AGREES, CHANGE, LOSS = "agreement", "change of the output", "change of the loss"
 DISTANCE, FAR = "JSD of the attention", "distance of the keys"
@@ -42,7 +42,7 @@ MARKED, MARKED_BEFORE = "AUPRC of the marked, adversarial", "AUPRC of the marked
 
 
 @trial(
-    cost="dear",
+    cost="expensive",
     paper="“Is Attention Explanation in Transformers?” (poster)",
     reading="Can one small network exchange the keys of the whole model, on texts it was not "
     "trained on, for others that are far off and leave the answers as they were?",
@@ -61,7 +61,7 @@ def adversarial_keys(
     reach: float = 2.0,
     gold: bool = False,
     examples: Sequence[Example] = (),
-) -> Tried:
+) -> TrialOutcome:
     """Train a network on half of the texts to make other keys, and judge those of the other half.
 
     Its loss is α · cross-entropy − (1 − α) · distance, the distance in lengths of each key and at
@@ -76,17 +76,17 @@ def adversarial_keys(
         raise UsageError("the layers above exchanged keys attend anew: the scope cannot be frozen")
     read_sites(questions[0], scope)
     kept, judged = halves(questions)
-    lessons = [make_lesson(question, scope) for question in kept]
-    wanted = [_targets(each.question, examples if gold else ()) for each in lessons]
-    adversary = KeyAdversary(lessons, reach, seed)
-    adversary.train(lessons, wanted, Training(alpha, epochs, rate))
-    asked = [make_lesson(question, scope) for question in judged]
-    found = [_judge(lesson, adversary, examples, gold) for lesson in asked]
+    batches = [make_key_batch(question, scope) for question in kept]
+    wanted = [_targets(each.question, examples if gold else ()) for each in batches]
+    adversary = KeyAdversary(batches, reach, seed)
+    adversary.train(batches, wanted, KeyTraining(alpha, epochs, rate))
+    asked = [make_key_batch(question, scope) for question in judged]
+    found = [_judge(batch, adversary, examples, gold) for batch in asked]
     figures = {name: np.concatenate([each[0][name] for each in found]) for name in found[0][0]}
     by_layer = np.concatenate([each[1] for each in found])
     sites = [site.name for site in asked[0].sites]
     drawn = _plots(figures, by_layer, sites)
-    return Tried(
+    return TrialOutcome(
         figures={name: among(each, judged, questions) for name, each in figures.items()},
         texts=numbers_of(questions),
         sentence=_sentence(figures, reach),
@@ -119,26 +119,26 @@ def _targets(question: Question, examples: Sequence[Example]) -> tuple[Target, .
 
 
 def _judge(
-    lesson: Lesson, adversary: KeyAdversary, examples: Sequence[Example], gold: bool
+    batch: KeyBatch, adversary: KeyAdversary, examples: Sequence[Example], gold: bool
 ) -> tuple[Mapping[str, TextValues], TextSites]:
-    """The figures of each text of a lesson, and its divergences `[text, site]`."""
-    question = lesson.question
+    """The figures of each text of a batch, and its divergences `[text, site]`."""
+    question = batch.question
     with torch.no_grad(), evaluation_mode(question.subject.model):
-        keys = adversary.keys(lesson)
-        other = run(lesson, keys)
-    given = leeways(lesson.opened, lesson.clean.calls)
+        keys = adversary.keys(batch)
+        other = run(batch, keys)
+    given = leeways(batch.opened, batch.clean.calls)
     own = [each.own for each in given]
     new = [each.shares_of(other.calls[each.site].weights) for each in given]
     apart = [jensen_shannon(*pair) for pair in zip(own, new, strict=True)]
-    before, after = (answers_of(question, each.logits)[0] for each in (lesson.clean, other))
+    before, after = (answers_of(question, each.logits)[0] for each in (batch.clean, other))
     wanted = _targets(question, examples if gold else ())
-    losses = [loss_of(wanted, each.logits) for each in (lesson.clean, other)]
+    losses = [loss_of(wanted, each.logits) for each in (batch.clean, other)]
     figures = {
         AGREES: 1.0 - is_other(after, before).double(),
         CHANGE: total_variation(after, before),
         LOSS: losses[1] - losses[0],
         DISTANCE: mean_of_rows(given, apart),
-        FAR: moved(lesson, keys),
+        FAR: moved(batch, keys),
         WIDTH_BEFORE: mean_of_rows(given, [entropy(each).exp() for each in own]),
         WIDTH_AFTER: mean_of_rows(given, [entropy(each).exp() for each in new]),
         TOP: mean_of_rows(given, [_same_first(*pair) for pair in zip(own, new, strict=True)]),

@@ -30,13 +30,13 @@ from attlas.trials.reading.importances import (
 )
 from attlas.trials.support.findings import estimates_of
 from attlas.trials.support.scope import Scope
-from attlas.trials.support.trial import Tried, trial
+from attlas.trials.support.trial import TrialOutcome, trial
 
 LAYERS = Scope("layer")  # whose heads are compared one by one, whatever the scope
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
+class TextScores:
     """What is compared of one text: scores of its tokens, by SCORES and then by each head."""
 
     number: int
@@ -62,7 +62,7 @@ def agreement(
     seed: int = 0,
     removal: str | None = None,
     share: float = 0.2,
-) -> Tried:
+) -> TrialOutcome:
     """Correlate attention with gradient importance and with leave-one-out, by Kendall's τ-b.
 
     Gradient importance takes the attention weights of all layers as constants; the full gradient
@@ -83,7 +83,7 @@ def agreement(
     classes = by_class(figures, p_values, [text.label for text in texts])
     taus = np.stack([taus_of_heads(text.scores) for text in texts])
     heads = by_head(taus, LAYERS.sites(questions[0].subject))
-    return Tried(
+    return TrialOutcome(
         figures,
         tuple(text.number for text in texts),
         sentence_of(figures),
@@ -103,7 +103,7 @@ def _removal_note(question: Question, removal: str | None) -> str:
     return f"removal: {removal or usual_removal(question)}"
 
 
-def _compare(question: Question, scope: Scope, removal: str | None) -> Iterator[Compared]:
+def _compare(question: Question, scope: Scope, removal: str | None) -> Iterator[TextScores]:
     """The scores of each text of a batch, on the tokens that the scope is about."""
     if question.is_shared:
         raise UsageError("a text has several targets: ask about one of them")
@@ -119,4 +119,4 @@ def _compare(question: Question, scope: Scope, removal: str | None) -> Iterator[
     marks = known.cpu().numpy()
     for row, number in enumerate(question.order):
         tokens = [place for place in removable(question, row) if marks[row, place]]
-        yield Compared(number, question.targets[row].name, table[row][:, tokens])
+        yield TextScores(number, question.targets[row].name, table[row][:, tokens])

@@ -16,12 +16,12 @@ from attlas.results.support import plots
 from attlas.shapes import TextValues, ToleranceTexts
 from attlas.trials.searching.leeway import largest_divergence, read_sites
 from attlas.trials.searching.retraining import Retrained, retrain
-from attlas.trials.searching.search import Plan, Search
-from attlas.trials.searching.trained_copy import Case, Pace, make_case, train
+from attlas.trials.searching.search import Search, SearchPlan
+from attlas.trials.searching.trained_copy import TrainingCase, TrainingPace, make_case, train
 from attlas.trials.support.findings import estimates_of, mean_of, written
 from attlas.trials.support.halves import among, halves, note_on, numbers_of
 from attlas.trials.support.scope import Scope
-from attlas.trials.support.trial import Tried, seed_for, trial
+from attlas.trials.support.trial import TrialOutcome, seed_for, trial
 
 LAMBDAS = (0.01, 0.03, 0.1, 0.3, 1.0)
 TOLERANCES = (0.01, 0.05, 0.1, 0.2)
@@ -32,7 +32,7 @@ AGREES, ALONE = "agreement", "ε-max JSD of a search on each text at ε = 0.05"
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class TrainedAdversary:
     """An adversary by its λ: what it does to each text that is judged, and to those it knows."""
 
     weight: float
@@ -44,7 +44,7 @@ class Point:
 
 
 @trial(
-    cost="dear",
+    cost="expensive",
     paper="arXiv:1908.04626",
     reading="Can a copy of the model, its query and key weights alone trained to it, attend "
     "otherwise on texts it has not seen and give the same answers?",
@@ -63,7 +63,7 @@ def consistent_adversary(
     steps: int = 50,
     training: Sequence[Example] = (),
     seeds: int = 3,
-) -> Tried:
+) -> TrialOutcome:
     """Train query and key weights on half of the texts, by TVD − λ · JSD, and judge on the others.
 
     λ grows, and each adversary goes on from the one before. `steps` are those of the search on each
@@ -76,8 +76,10 @@ def consistent_adversary(
     kept, judged = halves(questions)
     copy = attention_copy(questions[0], scope.sites(questions[0].subject))
     known, asked = ([make_case(copy, each, scope) for each in part] for part in (kept, judged))
-    points = _adversaries(copy, known, asked, sorted(lambdas), Pace(epochs, rate), seed)
-    best = choose(points)
+    adversaries = _adversaries(
+        copy, known, asked, sorted(lambdas), TrainingPace(epochs, rate), seed
+    )
+    best = choose(adversaries)
     alone = _alone(judged, scope, steps, seed)
     largest = np.concatenate([_array(largest_divergence(each.given)) for each in asked])
     figures = {
@@ -88,8 +90,8 @@ def consistent_adversary(
         ALONE: alone[1][TOLERANCES.index(0.05)],
     }
     most = among(largest, judged, questions)
-    again = retrain(copy, scope, training, judged, seeds, Pace(epochs, rate), seed)
-    return Tried(
+    again = retrain(copy, scope, training, judged, seeds, TrainingPace(epochs, rate), seed)
+    return TrialOutcome(
         figures={
             name: among(each, judged, questions)
             for name, each in {**figures, **again.figures}.items()
@@ -97,11 +99,11 @@ def consistent_adversary(
         texts=numbers_of(questions),
         sentence=_sentence(figures, best, again),
         ceilings={DISTANCE: most, ALONE: most, SHARE: 1.0, AGREES: 1.0},
-        plots=(_curve(points, alone), *again.plots),
+        plots=(_curve(adversaries, alone), *again.plots),
         notes=(f"Scope: {scope}.", note_on(kept, judged)),
         details={
             "estimates": estimates_of(figures),
-            "curve": [_record(point) for point in points],
+            "curve": [_record(adversary) for adversary in adversaries],
             "search on each text": [
                 {"ε": e, "change": float(np.nanmean(c)), "JSD": float(np.nanmean(d))}
                 for e, c, d in zip(TOLERANCES, alone[0], alone[1], strict=True)
@@ -114,60 +116,60 @@ def consistent_adversary(
 
 def _adversaries(
     copy: AttentionCopy,
-    kept: Sequence[Case],
-    judged: Sequence[Case],
+    kept: Sequence[TrainingCase],
+    judged: Sequence[TrainingCase],
     lambdas: Sequence[float],
-    pace: Pace,
+    pace: TrainingPace,
     seed: int,
-) -> list[Point]:
+) -> list[TrainedAdversary]:
     """An adversary for each λ, from a little noise on."""
     random = torch.Generator().manual_seed(seed_for(seed, 0, "consistent_adversary"))
     weights = copy.freeze_all_but_attention()
     for each in copy.loose:
         each.shake(START, random)
-    points = []
+    adversaries = []
     for weight in lambdas:
 
-        def loss(case: Case, weight: float = weight) -> torch.Tensor:
+        def loss(case: TrainingCase, weight: float = weight) -> torch.Tensor:
             passed = case.run()
             return case.change(passed) - weight * case.distance(passed)
 
         train(copy, weights, kept, loss, pace)
         (known, far, _), (change, distance, agrees) = (_measure(part) for part in (kept, judged))
         trained = (float(np.nanmean(known)), float(np.nanmean(far)))
-        points.append(Point(weight, change, distance, agrees, *trained))
+        adversaries.append(TrainedAdversary(weight, change, distance, agrees, *trained))
     for each in copy.loose:
         each.reset()
-    return points
+    return adversaries
 
 
 @torch.no_grad()
-def _measure(cases: Sequence[Case]) -> tuple[TextValues, TextValues, TextValues]:
+def _measure(cases: Sequence[TrainingCase]) -> tuple[TextValues, TextValues, TextValues]:
     """Of each text, how far answer and attention are off, and whether the choice is the same."""
     passed = [(case, case.run()) for case in cases]
     change, distance, agrees = (
         np.concatenate([_array(measured(case, one)) for case, one in passed])
-        for measured in (Case.change, Case.distance, Case.agrees)
+        for measured in (TrainingCase.change, TrainingCase.distance, TrainingCase.agrees)
     )
     return change, distance, agrees
 
 
-def choose(points: Sequence[Point]) -> Point:
+def choose(adversaries: Sequence[TrainedAdversary]) -> TrainedAdversary:
     """The farthest adversary that keeps the answers to the texts it was trained on, on average.
 
     Where none does, the one that keeps them best.
     """
-    within = [point for point in points if point.trained_change <= ALLOWED]
+    within = [adversary for adversary in adversaries if adversary.trained_change <= ALLOWED]
     if within:
-        return max(within, key=lambda point: point.trained_distance)
-    return min(points, key=lambda point: point.trained_change)
+        return max(within, key=lambda adversary: adversary.trained_distance)
+    return min(adversaries, key=lambda adversary: adversary.trained_change)
 
 
 def _alone(
     judged: Sequence[Question], scope: Scope, steps: int, seed: int
 ) -> tuple[ToleranceTexts, ToleranceTexts]:
     """What a search on each text by itself finds: changes and distances, `[tolerance, text]`."""
-    plan = Plan(TOLERANCES, candidates=2, steps=steps, rate=0.4)
+    plan = SearchPlan(TOLERANCES, candidates=2, steps=steps, rate=0.4)
     together = fill(judged)
     found = [Search(question, scope, plan).run(seed) for question in together]
     places = {text: place for place, text in enumerate(_order(together))}
@@ -185,17 +187,17 @@ def _array(values: torch.Tensor) -> Any:
     return values.detach().double().cpu().numpy()
 
 
-def _record(point: Point) -> dict[str, float]:
+def _record(adversary: TrainedAdversary) -> dict[str, float]:
     return {
-        "λ": point.weight,
-        "change": float(np.nanmean(point.change)),
-        "JSD": float(np.nanmean(point.distance)),
-        "change, trained on": point.trained_change,
-        "JSD, trained on": point.trained_distance,
+        "λ": adversary.weight,
+        "change": float(np.nanmean(adversary.change)),
+        "JSD": float(np.nanmean(adversary.distance)),
+        "change, trained on": adversary.trained_change,
+        "JSD, trained on": adversary.trained_distance,
     }
 
 
-def _sentence(figures: Mapping[str, TextValues], best: Point, again: Retrained) -> str:
+def _sentence(figures: Mapping[str, TextValues], best: TrainedAdversary, again: Retrained) -> str:
     said = (
         f"A copy with other query and key weights gives the same answer to "
         f"{np.nanmean(best.agrees):.0%} of {len(best.agrees)} texts, off by "
@@ -207,9 +209,11 @@ def _sentence(figures: Mapping[str, TextValues], best: Point, again: Retrained) 
 
 
 def _curve(
-    points: Sequence[Point], alone: tuple[ToleranceTexts, ToleranceTexts]
+    adversaries: Sequence[TrainedAdversary], alone: tuple[ToleranceTexts, ToleranceTexts]
 ) -> Mapping[str, Any]:
-    ours = [(np.nanmean(point.change), np.nanmean(point.distance)) for point in points]
+    ours = [
+        (np.nanmean(adversary.change), np.nanmean(adversary.distance)) for adversary in adversaries
+    ]
     changes, distances = (np.nanmean(each, axis=1) for each in alone)
     x, y = zip(*ours, strict=True)
     return plots.scatter(

@@ -11,15 +11,15 @@ from attlas.errors import UsageError
 from attlas.models.asking.question import Question
 from attlas.trials.rewriting.erasing import Erasing
 from attlas.trials.rewriting.erasure_findings import flip_table, plots_of, sentence_of
-from attlas.trials.rewriting.erasure_plan import Plan
+from attlas.trials.rewriting.erasure_plan import ErasurePlan
 from attlas.trials.support.findings import estimates_of
 from attlas.trials.support.outputs import is_other, jensen_shannon
 from attlas.trials.support.scope import Scope
-from attlas.trials.support.trial import Tried, seed_for, trial
+from attlas.trials.support.trial import TrialOutcome, seed_for, trial
 
 
 @trial(
-    cost="dear",
+    cost="expensive",
     paper="Serrano & Smith 2019, arXiv:1906.03731",
     reading="Does the decision hang on the largest weights more than on others?",
     does_not_show=(
@@ -36,7 +36,7 @@ def erasure(
     seed: int = 0,
     draws: int = 5,
     steps: int = 50,
-) -> Tried:
+) -> TrialOutcome:
     """Erase the largest weight against a random one; then more and more until the decision turns.
 
     A weight is that of a token at the scope, in all its heads and rows; what is erased goes to the
@@ -62,7 +62,7 @@ def erasure(
     names = found[texts[0]].keys()
     figures = {name: np.array([found[text][name] for text in texts]) for name in names}
     estimates, table = estimates_of(figures), flip_table(figures)
-    return Tried(
+    return TrialOutcome(
         figures,
         texts,
         sentence_of(figures),
@@ -81,7 +81,7 @@ def _erase(
     erasable = weighed.erasable.cpu().numpy()
     scores = [each.cpu().numpy() for each in (weighed.weight, weighed.gradient, weighed.product)]
     plans = [
-        Plan.of(
+        ErasurePlan.of(
             erasable[row],
             [each[row] for each in scores],
             np.random.default_rng(seed_for(seed, number, "erasure")),

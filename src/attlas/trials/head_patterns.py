@@ -21,7 +21,7 @@ from attlas.trials.reading.pattern_scores import (
 )
 from attlas.trials.reading.relations import Followed, follow_relations
 from attlas.trials.support.scope import Scope
-from attlas.trials.support.trial import Tried, trial
+from attlas.trials.support.trial import TrialOutcome, trial
 
 NOTES = (
     "Each figure is that of the one head whose mean over these texts is the largest.",
@@ -46,7 +46,7 @@ def head_patterns(
     seed: int = 0,
     least: int | float = 0.5,
     conllu: str | None = None,
-) -> Tried:
+) -> TrialOutcome:
     """Score every head by where it looks, and name those that do little else.
 
     All layers are read, unless the scope names one. A head follows a pattern to which it gives
@@ -66,7 +66,7 @@ def head_patterns(
         followed = follow_relations(subject, live, read_conllu(conllu), seed)
     texts = tuple(number for question in questions for number in question.order)
     unknown = np.full(len(texts), np.nan)
-    return Tried(
+    return TrialOutcome(
         figures={
             name: unknown if head is None else scores.found[name][:, head]
             for name, head in leaders.items()

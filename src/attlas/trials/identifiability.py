@@ -27,7 +27,7 @@ from attlas.trials.reading.row_freedom import CORRELATION, KEPT, TOLD, TOLD_BY_Q
 from attlas.trials.searching.other_attention import OtherAttention, find_other_attention
 from attlas.trials.support.scope import Scope
 from attlas.trials.support.token_kinds import TOKEN_KINDS
-from attlas.trials.support.trial import Tried, trial
+from attlas.trials.support.trial import TrialOutcome, trial
 
 
 @trial(
@@ -45,7 +45,7 @@ def identifiability(
     *,
     seed: int = 0,
     searches: int = 3,
-) -> Tried:
+) -> TrialOutcome:
     """Ask in how many dimensions the weights of a row are free while its output stays as it is.
 
     Figures are means over the heads, rows and layers of the scope. For the `searches` texts that
@@ -64,7 +64,7 @@ def identifiability(
     roomiest = np.lexsort((-figures["keys"], -figures[KEPT]))[:searches]
     tried = [find_other_attention(*_row_of(questions, int(row)), scope, seed) for row in roomiest]
     other = max(tried, key=lambda each: each.distances.max())
-    return Tried(
+    return TrialOutcome(
         figures,
         texts,
         _sentence(figures, found.longest, other, len(tried)),

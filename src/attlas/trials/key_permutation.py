@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.asking.question import Question
 from attlas.models.intervening.key_exchange import exchanges_columns
-from attlas.trials.rewriting.changing import Plan
 from attlas.trials.rewriting.effects import try_plan
 from attlas.trials.rewriting.rewritings import shuffle_keys
+from attlas.trials.rewriting.rewritten_answers import RewritingPlan
 from attlas.trials.support.scope import Scope
-from attlas.trials.support.trial import Tried, trial
+from attlas.trials.support.trial import TrialOutcome, trial
 
 
 @trial(
@@ -30,7 +30,7 @@ def key_permutation(
     *,
     seed: int = 0,
     repeats: int = 100,
-) -> Tried:
+) -> TrialOutcome:
     """Give the tokens each other's keys, in one order for all rows and heads of a layer.
 
     Keys are those that are multiplied with the queries: after a rotary embedding. Their exchange
@@ -40,7 +40,7 @@ def key_permutation(
     if repeats < 1:
         raise UsageError(f"repeats are at least 1, not {repeats}")
     check_no_bias(questions[0], scope)
-    plan = Plan("key_permutation", shuffle_keys, repeats, seed)
+    plan = RewritingPlan("key_permutation", shuffle_keys, repeats, seed)
     return try_plan(questions, scope, plan, "Exchanging the keys of the attention")
 
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from attlas.errors import UnknownNameError, UsageError
 from attlas.models.asking.question import Question
 from attlas.trials.rewriting import rewritings as rewriting
-from attlas.trials.rewriting.changing import Plan
 from attlas.trials.rewriting.effects import try_plan
+from attlas.trials.rewriting.rewritten_answers import RewritingPlan
 from attlas.trials.support.scope import Scope
-from attlas.trials.support.trial import Tried, trial
+from attlas.trials.support.trial import TrialOutcome, trial
 
 OF = {
     "columns": (rewriting.shuffle_columns, rewriting.shuffle_columns_of_all_heads),
@@ -36,7 +36,7 @@ def permutation(
     of: str = "columns",
     per_head: bool = True,
     gold: Mapping[int, int] | None = None,
-) -> Tried:
+) -> TrialOutcome:
     """Shuffle the weights of each row among its keys, or the rows among the queries.
 
     `of` is `columns` or `rows`; `per_head` draws an order for each head, else all have the same.
@@ -47,6 +47,8 @@ def permutation(
     if repeats < 1:
         raise UsageError(f"repeats are at least 1, not {repeats}")
     apart, together = OF[of]
-    plan = Plan(f"permutation of {of}", apart if per_head else together, repeats, seed, gold)
+    plan = RewritingPlan(
+        f"permutation of {of}", apart if per_head else together, repeats, seed, gold
+    )
     doing = f"Shuffling the {'weights' if of == 'columns' else 'rows'} of the attention"
     return try_plan(questions, scope, plan, doing)

@@ -16,11 +16,11 @@ from attlas.models.asking.question import Question
 from attlas.models.states.stack_states import read_states
 from attlas.results.support import plots
 from attlas.shapes import TextValues
-from attlas.trials.reading.recovering import MAPS, METRICS, Lesson, found_again, learn_maps
+from attlas.trials.reading.recovering import MAPS, METRICS, StatePairs, found_again, learn_maps
 from attlas.trials.support.findings import mean_of, written
 from attlas.trials.support.layers import chosen_layers, known_mean, layers_in_words, listed
 from attlas.trials.support.scope import Scope
-from attlas.trials.support.trial import Tried, seed_for, trial
+from attlas.trials.support.trial import TrialOutcome, seed_for, trial
 
 KINDS = tuple((kind, metric) for kind in MAPS for metric in METRICS)
 FEWEST = 3  # texts: to learn from, to stop by, to ask
@@ -28,7 +28,7 @@ HELD = 4  # a quarter of the texts is to stop by, another to ask
 
 
 @trial(
-    cost="dear",
+    cost="expensive",
     paper="Brunner et al. 2020, arXiv:1908.04211",
     reading="Can it be told from a hidden state which token of its text it began as?",
     does_not_show="That attention to a state is attention to its token: a state can be told and "
@@ -40,7 +40,7 @@ def token_identifiability(
     scope: Scope = Scope(),  # noqa: B008
     *,
     seed: int = 0,
-) -> Tried:
+) -> TrialOutcome:
     """Learn maps from hidden states back to the vectors they began as, and ask on other texts.
 
     A state is found again if the vector nearest to what the map makes of it, among those of its own
@@ -57,7 +57,7 @@ def token_identifiability(
     )
     chosen = chosen_layers(scope, questions[0].subject, len(rates), "token_identifiability")
     figures = {_name(kind): rates[chosen, number].mean(axis=0) for number, kind in enumerate(KINDS)}
-    return Tried(
+    return TrialOutcome(
         figures,
         texts,
         _sentence(figures, rates),
@@ -124,8 +124,8 @@ def _rates(texts: Sequence[_Text], layer: int, split: Split, seed: int) -> NDArr
     return found
 
 
-def _lesson(texts: Sequence[_Text], places: Sequence[int], layer: int) -> Lesson:
-    return Lesson(
+def _lesson(texts: Sequence[_Text], places: Sequence[int], layer: int) -> StatePairs:
+    return StatePairs(
         torch.cat([texts[place].states[layer] for place in places]),
         torch.cat([texts[place].states[0] for place in places]),
     )

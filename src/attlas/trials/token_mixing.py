@@ -20,14 +20,14 @@ from attlas.trials.support.findings import mean_of, written
 from attlas.trials.support.layers import chosen_layers, known_mean, layers_in_words, listed
 from attlas.trials.support.scope import Scope
 from attlas.trials.support.token_kinds import TOKEN_KINDS
-from attlas.trials.support.trial import Tried, seed_for, trial
+from attlas.trials.support.trial import TrialOutcome, seed_for, trial
 
 OWN, OTHER = "own share", "another token has more"
 APART, ALIKE = "attention from aggregation", "attention with aggregation"
 
 
 @trial(
-    cost="dear",
+    cost="expensive",
     paper="Brunner et al. 2020, arXiv:1908.04211; Pascual et al. 2021, arXiv:2004.05916",
     reading="How much of its own token is left in a hidden state, and do heads gather from where "
     "they look?",
@@ -44,7 +44,7 @@ def token_mixing(
     positions: int = 4,
     head_positions: int = 1,
     probes: int = 8,
-) -> Tried:
+) -> TrialOutcome:
     """Ask what share each token has in hidden states, by how they move with its embedding.
 
     Of each text `positions` tokens are drawn, and for what each head gives `head_positions` of
@@ -78,7 +78,7 @@ def token_mixing(
         APART: np.array([_mean(each.apart, layers) for each in found]),
         ALIKE: np.array([_mean(each.alike, layers) for each in found]),
     }
-    return Tried(
+    return TrialOutcome(
         figures,
         texts,
         _sentence(figures, found),

@@ -6,11 +6,11 @@ After Wiegreffe and Pinter, "Attention is not not Explanation", EMNLP 2019, with
 from collections.abc import Mapping, Sequence
 
 from attlas.models.asking.question import Question
-from attlas.trials.rewriting.changing import Plan
 from attlas.trials.rewriting.effects import try_plan
 from attlas.trials.rewriting.rewritings import spread_evenly
+from attlas.trials.rewriting.rewritten_answers import RewritingPlan
 from attlas.trials.support.scope import Scope
-from attlas.trials.support.trial import Tried, trial
+from attlas.trials.support.trial import TrialOutcome, trial
 
 
 @trial(
@@ -28,10 +28,10 @@ def uniform(
     *,
     seed: int = 0,
     gold: Mapping[int, int] | None = None,
-) -> Tried:
+) -> TrialOutcome:
     """Spread the weight of each row evenly over the keys that may change; nothing is drawn.
 
     With `gold`, the number of the right class of each text, there is accuracy too.
     """
-    plan = Plan("uniform", spread_evenly, 1, seed, gold)
+    plan = RewritingPlan("uniform", spread_evenly, 1, seed, gold)
     return try_plan(questions, scope, plan, "Spreading the attention evenly")

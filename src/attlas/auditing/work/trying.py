@@ -20,7 +20,7 @@ from attlas.progress import Step, Watch
 from attlas.results.support.files import plain
 from attlas.results.support.report_sections import Cost, TrialFigure, TrialSection
 from attlas.shapes import TextValues
-from attlas.trials import TRIALS, Scope, Tried, used
+from attlas.trials import TRIALS, Scope, TrialOutcome, used
 
 USE = ("permutation", "uniform")  # whether the attention is used at all is told by these
 EVERYWHERE = Scope("all")
@@ -45,7 +45,7 @@ def try_all(
     texts: Texts, settings: Settings, folder: Folder, watch: Watch, done: int, total: int
 ) -> Attempts:
     """Run every trial that is asked for; those that are done are read again."""
-    use: list[Tried] = []
+    use: list[TrialOutcome] = []
     shown: list[TrialSection] = []
     costs: list[Cost] = []
     for name, scope in scoped(settings.trials):
@@ -74,7 +74,7 @@ def part_name(name: str, scope: Scope) -> str:
 
 def try_one(
     texts: Texts, settings: Settings, folder: Folder, name: str, scope: Scope
-) -> tuple[Tried | None, dict[str, Any]]:
+) -> tuple[TrialOutcome | None, dict[str, Any]]:
     """Run a trial, or read what it found; without a result there is a reason in what is told."""
     part = part_name(name, scope)
     if folder.has(part):
@@ -93,9 +93,9 @@ def try_one(
     return tried, {**told, **more}
 
 
-def _run(texts: Texts, settings: Settings, name: str, scope: Scope) -> Tried:
+def _run(texts: Texts, settings: Settings, name: str, scope: Scope) -> TrialOutcome:
     trial = TRIALS[name]
-    is_dear = trial.cost == "dear" or name in USE
+    is_dear = trial.cost == "expensive" or name in USE
     count = settings.few if is_dear else settings.some
     numbers, questions = texts.drawn(count), texts.ask_drawn(count)
     options: dict[str, Any] = {**REPEATS.get(scope, {}).get(name, {})}
@@ -104,7 +104,7 @@ def _run(texts: Texts, settings: Settings, name: str, scope: Scope) -> Tried:
     asked = fill(questions) if trial.fills else questions
     tried = trial.run(asked, scope, seed=settings.seed, **options)
     order = np.argsort(tried.texts)  # whatever batches they were in
-    return Tried(
+    return TrialOutcome(
         {figure: values[order] for figure, values in tried.figures.items()},
         tuple(numbers[tried.texts[place]] for place in order),
         tried.sentence,
@@ -119,7 +119,7 @@ def _in_order(ceiling: float | TextValues, order: NDArray[np.intp]) -> float | T
     return ceiling[order] if isinstance(ceiling, np.ndarray) else ceiling
 
 
-def _written(tried: Tried | None) -> tuple[pd.DataFrame, dict[str, Any]]:
+def _written(tried: TrialOutcome | None) -> tuple[pd.DataFrame, dict[str, Any]]:
     """A trial as a table and what goes with it."""
     columns = ["text", "figure", "value"]
     if tried is None:
@@ -145,13 +145,13 @@ def _listed(ceiling: Any) -> Any:
     return None if np.isnan(ceiling) else float(ceiling)
 
 
-def _read(frame: pd.DataFrame, told: Mapping[str, Any]) -> Tried:
+def _read(frame: pd.DataFrame, told: Mapping[str, Any]) -> TrialOutcome:
     figures = {
         str(name): own["value"].to_numpy(dtype=np.float64)
         for name, own in frame.groupby("figure", sort=False)
     }
     ceilings = {name: _ceiling(each) for name, each in told["ceilings"].items()}
-    return Tried(
+    return TrialOutcome(
         figures,
         tuple(told["texts"]),
         told["sentence"],
@@ -167,7 +167,9 @@ def _ceiling(stored: Any) -> Any:
     return float("nan") if stored is None else float(stored)
 
 
-def _shown(name: str, scope: Scope, tried: Tried, texts: Texts, settings: Settings) -> TrialSection:
+def _shown(
+    name: str, scope: Scope, tried: TrialOutcome, texts: Texts, settings: Settings
+) -> TrialSection:
     groups = None if texts.groups is None else texts.groups[list(tried.texts)]
     columns = np.stack([*tried.figures.values()], axis=1)
     means = bootstrap_means(columns.astype(np.float64), settings.seed, groups)

@@ -31,7 +31,7 @@ NEEDS = {
 _OF_A_CASE = {"removal", "marks"}
 COSTS = {
     "cheap": "at most one pass of the model for each token, shared by all that ask for the same",
-    "dear": "the method again, several times over",
+    "expensive": "the method again, several times over",
 }
 
 # Pairs of a measure and a method that compute the same, and the removal that methods compute by.

@@ -31,7 +31,7 @@ NEEDS = {
 }
 COSTS = {
     "cheap": "a few passes of the model",
-    "dear": "some hundred passes of the model, or much work beside it",
+    "expensive": "some hundred passes of the model, or much work beside it",
 }
 
 

@@ -23,14 +23,14 @@ StateMap = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True, eq=False)
-class Lesson:
+class StatePairs:
     """Hidden states and the vectors they are to become, `[token, feature]` each."""
 
     states: StateVectors
     vectors: StateVectors
 
 
-def learn_maps(taught: Lesson, held: Lesson, seed: int) -> dict[tuple[str, str], StateMap]:
+def learn_maps(taught: StatePairs, held: StatePairs, seed: int) -> dict[tuple[str, str], StateMap]:
     """A map from states to vectors of each kind and for each metric.
 
     States and vectors have the same features. Linear maps come from ridge regression, its penalty
@@ -71,13 +71,13 @@ def _unchanged(states: Tensor) -> Tensor:
 class _Scaling:
     """States around their mean and of mean size one; vectors of mean size one, where they are."""
 
-    def __init__(self, taught: Lesson) -> None:
+    def __init__(self, taught: StatePairs) -> None:
         self.mean = taught.states.mean(dim=0)
         self.size = _root_mean_square(taught.states - self.mean)
         self.vector_size = _root_mean_square(taught.vectors)
 
-    def __call__(self, lesson: Lesson) -> Lesson:
-        return Lesson(self.states(lesson.states), lesson.vectors / self.vector_size)
+    def __call__(self, lesson: StatePairs) -> StatePairs:
+        return StatePairs(self.states(lesson.states), lesson.vectors / self.vector_size)
 
     def states(self, states: Tensor) -> Tensor:
         return (states - self.mean) / self.size
@@ -101,7 +101,7 @@ def _apply(parameters: Sequence[Tensor], states: Tensor) -> Tensor:
     return found
 
 
-def _ridge(taught: Lesson, held: Lesson) -> list[Tensor]:
+def _ridge(taught: StatePairs, held: StatePairs) -> list[Tensor]:
     """The matrix and bias of least squares, with the penalty that does best on what is held.
 
     What is penalised is how far the matrix is from the best multiple of the identity: with few
@@ -130,7 +130,7 @@ def _deepened(linear: Sequence[Tensor], seed: int) -> list[Tensor]:
 
 
 def _train(
-    start: Sequence[Tensor], taught: Lesson, held: Lesson, metric: str, seed: int
+    start: Sequence[Tensor], taught: StatePairs, held: StatePairs, metric: str, seed: int
 ) -> list[Tensor]:
     """Trained on from a start, as it was when it did best on what is held."""
     parameters = [each.clone().requires_grad_() for each in start]
@@ -140,7 +140,7 @@ def _train(
     with torch.enable_grad():
         for step in range(1, STEPS + 1):
             drawn = torch.randint(count, (min(BATCH, count),), generator=generator)
-            batch = Lesson(taught.states[drawn], taught.vectors[drawn])
+            batch = StatePairs(taught.states[drawn], taught.vectors[drawn])
             optimiser.zero_grad()
             _loss(parameters, batch, metric).backward()
             optimiser.step()
@@ -151,7 +151,7 @@ def _train(
     return best
 
 
-def _loss(parameters: Sequence[Tensor], lesson: Lesson, metric: str) -> Tensor:
+def _loss(parameters: Sequence[Tensor], lesson: StatePairs, metric: str) -> Tensor:
     guesses = _apply(parameters, lesson.states)
     if metric == "L2":
         return mse_loss(guesses, lesson.vectors)

@@ -8,7 +8,7 @@ from attlas.mathematics.null_space import effective_part
 from attlas.methods.effective_attention import head_values
 from attlas.models.asking.question import Question
 from attlas.models.tap.tap import Call
-from attlas.trials.support.scope import Opened
+from attlas.trials.support.scope import OpenSite
 from attlas.trials.support.token_kinds import TOKEN_KINDS, mark_kinds
 
 AT_ONCE = 2**22  # numbers of the values that are copied for rows that see different keys
@@ -19,7 +19,7 @@ KEPT, CORRELATION = "free dimensions, sum kept", "raw with effective"
 class RowFreedom:
     """The rows of one attention that are in the scope of some text of a batch."""
 
-    def __init__(self, question: Question, call: Call, opened: Opened) -> None:
+    def __init__(self, question: Question, call: Call, opened: OpenSite) -> None:
         chosen = opened.rows.any(dim=0).nonzero()[:, 0]
         self.counted = opened.rows[:, chosen]  # `[batch, row]`
         self.weights = call.weights[:, :, chosen]

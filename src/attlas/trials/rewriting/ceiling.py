@@ -17,15 +17,15 @@ from attlas.models.intervening.ablating import ablating, mixed_values
 from attlas.models.tap.edits import Edit
 from attlas.models.tap.tap import Call
 from attlas.shapes import Attention, HeadOutput, Visible
-from attlas.trials.rewriting.changing import clean_edits
+from attlas.trials.rewriting.rewritten_answers import clean_edits
 from attlas.trials.support.outputs import distributions, total_variation
-from attlas.trials.support.scope import Opened, Scope
+from attlas.trials.support.scope import OpenSite, Scope
 
 Means = Mapping[str, HeadOutput]  # by the name of the site; none where values are not seen
 
 
 def find_ablations(
-    questions: Sequence[Question], scope: Scope, opened: Sequence[Sequence[Opened]]
+    questions: Sequence[Question], scope: Scope, opened: Sequence[Sequence[OpenSite]]
 ) -> tuple[list[NDArray[np.float64]], bool]:
     """For each scope to be tried in turn, how far each text's answer moves, `[text]`.
 
@@ -45,7 +45,7 @@ def find_ablations(
 
 
 def _mean_outputs(
-    questions: Sequence[Question], opened: Sequence[Sequence[Opened]]
+    questions: Sequence[Question], opened: Sequence[Sequence[OpenSite]]
 ) -> dict[str, HeadOutput]:
     """What each head gives on the mean over texts and rows that count."""
     sums: dict[str, Tensor] = {}
@@ -58,7 +58,7 @@ def _mean_outputs(
 
 
 def _summed_outputs(
-    question: Question, opened: Sequence[Opened]
+    question: Question, opened: Sequence[OpenSite]
 ) -> Iterator[tuple[str, Tensor, Tensor]]:
     """Of each site that hands its values over, the outputs of its rows added up, and how many."""
     rows = {each.site.name: each.rows for each in opened}
@@ -74,7 +74,7 @@ def _summed_outputs(
 
 
 def _effect(
-    question: Question, scope: Scope, means: Means, group: Sequence[Opened], clean: Tensor
+    question: Question, scope: Scope, means: Means, group: Sequence[OpenSite], clean: Tensor
 ) -> NDArray[np.float64]:
     constants = {
         each.site.name: (means[each.site.name], each.rows)
@@ -91,7 +91,7 @@ def _effect(
     return total_variation(found, clean).cpu().numpy()
 
 
-def _taken_away(opened: Opened) -> Edit:
+def _taken_away(opened: OpenSite) -> Edit:
     def change(weights: Attention, _: Visible) -> Attention:
         return weights * ~opened.rows[:, None, :, None]
 

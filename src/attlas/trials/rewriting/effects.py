@@ -21,10 +21,10 @@ from attlas.models.tap.tap import Call
 from attlas.results.support import plots
 from attlas.shapes import Attention, EntryMarks, TextValues
 from attlas.trials.rewriting.ceiling import find_ablations
-from attlas.trials.rewriting.changing import Plan, run_plan
+from attlas.trials.rewriting.rewritten_answers import RewritingPlan, run_plan
 from attlas.trials.support.outputs import distributions
-from attlas.trials.support.scope import Opened, Scope
-from attlas.trials.support.trial import Tried
+from attlas.trials.support.scope import OpenSite, Scope
+from attlas.trials.support.trial import TrialOutcome
 
 LEAST_CEILING = 0.01  # in total variation: a site that can move the answer no further is not used
 NO_CEILING = "Of one text alone there is no mean to put in place of the attention: no ceiling."
@@ -34,7 +34,9 @@ TAKEN_AWAY = (
 )
 
 
-def try_plan(questions: Sequence[Question], scope: Scope, plan: Plan, doing: str) -> Tried:
+def try_plan(
+    questions: Sequence[Question], scope: Scope, plan: RewritingPlan, doing: str
+) -> TrialOutcome:
     """Rewrite the attention of every text, and say what that did; `doing` begins the sentence."""
     if scope.kind == "token":
         raise UsageError(
@@ -66,7 +68,7 @@ def try_plan(questions: Sequence[Question], scope: Scope, plan: Plan, doing: str
         limits[f"difference{name}"] = ceiling
         if plan.gold is not None:
             figures[f"right{name}"] = (part[..., 2] == right_choices(plan.gold, texts)).mean(axis=0)
-    tried = Tried(figures, texts, "", limits)
+    tried = TrialOutcome(figures, texts, "", limits)
     return replace(
         tried,
         sentence=_sentence(tried, names, scope, doing),
@@ -93,14 +95,14 @@ def _right_now(questions: Sequence[Question], gold: Mapping[int, int]) -> NDArra
     return np.concatenate(found).astype(np.float64)
 
 
-def _notes(opened: Sequence[Sequence[Opened]], texts: int, are_means: bool) -> tuple[str, ...]:
+def _notes(opened: Sequence[Sequence[OpenSite]], texts: int, are_means: bool) -> tuple[str, ...]:
     held = sum(_count_held(each) for each in opened)
     sinks = f"In {held} of {texts} texts the first token holds most of the weight: held as a sink."
     ceiling = TAKEN_AWAY if not are_means else NO_CEILING if texts == 1 else ""
     return tuple(note for note in (ceiling, sinks if held else "") if note)
 
 
-def _count_held(opened: Sequence[Opened]) -> int:
+def _count_held(opened: Sequence[OpenSite]) -> int:
     """In how many texts of a batch a sink is held at any of the sites."""
     return int(torch.stack([each.sinks.any(dim=-1) for each in opened]).any(dim=0).sum())
 
@@ -118,7 +120,7 @@ def _shares(effect: TextValues, ceiling: TextValues) -> NDArray[np.float64]:
 
 
 def largest_weights(
-    question: Question, scope: Scope, opened: Sequence[Opened]
+    question: Question, scope: Scope, opened: Sequence[OpenSite]
 ) -> NDArray[np.float64]:
     """The largest share that one key has, the mean over heads and rows that count.
 
@@ -148,7 +150,7 @@ def largest_shares(weights: Attention, entries: EntryMarks) -> tuple[Tensor, Ten
     return shares.sum(dim=(1, 2)), rows.sum(dim=(1, 2)).to(shares)
 
 
-def used(*tried: Tried) -> Estimate:
+def used(*tried: TrialOutcome) -> Estimate:
     """How much the attention is used: the effect of exchanging it, as a share of the ceiling.
 
     Of several trials and layers the one where it is highest, with bounds that hold for all of them
@@ -173,7 +175,7 @@ def used(*tried: Tried) -> Estimate:
     return replace(best, low=max(best.low, 0.0), high=min(best.high, 1.0))
 
 
-def _sentence(tried: Tried, names: Sequence[str], scope: Scope, doing: str) -> str:
+def _sentence(tried: TrialOutcome, names: Sequence[str], scope: Scope, doing: str) -> str:
     means = {name: float(tried.figures[f"difference{name}"].mean()) for name in names}
     best = max(names, key=means.__getitem__)
     flips = float(tried.figures[f"flips{best}"].mean())
@@ -192,7 +194,7 @@ def _sentence(tried: Tried, names: Sequence[str], scope: Scope, doing: str) -> s
     return f"{said}: {means[best] / ceiling:.2f} of the ceiling of {ceiling:.3f}."
 
 
-def _plots(tried: Tried, names: Sequence[str], doing: str) -> tuple[dict[str, Any], ...]:
+def _plots(tried: TrialOutcome, names: Sequence[str], doing: str) -> tuple[dict[str, Any], ...]:
     points = {
         name.removeprefix(", ") or "texts": (
             tried.figures[f"largest weight{name}"],

@@ -20,7 +20,7 @@ from attlas.models.branching.variants import Variants
 from attlas.models.tap.edits import Edit
 from attlas.results import Site
 from attlas.shapes import Attention, Hidden, TokenScores, Visible
-from attlas.trials.rewriting.changing import holding_clean
+from attlas.trials.rewriting.rewritten_answers import holding_clean
 from attlas.trials.support.outputs import answering, distributions
 from attlas.trials.support.scope import Scope
 

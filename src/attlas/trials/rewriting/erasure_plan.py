@@ -31,7 +31,7 @@ NONE, LARGEST, OTHER, ALL, GROWING = range(5)  # where each set stands among tho
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class ErasurePlan:
     """The sets of weights of one text that are erased."""
 
     weight: TokenVector
@@ -41,7 +41,7 @@ class Plan:
     @classmethod
     def of(
         cls, erasable: TokenMarks, scores: Sequence[TokenVector], random: Generator, draws: int
-    ) -> "Plan":
+    ) -> "ErasurePlan":
         """From the scores of attention, gradient and gradient × attention, highest first.
 
         What is tied, and the other token, are drawn.

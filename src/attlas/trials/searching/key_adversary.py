@@ -12,7 +12,7 @@ from attlas.models.encoding.target import Target, score_each
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.intervening.key_rewriting import WithKeys, run_with_keys
 from attlas.results import Site
-from attlas.trials.support.scope import Opened, Scope
+from attlas.trials.support.scope import OpenSite, Scope
 from attlas.trials.support.trial import seed_for
 
 HIDDEN = 256
@@ -20,11 +20,11 @@ Keys = Mapping[Site, Tensor]  # each `[batch, key, feature]`
 
 
 @dataclass(frozen=True, eq=False)
-class Lesson:
+class KeyBatch:
     """Texts of equal length with the keys that the model made of them, and what it shall say."""
 
     question: Question
-    opened: Sequence[Opened]
+    opened: Sequence[OpenSite]
     clean: WithKeys
 
     @property
@@ -33,7 +33,7 @@ class Lesson:
         return tuple(each.site for each in self.opened)
 
 
-def make_lesson(question: Question, scope: Scope) -> Lesson:
+def make_key_batch(question: Question, scope: Scope) -> KeyBatch:
     """One pass of the model as it is."""
     opened = scope.opened(question)
     sites = [each.site for each in opened]
@@ -45,7 +45,7 @@ def make_lesson(question: Question, scope: Scope) -> Lesson:
             f"the keys of {question.subject.name} have {sorted(widths)} features in different "
             "layers: one network cannot make them all; name a layer"
         )
-    return Lesson(question, opened, clean)
+    return KeyBatch(question, opened, clean)
 
 
 class KeyAdversary:
@@ -54,8 +54,8 @@ class KeyAdversary:
     A key moves at most by `reach` times its own length, however much the network would like to.
     """
 
-    def __init__(self, lessons: Sequence[Lesson], reach: float, seed: int) -> None:
-        keys = [each for lesson in lessons for each in lesson.clean.keys.values()]
+    def __init__(self, batches: Sequence[KeyBatch], reach: float, seed: int) -> None:
+        keys = [each for batch in batches for each in batch.clean.keys.values()]
         self.size = torch.cat([each.flatten(0, 1) for each in keys]).float().norm(dim=-1).mean()
         self.reach = reach
         random = torch.Generator().manual_seed(seed_for(seed, 0, "adversarial_keys"))
@@ -67,12 +67,12 @@ class KeyAdversary:
             for shape, count in zip(shapes, inputs, strict=True)
         ]
 
-    def keys(self, lesson: Lesson) -> dict[Site, Tensor]:
-        """Other keys for the texts of a lesson; those of special tokens stay as they are."""
+    def keys(self, batch: KeyBatch) -> dict[Site, Tensor]:
+        """Other keys for the texts of a batch; those of special tokens stay as they are."""
         return {
             each.site: torch.where(each.keys[..., None], self._moved(own), own.float())
-            for each in lesson.opened
-            for own in [lesson.clean.keys[each.site]]
+            for each in batch.opened
+            for own in [batch.clean.keys[each.site]]
         }
 
     def _moved(self, own: Tensor) -> Tensor:
@@ -86,18 +86,18 @@ class KeyAdversary:
         return bounded
 
     def train(
-        self, lessons: Sequence[Lesson], labels: Sequence[Sequence[Target]], plan: "Training"
+        self, batches: Sequence[KeyBatch], labels: Sequence[Sequence[Target]], plan: "KeyTraining"
     ) -> None:
         """Make the keys as different as can be while the model still says what it shall."""
         optimiser = torch.optim.Adam(self.weights, lr=plan.rate)
-        with evaluation_mode(lessons[0].question.subject.model):
+        with evaluation_mode(batches[0].question.subject.model):
             for each in self.weights:
                 each.requires_grad_()
             for _ in range(plan.epochs):
-                for lesson, wanted in zip(lessons, labels, strict=True):
-                    keys = self.keys(lesson)
-                    lost = loss_of(wanted, run(lesson, keys).logits)
-                    far = moved(lesson, keys)
+                for batch, wanted in zip(batches, labels, strict=True):
+                    keys = self.keys(batch)
+                    lost = loss_of(wanted, run(batch, keys).logits)
+                    far = moved(batch, keys)
                     optimiser.zero_grad()
                     (plan.alpha * lost - (1 - plan.alpha) * far).nansum().backward()
                     optimiser.step()
@@ -106,7 +106,7 @@ class KeyAdversary:
 
 
 @dataclass(frozen=True)
-class Training:
+class KeyTraining:
     """How the network is trained: α · cross-entropy − (1 − α) · distance, by Adam."""
 
     alpha: float
@@ -114,9 +114,9 @@ class Training:
     rate: float
 
 
-def run(lesson: Lesson, keys: Keys) -> WithKeys:
+def run(batch: KeyBatch, keys: Keys) -> WithKeys:
     """The model with other keys."""
-    return run_with_keys(lesson.question, lesson.sites, lambda site, _: keys[site])
+    return run_with_keys(batch.question, batch.sites, lambda site, _: keys[site])
 
 
 def loss_of(targets: Sequence[Target], logits: Tensor) -> Tensor:
@@ -124,16 +124,16 @@ def loss_of(targets: Sequence[Target], logits: Tensor) -> Tensor:
     return -score_each(tuple(targets), logits, "probability").clamp_min(1e-30).log()
 
 
-def moved(lesson: Lesson, keys: Keys) -> Tensor:
+def moved(batch: KeyBatch, keys: Keys) -> Tensor:
     """How far the content keys moved, in lengths of their own: a mean for each text."""
     far = [
         torch.where(
             each.keys,
-            (keys[each.site] - lesson.clean.keys[each.site]).norm(dim=-1)
-            / lesson.clean.keys[each.site].float().norm(dim=-1).clamp_min(1e-12),
+            (keys[each.site] - batch.clean.keys[each.site]).norm(dim=-1)
+            / batch.clean.keys[each.site].float().norm(dim=-1).clamp_min(1e-12),
             0,
         ).sum(dim=1)
-        for each in lesson.opened
+        for each in batch.opened
     ]
-    count = torch.stack([each.keys.sum(dim=1) for each in lesson.opened]).sum(dim=0)
+    count = torch.stack([each.keys.sum(dim=1) for each in batch.opened]).sum(dim=0)
     return torch.stack(far).sum(dim=0) / torch.where(count > 0, count, torch.nan)

@@ -18,7 +18,7 @@ from attlas.models.tap.tap import Call
 from attlas.results import Site
 from attlas.shapes import Attention, CopiedAttention, FreeMarks, FreeWeights, SiteWeights
 from attlas.trials.support.outputs import answering
-from attlas.trials.support.scope import Opened, Scope
+from attlas.trials.support.scope import OpenSite, Scope
 
 LEAST = 1e-30  # of the weight on free keys, that a gradient goes through
 Shares = Sequence[SiteWeights]  # of each leeway
@@ -80,7 +80,7 @@ class Leeway:
         return torch.zeros_like(self.own).scatter_(-1, chosen, 1) * self.free
 
 
-def leeways(opened: Sequence[Opened], clean: dict[Site, Call]) -> list[Leeway]:
+def leeways(opened: Sequence[OpenSite], clean: dict[Site, Call]) -> list[Leeway]:
     """What a search may change at each of these sites."""
     found = []
     for each in opened:

@@ -16,7 +16,13 @@ from attlas.models.encoding.request import Request
 from attlas.models.intervening.attention_copy import AttentionCopy
 from attlas.results.support import plots
 from attlas.shapes import TextValues
-from attlas.trials.searching.trained_copy import Case, Pace, labelled, make_case, train
+from attlas.trials.searching.trained_copy import (
+    TrainingCase,
+    TrainingPace,
+    labelled,
+    make_case,
+    train,
+)
 from attlas.trials.support.scope import Scope
 from attlas.trials.support.trial import seed_for
 
@@ -40,7 +46,7 @@ def retrain(
     training: Sequence[Example],
     judged: Sequence[Question],
     seeds: int,
-    pace: Pace,
+    pace: TrainingPace,
     seed: int,
 ) -> Retrained:
     """Train on every other example, with accuracy by the rest; the copy comes and goes unchanged.
@@ -76,7 +82,7 @@ def retrain(
     return _retrained(accuracy, distances, changes)
 
 
-def _cases(copy: AttentionCopy, scope: Scope, examples: Sequence[Example]) -> list[Case]:
+def _cases(copy: AttentionCopy, scope: Scope, examples: Sequence[Example]) -> list[TrainingCase]:
     """The examples as questions to the copy whose targets are their labels."""
     labels = copy.subject.labels
     for example in examples:
@@ -94,7 +100,7 @@ def _cases(copy: AttentionCopy, scope: Scope, examples: Sequence[Example]) -> li
 
 
 @torch.no_grad()
-def _accuracy(cases: Sequence[Case], attention: Mapping[int, Any] | None = None) -> float:
+def _accuracy(cases: Sequence[TrainingCase], attention: Mapping[int, Any] | None = None) -> float:
     right: list[Tensor] = []
     for case in cases:
         logits = case.run(None if attention is None else attention[id(case)]).logits

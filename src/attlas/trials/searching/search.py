@@ -38,7 +38,7 @@ ENOUGH = 0.9999  # of the farthest there is
 
 
 @dataclass(frozen=True)
-class Plan:
+class SearchPlan:
     """How to search: candidates for each tolerance, steps of Adam, and what leaving it costs."""
 
     tolerances: tuple[float, ...] = (0.01, 0.05)
@@ -70,7 +70,7 @@ class Farthest:
 class Search:
     """Candidates for the texts of one question, and the best of those that kept the output."""
 
-    def __init__(self, question: Question, scope: Scope, plan: Plan) -> None:
+    def __init__(self, question: Question, scope: Scope, plan: SearchPlan) -> None:
         self.question = question
         self.plan = plan
         self.top: Top = top_of(question, read_sites(question, scope), plan.copies)

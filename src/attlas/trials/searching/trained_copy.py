@@ -23,7 +23,7 @@ from attlas.trials.support.scope import Scope
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class TrainingCase:
     """Texts of equal length, as the copy is asked about them, and the model's own answers."""
 
     question: Question
@@ -57,19 +57,23 @@ class Case:
         }
 
 
-def make_case(copy: AttentionCopy, question: Question, scope: Scope) -> Case:
+def make_case(copy: AttentionCopy, question: Question, scope: Scope) -> TrainingCase:
     """Ask the copy, which must be as the model is, about some texts."""
     copied = copy.about(question)
     top = top_of(copied, read_sites(copied, scope))
     base = answers_of(copied, top.logits)[0]
-    return Case(copied, top, leeways(scope.opened(copied), top.clean), base)
+    return TrainingCase(copied, top, leeways(scope.opened(copied), top.clean), base)
 
 
-Loss = Callable[[Case], Tensor]  # of each text
+Loss = Callable[[TrainingCase], Tensor]  # of each text
 
 
 def train(
-    copy: AttentionCopy, weights: Sequence[Tensor], cases: Sequence[Case], loss: Loss, plan: "Pace"
+    copy: AttentionCopy,
+    weights: Sequence[Tensor],
+    cases: Sequence[TrainingCase],
+    loss: Loss,
+    plan: "TrainingPace",
 ) -> None:
     """Adam on these weights, a batch of texts at a time; texts all count the same.
 
@@ -91,14 +95,14 @@ def train(
 
 
 @dataclass(frozen=True)
-class Pace:
+class TrainingPace:
     """How long, and how fast, a copy is trained."""
 
     epochs: int
     rate: float
 
 
-def labelled(case: Case, attention: Attentions | None = None) -> Tensor:
+def labelled(case: TrainingCase, attention: Attentions | None = None) -> Tensor:
     """The cross-entropy with the targets of the question."""
     logits = case.run(attention).logits
     return -score_each(case.question.targets, logits, "probability").clamp_min(1e-30).log()

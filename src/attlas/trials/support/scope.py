@@ -25,7 +25,7 @@ KINDS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Opened:
+class OpenSite:
     """What may change at one site: query rows with a path to the readout, and content keys.
 
     `sinks` are content keys that are held like special ones: a first token with most of the weight.
@@ -96,7 +96,7 @@ class Scope:
             )
         return (layers[self.layer],)
 
-    def opened(self, question: Question) -> list[Opened]:
+    def opened(self, question: Question) -> list[OpenSite]:
         """What may change at each of the sites, found in one pass."""
         wanted = {site.name for site in self.sites(question.subject)}
         folded = fold_attention(question, _look)
@@ -104,7 +104,7 @@ class Scope:
         looks = [look for look in folded.held if look.site.name in wanted]
         return [self._open(question.inputs, look, rows[look.site.name]) for look in looks]
 
-    def _open(self, inputs: Inputs, look: "_Look", rows: QueryMarks) -> Opened:
+    def _open(self, inputs: Inputs, look: "_Look", rows: QueryMarks) -> OpenSite:
         stream = inputs.queries_and_keys(look.site.kind)[1]
         special = torch.tensor([each.special[stream.start : stream.stop] for each in inputs.tokens])
         special = special.to(rows.device)
@@ -113,7 +113,7 @@ class Scope:
         share = (look.on_first * counted).sum(dim=-1) / counted.sum(dim=-1).clamp_min(1)
         sinks[:, 0] = (share > LEAST_SHARE) & ~special[:, 0]
         keys = torch.ones_like(special) if self.specials else ~(special | sinks)
-        return Opened(look.site, rows, keys, sinks)
+        return OpenSite(look.site, rows, keys, sinks)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from attlas.shapes import TextValues
 
 COSTS = {
     "cheap": "some hundred changed attentions for each text, most of them in one pass",
-    "dear": "a search on each text, or training",
+    "expensive": "a search on each text, or training",
 }
 NEEDS = {
     **MODEL_NEEDS,
@@ -27,7 +27,7 @@ NEEDS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Tried:
+class TrialOutcome:
     """What a trial found on some texts.
 
     Figures are by name, one for each text, not a number where nothing can be said of it. `ceilings`
@@ -55,7 +55,7 @@ class Trial:
     """An experiment on the attention of a model, and what the reader of its figures must know."""
 
     name: str
-    run: Callable[..., Tried]
+    run: Callable[..., TrialOutcome]
     cost: str  # a key of COSTS
     paper: str
     reading: str  # one sentence: what it asks

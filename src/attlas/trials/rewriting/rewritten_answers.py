@@ -21,7 +21,7 @@ from attlas.results import Site
 from attlas.shapes import Attention, Visible
 from attlas.trials.rewriting.rewritings import Draws, Rewriting
 from attlas.trials.support.outputs import Answer, answering, is_other, total_variation
-from attlas.trials.support.scope import Opened, Scope
+from attlas.trials.support.scope import OpenSite, Scope
 from attlas.trials.support.trial import seed_for
 
 ROWS_AT_ONCE = 64  # answers of a large vocabulary that are held in float64
@@ -49,7 +49,7 @@ class Changed(Answer):
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class RewritingPlan:
     """How attention is rewritten: by what, how often, and from which seed."""
 
     name: str
@@ -75,7 +75,7 @@ def watching(question: Question) -> Question:
 
 
 def run_plan(
-    question: Question, scope: Scope, opened: Sequence[Opened], plan: Plan
+    question: Question, scope: Scope, opened: Sequence[OpenSite], plan: RewritingPlan
 ) -> list[NDArray[np.float64]]:
     """For each scope to be tried in turn, what became of the answers, `[variant, batch, 3]`."""
     with holding_clean(question, scope):
@@ -86,7 +86,7 @@ def run_plan(
     return [each.scores.double().cpu().numpy() for each in found]
 
 
-def _variants(question: Question, opened: Opened, plan: Plan) -> Variants:
+def _variants(question: Question, opened: OpenSite, plan: RewritingPlan) -> Variants:
     def change(site: Site, weights: Attention, visible: Visible, numbers: Numbers) -> Tensor:
         entries = opened.entries(visible)
         new = plan.rewriting(weights[None], entries, plan.draws(question, site, numbers))
@@ -117,7 +117,9 @@ def clean_edits(question: Question, sites: Sequence[Site]) -> list[Edit]:
     return [held(c.weights).at(kind=c.site.kind, layer=c.site.layer) for c in calls]
 
 
-def _everywhere(question: Question, opened: Sequence[Opened], plan: Plan) -> NDArray[np.float64]:
+def _everywhere(
+    question: Question, opened: Sequence[OpenSite], plan: RewritingPlan
+) -> NDArray[np.float64]:
     """All sites rewritten at once, each on the stream that the others changed."""
     most = rows_at_once(question)
     parts: list[Tensor] = []
@@ -132,7 +134,7 @@ def _everywhere(question: Question, opened: Sequence[Opened], plan: Plan) -> NDA
 
 
 def _rewritten_everywhere(
-    question: Question, opened: Sequence[Opened], plan: Plan, numbers: Sequence[int]
+    question: Question, opened: Sequence[OpenSite], plan: RewritingPlan, numbers: Sequence[int]
 ) -> Tensor:
     """What became of the answers, `[variant, batch, 3]`; the first copy of the batch stays."""
     count = len(question)
@@ -147,7 +149,9 @@ def _rewritten_everywhere(
     return torch.stack(columns, dim=1)[1:]
 
 
-def _edit(question: Question, opened: Opened, plan: Plan, numbers: Sequence[int]) -> Edit:
+def _edit(
+    question: Question, opened: OpenSite, plan: RewritingPlan, numbers: Sequence[int]
+) -> Edit:
     count, site = len(question), opened.site
 
     def change(weights: Attention, visible: Visible) -> Attention:
