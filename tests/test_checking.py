@@ -66,7 +66,7 @@ def test_the_distance_of_the_backend_is_measured():
     found = attlas.check(subject("sequence classification"))
     assert found.backend == "sdpa"
     assert 0 <= found.distance < 1e-4
-    assert found.payload()["sites"] == ["encoder.0", "encoder.1"]
+    assert found.to_dict()["sites"] == ["encoder.0", "encoder.1"]
 
 
 @pytest.mark.parametrize("name", embedded_names())

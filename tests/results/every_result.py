@@ -4,11 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from attlas.studies.record import AttattrStudy, TaskFound
 from results import report_sample
 from results.records import film, maps, origin
 
 from attlas.results import (
+    CheckResult,
     Edge,
     Generation,
     HeadImportance,
@@ -24,6 +24,7 @@ from attlas.results import (
 from attlas.results.judgement import MeasuredScore
 from attlas.results.prune_curve import SHARE_AXIS, Curve, CurvePoint, Mean
 from attlas.results.triggers import Effect, Entry, TriggerWord
+from attlas.studies.support.attattr_result import AttattrStudy, TaskFound
 from attlas.tokens import Tokens
 
 SAVED = Path(__file__).parent / "saved"
@@ -127,13 +128,30 @@ def study():
     return AttattrStudy((found,))
 
 
+def check():
+    methods = {"gradient": "", "decompx": "it has no sequence classifier"}
+    return CheckResult(
+        "sentiment",
+        "BertForSequenceClassification",
+        "sequence classification",
+        SITES,
+        *(True, True, True, True, False),
+        "",
+        "sdpa",
+        1e-6,
+        methods,
+    )
+
+
 EVERY = {
     "AttattrStudy": study,
+    "CheckResult": check,
     "Explanation": explanation,
     "Generation": generation,
     "HeadImportance": head_importance,
     "HeadRedundancy": head_redundancy,
     "Judgement": judgement,
+    "Maps": maps,
     "PruneCurve": prune_curve,
     "Report": report,
     "Tree": tree,

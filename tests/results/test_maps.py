@@ -66,7 +66,7 @@ def test_no_sites():
     empty = Maps((), (), film().tokens, (), ())
     assert list(empty.to_pandas().columns) == list(maps().to_pandas().columns)
     assert len(empty.to_pandas()) == 0
-    assert empty.payload() == {"signed": False, "sites": []}
+    assert empty.payload_section() == {"signed": False, "sites": []}
 
 
 def drawn(site):
@@ -79,19 +79,21 @@ def drawn(site):
 @given(st.tuples(*(st.integers(1, 3),) * 3).flatmap(any_array))
 def test_a_byte_a_weight_is_near_enough(array):
     span = float(array.max()) - float(array.min())
-    site = json.loads(json.dumps(one_site(array).payload(), allow_nan=False))["sites"][0]
+    site = json.loads(json.dumps(one_site(array).payload_section(), allow_nan=False))["sites"][0]
     assert np.all(np.abs(drawn(site) - array.astype(np.float64)) <= span / 255)
     assert (site["low"], site["high"]) == (array.min(), array.max())
 
 
 def test_a_range_that_half_precision_cannot_hold():
-    site = one_site(np.array([[[-60000, 0, 60000]]], dtype=np.float16)).payload()["sites"][0]
+    site = one_site(np.array([[[-60000, 0, 60000]]], dtype=np.float16)).payload_section()["sites"][
+        0
+    ]
     assert list(b64decode(site["data"])) == [0, 128, 255]
     assert (site["low"], site["high"]) == (-60000.0, 60000.0)
 
 
 def test_payload():
-    payload = maps(signed=True).payload()
+    payload = maps(signed=True).payload_section()
     assert payload["signed"] is True
     site = payload["sites"][1]
     assert (site["name"], site["kind"], site["layer"]) == ("cross.1", "cross", 1)
@@ -100,13 +102,13 @@ def test_payload():
 
 
 def test_weights_that_are_all_the_same():
-    site = one_site(np.full((1, 2, 2), 0.3)).payload()["sites"][0]
+    site = one_site(np.full((1, 2, 2), 0.3)).payload_section()["sites"][0]
     assert drawn(site).tolist() == [[[0.3, 0.3], [0.3, 0.3]]]
 
 
 def test_what_is_not_finite_is_not_drawn():
     with pytest.raises(UsageError, match=r"encoder\.0 has values that are not finite"):
-        one_site(np.array([[[np.nan, 1.0]]])).payload()
+        one_site(np.array([[[np.nan, 1.0]]])).payload_section()
 
 
 @BROAD
@@ -135,3 +137,32 @@ def test_repr():
         ((0,),) * 3,
     )
     assert repr(three) == "Maps(3 sites: encoder.0 (1, 1, 1), encoder.1 (1, 1, 1), …)"
+
+
+def test_a_site_is_found_by_its_number_and_by_its_name():
+    made = maps()
+    assert made[0] is made["encoder.0"] is made.weights[0]
+    assert made[-1] is made[1] is made["cross.1"] is made[np.int64(1)]
+    assert made.query_tokens(1) == made.query_tokens("cross.1") == ("x",)
+    assert made.key_tokens(-1) == ("a", "b")
+
+
+def test_maps_are_counted_and_iterated_by_site():
+    made = maps()
+    assert len(made) == 2
+    assert [site.name for site, _ in made] == ["encoder.0", "cross.1"]
+    assert all(array is made[number] for number, (_, array) in enumerate(made))
+    assert "cross.1" in made and "cross.0" not in made and 0 not in made
+
+
+@pytest.mark.parametrize("wrong", [2, -3, 0.5, None, slice(0, 1), (0, 1)])
+def test_a_wrong_number_is_refused_with_what_is_allowed(wrong):
+    allowed = r"use a name, 'encoder.0' to 'cross.1', or a number from -2 to 1"
+    with pytest.raises(UsageError, match=allowed):
+        maps()[wrong]
+
+
+def test_without_sites_the_message_says_so():
+    tokens = maps().tokens
+    with pytest.raises(UsageError, match="no map at 0: there are no sites"):
+        Maps((), (), tokens, (), ())[0]

@@ -9,7 +9,8 @@ from rich.console import Console
 
 from attlas.results.support.report_sections import Cell, DataRecord, Figure, ReportTable, Standing
 from attlas.views import fragment, render
-from attlas.views.report.report_cells import (
+from attlas.views.kinds.report import interval
+from attlas.views.report_words import (
     cell_words,
     claim_words,
     figure_words,
@@ -17,7 +18,6 @@ from attlas.views.report.report_cells import (
     removals_of,
     standing_rows,
 )
-from attlas.views.report.report_terminal import interval
 
 HOSTILE = "<img src=x onerror=alert(1)>\x1b[31m"
 

@@ -12,7 +12,7 @@ from views import samples
 
 from attlas.errors import UsageError
 from attlas.views import fragment, lay_out_tree, page, render, tree_figure
-from attlas.views.tree.tree_layout import BOX
+from attlas.views.tree_drawing import BOX
 
 SVG = "{http://www.w3.org/2000/svg}"
 

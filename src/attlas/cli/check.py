@@ -26,7 +26,7 @@ def check(
 
     result = check_subject(subject)
     if as_json:
-        print_json(result.payload())
+        print_json(result.to_dict())
     else:
         print_result(result)
     if not result.passed:

@@ -1,5 +1,6 @@
 """Frozen records of what was found: they know no model, show themselves, and can be saved."""
 
+from attlas.results.check_result import CheckResult
 from attlas.results.explanation import Explanation
 from attlas.results.generation import Generation
 from attlas.results.head_importance import HeadImportance
@@ -9,10 +10,12 @@ from attlas.results.maps import Maps, Site
 from attlas.results.prune_curve import Curve, PruneCurve
 from attlas.results.report import Report
 from attlas.results.support.origin import Origin, TargetRecord
+from attlas.results.support.result import Result
 from attlas.results.tree import Edge, Tree
 from attlas.results.triggers import Trigger, Triggers
 
 __all__ = [
+    "CheckResult",
     "Curve",
     "Edge",
     "Explanation",
@@ -24,6 +27,7 @@ __all__ = [
     "Origin",
     "PruneCurve",
     "Report",
+    "Result",
     "Site",
     "TargetRecord",
     "Tree",

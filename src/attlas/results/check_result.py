@@ -1,19 +1,19 @@
 """CheckResult: whether a model is opened exactly, and which methods can run on it."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
-
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.table import Table
-from rich.text import Text
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar
 
 from attlas.results.maps import Site
+from attlas.results.support.result import Result
 
 
 @dataclass(frozen=True)
-class CheckResult:
+class CheckResult(Result):
     """What was found when a model was opened at its attention."""
+
+    view_kind: ClassVar[str] = "check"
+    record_kind: ClassVar[str] = "check"
 
     model: str
     kind: str  # the model's class
@@ -34,22 +34,43 @@ class CheckResult:
         """Whether the model is opened exactly and left as it was."""
         return self.exact and self.restored and self.editable
 
-    def payload(self) -> dict[str, Any]:
-        """The result as JSON."""
-        return asdict(self) | {"passed": self.passed, "sites": [site.name for site in self.sites]}
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as JSON."""
+        names, heads = [site.name for site in self.sites], [site.heads for site in self.sites]
+        return asdict(self) | {"passed": self.passed, "sites": names, "heads": heads}
 
-    def __rich_console__(
-        self, console: Console, options: ConsoleOptions
-    ) -> Iterator[RenderableType]:
-        table = Table.grid(padding=(0, 2))
-        for question, answer in self._answers():
-            table.add_row(Text(question), Text(answer))
-        yield table
-        methods = Table.grid(padding=(0, 2))
-        for name, reason in self.methods.items():
-            methods.add_row(Text(f"  {name}"), Text(reason or "yes"))
-        yield Text("methods that can run")
-        yield methods
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> "CheckResult":
+        """Read what `to_dict` returned."""
+        given = {each.name: record[each.name] for each in fields(cls)}
+        pairs = zip(record["sites"], record["heads"], strict=True)
+        sites = tuple(Site(*_kind_and_layer(name), heads) for name, heads in pairs)
+        return cls(**{**given, "sites": sites})
+
+    def _to_record(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {"check": self.to_dict()}, {}  # `kind` is taken in the header of a file
+
+    @classmethod
+    def _from_record(cls, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> "CheckResult":
+        return cls.from_dict(header["check"])
+
+    def payload(self) -> dict[str, Any]:
+        """What a page, a notebook or a terminal draws."""
+        return {
+            "kind": self.view_kind,
+            "version": 1,
+            "model": self.model,
+            "task": self.task,
+            "tokens": [],
+            "passed": self.passed,
+            "answers": [
+                {"question": question, "answer": answer} for question, answer in self._answers()
+            ],
+            "methods": dict(self.methods),
+        }
+
+    def _page_title(self) -> str:
+        return f"check · {self.model}"
 
     def _answers(self) -> list[tuple[str, str]]:
         def word(good: bool) -> str:
@@ -68,3 +89,8 @@ class CheckResult:
             ("can branch", self.branches or "yes"),
             ("came with", f"{self.backend}, at most {self.distance:.1e} from eager in the output"),
         ]
+
+
+def _kind_and_layer(name: str) -> tuple[str, int]:
+    kind, layer = name.rsplit(".", 1)
+    return kind, int(layer)

@@ -154,7 +154,7 @@ class Explanation(Result):
             "sinks": [sink.to_dict() for sink in self.sinks],
             "notes": list(self.notes),
             "code": self.code(),
-            "maps": self.maps.payload() if self.maps else None,
+            "maps": self.maps.payload_section() if self.maps else None,
         }
 
     def code(self) -> str:

@@ -121,7 +121,7 @@ class HeadImportance(Result):
             "notes": list(self.notes),
         }
 
-    def drawn(self) -> dict[str, Any]:
+    def payload_section(self) -> dict[str, Any]:
         """What a view draws of it, alone or beside others."""
         rows = [dict(zip(COLUMNS, row, strict=True)) for row in self._rows()]
         sites = [
@@ -137,7 +137,7 @@ class HeadImportance(Result):
             "version": 1,
             **self.origin.shown(),
             "tokens": [],
-            "importances": [self.drawn()],
+            "importances": [self.payload_section()],
             "charts": [],
             "notes": [f"Mean over {self.examples} texts.", *self.notes],
             "code": self.code(),

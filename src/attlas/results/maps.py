@@ -3,17 +3,15 @@
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from os import PathLike
-from pathlib import Path
-from typing import Any
+from operator import index
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from attlas import views
 from attlas.errors import UnknownNameError, UsageError
-from attlas.results.support.files import read_record, write_record
+from attlas.results.support.result import Result
 from attlas.shapes import SiteMap
 from attlas.tokens import Tokens
 
@@ -35,11 +33,16 @@ class Site:
 
 
 @dataclass(frozen=True, eq=False)
-class Maps:
+class Maps(Result):
     """Attention, or something of its shape, at the sites of one input.
 
     `queries` and `keys` say for each site which of `tokens` its rows and columns stand for.
+    `maps["encoder.1"]` and `maps[1]` are the array of a site, by its name or its number; iterating
+    gives every site with its array.
     """
+
+    view_kind: ClassVar[str] = "maps"
+    record_kind: ClassVar[str] = "maps"
 
     sites: tuple[Site, ...]
     weights: tuple[NDArray[np.floating[Any]], ...]  # each `[head, query, key]`; sizes differ
@@ -60,28 +63,45 @@ class Maps:
                 raise UsageError(f"the map at {site.name} is about tokens that are not there")
 
     def __len__(self) -> int:
+        """How many sites there are."""
         return len(self.sites)
 
     def __iter__(self) -> Iterator[tuple[Site, SiteMap]]:
         return iter(zip(self.sites, self.weights, strict=True))
 
-    def __getitem__(self, site: str) -> SiteMap:
-        """The array of a site, by its name: `maps["encoder.0"]`."""
+    def __contains__(self, name: object) -> bool:
+        """Whether there is a site of this name."""
+        return name in [site.name for site in self.sites]
+
+    def __getitem__(self, site: Any) -> SiteMap:
+        """The array of a site, by its name or its number: `maps["encoder.0"]`, `maps[0]`."""
         return self.weights[self._index(site)]
 
-    def query_tokens(self, site: str) -> tuple[str, ...]:
+    def query_tokens(self, site: Any) -> tuple[str, ...]:
         """The tokens that look, one for each row of the site's array."""
         return tuple(self.tokens[i] for i in self.queries[self._index(site)])
 
-    def key_tokens(self, site: str) -> tuple[str, ...]:
+    def key_tokens(self, site: Any) -> tuple[str, ...]:
         """The tokens that are looked at, one for each column of the site's array."""
         return tuple(self.tokens[i] for i in self.keys[self._index(site)])
 
-    def _index(self, name: str) -> int:
-        names = [site.name for site in self.sites]
-        if name not in names:
-            raise UnknownNameError("site", name, names)
-        return names.index(name)
+    def _index(self, site: Any) -> int:
+        names = [each.name for each in self.sites]
+        if isinstance(site, str):
+            if site not in names:
+                raise UnknownNameError("site", site, names)
+            return names.index(site)
+        try:
+            return range(len(names))[index(site)]
+        except (IndexError, TypeError):
+            raise UsageError(f"no map at {site!r}: {self._allowed()}") from None
+
+    def _allowed(self) -> str:
+        count = len(self.sites)
+        if not count:
+            return "there are no sites"
+        first, last = self.sites[0].name, self.sites[-1].name
+        return f"use a name, {first!r} to {last!r}, or a number from {-count} to {count - 1}"
 
     def to_pandas(self) -> pd.DataFrame:
         """One row for each site, head, query and key."""
@@ -106,7 +126,18 @@ class Maps:
         )
 
     def payload(self) -> dict[str, Any]:
-        """The maps as JSON, a byte a weight: what a page draws."""
+        """What a page, a notebook or a terminal draws."""
+        return {
+            "kind": self.view_kind,
+            "version": 1,
+            "tokens": token_rows(self.tokens),
+            "sources": dict(self.tokens.sources),
+            "grid": list(self.tokens.grid) if self.tokens.grid else None,
+            "maps": self.payload_section(),
+        }
+
+    def payload_section(self) -> dict[str, Any]:
+        """What a view draws of the maps, alone or within an explanation: a byte for each weight."""
         return {"signed": self.signed, "sites": [self._site(i) for i in range(len(self))]}
 
     def _site(self, index: int) -> dict[str, Any]:
@@ -155,30 +186,36 @@ class Maps:
             header["signed"],
         )
 
-    def save(self, path: str | PathLike[str]) -> Path:
-        """Write the maps to one file: safetensors, with the tokens in its header."""
-        header = {"maps": self.header(), "tokens": self.tokens.to_dict()}
-        return write_record(path, "maps", header, self.arrays())
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as JSON."""
+        weights = [array.astype(np.float64).tolist() for array in self.weights]
+        return {"maps": self.header(), "tokens": self.tokens.to_dict(), "weights": weights}
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> "Maps":
-        """Read what `save` wrote."""
-        with read_record(path, "maps") as (header, arrays):
-            return cls.restore(header["maps"], arrays, Tokens.from_dict(header["tokens"]))
-
-    def to_html(self, path: str | PathLike[str]) -> Path:
-        """Write a page that shows the maps: one file, no network."""
-        return views.write_whole(path, views.page(self._page_payload(), "attention"))
-
-    def _page_payload(self) -> dict[str, Any]:
-        return {
-            "kind": "maps",
-            "version": 1,
-            "tokens": token_rows(self.tokens),
-            "sources": dict(self.tokens.sources),
-            "grid": list(self.tokens.grid) if self.tokens.grid else None,
-            "maps": self.payload(),
+    def from_dict(cls, record: Mapping[str, Any]) -> "Maps":
+        """Read what `to_dict` returned; the weights come back in single precision."""
+        header = record["maps"]
+        shapes = [
+            (heads, len(queries), len(keys))
+            for (_, _, heads), queries, keys in zip(
+                header["sites"], header["queries"], header["keys"], strict=True
+            )
+        ]
+        arrays = {
+            f"maps.{place}": np.array(weights, dtype=np.float32).reshape(shape)
+            for place, (weights, shape) in enumerate(zip(record["weights"], shapes, strict=True))
         }
+        return cls._from_record(record, arrays)
+
+    def _to_record(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {"maps": self.header(), "tokens": self.tokens.to_dict()}, dict(self.arrays())
+
+    @classmethod
+    def _from_record(cls, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> "Maps":
+        return cls.restore(header["maps"], arrays, Tokens.from_dict(header["tokens"]))
+
+    def _page_title(self) -> str:
+        return "attention"
 
     def __repr__(self) -> str:
         shapes = ", ".join(f"{s.name} {w.shape}" for s, w in list(self)[:2])

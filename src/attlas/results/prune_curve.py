@@ -110,7 +110,7 @@ class PruneCurve(Result):
             tuple(record["notes"]),
         )
 
-    def drawn(self) -> dict[str, Any]:
+    def payload_section(self) -> dict[str, Any]:
         """What a view draws of the curves."""
         places = [point.place for point in self.curves[0].points]
         shares = self.axis == SHARE_AXIS
@@ -125,8 +125,8 @@ class PruneCurve(Result):
             "version": 1,
             **self.origin.shown(),
             "tokens": [],
-            "importances": [each.drawn() for each in self.importances],
-            "charts": [self.drawn()],
+            "importances": [each.payload_section() for each in self.importances],
+            "charts": [self.payload_section()],
             "notes": [*self.notes, f"Accuracy on {self.examples} texts."],
             "code": self.code(),
         }

@@ -8,35 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from attlas.views.kinds import view_of
 from attlas.views.units import visible
 
 _BROWSER = Path(__file__).with_name("browser")
-# One module, written in parts; the last holds its doors.
-PARTS = (
-    "colours.js",
-    "words.js",
-    "elements.js",
-    "units.js",
-    "header.js",
-    "text.js",
-    "picture.js",
-    "heads.js",
-    "matrix.js",
-    "writing.js",
-    "table.js",
-    "tree.js",
-    "triggers.js",
-    "judgement.js",
-    "importance.js",
-    "curves.js",
-    "report_plots.js",
-    "report_curves.js",
-    "report_tables.js",
-    "report_examples.js",
-    "report_trials.js",
-    "report.js",
-    "view.js",
-)
 STYLES = ("view.css", "report.css", "report_trials.css")
 
 _START = """
@@ -49,8 +24,10 @@ _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 def page(payload: Mapping[str, Any], title: str) -> str:
     """One HTML file with the payload, the module that draws it, and its style inside.
 
-    A payload with a number that JSON has no word for (NaN, infinity) is a ValueError.
+    A payload of an unknown kind is an error; a number that JSON cannot hold (NaN, infinity) is a
+    ValueError.
     """
+    view_of(payload)
     script, style = view_script() + _START, view_style()
     return f"""<!doctype html>
 <html lang="en">
@@ -76,7 +53,9 @@ def page(payload: Mapping[str, Any], title: str) -> str:
 
 def view_script() -> str:
     """The module that draws a payload: `embed` for a page, the default export for a notebook."""
-    return "\n".join((_BROWSER / name).read_text("utf-8") for name in PARTS)
+    # `view.js` comes first: the others add their kinds to its table.
+    names = sorted(path.name for path in _BROWSER.glob("*.js") if path.name != "view.js")
+    return "\n".join((_BROWSER / name).read_text("utf-8") for name in ("view.js", *names))
 
 
 def view_style() -> str:

@@ -4,42 +4,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.cells import cell_len, set_cell_size
-from rich.console import Group
 from rich.style import Style
+from rich.table import Table
 from rich.text import Text
 
 from attlas.views.colours import DARK, background, css, ink, pole, strength
 from attlas.views.units import (
     ShownUnit,
-    figure,
     gap,
     in_segments,
-    limit,
     patches,
-    strongest,
     visible,
     without,
-    words_or_tokens,
 )
 
-LABEL, _BAR, _TOP = 20, 20, 8  # columns for a label, columns for a bar, bars shown
+LABEL, BAR = 20, 20  # columns for a label, columns for a bar
 _FAINT = 0.06  # below this share of the limit a unit keeps the terminal's own colours
 _SHADES = "·░▒▓█"
-
-
-def render_explanation(payload: Mapping[str, Any]) -> Group:
-    """The prediction, the method, the coloured text, a bar for each of the top units, the notes."""
-    units = words_or_tokens(payload)
-    top, signed = limit(units), payload["signed"]
-    return Group(
-        *prediction(payload),
-        asked(payload),
-        Text(),
-        *body(payload, units, top),
-        Text(),
-        *(_bar(unit, top, signed) for unit in strongest(units, _TOP)),
-        *notes(payload),
-    )
 
 
 def body(payload: Mapping[str, Any], units: Sequence[ShownUnit], top: float) -> Iterator[Text]:
@@ -58,7 +39,7 @@ def prediction(payload: Mapping[str, Any]) -> Iterator[Text]:
         share, is_target = row.get("probability"), row["label"] == payload["target"]["name"]
         line = Text(fit(visible(row["label"])), style="bold" if is_target else "", no_wrap=True)
         if share is not None:
-            line.append(f" {share:.3f} {_rightwards(share)}")
+            line.append(f" {share:.3f} {rightwards(share)}")
         elif row.get("value") is not None:
             line.append(f" {row['value']:.3f}")
         line.append(" target" if is_target else "")
@@ -102,16 +83,6 @@ def _grid(cells: Sequence[ShownUnit], columns: int, top: float, signed: bool) ->
         yield line
 
 
-def _bar(unit: ShownUnit, top: float, signed: bool) -> Text:
-    share = strength(unit.score, top)
-    line = Text(f"{fit(unit.text)} {figure(unit.score, top, signed=signed):>9} ", no_wrap=True)
-    colour = Style(color=css(pole(share, signed, DARK)))
-    if not signed:
-        return line.append(_rightwards(max(share, 0.0)).rstrip(), style=colour)
-    line.append(_leftwards(max(-share, 0.0)), style=colour).append("│")
-    return line.append(_rightwards(max(share, 0.0)).rstrip(), style=colour)
-
-
 def notes(payload: Mapping[str, Any]) -> Iterator[Text]:
     """What a reader must know, a line each."""
     found = payload.get("notes") or ()
@@ -132,14 +103,10 @@ def style_of(unit: ShownUnit, top: float, signed: bool) -> Style:
     return Style(color=css(ink(paper, DARK)), bgcolor=css(paper))
 
 
-def _rightwards(share: float) -> str:
-    halves = round(share * _BAR * 2)
-    return ("█" * (halves // 2) + "▌" * (halves % 2)).ljust(_BAR)
-
-
-def _leftwards(share: float) -> str:
-    halves = round(share * _BAR * 2)
-    return ("▐" * (halves % 2) + "█" * (halves // 2)).rjust(_BAR)
+def rightwards(share: float) -> str:
+    """A bar that starts at the left, for a share from 0 to 1."""
+    halves = round(share * BAR * 2)
+    return ("█" * (halves // 2) + "▌" * (halves % 2)).ljust(BAR)
 
 
 def fit(text: str, width: int = LABEL) -> str:
@@ -147,3 +114,14 @@ def fit(text: str, width: int = LABEL) -> str:
     if cell_len(text) > width:
         text = set_cell_size(text, width - 1) + "…"
     return set_cell_size(text, width)
+
+
+def text_table(cells: Sequence[Sequence[str]]) -> Table:
+    """A table of texts: the first row is the head, the first column stands to the left."""
+    head, *rows = cells
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    for number, name in enumerate(head):
+        table.add_column(name, justify="right" if number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table

@@ -79,14 +79,14 @@ class AttattrStudy(Result):
     def payload(self) -> dict[str, Any]:
         """What a page draws: the curves and the heads of every task."""
         charts = [
-            {**curve.drawn(), "title": f"{each.task}: {name}"}
+            {**curve.payload_section(), "title": f"{each.task}: {name}"}
             for each in self.tasks
             for name, curve in (
                 ("accuracy as the least important heads go", each.pruned),
                 ("by each text's own ranking", each.effectiveness),
             )
         ]
-        heads = [{**each.importance.drawn(), "by": each.task} for each in self.tasks]
+        heads = [{**each.importance.payload_section(), "by": each.task} for each in self.tasks]
         alike = [
             f"Important heads of {one} and {other}: Pearson {found.pearson:.2f}, "
             f"Spearman {found.spearman:.2f} over {found.heads} heads."
@@ -123,7 +123,7 @@ class AttattrStudy(Result):
 
     def _curves(self) -> Iterator[str]:
         for each in self.tasks:
-            chart = each.pruned.drawn()
+            chart = each.pruned.payload_section()
             yield f"### {each.task}: accuracy in % as the least important heads go\n"
             yield f"{' '.join(each.pruned.notes)}\n"
             yield from _table(views.chart_cells(chart))
@@ -136,7 +136,7 @@ class AttattrStudy(Result):
             count = each.effectiveness.examples
             yield f"### {each.task}: accuracy in % by heads of every layer switched off\n"
             yield f"By each text's own ranking, {count} texts.\n"
-            yield from _table(views.chart_cells(each.effectiveness.drawn()))
+            yield from _table(views.chart_cells(each.effectiveness.payload_section()))
             yield ""
 
     def _alike(self) -> Iterator[str]:

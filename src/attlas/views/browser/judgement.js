@@ -1,5 +1,10 @@
 // A judgement: what each measure says of an explanation, beside chance and the best order.
 
+VIEWS.judgement = [
+  drawHeader, drawPrediction, drawJudgement, drawNotes, drawText, drawBars, drawReading, drawFoot,
+  drawTip
+];
+
 const JUDGED = ["measure", "removal", "figure", "shuffled", "best", "share", "p", ""];
 
 function drawJudgement(element, payload) {

@@ -1,6 +1,8 @@
 // A report: the question, the answer in one sentence, the findings, each a line with a small plot;
 // below them a section for each, with the plot itself and with what it does not show.
 
+VIEWS.report = [drawReport];
+
 const VERDICT_MARKS = {supported: "✓", "not supported": "✕", partly: "◐", "too few texts": "…"};
 const REPORT_SECTIONS = {
   verdict: ["How the answer was reached", drawVerdictBounds, () => true],

@@ -1,7 +1,11 @@
 // A tree: tokens across in the order of the text, down by the layer in which they are read. Where
 // each stands is in the payload. Pointing at a token shows how it came to the root.
 
-const BOX_HEIGHT = 26, STORY = 68;  // as in tree_layout.py
+VIEWS.tree = [
+  drawHeader, drawPrediction, drawNotes, drawTree, drawText, drawReading, drawFoot, drawTip
+];
+
+const BOX_HEIGHT = 26, STORY = 68;  // as in tree_drawing.py
 
 // What HTML itself makes of the tag knows the namespace that drawings live in.
 function drawn(tag, attributes, ...children) {

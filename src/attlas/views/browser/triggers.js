@@ -1,5 +1,7 @@
 // Triggers: one row each, and below the row that is opened all gold classes and where it was found.
 
+VIEWS.triggers = [drawHeader, drawNotes, drawTriggers, drawReading, drawFoot];
+
 const percent = (share) => `${Math.round(100 * share)} %`;
 const point = (share) => minus(String(Math.round(100 * share)));
 const points = ({drop, low, high}) => `${point(drop)} (${point(low)} to ${point(high)})`;

@@ -1,21 +1,9 @@
-// What Attlas shows of one result. Two doors, at the end: `render` for a notebook, `embed` for a
-// page. Each view is a function draw(element, payload, state); the state is shared by all of them.
-// Text from the payload enters the document as text nodes only.
+// What Attlas shows of one result. It has two entrances, at the end: `render` for a notebook and
+// `embed` for a page. A view is a list of functions draw(element, payload, state) that share one
+// state. Text from the payload enters the document as text nodes only.
 
-const VIEWS = {
-  explanation: [drawHeader, drawPrediction, drawNotes, drawPicture, drawText, drawBars, drawMaps,
-    drawReading, drawFoot, drawTip],
-  generation: [drawHeader, drawNotes, drawWriting, drawPicture, drawOwed, drawTable, drawReading,
-    drawFoot, drawTip],
-  tree: [drawHeader, drawPrediction, drawNotes, drawTree, drawText, drawReading, drawFoot, drawTip],
-  judgement: [drawHeader, drawPrediction, drawJudgement, drawNotes, drawText, drawBars, drawReading,
-    drawFoot, drawTip],
-  triggers: [drawHeader, drawNotes, drawTriggers, drawReading, drawFoot],
-  heads: [drawHeader, drawNotes, drawCharts, drawImportances, drawReading, drawFoot],
-  redundancy: [drawHeader, drawNotes, drawRedundancy, drawReading, drawFoot],
-  report: [drawReport],
-  maps: [drawHeader, drawPicture, drawText, drawMaps, drawFoot, drawTip],
-};
+// Each kind of payload has its own file, which adds what is drawn for it, from the top of the page.
+const VIEWS = {};
 
 // Unscored tokens are drawn as tokens that score nothing: on bare paper.
 const withScores = (payload) => isScored(payload) ? payload : {...payload, signed: false};
@@ -50,16 +38,25 @@ function followWidth(element, state) {
   return () => observer.disconnect();
 }
 
+// The functions that draw a payload; an unknown kind is an error that is seen on the page too.
+function viewOf(payload, element) {
+  if (Object.hasOwn(VIEWS, payload.kind)) return VIEWS[payload.kind];
+  const known = Object.keys(VIEWS).sort().join(", ");
+  const message = `unknown kind of payload '${payload.kind}': allowed: ${known}`;
+  element.append(make("p", "error", message));
+  throw new Error(message);
+}
+
 function draw(element, given) {
-  const payload = withScores(given);
+  element.classList.add("attlas");
+  element.replaceChildren();
+  const parts = viewOf(given, element), payload = withScores(given);
   const state = makeState({layer: 0, head: 0, token: null, row: null, tip: null, chosen: null,
     theme: "light", unit: payload.words?.length ? "words" : "tokens", width: element.clientWidth,
     leftOut: false, picked: null, over: null, matrix: matrixIn(payload)});
-  element.classList.add("attlas");
-  element.replaceChildren();
   const stops = [followTheme(element, state)];
   followScores(payload, state);
-  for (const view of VIEWS[payload.kind]) view(element, payload, state);
+  for (const part of parts) part(element, payload, state);
   stops.push(followWidth(element, state));
   return () => stops.forEach((stop) => stop());
 }

@@ -1,9 +1,12 @@
-"""The figures of a report as text."""
+"""The figures, the tables and the trials of a report in words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import floor
 from typing import Any
 
+from rich.text import Text
+
+from attlas.views.markup import MONO, QUIET, as_text
 from attlas.views.units import visible
 
 Payload = Mapping[str, Any]
@@ -105,6 +108,43 @@ def number(value: float | int | None) -> str:
 def texts(count: int) -> str:
     """So many texts, in words."""
     return f"{count} text{'' if count == 1 else 's'}"
+
+
+def trial_lines(payload: Payload) -> Iterator[Text]:
+    """Of each trial: its name, which attention, what it found, its figures, and where plots are."""
+    if payload["trials"]:
+        yield from (Text(), Text("The attention on trial", style="bold"))
+    for trial in payload["trials"]:
+        yield from (Text(), Text(visible(trial["name"]), style="bold"))
+        yield Text(visible(trial["sentence"]))
+        yield Text(f"Which attention: {visible(trial['scope'])}", style="dim")
+        for each in trial["figures"]:
+            yield Text(f"  {visible(each['name'])}: {_trial_figure(each)}")
+        if trial["plots"]:
+            yield Text(_plot_words(trial), style="dim")
+
+
+def trial_fragments(payload: Payload) -> Iterator[str]:
+    """The same as HTML that needs no script."""
+    for trial in payload["trials"]:
+        yield f'<div style="margin-top:8px"><b>{as_text(trial["name"])}</b></div>'
+        yield f"<div>{as_text(trial['sentence'])}</div>"
+        yield f'<div style="{QUIET}">Which attention: {as_text(trial["scope"])}</div>'
+        for each in trial["figures"]:
+            words = as_text(f"{each['name']}: {_trial_figure(each)}")
+            yield f'<div style="{MONO};font-size:12px">{words}</div>'
+        if trial["plots"]:
+            yield f'<div style="{QUIET}">{as_text(_plot_words(trial))}</div>'
+
+
+def _trial_figure(each: Payload) -> str:
+    words = figure_words(each["figure"])
+    return words if each["ceiling"] is None else f"{words}; at most {number(each['ceiling'])}"
+
+
+def _plot_words(trial: Payload) -> str:
+    titles = ", ".join(visible(plot["title"]) for plot in trial["plots"])
+    return f"Drawn on the page: {titles}"
 
 
 def _mean(standings: Sequence[Payload]) -> float:

@@ -1,6 +1,7 @@
-"""A tree in a terminal."""
+"""A tree of attention: as lines in a terminal, as a drawing in a notebook."""
 
 from collections.abc import Mapping
+from html import escape
 from typing import Any
 
 from rich.console import Group
@@ -8,13 +9,14 @@ from rich.style import Style
 from rich.text import Text
 from rich.tree import Tree
 
+from attlas.views import terminal
 from attlas.views.colours import DARK, css
-from attlas.views.terminal import asked, notes, prediction
-from attlas.views.tree.tree_drawing import colour_of, kept, segments_of
+from attlas.views.markup import card, heading, notes, prediction
+from attlas.views.tree_drawing import colour_of, segments_of, tree_svg
 from attlas.views.units import figure, visible
 
 
-def render_tree(payload: Mapping[str, Any]) -> Group:
+def render(payload: Mapping[str, Any]) -> Group:
     """The prediction, the tree with the layer and the attribution of each edge, the notes."""
     segments = segments_of(payload)
     branches = {payload["root"]: Tree(_label(payload, payload["root"], segments))}
@@ -25,15 +27,28 @@ def render_tree(payload: Mapping[str, Any]) -> Group:
         line.append(f"  layer {edge['layer']}", style="dim")
         branches[edge["child"]] = branches[edge["parent"]].add(line)
     return Group(
-        *prediction(payload),
-        asked(payload),
+        *terminal.prediction(payload),
+        terminal.asked(payload),
         Text(),
         *_legend(segments),
         branches[payload["root"]],
         Text(),
-        Text(kept(payload)),
-        *notes(payload),
+        Text(_kept(payload)),
+        *terminal.notes(payload),
     )
+
+
+def fragment(payload: Mapping[str, Any]) -> str:
+    """The prediction, the drawing and the notes, as HTML."""
+    drawing = f'<div style="overflow-x:auto;margin:8px 0">{tree_svg(payload)}</div>'
+    share = f"<div>{escape(_kept(payload))}</div>"
+    return card([heading(payload), prediction(payload), drawing, share, *notes(payload)])
+
+
+def _kept(payload: Mapping[str, Any]) -> str:
+    count = len(payload["edges"])
+    edges = f"{count} edge{'' if count == 1 else 's'}"
+    return f"{edges}: {100 * payload['share']:.0f} % of the attribution above zero between tokens."
 
 
 def _label(payload: Mapping[str, Any], place: int, segments: list[str]) -> Text:

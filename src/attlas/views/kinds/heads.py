@@ -1,71 +1,45 @@
-"""What heads are worth, as tables: in a terminal, and as HTML that needs no script."""
+"""The importance of heads as tables, and the accuracy of a model as heads are switched off."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rich.console import Group
 from rich.style import Style
-from rich.table import Table
 from rich.text import Text
 
 from attlas.views.colours import DARK, LIGHT, RGB, Theme, background, css, ink, strength
-from attlas.views.fragment import MONO, QUIET, as_text, card
-from attlas.views.fragment import notes as note_lines
-from attlas.views.terminal import notes
+from attlas.views.markup import QUIET, as_text, card, html_table, plain_table
+from attlas.views.markup import notes as note_lines
+from attlas.views.terminal import notes, text_table
 from attlas.views.units import visible
 
 Payload = Mapping[str, Any]
 _TOP = 8  # heads that are listed by name
 _FAINT = 0.06  # below this share of the largest a cell keeps the terminal's own colours
-_PLAIN = "text-align:right;padding:1px 6px"
 
 
-def render_heads(payload: Payload) -> Group:
+def render(payload: Payload) -> Group:
     """The curves, the heads of each ranking, and the notes."""
     parts: list[Any] = [Text(visible(f"{payload['method']} on {payload['model']}"), style="dim")]
     for chart in payload["charts"]:
         parts += [Text(), Text(f"accuracy in %, by {chart['axis']}")]
-        parts += [_filled(chart_cells(chart)), Text(), _filled(area_cells(chart))]
+        parts += [text_table(chart_cells(chart)), Text(), text_table(area_cells(chart))]
     for importance in payload["importances"]:
         parts += [Text(), *_importance(importance, whole=not payload["charts"])]
     return Group(*parts, *notes(payload), Text(), Text(payload["reading"], style="dim"))
 
 
-def render_redundancy(payload: Payload) -> Group:
-    """The heads that attend most alike, and the notes."""
-    table = _filled(nearest_cells(payload))
-    asked = Text(visible(f"heads that attend alike, on {payload['model']}"), style="dim")
-    reading = Text(payload["reading"], style="dim")
-    return Group(asked, Text(), table, *notes(payload), Text(), reading)
-
-
-def heads_fragment(payload: Payload) -> str:
+def fragment(payload: Payload) -> str:
     """The curves as a table, the first ranking as a heat map, and the notes, as HTML."""
     model, method = as_text(payload["model"]), as_text(payload["method"])
     parts = [f'<div style="{QUIET}">{model} · {method}</div>']
     for chart in payload["charts"]:
         parts.append(f'<div style="{QUIET}">accuracy in %, by {as_text(chart["axis"])}</div>')
-        parts += [_html_table(_bare(each(chart))) for each in (chart_cells, area_cells)]
+        parts += [plain_table(each(chart)) for each in (chart_cells, area_cells)]
     for importance in payload["importances"][:1]:
         parts.append(f'<div style="{QUIET}">heads by {as_text(importance["by"])}</div>')
-        parts.append(_html_table(_heat_rows(importance)))
+        parts.append(html_table(_heat_rows(importance)))
     return card([*parts, *note_lines(payload)])
-
-
-def redundancy_fragment(payload: Payload) -> str:
-    """The heads that attend most alike, as HTML."""
-    heading = f'<div style="{QUIET}">{as_text(payload["model"])} · heads that attend alike</div>'
-    table = _html_table(_bare(nearest_cells(payload)))
-    return card([heading, table, *note_lines(payload)])
-
-
-def nearest_cells(payload: Payload) -> list[list[str]]:
-    """The pairs that attend most alike, as rows of text."""
-    head = ["one head", "another", "bits apart"]
-    return [
-        head,
-        *([each["one"], each["other"], f"{each['distance']:.4f}"] for each in payload["nearest"]),
-    ]
 
 
 def chart_cells(chart: Payload) -> list[list[str]]:
@@ -94,21 +68,6 @@ def _ahead(curve: Payload) -> str:
 def _percent(mean: Payload, sign: str) -> str:
     low, high = 100 * mean["low"], 100 * mean["high"]
     return f"{100 * mean['mean']:{sign}.1f} ({low:.1f} to {high:.1f})"
-
-
-def _filled(cells: list[list[str]]) -> Table:
-    head, *rows = cells
-    table = _table(head)
-    for row in rows:
-        table.add_row(*map(Text, row))
-    return table
-
-
-def _table(head: Any) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    for number, name in enumerate(head):
-        table.add_column(name, justify="right" if number else "left", overflow="fold")
-    return table
 
 
 def _importance(importance: Payload, whole: bool) -> Iterator[Any]:
@@ -155,10 +114,6 @@ def _width(importance: Payload) -> int:
     return max(len(site["name"]) for site in importance["sites"]) + 2
 
 
-def _bare(rows: list[list[str]]) -> list[list[tuple[str, str]]]:
-    return [[(cell, "") for cell in row] for row in rows]
-
-
 def _heat_rows(importance: Payload) -> list[list[tuple[str, str]]]:
     top, signed = _limit(importance), _signed(importance)
     return [
@@ -174,15 +129,3 @@ def _heat_rows(importance: Payload) -> list[list[tuple[str, str]]]:
 def _look(share: float, signed: bool, theme: Theme) -> str:
     paper: RGB = background(share, signed, theme)
     return f"background-color:{css(paper)};color:{css(ink(paper, theme))}"
-
-
-def _html_table(rows: list[list[tuple[str, str]]]) -> str:
-    body = "".join(
-        '<tr style="background:none">'
-        + "".join(f'<td style="{_PLAIN};{look}">{as_text(cell)}</td>' for cell, look in row)
-        + "</tr>"
-        for row in rows
-    )
-    return (
-        f'<table style="{MONO};font-size:12px;border-collapse:collapse;margin:8px 0">{body}</table>'
-    )

@@ -1,6 +1,11 @@
 // What a model wrote: choose some of it, and every token takes the colour of what that owes to it.
 // `picked` is what was chosen, as rows of the matrix; `over` what is pointed at until then.
 
+VIEWS.generation = [
+  drawHeader, drawNotes, drawWriting, drawPicture, drawOwed, drawTable, drawReading, drawFoot,
+  drawTip
+];
+
 function matrixIn(payload) {
   if (payload.kind !== "generation") return null;
   const bytes = Uint8Array.from(atob(payload.data), (sign) => sign.charCodeAt(0));

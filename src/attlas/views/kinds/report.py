@@ -8,30 +8,33 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from attlas.views.report import report_cells as cells
-from attlas.views.report.report_trials import trial_lines
+from attlas.views import report_words as words
+from attlas.views.markup import MONO, QUIET, as_text, card
 from attlas.views.terminal import fit, notes
 from attlas.views.units import visible
 
 Payload = Mapping[str, Any]
 _COLUMNS, _NAME, _BAR = 80, 24, 26  # of the whole, of a method's name, of an interval drawn
 _MEASURES, _WIDE = 5, 10  # measures side by side, and columns for each
+_FIRST = "text-align:left;padding:1px 8px 1px 0"
+_CELL = "text-align:right;padding:1px 8px;white-space:nowrap"
+_TABLE = f"{MONO};font-size:12px;border-collapse:collapse;margin:8px 0"
 
 
-def render_report(payload: Payload) -> Group:
+def render(payload: Payload) -> Group:
     """The answer, the findings, where the methods stand, and the table of the first removal."""
     verdict = payload["verdict"]
-    mark = cells.MARKS.get(verdict["word"], "·")
+    mark = words.MARKS.get(verdict["word"], "·")
     return Group(
         Text(visible(payload["question"])),
-        Text(cells.facts(payload), style="dim"),
+        Text(words.facts(payload), style="dim"),
         Text(),
         Text(f"{mark} {visible(verdict['word']).upper()}", style="bold"),
         Text(visible(verdict["sentence"])),
         *_findings(payload),
         *_standings(payload),
         *_tables(payload),
-        *trial_lines(payload),
+        *words.trial_lines(payload),
         *notes({"notes": [*verdict["notes"], *payload["notes"], *payload["does_not_show"]]}),
         *_end(payload),
     )
@@ -52,8 +55,8 @@ def _finding(finding: Payload, payload: Payload) -> Iterator[Text]:
     drawn = interval(finding["figure"], (low, high), finding["mark"], _BAR)
     yield Text(visible(finding["title"]), style="bold")
     yield Text(visible(finding["sentence"]))
-    yield Text(f"{low:g} {drawn} {high:g}  {cells.figure_words(finding['figure'])}")
-    if claim := cells.claim_words(finding, payload):
+    yield Text(f"{low:g} {drawn} {high:g}  {words.figure_words(finding['figure'])}")
+    if claim := words.claim_words(finding, payload):
         yield Text(claim, style="dim")
 
 
@@ -81,7 +84,7 @@ def _place(value: float, span: tuple[float, float], width: int) -> int:
 
 
 def _standings(payload: Payload) -> Iterator[Text]:
-    rows = cells.standing_rows(payload)
+    rows = words.standing_rows(payload)
     if not rows:
         return
     removals = list(dict.fromkeys(each["removal"] for each in payload["standings"]))
@@ -99,16 +102,16 @@ def _standings(payload: Payload) -> Iterator[Text]:
     for method, family, row in rows:
         by_removal = {each["removal"]: each["figure"] for each in row}
         found = [by_removal.get(removal, {"value": None}) for removal in removals]
-        figures = "".join(f" {cells.number(each['value']):>{column}}" for each in found)
+        figures = "".join(f" {words.number(each['value']):>{column}}" for each in found)
         drawn = interval(found[0], span, 0.0, bar)
         name = f"{fit(visible(method), _NAME)} {family[0].upper()}"
         yield Text(f"{name}{figures}  {drawn}", style="dim" if family == "control" else "")
 
 
 def _tables(payload: Payload) -> Iterator[Any]:
-    removals = cells.removals_of(payload)
+    removals = words.removals_of(payload)
     for removal in removals[:1]:
-        found = cells.columns_of(payload, removal, plausible=False)
+        found = words.columns_of(payload, removal, plausible=False)
         if not found:
             continue
         yield from (Text(), Text(f"All methods, {_words(removal)}", style="bold"))
@@ -125,7 +128,7 @@ def _words(removal: str) -> str:
 
 
 def _head(column: Payload) -> Text:
-    lines = wrap(cells.heading(column).replace("_", " _"), _WIDE)
+    lines = wrap(words.heading(column).replace("_", " _"), _WIDE)
     return Text("\n".join(lines).replace(" _", "_"))
 
 
@@ -139,8 +142,8 @@ def _table(payload: Payload, columns: Sequence[int]) -> Table:
             justify="right",
             vertical="bottom",
         )
-    for row in cells.rows_of(payload):
-        shown = [Text(cells.cell_words(row["cells"][place])) for place in columns]
+    for row in words.rows_of(payload):
+        shown = [Text(words.cell_words(row["cells"][place])) for place in columns]
         style = "dim" if row["family"] == "control" else ""
         table.add_row(Text(fit(visible(row["method"]), _NAME)), *shown, style=style)
     return table
@@ -155,3 +158,49 @@ def _end(payload: Payload) -> Iterator[Text]:
     yield from (Text(), Text(" · ".join(made), style="dim"))
     if payload["command"]:
         yield Text(visible(payload["command"]), style="dim")
+
+
+def fragment(payload: Payload) -> str:
+    """The answer, the findings with their figures, and the table, as HTML."""
+    verdict = payload["verdict"]
+    mark = words.MARKS.get(verdict["word"], "·")
+    word = f"{mark} {as_text(verdict['word'])}"
+    findings, rows = "".join(_finding_rows(payload)), "".join(_table_rows(payload))
+    parts = [
+        f'<div style="{QUIET}">{as_text(words.facts(payload))}</div>',
+        f"<div>{as_text(payload['question'])}</div>",
+        f'<div style="font-size:24px;line-height:32px;font-weight:600">{word}</div>',
+        f"<div>{as_text(verdict['sentence'])}</div>",
+        f'<table style="{_TABLE}">{findings}</table>',
+        f'<table style="{_TABLE};display:block;overflow:auto">{rows}</table>',
+        *words.trial_fragments(payload),
+    ]
+    told = [*verdict["notes"], *payload["notes"], *payload["does_not_show"]]
+    return card([*parts, *(f'<div style="{QUIET}">{as_text(note)}</div>' for note in told)])
+
+
+def _finding_rows(payload: Payload) -> Iterator[str]:
+    found = [*payload["findings"], payload["plausibility"]]
+    for finding in filter(None, found):
+        title = f'<td style="{_FIRST}">{as_text(finding["title"])}</td>'
+        figure = as_text(words.figure_words(finding["figure"]))
+        p = "" if finding["p"] is None else as_text(words.p_words(finding["p"]))
+        told = as_text(words.claim_words(finding, payload))
+        shown = f'<td style="{_CELL}">{figure}</td><td style="{_CELL}" title="{told}">{p}</td>'
+        yield f'<tr style="background:none">{title}{shown}</tr>'
+
+
+def _table_rows(payload: Payload) -> Iterator[str]:
+    columns = payload["table"]["columns"]
+    heads = [f"{words.heading(column)} {column['removal']}".rstrip() for column in columns]
+    yield _row(["", *heads], QUIET)
+    for row in words.rows_of(payload):
+        shown = [words.cell_words(cell) for cell in row["cells"]]
+        yield _row([row["method"], *shown], QUIET if row["family"] == "control" else "")
+
+
+def _row(shown: list[str], look: str) -> str:
+    first, *others = shown
+    rest = "".join(f'<td style="{_CELL}">{as_text(each)}</td>' for each in others)
+    head = f'<td style="{_FIRST}">{as_text(first) if first else ""}</td>'
+    return f'<tr style="background:none;{look}">{head}{rest}</tr>'

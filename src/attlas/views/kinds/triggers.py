@@ -8,28 +8,28 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from attlas.views.fragment import MONO, QUIET, as_text, card
-from attlas.views.fragment import notes as note_lines
+from attlas.views.markup import MONO, QUIET, as_text, card
+from attlas.views.markup import notes as note_lines
 from attlas.views.terminal import notes
 from attlas.views.units import visible
 
-HEADS = ("trigger", "harms", "before", "random", "after", "drop beyond random", "attribution")
+_HEADS = ("trigger", "harms", "before", "random", "after", "drop beyond random", "attribution")
 _ROWS = 20  # shown in a notebook
 
 
-def render_triggers(payload: Mapping[str, Any]) -> Group:
+def render(payload: Mapping[str, Any]) -> Group:
     """What was asked, a row for each trigger, and the notes."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in HEADS:
-        table.add_column(name, justify="left" if name in HEADS[:2] else "right", overflow="fold")
+    for name in _HEADS:
+        table.add_column(name, justify="left" if name in _HEADS[:2] else "right", overflow="fold")
     for row in payload["triggers"]:
-        table.add_row(*map(Text, cells(row)))
+        table.add_row(*map(Text, _cells(row)))
     asked = Text(visible(f"triggers on {payload['model']}"), style="dim")
     reading = [Text(), Text(payload["reading"], style="dim")]
     return Group(asked, Text(), table, *notes(payload), *reading)
 
 
-def triggers_fragment(payload: Mapping[str, Any]) -> str:
+def fragment(payload: Mapping[str, Any]) -> str:
     """The table and the notes, as HTML."""
     heading = f'<div style="{QUIET}">{as_text(payload["model"])} · triggers</div>'
     look = f"{MONO};font-size:12px;border-collapse:collapse;margin:8px 0"
@@ -37,7 +37,7 @@ def triggers_fragment(payload: Mapping[str, Any]) -> str:
     return card([heading, f'<table style="{look}">{rows}</table>', *note_lines(payload)])
 
 
-def cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     """A trigger in words and figures: what it does to the class that it harms most."""
     most = row["strongest"]
     return (
@@ -53,10 +53,10 @@ def cells(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _rows(payload: Mapping[str, Any]) -> Iterator[str]:
     plain = "text-align:left;padding:0 16px 0 0"
-    head = "".join(f'<th style="{plain};font-weight:400">{name}</th>' for name in HEADS)
+    head = "".join(f'<th style="{plain};font-weight:400">{name}</th>' for name in _HEADS)
     yield f'<tr style="background:none;{QUIET}">{head}</tr>'
     for row in payload["triggers"][:_ROWS]:
-        shown = "".join(f'<td style="{plain}">{escape(cell)}</td>' for cell in cells(row))
+        shown = "".join(f'<td style="{plain}">{escape(cell)}</td>' for cell in _cells(row))
         yield f'<tr style="background:none">{shown}</tr>'
 
 

@@ -11,12 +11,9 @@ from attlas.views.units import (
     figure,
     gap,
     in_segments,
-    limit,
     patches,
-    strongest,
     visible,
     without,
-    words_or_tokens,
 )
 
 MONO = "font-family:ui-monospace,Menlo,Consolas,monospace;font-variant-numeric:tabular-nums"
@@ -32,16 +29,8 @@ _OVER = (
     "table-layout:fixed;opacity:0.6"
 )
 _PICTURE = re.compile("data:image/png;base64,[A-Za-z0-9+/=]+")  # nothing is loaded
-_ROW = "background:none"  # notebooks give the rows of a table backgrounds of their own
-
-
-def explanation_fragment(payload: Mapping[str, Any]) -> str:
-    """The prediction, the coloured text or patches, the strongest units and the notes, as HTML."""
-    units = words_or_tokens(payload)
-    top = limit(units)
-    table = _table(strongest(units, 8), top, payload["signed"])
-    parts = [heading(payload), prediction(payload), *body(payload, units, top), table]
-    return card([*parts, *notes(payload)])
+_CELL = "text-align:right;padding:1px 6px"
+ROW = "background:none"  # notebooks give the rows of a table backgrounds of their own
 
 
 def card(parts: Iterable[str]) -> str:
@@ -115,7 +104,7 @@ def _grid(cells: Sequence[ShownUnit], payload: Mapping[str, Any], top: float) ->
         for cell in cells
     ]
     found = ("".join(squares[i : i + columns]) for i in range(0, len(squares), columns))
-    lines = "".join(f'<tr style="{_ROW}">{row}</tr>' for row in found)
+    lines = "".join(f'<tr style="{ROW}">{row}</tr>' for row in found)
     if not over:
         return f'<table style="border-collapse:collapse;margin:8px 0">{lines}</table>'
     return (
@@ -123,17 +112,6 @@ def _grid(cells: Sequence[ShownUnit], payload: Mapping[str, Any], top: float) ->
         f'<img src="{picture}" alt="" style="display:block;width:100%;margin:0">'
         f'<table style="{_OVER}">{lines}</table></div>'
     )
-
-
-def _table(units: Sequence[ShownUnit], top: float, signed: bool) -> str:
-    left, right = "text-align:left;padding:0 16px 0 0", "text-align:right;padding:0"
-    rows = "".join(
-        f'<tr style="{_ROW}"><td style="{left}">{escape(unit.text)}</td>'
-        f'<td style="{right}">{figure(unit.score, top, signed=signed)}</td></tr>'
-        for unit in units
-    )
-    look = f"{MONO};font-size:12px;border-collapse:collapse;color:{css(LIGHT.inks[0])}"
-    return f'<table style="{look}">{rows}</table>'
 
 
 def notes(payload: Mapping[str, Any]) -> Iterator[str]:
@@ -152,3 +130,21 @@ def _colours(score: float, top: float, signed: bool) -> str:
 def as_text(value: object) -> str:
     """A value as text that is neither obeyed nor markup."""
     return escape(visible(str(value)))
+
+
+def html_table(rows: Iterable[Sequence[tuple[str, str]]]) -> str:
+    """A table of cells, each a text and the CSS of its own."""
+    body = "".join(
+        f'<tr style="{ROW}">'
+        + "".join(f'<td style="{_CELL};{look}">{as_text(cell)}</td>' for cell, look in row)
+        + "</tr>"
+        for row in rows
+    )
+    return (
+        f'<table style="{MONO};font-size:12px;border-collapse:collapse;margin:8px 0">{body}</table>'
+    )
+
+
+def plain_table(rows: Iterable[Sequence[str]]) -> str:
+    """A table of texts, all numbers to the right."""
+    return html_table([(cell, "") for cell in row] for row in rows)

@@ -8,12 +8,12 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from attlas.views.fragment import MONO, QUIET, card, heading
-from attlas.views.fragment import notes as note_lines
+from attlas.views.markup import MONO, QUIET, card, heading
+from attlas.views.markup import notes as note_lines
 from attlas.views.terminal import asked, notes
 from attlas.views.units import visible
 
-HEADS = ("measure", "removal", "figure", "shuffled", "best", "share", "p", "")
+_HEADS = ("measure", "removal", "figure", "shuffled", "best", "share", "p", "")
 ARROWS = {"higher": "↑", "lower": "↓"}
 READING = (
     "↑ more is better, ↓ less is better. shuffled: the mean of the same scores at other tokens. "
@@ -23,19 +23,19 @@ READING = (
 _WORDS = 2  # columns that hold words
 
 
-def render_judgement(payload: Mapping[str, Any]) -> Group:
+def render(payload: Mapping[str, Any]) -> Group:
     """What was judged, a row for each row, the notes, and how to read it."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for place, name in enumerate(HEADS):
+    for place, name in enumerate(_HEADS):
         justify = "left" if place < _WORDS or not name else "right"
         table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
     for row in payload["measured"]:
-        table.add_row(*map(Text, cells(row)))
+        table.add_row(*map(Text, _cells(row)))
     reading = [Text(), Text(READING, style="dim")]
     return Group(asked(payload), Text(), table, *notes(payload), *reading)
 
 
-def judgement_fragment(payload: Mapping[str, Any]) -> str:
+def fragment(payload: Mapping[str, Any]) -> str:
     """The table and the notes, as HTML."""
     look = f"{MONO};font-size:12px;border-collapse:collapse;margin:8px 0"
     table = f'<table style="{look}">{"".join(_rows(payload))}</table>'
@@ -43,7 +43,7 @@ def judgement_fragment(payload: Mapping[str, Any]) -> str:
     return card([heading(payload), table, reading, *note_lines(payload)])
 
 
-def cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     """A row in words and figures."""
     told = "circular: computed by what the measure does" if row["circular"] else row["note"]
     return (
@@ -58,10 +58,10 @@ def cells(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _rows(payload: Mapping[str, Any]) -> Iterator[str]:
     plain = "text-align:left;padding:0 16px 0 0"
-    head = "".join(f'<th style="{plain};font-weight:400">{name}</th>' for name in HEADS)
+    head = "".join(f'<th style="{plain};font-weight:400">{name}</th>' for name in _HEADS)
     yield f'<tr style="background:none;{QUIET}">{head}</tr>'
     for row in payload["measured"]:
-        shown = "".join(f'<td style="{plain}">{escape(cell)}</td>' for cell in cells(row))
+        shown = "".join(f'<td style="{plain}">{escape(cell)}</td>' for cell in _cells(row))
         yield f'<tr style="background:none" title="{escape(row["reading"])}">{shown}</tr>'
 
 

@@ -1,0 +1,23 @@
+// A check of a model: whether it is opened exactly, and which methods can run on it.
+
+VIEWS.check = [drawHeader, drawAnswers, drawMethods, drawFoot];
+
+function drawAnswers(element, payload) {
+  const title = payload.passed ? "Opened exactly" : "NOT opened exactly";
+  section(element, title, "check").append(pairList(
+    payload.answers.map(({question, answer}) => [question, answer])));
+}
+
+function drawMethods(element, payload) {
+  const answers = Object.entries(payload.methods).map(([name, reason]) => [name, reason || "yes"]);
+  section(element, "Methods that can run", "check").append(pairList(answers));
+}
+
+function pairList(pairs) {
+  const rows = pairs.map(([name, value]) => {
+    const head = make("th", "mono", visible(name));
+    head.scope = "row";
+    return make("tr", "", head, make("td", "", visible(value)));
+  });
+  return make("div", "scroll", make("table", "", make("tbody", "", ...rows)));
+}

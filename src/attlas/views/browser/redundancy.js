@@ -1,0 +1,35 @@
+// Which heads attend alike: a heat map of all pairs, and the nearest ones.
+
+VIEWS.redundancy = [drawHeader, drawNotes, drawRedundancy, drawReading, drawFoot];
+
+function drawRedundancy(element, payload, state) {
+  const made = section(element, "Every two heads", "redundancy");
+  const told = make("p", "told one-line", "Point at a pair."), canvas = make("canvas", "");
+  const count = payload.heads.length, cell = Math.max(3, Math.min(20, Math.floor(720 / count)));
+  canvas.width = canvas.height = count;
+  canvas.style.width = canvas.style.height = `${count * cell}px`;
+  canvas.setAttribute("role", "img");
+  canvas.setAttribute("aria-label", "How far apart the attention of every two heads is");
+  const paintAll = () => {
+    const context = canvas.getContext("2d");
+    payload.distances.forEach((row, y) => row.forEach((distance, x) => {
+      context.fillStyle = css(background(distance === null ? 0 : 1 - distance, false, state.theme));
+      context.fillRect(x, y, 1, 1);
+    }));
+  };
+  canvas.addEventListener("pointermove", (event) => {
+    const at = (offset) => Math.max(0, Math.min(count - 1, Math.floor(offset / cell)));
+    const [x, y] = [at(event.offsetX), at(event.offsetY)], distance = payload.distances[y][x];
+    const far = distance === null ? "not compared" : `${distance.toFixed(4)} bits apart`;
+    told.textContent = `${visible(payload.heads[y])} and ${visible(payload.heads[x])}: ${far}`;
+  });
+  state.on(["theme"], paintAll);
+  paintAll();
+  made.append(told, make("div", "scroll", canvas), make("p", "legend", "dark: alike · paper: apart"));
+  const list = make("ul", "nearest");
+  for (const pair of payload.nearest) {
+    list.append(make("li", "", make("span", "mono", visible(pair.one)), make("span", "mono", visible(pair.other)),
+      make("span", "mono figure", pair.distance.toFixed(4))));
+  }
+  section(element, "Most alike").append(list);
+}

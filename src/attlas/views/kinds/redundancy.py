@@ -1,0 +1,34 @@
+"""The heads that attend alike."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Group
+from rich.text import Text
+
+from attlas.views import markup, terminal
+from attlas.views.units import visible
+
+
+def render(payload: Mapping[str, Any]) -> Group:
+    """The heads that attend most alike, and the notes."""
+    table = terminal.text_table(_cells(payload))
+    asked = Text(visible(f"heads that attend alike, on {payload['model']}"), style="dim")
+    reading = Text(payload["reading"], style="dim")
+    return Group(asked, Text(), table, *terminal.notes(payload), Text(), reading)
+
+
+def fragment(payload: Mapping[str, Any]) -> str:
+    """The heads that attend most alike, as HTML."""
+    model = markup.as_text(payload["model"])
+    heading = f'<div style="{markup.QUIET}">{model} · heads that attend alike</div>'
+    table = markup.plain_table(_cells(payload))
+    return markup.card([heading, table, *markup.notes(payload)])
+
+
+def _cells(payload: Mapping[str, Any]) -> list[list[str]]:
+    head = ["one head", "another", "bits apart"]
+    return [
+        head,
+        *([each["one"], each["other"], f"{each['distance']:.4f}"] for each in payload["nearest"]),
+    ]

@@ -1,1 +1,0 @@
-"""How a report looks."""

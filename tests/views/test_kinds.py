@@ -1,0 +1,40 @@
+"""Every kind of payload is drawn in a terminal, in a notebook and on a page; others are refused."""
+
+import re
+
+import pytest
+from results.every_result import EVERY  # noqa: F401  it imports every class of results
+
+from attlas.errors import UnknownNameError
+from attlas.results import Result
+from attlas.views import fragment, page, render
+from attlas.views.kinds import VIEWS
+from attlas.views.page import view_script
+
+
+def browser_kinds():
+    return set(re.findall(r"^VIEWS\.(\w+) = \[", view_script(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("result", Result.__subclasses__(), ids=lambda each: each.__name__)
+def test_the_kind_of_every_result_has_a_view_everywhere(result):
+    assert result.view_kind in VIEWS, "add a line to VIEWS in attlas/views/kinds/__init__.py"
+    assert result.view_kind in browser_kinds(), "add VIEWS.<kind> in a file of attlas/views/browser"
+
+
+def test_the_browser_draws_the_same_kinds_as_a_terminal_and_a_notebook():
+    assert browser_kinds() == set(VIEWS)
+
+
+def test_every_function_that_a_page_draws_with_is_there():
+    script = view_script()
+    names = re.findall(r"^VIEWS\.\w+ = \[([^\]]*)\];", script, re.MULTILINE)
+    called = {name.strip() for each in names for name in each.split(",")}
+    assert called <= set(re.findall(r"^function (\w+)\(", script, re.MULTILINE))
+
+
+@pytest.mark.parametrize("show", [fragment, render, lambda payload: page(payload, "title")])
+@pytest.mark.parametrize("payload", [{"kind": "explanaton"}, {"kind": None}, {}])
+def test_an_unknown_kind_is_an_error_that_names_the_known_ones(show, payload):
+    with pytest.raises(UnknownNameError, match=r"unknown kind of payload .*check, explanation, "):
+        show(payload)
