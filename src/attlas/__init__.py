@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from attlas.version import __version__
 
 if TYPE_CHECKING:
-    from attlas.auditing.run import audit
+    from attlas.auditing.audit import audit
     from attlas.checking import check
     from attlas.data import texts
     from attlas.errors import AttlasError
@@ -56,7 +56,7 @@ _HOMES = {
     "Triggers": "results",
     "attribute": "explaining",
     "attribution_tree": "heads.tree",
-    "audit": "auditing.run",
+    "audit": "auditing.audit",
     "check": "checking",
     "edits": "models.tap",
     "explain": "explaining",

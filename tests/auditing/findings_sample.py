@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from attlas.auditing.report.tables import Found
+from attlas.auditing.collected import Collected
 
 REMOVALS = ("delete", "mask")
 AIMS = ("comprehensiveness", "sufficiency")
@@ -28,7 +28,7 @@ def draw_figures(random, texts, shift=0.0):
     return figures
 
 
-def found_of(figures, kendall, groups=None, seed=0):
+def collected_of(figures, kendall, groups=None, seed=0):
     """Such figures, and Kendall's τ between every two methods on each text, as an audit has them.
 
     What is not a number has no row.
@@ -42,11 +42,11 @@ def found_of(figures, kendall, groups=None, seed=0):
     columns = ["text", "method", "measure", "removal", "value", "shuffled"]
     pairs = [(one, other) for one in METHODS for other in METHODS if one < other]
     alike = [(text, *pair, tau, tau, tau) for text, tau in enumerate(kendall) for pair in pairs]
-    return Found(
+    return Collected(
         pd.DataFrame(rows, columns=columns),
         pd.DataFrame(columns=["text", "method", "measure", "removal", "share", "value"]),
         pd.DataFrame(alike, columns=["text", "one", "other", "kendall", "top", "overlap"]),
+        pd.DataFrame(columns=["text", "method", "scores"]),
         groups,
-        {},
         seed,
     )

@@ -158,14 +158,16 @@ def test_the_command_says_what_was_asked():
         ({"measures": ["suficiency"]}, "did you mean 'sufficiency'"),
         ({"trials": ["no such trial"]}, "no such trial"),
         ({"removal": ["maks"]}, "did you mean 'mask'"),
-        ({"shufles": 3}, "did you mean 'shuffles'"),
         ({"shuffles": 1}, "shuffles is 2 or more, not 1"),
-        ({"few": 0}, "few is 1 or more, not 0"),
+        ({"texts_for_slowest": 1}, "texts_for_slowest is 2 or more, not 1"),
         ({"seed": -1}, "seed is 0 or more, not -1"),
         ({"count": -1}, "0 or more, not -1"),
-        ({"methods": "raw_attention"}, r"in a list, as \['raw_attention'\]"),
-        ({"methods": ["gradient"]}, "methods at least: .*raw_attention"),
-        ({"measures": ["log_odds"]}, "measures at least: comprehensiveness, sufficiency"),
+        ({"methods": "raw_attention"}, r"names in a list: \['raw_attention'\]"),
+        ({"methods": ["gradient"]}, "at least one of these methods: .*raw_attention"),
+        (
+            {"measures": ["log_odds"]},
+            "one of these measures: comprehensiveness, sufficiency",
+        ),
     ],
 )
 def test_mistakes_are_named_before_the_model_is_asked(asked, message, monkeypatch):

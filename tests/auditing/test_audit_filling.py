@@ -21,7 +21,7 @@ ASKED = {
     "methods": ("raw_attention", "gradient_attention", "value_zeroing", "input_x_gradient"),
     "measures": ("comprehensiveness", "sufficiency", "infidelity", "sensitivity", "randomisation"),
     "trials": ("permutation", "uniform"),
-    "few": 5,
+    "texts_for_slowest": 5,
 }
 
 
@@ -45,7 +45,11 @@ def batches(monkeypatch):
         counts.append((len(questions), len(found)))
         return found
 
-    for module in ("auditing.cases", "auditing.trying", "measures.again"):
+    for module in (
+        "auditing.work.explained",
+        "auditing.work.trials",
+        "measures.support.recomputing",
+    ):
         monkeypatch.setattr(f"attlas.{module}.fill", fill)
     return counts
 

@@ -15,42 +15,43 @@ import pytest
 TESTS = Path(__file__).parents[1]
 KILLS = 10
 
-# Each part is logged when it is begun, and by the name of its file when that is written whole.
+# Each item is logged when it begins, and by the name of its table when that is written.
 AUDIT = """
 import os, sys
 import torch
 from audits import small_audit
-from attlas.auditing import run, texts
-from attlas.auditing.folder.folder import Folder
+from attlas.auditing import texts
+from attlas.auditing.folder import Folder
+from attlas.auditing.work import items
 
 torch.set_num_threads(1)
-texts.AT_ONCE["cpu"] = 1
+texts.BATCH_SIZE["cpu"] = 1
 log = open(sys.argv[2], "a", buffering=1)
-explain, again, write = run.explain_part, run.ask_again, Folder.write
+explain, again, write = items.explain_batch, items.measure_method, Folder.write
 
-def explain_part(known, numbers, *others):
+def explain_batch(plan, numbers, tell):
+    batches[:] = plan.batches
     print("begun values", numbers[0], file=log)
-    return explain(known, numbers, *others)
+    return explain(plan, numbers, tell)
 
-def ask_again(known, settings, measure, method):
-    print("begun again", measure.name, method, file=log)
-    return again(known, settings, measure, method)
+def measure_method(plan, measure, method):
+    print("begun robustness", measure.name, method, file=log)
+    return again(plan, measure, method)
 
 def written(folder, name, *others):
     write(folder, name, *others)
     kind, _, rest = name.partition(" ")
     if kind == "values":
-        rest = str(parts[int(rest)][0])
+        rest = str(batches[int(rest)][0])
     print("ended", kind, rest, file=log)
 
 def watch(step):
     print(step.what, flush=True)
 
-run.explain_part, run.ask_again, Folder.write = explain_part, ask_again, written
-asked = {"measures": ["comprehensiveness", "sufficiency", "sensitivity"], "few": 4}
-gather = run._gather
-parts = []
-run._gather = lambda plan, *others: (parts.extend(plan.parts), gather(plan, *others))[1]
+items.explain_batch, items.measure_method = explain_batch, measure_method
+Folder.write = written
+asked = {"measures": ["comprehensiveness", "sufficiency", "sensitivity"], "texts_for_slowest": 4}
+batches = []
 small_audit(out=sys.argv[1], watch=watch, **asked)
 """
 

@@ -10,18 +10,18 @@ import pytest
 from audits import bag_texts, small_audit, without_times
 from known_models import bag_of_words, ignores_attention
 
-from attlas.auditing import run as running
 from attlas.auditing import texts as texts_of
-from attlas.auditing.folder.folder import Folder
+from attlas.auditing.folder import Folder
+from attlas.auditing.work import items
 from attlas.errors import ResultFileError, UsageError
 
 ASKED = {
     "measures": ["comprehensiveness", "sufficiency", "sensitivity"],
     "removal": ["mask"],
     "methods": ["raw_attention"],
-    "few": 2,
+    "texts_for_slowest": 2,
 }
-PARTS, AGAIN = 3, 2  # of two texts each; sensitivity of the weights, and of random numbers
+BATCHES, AGAIN = 3, 2  # of two texts each; sensitivity of the weights, and of random numbers
 
 
 class Stopped(Exception):
@@ -29,27 +29,27 @@ class Stopped(Exception):
 
 
 @pytest.fixture(autouse=True)
-def small_parts(monkeypatch):
-    monkeypatch.setitem(texts_of.AT_ONCE, "cpu", 2)
+def small_batches(monkeypatch):
+    monkeypatch.setitem(texts_of.BATCH_SIZE, "cpu", 2)
 
 
 @pytest.fixture
 def work(monkeypatch):
-    """What was worked out, in order: the first text of a part, or a measure and a method."""
+    """What was worked out, in order: the first text of a batch, or a measure and a method."""
     never_stopped()  # worked out before anything is counted
     done = []
-    explain, again = running.explain_part, running.ask_again
+    explain, measure_again = items.explain_batch, items.measure_method
 
-    def explain_part(texts, numbers, *others):
+    def explain_batch(plan, numbers, tell):
         done.append(numbers[0])
-        return explain(texts, numbers, *others)
+        return explain(plan, numbers, tell)
 
-    def ask_again(texts, settings, measure, method):
+    def measure_method(plan, measure, method):
         done.append((measure.name, method))
-        return again(texts, settings, measure, method)
+        return measure_again(plan, measure, method)
 
-    monkeypatch.setattr(running, "explain_part", explain_part)
-    monkeypatch.setattr(running, "ask_again", ask_again)
+    monkeypatch.setattr(items, "explain_batch", explain_batch)
+    monkeypatch.setattr(items, "measure_method", measure_method)
     return done
 
 
@@ -85,38 +85,38 @@ def full_disk(after):
 
 def test_stopped_before_every_step_it_ends_the_same_and_repeats_nothing(tmp_path, work):
     wanted = never_stopped()
-    for place in range(PARTS + AGAIN + 1):
+    for place in range(BATCHES + AGAIN + 1):
         with pytest.raises(Stopped):
             small_audit(**ASKED, out=tmp_path, watch=stop_at(place))
         assert len(work) == place
     assert without_times(small_audit(**ASKED, out=tmp_path)) == wanted
-    assert len(work) == len(set(work)) == PARTS + AGAIN
+    assert len(work) == len(set(work)) == BATCHES + AGAIN
 
 
-def test_stopped_within_a_part_only_that_part_is_done_again(tmp_path, work, monkeypatch):
-    usual = running.judge_part
+def test_stopped_within_a_batch_only_that_batch_is_done_again(tmp_path, work, monkeypatch):
+    usual = items.measure_batch
 
-    def judge_part(*given):
+    def measure_batch(*given):
         if len(work) == 2:
             raise Stopped
         return usual(*given)
 
     with monkeypatch.context() as patch, pytest.raises(Stopped):
-        patch.setattr(running, "judge_part", judge_part)
+        patch.setattr(items, "measure_batch", measure_batch)
         small_audit(**ASKED, out=tmp_path)
     assert without_times(small_audit(**ASKED, out=tmp_path)) == never_stopped()
-    assert [work.count(each) for each in dict.fromkeys(work)][:PARTS] == [1, 2, 1]
+    assert [work.count(each) for each in dict.fromkeys(work)][:BATCHES] == [1, 2, 1]
 
 
 @pytest.mark.parametrize("after", [0, 3, 7, 15, 16])
 def test_a_full_disk_is_one_clear_error_and_what_is_done_stays(after, tmp_path, work):
-    """The manifest, four tables of each part, those asked again, the report and the results."""
+    """The manifest, four tables of each batch, those of robustness, the report and the results."""
     with full_disk(after), pytest.raises(ResultFileError, match=r"cannot write .*No space left"):
         small_audit(**ASKED, out=tmp_path)
     before = list(work)
     small = without_times(small_audit(**ASKED, out=tmp_path))
     assert small == never_stopped()
-    finished = max(0, after - 1) // 4 if after < 1 + 4 * PARTS else PARTS
+    finished = max(0, after - 1) // 4 if after < 1 + 4 * BATCHES else BATCHES
     repeated = [each for each in dict.fromkeys(work) if work.count(each) > 1]
     assert not set(repeated) & set(before[:finished]) and len(repeated) <= 1
 
@@ -155,7 +155,7 @@ def test_a_folder_that_cannot_be_is_one_clear_error_before_any_work(tmp_path, wo
     with Folder(tmp_path / "used", {}), pytest.raises(UsageError, match="in use by another run"):
         small_audit(**ASKED, out=tmp_path / "used")
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(UsageError, match="there is a file in its place"):
+    with pytest.raises(UsageError, match="a file of that name exists"):
         small_audit(**ASKED, out=tmp_path / "file")
     with pytest.raises(ResultFileError, match="cannot make the folder"):
         small_audit(**ASKED, out="/proc/attlas")
@@ -166,10 +166,10 @@ def test_progress_says_what_is_being_done(tmp_path):
     steps = []
     small_audit(**ASKED, watch=steps.append)
     done = [step.done for step in steps]
-    assert done == sorted(done) and set(done) == set(range(PARTS + AGAIN + 1))
-    assert {step.total for step in steps} == {PARTS + AGAIN}
-    assert steps[0].what == "texts, part 1 of 3" and steps[-1].what == "the report"
+    assert done == sorted(done) and set(done) == set(range(BATCHES + AGAIN + 1))
+    assert {step.total for step in steps} == {BATCHES + AGAIN}
+    assert steps[0].what == "texts, batch 1 of 3" and steps[-1].what == "the report"
     said = [step.what for step in steps]
     assert "sensitivity of raw_attention" in said
-    assert "texts, part 2 of 3: raw_attention" in said
-    assert "texts, part 2 of 3: tokens removed by mask" in said
+    assert "texts, batch 2 of 3: raw_attention" in said
+    assert "texts, batch 2 of 3: tokens removed by mask" in said

@@ -38,10 +38,10 @@ def test_what_cannot_be_used_is_counted_and_listed():
     assert data.texts == 4 and sum(data.left_out.values()) == 5
     found = {row.row: row.reason for row in data.left_out_rows}
     assert found["4"] == "no text"
-    assert found["5"] == "fewer than two tokens that could be removed"
+    assert found["5"] == "fewer than two tokens that can be removed"
     assert f"{LONGEST + 2} tokens and the model takes {LONGEST}" in found["6"]
     assert found["7"] == "the model does not know the label"
-    assert found["8"] == "no label, though others have one"
+    assert found["8"] == "no label, though other rows have one"
     assert set(data.left_out) == set(found.values())
     assert {row.row: row.shown for row in data.left_out_rows}["7"] == "w02 w03"
 
@@ -49,7 +49,7 @@ def test_what_cannot_be_used_is_counted_and_listed():
 def test_a_long_list_is_counted_whole_and_listed_in_part():
     texts = [*TEXTS_USED, *sorted(WEIGHTS)[:30]]
     data = small_audit(data=texts, **QUICKLY).data
-    assert data.left_out == {"fewer than two tokens that could be removed": 30}
+    assert data.left_out == {"fewer than two tokens that can be removed": 30}
     assert len(data.left_out_rows) == 20
 
 
@@ -148,7 +148,9 @@ def test_dear_work_is_done_on_texts_drawn_by_the_seed():
     first, again = usable(bag_texts(30)), usable(bag_texts(30))
     assert first.drawn(7) == again.drawn(7) and len(first.drawn(7)) == 7
     assert set(first.drawn(7)) < set(first.drawn(20))
-    assert sorted(text for part in first.parts() for text in part) == list(range(30))
-    report = small_audit(data=bag_texts(6), some=2, **{**QUICKLY, "methods": ["attention_flow"]})
+    assert sorted(text for batch in first.batches() for text in batch) == list(range(30))
+    report = small_audit(
+        data=bag_texts(6), texts_for_expensive=2, **{**QUICKLY, "methods": ["attention_flow"]}
+    )
     counts = report.to_pandas().set_index("method")["n"]
     assert counts["attention_flow"] == 2 and counts["shuffled"] == 6

@@ -4,7 +4,7 @@ import pytest
 from audits import bag_texts, small_audit, without_times
 from known_models import bag_of_words, ignores_attention
 
-from attlas.auditing.work import trying
+from attlas.auditing.work import trials
 from attlas.errors import UnsupportedModelError
 from attlas.trials import TRIALS
 
@@ -47,7 +47,7 @@ def test_a_trial_that_was_done_is_read_again(tmp_path, monkeypatch):
     whole = small_audit(trials=USE, out=tmp_path / "whole")
     with pytest.raises(Stopped):
         small_audit(trials=USE, out=tmp_path / "cut", watch=stop_at_the_report)
-    monkeypatch.setattr(trying, "_run", lambda *_: pytest.fail("a trial was run again"))
+    monkeypatch.setattr(trials, "_run", lambda *_: pytest.fail("a trial was run again"))
     again = small_audit(trials=USE, out=tmp_path / "cut")
     assert without_times(again) == without_times(whole)
 
@@ -56,7 +56,7 @@ def test_a_trial_that_refuses_says_why(monkeypatch):
     def refuse(*_):
         raise UnsupportedModelError("there is\nno way")
 
-    monkeypatch.setattr(trying, "_run", refuse)
+    monkeypatch.setattr(trials, "_run", refuse)
     report = small_audit(trials=["erasure"])
     (trial,) = report.trials
     assert trial.sentence == "It could not be run: there is no way." and trial.figures == ()

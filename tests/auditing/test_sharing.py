@@ -7,30 +7,27 @@ import torch
 from audits import READINGS, REMOVALS, bag_texts, small_audit, without_times
 from known_models import bag_of_words
 
-from attlas.auditing import run as running
 from attlas.auditing import sharing
 from attlas.auditing import texts as texts_of
-from attlas.auditing.folder.folder import Folder, JoinedFolder
-from attlas.auditing.planning import prepare
+from attlas.auditing.folder import Folder, JoinedFolder
+from attlas.auditing.plan import plan_audit
+from attlas.auditing.work.items import work_items
 from attlas.errors import UsageError
 from attlas.models.subject import Subject
 
 MEASURES = ["comprehensiveness", "sufficiency", "sensitivity"]
 TRIALS = ["uniform"]
-ASKED = {"measures": MEASURES, "trials": TRIALS, "few": 2}
+ASKED = {"measures": MEASURES, "trials": TRIALS, "texts_for_slowest": 2}
 
 
 @pytest.fixture(autouse=True)
-def small_parts(monkeypatch):
-    monkeypatch.setitem(texts_of.AT_ONCE, "cpu", 2)
+def small_batches(monkeypatch):
+    monkeypatch.setitem(texts_of.BATCH_SIZE, "cpu", 2)
 
 
 def plan_of(seed=0):
-    sizes = {"few": 2, "shuffles": 2}
-    asked = {"count": None, "removal": REMOVALS, "truncate": False, "quick": False}
-    return prepare(
-        bag_of_words(), bag_texts(6), READINGS, MEASURES, TRIALS, seed=seed, sizes=sizes, **asked
-    )
+    asked = {"removal": REMOVALS, "shuffles": 2, "texts_for_slowest": 2, "seed": seed}
+    return plan_audit(bag_of_words(), bag_texts(6), READINGS, MEASURES, TRIALS, **asked)
 
 
 def quiet(_):
@@ -40,14 +37,14 @@ def quiet(_):
 def test_what_one_process_did_no_other_does(tmp_path):
     with Folder(tmp_path, plan_of().identity()) as mine:
         theirs = JoinedFolder(tmp_path, plan_of().identity()).__enter__()
-        names = [piece.name for piece in running.pieces(plan_of(), mine)]
+        names = [item.name for item in work_items(plan_of())]
         assert len(set(names)) == len(names) == 3 + 3 + 2  # texts, sensitivity, uniform attention
         assert theirs.claim(names[0]) and not mine.claim(names[0])
         seen = []
-        sharing._work_off(plan_of(), mine, seen.append)
+        sharing._do_unclaimed(plan_of(), mine, seen.append)
         assert len(seen) == len(names) - 1 and mine.written(names) == len(names) - 1
         assert [step.done for step in seen] == list(range(len(seen)))
-        sharing._work_off(plan_of(), theirs, seen.append)
+        sharing._do_unclaimed(plan_of(), theirs, seen.append)
         assert len(seen) == len(names) - 1
 
 
@@ -103,8 +100,8 @@ def test_a_device_with_room_is_shared_by_three(kind, cores, free, count, monkeyp
 
 def test_who_starts_when_all_is_done_is_not_waited_for(tmp_path):
     slow = [sys.executable, "-c", "import time; time.sleep(600)"]
-    with Folder(tmp_path, plan_of().identity()) as folder, sharing._started(slow, 1, 1) as others:
-        sharing._work_off(plan_of(), folder, quiet)
+    with Folder(tmp_path, plan_of().identity()) as folder, sharing._started(slow, 1) as others:
+        sharing._do_unclaimed(plan_of(), folder, quiet)
         sharing._wait(others, plan_of(), folder, quiet, pytest.fail)
         assert others[0].running()
     assert not others[0].running()

@@ -104,7 +104,7 @@ def test_mistakes_are_one_line(audit, arguments, message):
 def test_a_folder_that_cannot_be_written_is_one_line(audit, tmp_path):
     (tmp_path / "file").write_text("mine")
     status, out, err = audit(*FEW, "--out", tmp_path / "file")
-    assert (status, out) == (2, "") and "there is a file in its place" in err
+    assert (status, out) == (2, "") and "a file of that name exists" in err
 
 
 def test_language_models_are_reckoned_too(run, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 import torch
 from subjects import TEXTS, subject
 
-from attlas.auditing.verdict.rules import Measured, Rules, decide
+from attlas.auditing.verdict.rules import RemovalTest, Rules, decide
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.mathematics.intervals import Estimate
 from attlas.models.asking.reading import read_attention
@@ -41,7 +41,7 @@ def test_nothing_moves_a_model_that_ignores_its_attention(scope):
     found = used(*tried)
     assert (found.mean, found.low, found.high, found.inputs) == (0, 0, 0, len(IGNORED))
     sure = Estimate(0.9, 0.85, 0.95, 50)
-    excellent = Measured(sure, Estimate(0.0, -0.01, 0.01, 50), sure)
+    excellent = RemovalTest(sure, Estimate(0.0, -0.01, 0.01, 50), sure)
     assert decide([excellent], None, Rules()) == "supported"
     assert decide([excellent], found, Rules()) == "not supported"
 

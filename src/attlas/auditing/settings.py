@@ -1,6 +1,6 @@
-"""What an audit does: which methods, measures and removals, on how many texts, by which seed."""
+"""The settings of an audit: methods, measures, trials, removals, numbers of texts, seed, rules."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -12,136 +12,150 @@ from attlas.removing.ceilings import AIMS
 from attlas.removing.removal import REMOVALS
 from attlas.trials import TRIALS
 
-REMOVED_BY = ("delete", "mask", "knock_out")
-JUDGED_BY = ("delete", "mask")  # what the verdict rests on
-DEAR_REMOVALS = ("knock_out", "zero_embedding")
+DEFAULT_REMOVALS = ("delete", "mask", "knock_out")
+VERDICT_REMOVALS = ("delete", "mask")  # the verdict rests on these
+EXPENSIVE_REMOVALS = ("knock_out", "zero_embedding")
 RANDOM = "random_scores"
 QUICK_METHODS = (
     *("raw_attention", "attention_rollout", "effective_attention"),
     *("value_weighted_attention", "gradient_attention", "generic_relevance", "attn_lrp"),
     *("gradient", "input_x_gradient", "integrated_gradients", RANDOM),
 )
-QUICK_MEASURES = ("comprehensiveness", "sufficiency", "decision_flip", "tau_leave_one_out")
-QUICK_MARKS = ("auprc",)
+QUICK_MEASURES = ("comprehensiveness", "sufficiency", "decision_flip", "tau_leave_one_out", "auprc")
 QUICK_TRIALS = ("permutation", "uniform", "agreement")
-SIZES = ("shuffles", "some", "few")
-BROUGHT = ("training data", "conllu")  # what a trial may need that the texts do not have
+NOT_IN_TEXTS = ("training data", "conllu")  # a trial may need these, and texts do not hold them
+LEAST = {"shuffles": 2, "texts_for_expensive": 1, "texts_for_slowest": 2, "seed": 0}
 
 
 @dataclass(frozen=True)
-class Settings:
+class AuditSettings:
     """How an audit is run.
 
-    Dear methods, controls and ceilings get `some` of the texts, dear removals and measures that ask
-    the method again `few`; all others get all. `shuffles` is how often the scores of a text are put
-    at other tokens.
+    `shuffles` is how often the scores of a text are shuffled over its tokens. Expensive methods,
+    controls, ceilings and cheap trials run on `texts_for_expensive` texts; expensive removals,
+    measures that run the method again and expensive trials on `texts_for_slowest`; everything else
+    on all texts.
     """
 
     methods: tuple[str, ...]
     measures: tuple[str, ...]
     trials: tuple[str, ...] = ()
-    removals: tuple[str, ...] = REMOVED_BY
+    removals: tuple[str, ...] = DEFAULT_REMOVALS
     shuffles: int = 5
-    some: int = 200
-    few: int = 100
+    texts_for_expensive: int = 200
+    texts_for_slowest: int = 100
     seed: int = 0
     truncate: bool = False
     rules: Rules = field(default_factory=Rules)
 
     def __post_init__(self) -> None:
-        for name, least in (("shuffles", 2), ("some", 1), ("few", 1), ("seed", 0)):
+        for name, least in LEAST.items():
             if getattr(self, name) < least:
                 raise UsageError(f"{name} is {least} or more, not {getattr(self, name)}")
         weights = [each.name for each in METHODS if each.family == "W"]
-        _need("methods", self.methods, weights)
-        _need("measures", self.measures, AIMS)
+        _require("methods", self.methods, weights)
+        _require("measures", self.measures, AIMS)
 
     def methods_on(self, rank: int) -> list[Method]:
-        """The methods for a text of this rank in the order in which texts are drawn."""
-        found = [METHODS[name] for name in self.methods]
-        return [each for each in found if each.cost == "cheap" or rank < self.some]
+        """The methods that explain the text of this rank; see `AuditTexts.ranks`."""
+        chosen = [METHODS[name] for name in self.methods]
+        return [each for each in chosen if each.cost == "cheap" or rank < self.texts_for_expensive]
 
     def removals_on(self, rank: int) -> list[str]:
-        """The removals for a text of this rank."""
-        return [each for each in self.removals if each not in DEAR_REMOVALS or rank < self.few]
+        """The removals applied to the text of this rank."""
+        return [
+            name
+            for name in self.removals
+            if name not in EXPENSIVE_REMOVALS or rank < self.texts_for_slowest
+        ]
 
     @property
-    def judged_by(self) -> tuple[str, ...]:
-        """The removals that the verdict rests on: those of all texts."""
-        usual = tuple(each for each in self.removals if each in JUDGED_BY)
+    def verdict_removals(self) -> tuple[str, ...]:
+        """The removals that the verdict rests on."""
+        usual = tuple(each for each in self.removals if each in VERDICT_REMOVALS)
         return usual or self.removals
 
-    def found(self, *, asking: bool) -> list[Measure]:
-        """The measures, those that ask the method again or all others."""
-        chosen = [MEASURES[name] for name in self.measures]
-        return [each for each in chosen if (each.ask is not None) is asking]
+    @property
+    def measures_of_scores(self) -> list[Measure]:
+        """The measures that need no more than the scores of a text."""
+        return [MEASURES[name] for name in self.measures if MEASURES[name].ask is None]
+
+    @property
+    def measures_of_methods(self) -> list[Measure]:
+        """The measures that run the method again, such as sensitivity."""
+        return [MEASURES[name] for name in self.measures if MEASURES[name].ask is not None]
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as JSON."""
         return asdict(self)
 
 
-def _need(what: str, given: Sequence[str], needed: Sequence[str]) -> None:
-    if not set(given) & set(needed):
-        allowed = ", ".join(needed)
-        raise UsageError(f"the verdict needs one of these {what} at least: {allowed}")
+def _require(what: str, chosen: Sequence[str], needed: Sequence[str]) -> None:
+    if not set(chosen) & set(needed):
+        raise UsageError(f"the verdict needs at least one of these {what}: {', '.join(needed)}")
 
 
-def settings_of(
+def choose_settings(
     methods: Sequence[str] | None,
     measures: Sequence[str] | None,
     trials: Sequence[str] | None,
     removal: Sequence[str] | None,
     quick: bool,
-    options: Mapping[str, Any],
-) -> Settings:
-    """The settings that a user asked for; what was not said is the default, or the quick one."""
-    usual = Settings(
-        tuple(METHODS.names()),
-        tuple(MEASURES.names()),
-        tuple(each.name for each in TRIALS if not set(each.needs) & set(BROUGHT)),
-    )
-    if quick:
-        usual = Settings(
-            QUICK_METHODS,
-            (*QUICK_MEASURES, *QUICK_MARKS),
-            tuple(name for name in QUICK_TRIALS if name in TRIALS.names()),
-            JUDGED_BY,
-            some=40,
-            few=20,
-        )
+    **options: Any,
+) -> AuditSettings:
+    """The settings that a user asked for; None stands for the default, or the quick default."""
+    usual = _quick_settings() if quick else _full_settings()
     return replace(
         usual,
-        methods=_with_control(_names(methods, METHODS, usual.methods)),
+        methods=_with_random_scores(_names(methods, METHODS, usual.methods)),
         measures=_names(measures, MEASURES, usual.measures),
-        trials=_chosen(trials, usual.trials),
+        trials=_trial_names(trials, usual.trials),
         removals=_removals(removal, usual.removals),
-        **options,
+        **{name: value for name, value in options.items() if value is not None},
     )
 
 
-def _names(given: Iterable[str] | None, known: Any, usual: tuple[str, ...]) -> tuple[str, ...]:
-    if given is None:
+def _full_settings() -> AuditSettings:
+    return AuditSettings(
+        tuple(METHODS.names()),
+        tuple(MEASURES.names()),
+        tuple(each.name for each in TRIALS if not set(each.needs) & set(NOT_IN_TEXTS)),
+    )
+
+
+def _quick_settings() -> AuditSettings:
+    return AuditSettings(
+        QUICK_METHODS,
+        QUICK_MEASURES,
+        tuple(name for name in QUICK_TRIALS if name in TRIALS.names()),
+        VERDICT_REMOVALS,
+        texts_for_expensive=40,
+        texts_for_slowest=20,
+    )
+
+
+def _names(chosen: Iterable[str] | None, known: Any, usual: tuple[str, ...]) -> tuple[str, ...]:
+    if chosen is None:
         return usual
-    if isinstance(given, str):
-        raise UsageError(f"names are given in a list, as [{given!r}]")
-    return tuple(dict.fromkeys(known[name].name for name in given)) or usual
+    if isinstance(chosen, str):
+        raise UsageError(f"give names in a list: [{chosen!r}]")
+    return tuple(dict.fromkeys(known[name].name for name in chosen)) or usual
 
 
-def _chosen(given: Iterable[str] | None, usual: tuple[str, ...]) -> tuple[str, ...]:
-    """The trials; none where an empty list is given."""
-    return usual if given is None else tuple(dict.fromkeys(TRIALS[name].name for name in given))
+def _trial_names(chosen: Iterable[str] | None, usual: tuple[str, ...]) -> tuple[str, ...]:
+    """Unlike other names, an empty list means no trial."""
+    return usual if chosen is None else tuple(dict.fromkeys(TRIALS[name].name for name in chosen))
 
 
-def _with_control(names: tuple[str, ...]) -> tuple[str, ...]:
+def _with_random_scores(names: tuple[str, ...]) -> tuple[str, ...]:
     return names if RANDOM in names else (*names, RANDOM)
 
 
-def _removals(given: Iterable[str] | None, usual: tuple[str, ...]) -> tuple[str, ...]:
-    if given is None:
+def _removals(chosen: Iterable[str] | None, usual: tuple[str, ...]) -> tuple[str, ...]:
+    if chosen is None:
         return usual
-    chosen = tuple(dict.fromkeys([given] if isinstance(given, str) else given))
-    for name in chosen:
+    names = tuple(dict.fromkeys([chosen] if isinstance(chosen, str) else chosen))
+    for name in names:
         if name not in REMOVALS:
             raise UnknownNameError("removal", name, REMOVALS)
-    return chosen or usual
+    return names or usual

@@ -1,4 +1,4 @@
-"""An audit that several processes share: each takes a part of the work that nobody has taken."""
+"""An audit that several processes share: each takes work items that no other has claimed."""
 
 import os
 import subprocess
@@ -15,23 +15,24 @@ from typing import IO
 
 import torch
 
-from attlas.auditing.folder.folder import Folder, JoinedFolder
-from attlas.auditing.planning import Plan
-from attlas.auditing.run import carry_out, pieces, working_in
+from attlas.auditing.audit import run
+from attlas.auditing.folder import Folder, JoinedFolder
+from attlas.auditing.plan import AuditPlan
+from attlas.auditing.work.items import work_items
 from attlas.errors import UsageError
 from attlas.models.subject import Subject
-from attlas.progress import Step, Tell, Watch
+from attlas.progress import Step, Tell, Watch, silent
 from attlas.results.report import Report
 
-LOOK_AGAIN = 0.2  # seconds
-ON_DEVICE = 3  # processes that keep a device busy; more of them take turns on it
-ROOM = 2**32  # bytes of a device, for what a process needs beside the weights
+POLL_SECONDS = 0.2
+ON_DEVICE = 3  # processes that keep a device busy; more would wait for one another
+ROOM = 2**32  # bytes of device memory that a process needs beside the weights
 COPIES = 4  # of the weights: their gradients, and copies that trials train
-Words = Callable[[Path], Sequence[str]]  # of the command that joins the audit in a folder
+Words = Callable[[Path], Sequence[str]]  # from a folder to the command that joins its audit
 
 
 def usual_workers(subject: Subject) -> int:
-    """How many processes to use: several where a device would wait for one and has room for all."""
+    """How many processes to use: several if a device has room, since one does not keep it busy."""
     if subject.device.type != "cuda" or (os.cpu_count() or 1) < 2 * ON_DEVICE:
         return 1
     weights = sum(each.numel() * each.element_size() for each in subject.model.parameters())
@@ -40,7 +41,7 @@ def usual_workers(subject: Subject) -> int:
 
 
 def run_shared(
-    plan: Plan,
+    plan: AuditPlan,
     out: str | PathLike[str] | None,
     workers: int,
     words: Words,
@@ -48,110 +49,109 @@ def run_shared(
     tell: Tell,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> Report:
-    """Carry a plan out, or the rest of it, in so many processes; they find the same figures.
+    """Do what is left of a plan in this many processes; the figures are the same as with one.
 
-    What a process had begun that ended early is done here, and `tell` says so. `meanwhile` is done
-    while the others start.
+    If a process ends early, its work is done here, and `tell` says so. `meanwhile` is called while
+    the other processes start.
     """
     if workers < 1:
         raise UsageError(f"workers are at least 1, not {workers}")
-    with torch.inference_mode(False), working_in(out, plan) as folder:
-        if not folder.done:
-            command = [sys.executable, "-m", "attlas", *words(folder.path)]
-            with (
-                _threads(workers) as threads,
-                _started(command, workers - 1, threads) as others,
-            ):
-                meanwhile()
-                if others:
-                    _work_off(plan, folder, watch)
-                    _wait(others, plan, folder, watch, tell)
-        return carry_out(plan, folder, watch, keep=out is not None)
+
+    def share(folder: Folder) -> None:
+        command = [sys.executable, "-m", "attlas", *words(folder.path)]
+        with _threads_for(workers), _started(command, workers - 1) as others:
+            meanwhile()
+            if others:
+                _do_unclaimed(plan, folder, watch)
+                _wait(others, plan, folder, watch, tell)
+
+    return run(plan, out, watch, share)
 
 
-def join(plan: Plan, out: str | PathLike[str]) -> None:
-    """Work on an audit that another process holds, until nothing is left to take."""
+def join(plan: AuditPlan, out: str | PathLike[str]) -> None:
+    """Work on an audit that another process runs, until every item is claimed."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with torch.inference_mode(False), JoinedFolder(out, plan.identity()) as folder:
-        _work_off(plan, folder, lambda step: None)
+        _do_unclaimed(plan, folder, lambda step: None)
 
 
 def _end_with_parent() -> None:
-    """The parent never writes: its end of the pipe goes when it goes, however it ends."""
+    """Wait for the pipe from the parent, which never writes, to close when the parent ends."""
     os.read(0, 1)
     os._exit(1)
 
 
-def _work_off(plan: Plan, folder: Folder, watch: Watch) -> None:
-    found = pieces(plan, folder)
-    names = [piece.name for piece in found]
-    for piece in found:
-        if not folder.has(piece.name) and folder.claim(piece.name):
-            watch(Step(piece.what, folder.written(names), len(names)))
-            piece.work()
+def _do_unclaimed(plan: AuditPlan, folder: Folder, watch: Watch) -> None:
+    items = work_items(plan)
+    names = [item.name for item in items]
+    for item in items:
+        if not item.is_done(folder) and folder.claim(item.name):
+            watch(Step(item.label, folder.written(names), len(names)))
+            item.work(folder, silent)
 
 
 @contextmanager
-def _threads(workers: int) -> Iterator[int]:
-    """As many threads for each process as there are cores for it."""
+def _threads_for(workers: int) -> Iterator[None]:
+    """Divide the threads of this process by the number of workers."""
     before = torch.get_num_threads()
-    each = max(1, before // workers)
-    torch.set_num_threads(each)
+    torch.set_num_threads(max(1, before // workers))
     try:
-        yield each
+        yield
     finally:
         torch.set_num_threads(before)
 
 
 @dataclass(frozen=True, eq=False)
 class _Other:
-    """A process that works beside this one, and what it says if it fails."""
+    """A process that works beside this one, and what it writes to its standard error."""
 
     process: subprocess.Popen[bytes]
-    said: IO[bytes]
+    errors: IO[bytes]
 
     def running(self) -> bool:
-        """Whether it is still at work."""
+        """Whether it still runs."""
         return self.process.poll() is None
 
-    def why(self) -> str:
+    def last_line(self) -> str:
         """The last line that it wrote."""
-        self.said.seek(0)
-        lines = self.said.read().decode(errors="replace").split("\n")
+        self.errors.seek(0)
+        lines = self.errors.read().decode(errors="replace").split("\n")
         return next((line.strip() for line in reversed(lines) if line.strip()), "no reason given")
 
 
 @contextmanager
-def _started(command: Sequence[str], count: int, threads: int) -> Iterator[list[_Other]]:
-    """So many processes, which end with the block at the latest."""
+def _started(command: Sequence[str], count: int) -> Iterator[list[_Other]]:
+    """This many processes, which end with the block at the latest."""
     with ExitStack() as held:
-        yield [held.enter_context(_other(command, threads)) for _ in range(count)]
+        yield [held.enter_context(_other(command)) for _ in range(count)]
 
 
 @contextmanager
-def _other(command: Sequence[str], threads: int) -> Iterator[_Other]:
-    known = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+def _other(command: Sequence[str]) -> Iterator[_Other]:
+    environment = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())}
     with (
-        tempfile.TemporaryFile() as said,
+        tempfile.TemporaryFile() as errors,
         subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
-            stderr=said,
-            env=known,
+            stderr=errors,
+            env=environment,
         ) as process,
     ):
         try:
-            yield _Other(process, said)
+            yield _Other(process, errors)
         finally:
             process.terminate()
 
 
-def _wait(others: Sequence[_Other], plan: Plan, folder: Folder, watch: Watch, tell: Tell) -> None:
-    names = [piece.name for piece in pieces(plan, folder)]
+def _wait(
+    others: Sequence[_Other], plan: AuditPlan, folder: Folder, watch: Watch, tell: Tell
+) -> None:
+    names = [item.name for item in work_items(plan)]
     while folder.written(names) < len(names) and any(each.running() for each in others):
-        watch(Step("what other processes are at", folder.written(names), len(names)))
-        sleep(LOOK_AGAIN)
+        watch(Step("work of other processes", folder.written(names), len(names)))
+        sleep(POLL_SECONDS)
     for other in others:
         if other.process.poll():
-            tell(f"one process ended early ({other.why()}); its work is done here")
+            tell(f"one process ended early ({other.last_line()}); its work is done here")

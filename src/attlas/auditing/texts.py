@@ -1,4 +1,4 @@
-"""The texts of an audit: those the model can be asked about, and the rows that were left out."""
+"""The texts of an audit: those that the model can read, and the rows that are left out."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,25 +16,25 @@ from attlas.models.encoding.request import Request
 from attlas.models.subject import Subject
 from attlas.shapes import TextGroups
 
-AT_ONCE = {"cpu": 24, "cuda": 128}  # texts in a part
+BATCH_SIZE = {"cpu": 24, "cuda": 128}  # texts that are worked on together
 UNKNOWN = "the model does not know the label"
-UNLABELLED = "no label, though others have one"
-SHORT = "fewer than two tokens that could be removed"
+UNLABELLED = "no label, though other rows have one"
+SHORT = "fewer than two tokens that can be removed"
 LEAST = 2  # texts: one to choose by, one to test on
-SHOWN = 60
+SHOWN = 60  # characters of a row that is left out
 
 
 @dataclass(frozen=True, eq=False)
-class Texts:
-    """Examples that the model can be asked about, each with its number, and the rows left out.
+class AuditTexts:
+    """The examples that the model can read, each known by its number, and the rows left out.
 
-    `gold` is the number of each text's label, where the model knows the labels of the data.
+    `gold` holds the number of each text's label if the model knows the labels of the data.
     """
 
     subject: Subject
     examples: Sequence[Example]
     lengths: Sequence[int]  # in tokens
-    counts: Counter[int]  # how often each token id occurs in all of them
+    counts: Counter[int]  # of each token id over all texts
     left_out: Sequence[LeftOut]
     gold: Sequence[int] | None
     notes: tuple[str, ...]
@@ -47,34 +47,34 @@ class Texts:
 
     @cached_property
     def ranks(self) -> NDArray[np.int64]:
-        """Where each text stands in the order in which texts are drawn for dear work."""
+        """The place of each text in a random order; expensive work is done on the first ones."""
         ranks = np.empty(len(self), dtype=np.int64)
         ranks[np.random.default_rng([self.seed, 1]).permutation(len(self))] = np.arange(len(self))
         return ranks
 
     def drawn(self, count: int) -> list[int]:
-        """So many texts, drawn by the seed, in their order."""
+        """The numbers of this many texts, drawn by the seed, in ascending order."""
         return np.flatnonzero(self.ranks < count).tolist()
 
-    def parts(self) -> list[list[int]]:
-        """The texts in parts of like length, so that many share a batch."""
-        most = AT_ONCE.get(self.subject.device.type, 64)
+    def batches(self) -> list[list[int]]:
+        """The numbers of the texts in batches of similar length, the shortest first."""
+        most = BATCH_SIZE.get(self.subject.device.type, 64)
         order = sorted(range(len(self)), key=lambda text: (self.lengths[text], text))
         return [order[start : start + most] for start in range(0, len(order), most)]
 
     def ask_drawn(self, count: int) -> list[Question]:
-        """Questions about so many drawn texts, which are numbered as in that list; asked once."""
+        """Questions about the drawn texts, numbered by their place in `drawn`; asked only once."""
         if count not in self._asked:
             self._asked[count] = self.ask(self.drawn(count))
         return self._asked[count]
 
     def ask(self, texts: Sequence[int]) -> list[Question]:
-        """Questions about these texts, which are numbered as in the list."""
+        """Questions about these texts, numbered by their place in the list."""
         return list(self.subject.ask([self.examples[text].text for text in texts], self.request))
 
     @cached_property
     def groups(self) -> TextGroups | None:
-        """Which texts belong together, where the data say so."""
+        """The group of each text, if the data say which texts belong together."""
         names = [each.fields.get("cluster") for each in self.examples]
         if all(name is None for name in names):
             return None
@@ -86,15 +86,15 @@ class Texts:
         return np.array([known[key] for key in keys])
 
 
-def usable_texts(subject: Subject, read: ReadData, request: Request, seed: int) -> Texts:
-    """The examples that the model can be asked about; the others are counted, with the reason."""
+def usable_texts(subject: Subject, read: ReadData, request: Request, seed: int) -> AuditTexts:
+    """The examples that the model can read; each of the others is listed with the reason."""
     left_out = list(read.left_out)
     gold, notes = _gold(subject, read.examples)
     kept: list[int] = []
     lengths: list[int] = []
     counts: Counter[int] = Counter()
     for number, example in enumerate(read.examples):
-        problem = "" if gold is None or gold[number] is not None else _unknown(example)
+        problem = "" if gold is None or gold[number] is not None else _label_problem(example)
         if not problem:
             try:
                 inputs = subject.encode(example.text, request)
@@ -111,9 +111,9 @@ def usable_texts(subject: Subject, read: ReadData, request: Request, seed: int) 
             counts.update(ids[0].tolist())
     if len(kept) < LEAST:
         raise UsageError(_too_few(len(kept), left_out))
-    labels = None if gold is None else [_known(gold[number]) for number in kept]
+    labels = None if gold is None else [label for n in kept if (label := gold[n]) is not None]
     examples = [read.examples[number] for number in kept]
-    return Texts(
+    return AuditTexts(
         subject,
         examples,
         lengths,
@@ -126,33 +126,28 @@ def usable_texts(subject: Subject, read: ReadData, request: Request, seed: int) 
     )
 
 
-def _unknown(example: Example) -> str:
+def _label_problem(example: Example) -> str:
     return UNLABELLED if example.label is None else UNKNOWN
-
-
-def _known(label: int | None) -> int:
-    assert label is not None
-    return label
 
 
 def _gold(
     subject: Subject, examples: Sequence[Example]
 ) -> tuple[list[int | None] | None, tuple[str, ...]]:
-    """The number of each label, where the model knows them, and what must be said of that."""
-    given = [each.label for each in examples]
-    if all(label is None for label in given):
+    """The number of each label if the model knows the labels, and notes for the report."""
+    labels = [each.label for each in examples]
+    if all(label is None for label in labels):
         return None, ()
     if subject.task is None or subject.task.name != "sequence classification":
-        return None, ("The data have labels, which this model does not choose among.",)
+        return None, ("The data have labels, but the model does not predict one for each text.",)
     names = {name.casefold(): number for number, name in enumerate(subject.labels)}
-    found = [None if label is None else names.get(str(label).casefold()) for label in given]
+    found = [None if label is None else names.get(str(label).casefold()) for label in labels]
     if any(number is not None for number in found):
         return found, ()
     numbers = {str(number): number for number in range(len(subject.labels))}
-    if all(str(label) in numbers for label in given if label is not None):
+    if all(str(label) in numbers for label in labels if label is not None):
         shown = ", ".join(f"{number} = {name}" for number, name in enumerate(subject.labels))
-        return [numbers.get(str(label)) for label in given], (f"Labels were read as {shown}.",)
-    shown = ", ".join(sorted({str(label) for label in given if label is not None})[:6])
+        return [numbers.get(str(label)) for label in labels], (f"Labels were read as {shown}.",)
+    shown = ", ".join(sorted({str(label) for label in labels if label is not None})[:6])
     return None, (
         f"The labels of the data ({shown}) are none of the model's "
         f"({', '.join(subject.labels[:6])}): its accuracy is not known.",

@@ -55,11 +55,11 @@ def audit(
     chosen = {"method": method, "measure": measure, "trial": trial, "removal": removal}
     how: dict[str, Any] = {"quick": quick, "seed": seed, "truncate": truncate}
     subject = loading.load(model)
-    from attlas.auditing.estimating import expect
-    from attlas.auditing.planning import prepare
+    from attlas.auditing.estimate import estimate as estimate_audit
+    from attlas.auditing.plan import plan_audit
     from attlas.auditing.sharing import join, run_shared, usual_workers
 
-    plan = prepare(
+    plan = plan_audit(
         subject,
         methods=method,
         measures=measure,
@@ -72,12 +72,12 @@ def audit(
         join(plan, out)
         return
     if dry_run:
-        _print_estimate(expect(plan).lines(), as_json)
+        _print_estimate(estimate_audit(plan).lines(), as_json)
         return
 
     def estimate() -> None:
         if not as_json:
-            _tell(expect(plan).lines()[0])
+            _tell(estimate_audit(plan).lines()[0])
 
     words = _joining({"model": model, **asdict(data), **chosen, **how, **asdict(loading)})
     with progress_bar() as watch:

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from auditing.findings_sample import CONTROL, METHODS, REMOVALS, draw_figures, found_of
+from auditing.findings_sample import CONTROL, METHODS, REMOVALS, collected_of, draw_figures
 from known_models import WEIGHTS, bag_of_words, text_of
 
-from attlas.auditing.planning import prepare
+from attlas.auditing.plan import plan_audit
 from attlas.auditing.verdict.findings import _agreement, _control
 from attlas.auditing.verdict.p_values import hold_out
-from attlas.auditing.work.cases import BORROWED, OTHER, explain_part
+from attlas.auditing.work.explained import LENT, OTHER, explain_batch
 from attlas.mathematics.intervals import Estimate
 from attlas.results.support.report_sections import Cell, Column, Figure, MethodRow, ReportTable
 from attlas.results.verdict import Bounds, Verdict
@@ -25,7 +25,7 @@ def table(weights, control):
 
 def held():
     figures = draw_figures(np.random.default_rng(0), 8)
-    return hold_out(found_of(figures, np.full(8, 0.4)), REMOVALS)
+    return hold_out(collected_of(figures, np.full(8, 0.4)), REMOVALS)
 
 
 @pytest.mark.parametrize(
@@ -48,11 +48,8 @@ def test_agreement_is_little_below_a_half(mean, title):
 
 def test_a_text_gets_the_scores_of_another_of_its_length_and_never_its_own():
     texts = [text_of(count, seed, WEIGHTS) for seed, count in enumerate([3, 4, 3, 3])]
-    plan = prepare(
-        bag_of_words(), texts, [BORROWED], ["sufficiency"], [],
-        count=None, removal=["mask"], truncate=False, quick=False, seed=0,
-    )  # fmt: skip
-    found = explain_part(plan.texts, range(4), plan.settings, {}).texts
+    plan = plan_audit(bag_of_words(), texts, [LENT], ["sufficiency"], [], removal=["mask"])
+    found = explain_batch(plan, range(4)).texts
     scores = {each.number: each.scores for each in found}
     assert OTHER not in scores[1]  # no other is as long
     lenders = []
@@ -60,7 +57,7 @@ def test_a_text_gets_the_scores_of_another_of_its_length_and_never_its_own():
         (lender,) = (
             other
             for other in (0, 2, 3)
-            if np.array_equal(scores[number][OTHER], scores[other][BORROWED])
+            if np.array_equal(scores[number][OTHER], scores[other][LENT])
         )
         assert lender != number
         lenders.append(lender)

@@ -13,13 +13,13 @@ from auditing.findings_sample import (
     METHODS,
     REMOVALS,
     SHUFFLED,
+    collected_of,
     draw_figures,
-    found_of,
 )
 from audits import TRUTH, bag_texts, small_audit
 from known_models import copies_attended
 
-from attlas.auditing.report.figures import make_agreement
+from attlas.auditing.report.plots import make_agreement
 from attlas.auditing.report.tables import make_table
 from attlas.auditing.verdict.findings import findings, plausibility
 from attlas.auditing.verdict.p_values import (
@@ -80,7 +80,7 @@ def test_each_is_the_share_of_turns_that_do_as_well(groups):
     for measure, removal in product(AIMS, REMOVALS):
         figures[measure, removal, "decompx"] += 0.05 * (1 if measure == AIMS[0] else -1)
     kendall = random.normal(0.45, 0.2, size=TEXTS)
-    found = found_of(figures, kendall, groups, seed=5)
+    found = collected_of(figures, kendall, groups, seed=5)
     _, second = halves(TEXTS, groups, 5)
     own = None if groups is None else groups[second]
     said, lines, apart = all_findings(found)
@@ -115,7 +115,7 @@ def test_less_than_a_point_more_on_every_text_is_no_better_reading():
         room = figures[measure, removal, CEILING] - figures[measure, removal, SHUFFLED]
         for name in METHODS[1:]:
             figures[measure, removal, name] = figures[measure, removal, METHODS[0]] + 0.005 * room
-    _, lines, _ = all_findings(found_of(figures, np.full(TEXTS, 0.7)))
+    _, lines, _ = all_findings(collected_of(figures, np.full(TEXTS, 0.7)))
     (better,) = (each for each in lines if "better reading" in each.title)
     assert better.title == "No better reading" and better.p == pytest.approx(1.0)
 
@@ -125,7 +125,7 @@ def test_claims_say_what_is_above_what_and_on_which_texts():
     figures["auprc", "", METHODS[0]][:] = np.nan
     _, second = halves(TEXTS, None, 0)
     figures["auprc", "", METHODS[0]][second[:4]] = 0.9
-    said, lines, apart = all_findings(found_of(figures, np.full(TEXTS, 0.7)))
+    said, lines, apart = all_findings(collected_of(figures, np.full(TEXTS, 0.7)))
     first = said.readings[0].method
     assert [each.claim for each in (*lines, apart)] == [
         "raw_attention above shuffled scores, on 10 texts held out",
@@ -149,7 +149,7 @@ def test_the_texts_that_chose_the_method_have_no_say():
 
 
 def above_of(figures, kind):
-    held = hold_out(found_of(figures, np.zeros(TEXTS)), REMOVALS)
+    held = hold_out(collected_of(figures, np.zeros(TEXTS)), REMOVALS)
     if kind is above_other:
         return above_other(held, AIMS[0], "mask", METHODS[0], CONTROL)
     return above_shuffled(held, METHODS[0], "mask")
@@ -177,7 +177,7 @@ def test_with_nothing_to_adjust_nothing_is():
 def test_where_nothing_tells_there_is_no_p():
     figures = draw_figures(np.random.default_rng(2), 6)
     figures[AIMS[0], "delete", CONTROL][:] = np.nan
-    held = hold_out(found_of(figures, np.zeros(6)), REMOVALS)
+    held = hold_out(collected_of(figures, np.zeros(6)), REMOVALS)
     assert above_other(held, AIMS[0], "delete", METHODS[0], CONTROL) == (
         "raw_attention above frequency, on 0 texts held out",
         None,
@@ -202,7 +202,7 @@ def smallest_of_nulls(reports):
 
 def null_findings(seed):
     random = np.random.default_rng(seed)
-    found = found_of(draw_figures(random, 16), random.normal(0.5, 0.2, size=12), seed=seed)
+    found = collected_of(draw_figures(random, 16), random.normal(0.5, 0.2, size=12), seed=seed)
     held = hold_out(found, REMOVALS)
     chances = [
         above_shuffled(held, METHODS[0], "mask"),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attlas.auditing.verdict.rules import Measured, Rules, decide
+from attlas.auditing.verdict.rules import RemovalTest, Rules, decide
 from attlas.errors import UsageError
 from attlas.mathematics.intervals import Estimate
 
@@ -16,7 +16,7 @@ def between(low, high, inputs=100):
 
 def measured(s, less=(-0.05, 0.05), room=(0.2, 0.3), inputs=100):
     distance = None if less is None else between(*less)
-    return Measured(between(*s, inputs), distance, between(*room))
+    return RemovalTest(between(*s, inputs), distance, between(*room))
 
 
 FOR = measured((0.5, 0.6))

@@ -1,12 +1,11 @@
-"""Texts that show the point: read by the weights and by a better reading, side by side."""
+"""Example texts, with the scores of the weights and of a better reading side by side."""
 
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import pandas as pd
 
-from attlas.auditing.report.tables import Found
-from attlas.auditing.texts import Texts
+from attlas.auditing.collected import Collected
+from attlas.auditing.texts import AuditTexts
 from attlas.measures import Case
 from attlas.methods import METHODS
 from attlas.models.asking.question import Question
@@ -20,12 +19,10 @@ LONGEST = 60  # tokens of an example
 
 
 def find_examples(
-    texts: Texts, found: Found, scores: pd.DataFrame, weights: str, better: str, removal: str
+    texts: AuditTexts, collected: Collected, weights: str, better: str, removal: str
 ) -> tuple[Sample, ...]:
-    """Where the two readings are furthest apart, and where the weights did as well."""
-    rows = found.values
-    own = rows[(rows["measure"] == "comprehensiveness") & (rows["removal"] == removal)]
-    table = own.pivot(index="text", columns="method", values="value")
+    """The texts on which the two readings differ most, either way, and one in between."""
+    table = collected.of_measure("comprehensiveness", removal)
     if not {weights, better} <= set(table):
         return ()
     short = [number for number in table.index if texts.lengths[number] <= LONGEST]
@@ -35,11 +32,11 @@ def find_examples(
     chosen = [
         (int(gap.index[-1]), f"{better} finds what the prediction rests on; {weights} does not."),
         (int(gap.index[0]), f"{weights} does better than {better} here."),
-        (int(gap.index[len(gap) // 2]), "A text in the middle of the two."),
+        (int(gap.index[len(gap) // 2]), "A text between these two."),
     ]
     known = {
         (int(text), str(method)): np.array(values)
-        for text, method, values in scores.to_numpy()
+        for text, method, values in collected.scores.to_numpy()
         if method in (weights, better)
     }
     kept = list(dict.fromkeys(number for number, _ in chosen))[:MOST]
@@ -57,7 +54,7 @@ def find_examples(
 
 
 def _sample(
-    texts: Texts, number: int, point: str, removal: str, scores: dict[str, np.ndarray]
+    texts: AuditTexts, number: int, point: str, removal: str, scores: dict[str, np.ndarray]
 ) -> Sample:
     (question,) = texts.ask([number])
     erasures = Erasures([question], removal)
@@ -86,7 +83,7 @@ def _sample(
 
 
 def _label(question: Question, chosen: bool) -> str:
-    """What the model says with tokens gone, as far as it is known."""
+    """What the model predicts without the tokens, as far as is known."""
     name = question.targets[0].name
     if chosen:
         return name

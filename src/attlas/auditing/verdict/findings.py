@@ -1,6 +1,6 @@
 """The findings of an audit: a few lines, each with its figure, its interval and its limits.
 
-Words such as "surely" go by intervals; the p-value of a finding stands beside them.
+"Surely" means that intervals say so; the p-value of a finding stands beside it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,8 +14,8 @@ from attlas.auditing.verdict.p_values import (
     above_weights,
     agreement_beside,
 )
-from attlas.auditing.verdict.verdict import figure
-from attlas.auditing.work.cases import CONTROLS, SHUFFLED
+from attlas.auditing.verdict.verdict import as_figure
+from attlas.auditing.work.explained import CONTROLS, SHUFFLED
 from attlas.mathematics.intervals import Estimate, bootstrap_means
 from attlas.results.support.report_sections import Finding, RemovalPair, ReportTable
 from attlas.results.verdict import Verdict
@@ -30,7 +30,7 @@ def findings(
     table: ReportTable,
     held: HeldOut,
 ) -> tuple[Finding, ...]:
-    """At most five lines for the first screen, each with its own p-value where it has one."""
+    """At most five lines for the first screen, with unadjusted p-values."""
     lines = [
         *_weights(verdict, held),
         *_better(verdict, held),
@@ -42,7 +42,7 @@ def findings(
 
 
 def _weights(verdict: Verdict, held: HeldOut) -> Iterator[Finding]:
-    """Where the best reading of the weights stands."""
+    """How good the best reading of the weights is."""
     removal, bounds = next(iter(verdict.bounds.items()))
     s = bounds.s
     if s.value is None or np.isnan(s.value):
@@ -93,7 +93,7 @@ def _better(verdict: Verdict, held: HeldOut) -> Iterator[Finding]:
 
 
 def _control(table: ReportTable, verdict: Verdict, held: HeldOut) -> Iterator[Finding]:
-    """Whether scores that know no model do as well as the weights."""
+    """Whether scores made without the model do as well as the weights."""
     places = [
         place
         for place, column in enumerate(table.columns)
@@ -128,7 +128,7 @@ def _control(table: ReportTable, verdict: Verdict, held: HeldOut) -> Iterator[Fi
 
 
 def _round_up(value: float) -> float:
-    """The next number of one digit, to end an axis at."""
+    """Round up to one digit, for the end of an axis."""
     if not value > 0:
         return 1.0
     unit = 10.0 ** np.floor(np.log10(value))
@@ -142,12 +142,12 @@ def _agreement(mean: Estimate | None, held: HeldOut) -> Iterator[Finding]:
     yield Finding(
         title,
         f"Kendall's τ between two methods that use attention is {mean.mean:.2f} in the mean.",
-        figure(mean),
+        as_figure(mean),
         "agreement",
         "Which of them is right: methods may agree and be wrong.",
         (-0.2, 1.0),
         ALIKE,
-        *agreement_beside(held.found, ALIKE),
+        *agreement_beside(held.collected, ALIKE),
     )
 
 
@@ -170,26 +170,23 @@ def _removals(pairs: Sequence[RemovalPair]) -> Iterator[Finding]:
 
 
 def plausibility(held: HeldOut, method: str) -> Finding | None:
-    """Agreement of the weights with what people marked; it says nothing of the model."""
-    found = held.found
-    rows = found.values[found.values["measure"] == "auprc"]
-    if not len(rows):
-        return None
-    table = rows.pivot(index="text", columns="method", values="value")
-    names = [name for name in found.methods if name in table]
+    """How well the weights agree with the marks of people; None if there are no marks."""
+    collected = held.collected
+    table = collected.of_measure("auprc", "")
+    names = [name for name in collected.methods if name in table]
     if method not in names:
         return None
-    groups = found.of_texts(table.index.tolist())
-    means = bootstrap_means(table[names].to_numpy(dtype=np.float64), found.seed, groups)
+    groups, seed = collected.groups_of(table.index.tolist()), collected.seed
+    means = bootstrap_means(table[names].to_numpy(dtype=np.float64), seed, groups)
     known = dict(zip(names, means, strict=True))
     best = max(names, key=lambda name: known[name].mean)
-    chance = bootstrap_means(table[[SHUFFLED]].to_numpy(dtype=np.float64), found.seed, groups)[0]
+    (chance,) = bootstrap_means(table[[SHUFFLED]].to_numpy(dtype=np.float64), seed, groups)
     own = known[method]
     return Finding(
         "What people marked",
         f"{method} ranks the marked words with an average precision of {own.mean:.2f}, shuffled "
         f"scores with {chance.mean:.2f}, and the best method ({best}) with {known[best].mean:.2f}.",
-        figure(own),
+        as_figure(own),
         "plausibility",
         "What the model does: it may use words that people would not mark.",
         (0.0, 1.0),

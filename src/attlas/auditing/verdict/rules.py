@@ -47,15 +47,15 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What the test says under one removal: s, s less that of the reference, and the room."""
+class RemovalTest:
+    """The result under one removal: s, s minus that of the reference, and the room for s."""
 
     s: Estimate
     less_reference: Estimate | None
     room: Estimate
 
     def finding(self, rules: Rules) -> str:
-        """Rule 2."""
+        """Apply rule 2."""
         less = self.less_reference
         if (
             self.room.high < rules.least_room
@@ -68,7 +68,7 @@ class Measured:
         return "open"
 
     def open_width(self, rules: Rules) -> float:
-        """The widest interval that leaves the removal open; zero where none does."""
+        """The width of the widest interval that leaves the removal open; zero if none does."""
         if self.finding(rules) != "open":
             return 0.0
         less = self.less_reference
@@ -79,12 +79,12 @@ class Measured:
 
 
 def decide(
-    tested: Collection[Measured],
+    tested: Collection[RemovalTest],
     used: Estimate | None,
     rules: Rules,
     failing: Collection[str] = (),
 ) -> str:
-    """The word: rules 3 and 4. `failing` are other readings of the weights that surely fail."""
+    """Apply rules 3 and 4; `failing` are other readings of the weights that surely fail."""
     findings = {each.finding(rules) for each in tested}
     surely_used = used is None or used.low > 0
     if min(each.s.inputs for each in tested) < rules.least_texts:

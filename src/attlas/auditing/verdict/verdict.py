@@ -1,10 +1,10 @@
-"""The verdict on the attention weights, from what methods reach on each text; see `rules.py`."""
+"""The verdict on the attention weights, by the rules in `rules.py`."""
 
 from collections.abc import Collection, Mapping, Sequence
 from math import ceil, isfinite, isnan
 
 from attlas.auditing.verdict import wording
-from attlas.auditing.verdict.rules import Measured, Rules, decide
+from attlas.auditing.verdict.rules import RemovalTest, Rules, decide
 from attlas.errors import UsageError
 from attlas.mathematics.grouping import halves
 from attlas.mathematics.intervals import Estimate
@@ -22,7 +22,7 @@ from attlas.results.support.report_sections import Figure
 from attlas.results.verdict import Bounds, OtherReading, Verdict
 from attlas.shapes import TextGroups
 
-A_POINT = 0.01  # of s: less is no reason to read otherwise
+A_POINT = 0.01  # of s: a smaller gain makes no better reading
 
 
 def verdict(
@@ -37,28 +37,29 @@ def verdict(
 ) -> Verdict:
     """Judge the attention weights by what methods reach on each text.
 
-    `families` are those of the methods that take part: leave out controls. `circular` are (method,
-    removal) pairs; a reference in one is none. `used` is the effect of exchanging the attention as
-    a share of the most there could be, where that was tried. Texts of a group stay in one half.
+    `families` holds the family of each method that takes part; leave out controls. `circular` holds
+    pairs (method, removal) that make the method unfit as the reference. `used` is the effect of
+    exchanging the attention as a share of the largest possible effect, if that was tested. Texts of
+    a group stay in one half.
     """
     rules = rules or Rules()
     if text_count(found) < 2:
         raise UsageError(f"a verdict needs at least two texts, not {text_count(found)}")
     first, second = halves(text_count(found), groups, seed)
-    chosen, test = of_texts(found, first), of_texts(found, second)
+    chosen, held_out = of_texts(found, first), of_texts(found, second)
     own = None if groups is None else groups[second]
     method, reference = _choose(chosen, families, {name for name, _ in circular})
-    tested = _test(test, method, reference, seed, own)
-    failing = _failing(test, families, method, rules, seed, own)
+    tested = _test(held_out, method, reference, seed, own)
+    failing = _failing(held_out, families, method, rules, seed, own)
     word = decide(tested.values(), used, rules, failing)
-    readings = _readings(test, families, method, seed, own)
+    readings = _readings(held_out, families, method, seed, own)
     needed = None
     if word == "too few texts":
         needed = _texts_needed(found, tested, _questions(found, method, reference), rules, groups)
-    said = wording.Said(word, method, reference, tested, used, needed, readings, failing)
+    test = wording.WeightsTest(word, method, reference, tested, used, needed, readings, failing)
     return Verdict(
         word,
-        wording.sentence(said, rules),
+        wording.sentence(test, rules),
         method,
         reference,
         {removal: _bounds(each, reference, rules) for removal, each in tested.items()},
@@ -66,14 +67,14 @@ def verdict(
         len(second),
         needed,
         readings,
-        wording.notes(said, circular, families),
+        wording.notes(test, circular, families),
     )
 
 
 def _choose(
     chosen: Evidence, families: Mapping[str, str], circular: Collection[str]
 ) -> tuple[str, str | None]:
-    """The best of the weights, and the best reference there is: rule 1."""
+    """Apply rule 1: the best reading of the weights, and the best reference."""
 
     def best(family: str) -> str | None:
         names = [name for name in _of_family(chosen, families, family) if name not in circular]
@@ -88,29 +89,29 @@ def _choose(
 
 
 def _of_family(found: Evidence, families: Mapping[str, str], family: str) -> list[str]:
-    """The methods of a family that have values under every removal, by every measure."""
-    parts = [each for own in found.values() for each in own]
+    """The methods of a family that have values for every removal and every measure."""
+    every = [each for own in found.values() for each in own]
     return [
         name
         for name, own in families.items()
-        if own == family and all(name in each.methods for each in parts)
+        if own == family and all(name in each.methods for each in every)
     ]
 
 
 def _questions(found: Evidence, method: str, reference: str | None) -> list[Compared]:
-    """What the verdict rests on: s of the method under each removal, and less the reference's."""
+    """s of the method under each removal, and its difference from that of the reference."""
     starts = [None] if reference is None else [None, reference]
     return [Compared(method, less, (removal,)) for less in starts for removal in found]
 
 
 def _test(
     test: Evidence, method: str, reference: str | None, seed: int, groups: TextGroups | None
-) -> dict[str, Measured]:
+) -> dict[str, RemovalTest]:
     questions = _questions(test, method, reference)
     answers = dict(zip(questions, standings(test, questions, seed, groups), strict=True))
     rooms = room(test, seed, groups)
     return {
-        removal: Measured(
+        removal: RemovalTest(
             answers[Compared(method, None, (removal,))],
             answers.get(Compared(method, reference, (removal,))) if reference else None,
             rooms[removal],
@@ -129,8 +130,8 @@ def _failing(
 ) -> tuple[str, ...]:
     """The other readings of the weights that are surely below δ under every removal."""
     others = [name for name in _of_family(test, families, "W") if name != method]
-    wanted = [Compared(name, None, (removal,)) for name in others for removal in test]
-    bounds = dict(zip(wanted, standings(test, wanted, seed, groups), strict=True))
+    questions = [Compared(name, None, (removal,)) for name in others for removal in test]
+    bounds = dict(zip(questions, standings(test, questions, seed, groups), strict=True))
     return tuple(
         name
         for name in others
@@ -145,17 +146,21 @@ def _readings(
     seed: int,
     groups: TextGroups | None,
 ) -> tuple[OtherReading, ...]:
-    """The methods of V and P over all removals, the highest first; their bounds hold together.
+    """The methods of V and P over all removals, the highest first, with simultaneous bounds.
 
-    A reading is better if it is surely above the weights, and by a point at least.
+    A reading is better if it is surely above the weights, by at least a point.
     """
     removals = tuple(test)
     names = [name for family in "VP" for name in _of_family(test, families, family)]
-    wanted = [Compared(name, less, removals) for less in (None, method) for name in names]
-    answers = standings(test, wanted, seed, groups)
+    questions = [Compared(name, less, removals) for less in (None, method) for name in names]
+    answers = standings(test, questions, seed, groups)
     found = [
         OtherReading(
-            name, families[name], figure(s), figure(gain), gain.low > 0 and gain.mean >= A_POINT
+            name,
+            families[name],
+            as_figure(s),
+            as_figure(gain),
+            gain.low > 0 and gain.mean >= A_POINT,
         )
         for name, s, gain in zip(names, answers, answers[len(names) :], strict=False)
     ]
@@ -164,12 +169,12 @@ def _readings(
 
 def _texts_needed(
     found: Evidence,
-    tested: Mapping[str, Measured],
+    tested: Mapping[str, RemovalTest],
     questions: Sequence[Compared],
     rules: Rules,
     groups: TextGroups | None,
 ) -> int:
-    """About how many texts in all would tell: twice those to be tested on, at the least."""
+    """About how many texts would suffice in all; half of them are tested on."""
     by_errors = texts_for(found, questions, rules.delta, groups) or 0
     by_widths = [
         text_count(found) * (each.open_width(rules) / (2 * rules.delta)) ** 2
@@ -179,12 +184,12 @@ def _texts_needed(
     return max(2 * rules.least_texts, 2 * by_errors, ceil(max(by_widths, default=0.0)))
 
 
-def _bounds(tested: Measured, reference: str | None, rules: Rules) -> Bounds:
-    less = None if tested.less_reference is None else figure(tested.less_reference)
+def _bounds(tested: RemovalTest, reference: str | None, rules: Rules) -> Bounds:
+    less = None if tested.less_reference is None else as_figure(tested.less_reference)
     why = wording.why(tested, reference, rules)
-    return Bounds(figure(tested.s), less, tested.finding(rules), why)
+    return Bounds(as_figure(tested.s), less, tested.finding(rules), why)
 
 
-def figure(estimate: Estimate) -> Figure:
-    """The estimate as a report holds it."""
+def as_figure(estimate: Estimate) -> Figure:
+    """An estimate in the form that reports hold."""
     return Figure(estimate.mean, estimate.low, estimate.high, estimate.inputs)

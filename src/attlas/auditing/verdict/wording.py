@@ -1,10 +1,10 @@
-"""What a verdict says, in words."""
+"""The sentences of a verdict."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from math import isfinite
 
-from attlas.auditing.verdict.rules import Measured, Rules
+from attlas.auditing.verdict.rules import RemovalTest, Rules
 from attlas.mathematics.intervals import Estimate
 from attlas.results.verdict import OtherReading
 
@@ -12,26 +12,26 @@ SCALE = "of the way from shuffled scores to the best order there is"
 
 
 @dataclass(frozen=True)
-class Said:
-    """All that the words are made of."""
+class WeightsTest:
+    """What was tested and what came out: everything that the sentences say."""
 
     word: str
     method: str
     reference: str | None
-    tested: Mapping[str, Measured]  # by removal
+    tested: Mapping[str, RemovalTest]  # by removal
     used: Estimate | None
     needed: int | None
     readings: tuple[OtherReading, ...]
     failing: tuple[str, ...] = ()  # other readings of the weights that surely fail
 
 
-def sentence(said: Said, rules: Rules) -> str:
-    """The answer, in one sentence."""
-    return _SENTENCES[said.word](said, rules)
+def sentence(test: WeightsTest, rules: Rules) -> str:
+    """The answer in one sentence."""
+    return _SENTENCES[test.word](test, rules)
 
 
-def why(tested: Measured, reference: str | None, rules: Rules) -> str:
-    """Why a removal speaks for the weights, against them, or leaves it open."""
+def why(tested: RemovalTest, reference: str | None, rules: Rules) -> str:
+    """Why a removal speaks for the weights, against them, or leaves the question open."""
     s, less, delta = tested.s, tested.less_reference, rules.delta
     if tested.finding(rules) == "against":
         if tested.room.high < rules.least_room:
@@ -54,13 +54,13 @@ def why(tested: Measured, reference: str | None, rules: Rules) -> str:
 
 
 def notes(
-    said: Said, circular: Collection[tuple[str, str]], families: Mapping[str, str]
+    test: WeightsTest, circular: Collection[tuple[str, str]], families: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """What a reader of the verdict should know besides."""
+    """What else a reader of the verdict should know."""
     found = []
-    if said.used is None:
+    if test.used is None:
         found.append("Whether the attention is used at all was not tested.")
-    if said.reference is None:
+    if test.reference is None:
         found.append("There was no reference to hold the weights against.")
     names = sorted({name for name, _ in circular if families.get(name) == "reference"})
     if names:
@@ -68,46 +68,46 @@ def notes(
             f"Not taken as the reference, being computed by the removals that test it: "
             f"{', '.join(names)}."
         )
-    above = [removal for removal, each in said.tested.items() if each.s.low > 0]
-    below = [removal for removal, each in said.tested.items() if each.s.high < 0]
+    above = [removal for removal, each in test.tested.items() if each.s.low > 0]
+    below = [removal for removal, each in test.tested.items() if each.s.high < 0]
     if above and below:
         found.append(
-            f"Removals disagree: {said.method} is above shuffled scores by {_list(above)} and "
+            f"Removals disagree: {test.method} is above shuffled scores by {_list(above)} and "
             f"below them by {_list(below)}."
         )
-    better = [each for each in said.readings if each.better]
+    better = [each for each in test.readings if each.better]
     if better:
         found.append(
-            f"{len(better)} of {len(said.readings)} methods that use more than the weights come "
+            f"{len(better)} of {len(test.readings)} methods that use more than the weights come "
             f"further; {better[0].method} by {_points(better[0].gain.value or 0.0)} points."
         )
     return tuple(found)
 
 
-def _supported(said: Said, rules: Rules) -> str:
-    reasons = _reasons(said, list(said.tested), rules)
+def _supported(test: WeightsTest, rules: Rules) -> str:
+    reasons = _reasons(test, list(test.tested), rules)
     return f"The attention weights may be read as an explanation here: {reasons}."
 
 
-def _not_supported(said: Said, rules: Rules) -> str:
-    reasons = _reasons(said, list(said.tested), rules)
-    if said.used is not None and said.used.high < rules.delta:
-        share = _share(said.used.high)
+def _not_supported(test: WeightsTest, rules: Rules) -> str:
+    reasons = _reasons(test, list(test.tested), rules)
+    if test.used is not None and test.used.high < rules.delta:
+        share = _share(test.used.high)
         reasons = f"exchanging them does at most {share} of what it could, so they are hardly used"
     return f"The attention weights should not be read as an explanation here: {reasons}."
 
 
-def _partly(said: Said, rules: Rules) -> str:
-    if said.failing and {each.finding(rules) for each in said.tested.values()} == {"for"}:
-        reasons = _reasons(said, list(said.tested), rules)
-        verb = "does" if len(said.failing) == 1 else "do"
+def _partly(test: WeightsTest, rules: Rules) -> str:
+    if test.failing and {each.finding(rules) for each in test.tested.values()} == {"for"}:
+        reasons = _reasons(test, list(test.tested), rules)
+        verb = "does" if len(test.failing) == 1 else "do"
         return (
-            f"The attention weights may be read as an explanation here as {said.method} reads "
-            f"them, and not otherwise: {reasons}; {_list(said.failing)} {verb} no better than "
+            f"The attention weights may be read as an explanation here as {test.method} reads "
+            f"them, and not otherwise: {reasons}; {_list(test.failing)} {verb} no better than "
             "shuffled scores."
         )
     by_finding: dict[str, list[str]] = {"for": [], "against": [], "open": []}
-    for removal, each in said.tested.items():
+    for removal, each in test.tested.items():
         by_finding[each.finding(rules)].append(removal)
     parts = []
     if by_finding["for"]:
@@ -117,22 +117,22 @@ def _partly(said: Said, rules: Rules) -> str:
     if by_finding["open"]:
         parts.append(f"it stands at the border by {_list(by_finding['open'])}")
     unlike = by_finding["against"] or by_finding["open"]
-    reasons = f" ({_reasons(said, unlike, rules)})" if unlike else ""
+    reasons = f" ({_reasons(test, unlike, rules)})" if unlike else ""
     return (
         "The attention weights may be read as an explanation only in part: "
         f"{', '.join(parts)}{reasons}."
     )
 
 
-def _too_few(said: Said, rules: Rules) -> str:
-    tested = min(each.s.inputs for each in said.tested.values())
+def _too_few(test: WeightsTest, rules: Rules) -> str:
+    tested = min(each.s.inputs for each in test.tested.values())
     return (
-        f"Too few texts to tell: {said.method} was tested on {tested}, and about {said.needed} in "
+        f"Too few texts to tell: {test.method} was tested on {tested}, and about {test.needed} in "
         "all would do."
     )
 
 
-_SENTENCES: Mapping[str, Callable[[Said, Rules], str]] = {
+_SENTENCES: Mapping[str, Callable[[WeightsTest, Rules], str]] = {
     "supported": _supported,
     "not supported": _not_supported,
     "partly": _partly,
@@ -140,20 +140,20 @@ _SENTENCES: Mapping[str, Callable[[Said, Rules], str]] = {
 }
 
 
-def _reasons(said: Said, removals: Collection[str], rules: Rules) -> str:
-    """Why, removal by removal; once where one reason holds for all of them."""
-    tested = [said.tested[name] for name in removals]
+def _reasons(test: WeightsTest, removals: Collection[str], rules: Rules) -> str:
+    """The reason for each removal, or one reason if it holds for all of them."""
+    tested = [test.tested[name] for name in removals]
     every = _envelope(tested)
     if {each.finding(rules) for each in tested} == {every.finding(rules)}:
-        return why(every, said.reference, rules).replace("it ", f"{said.method} ", 1)
-    found = [f"by {name}, {why(said.tested[name], said.reference, rules)}" for name in removals]
+        return why(every, test.reference, rules).replace("it ", f"{test.method} ", 1)
+    found = [f"by {name}, {why(test.tested[name], test.reference, rules)}" for name in removals]
     return "; ".join(found)
 
 
-def _envelope(tested: Collection[Measured]) -> Measured:
-    """Bounds that hold under every one of these removals."""
+def _envelope(tested: Collection[RemovalTest]) -> RemovalTest:
+    """Bounds that hold under all of these removals."""
     less = [each.less_reference for each in tested if each.less_reference is not None]
-    return Measured(
+    return RemovalTest(
         _widest([each.s for each in tested]),
         _widest(less) if less else None,
         _widest([each.room for each in tested]),

@@ -1,1 +1,1 @@
-"""The work of an audit, one group of texts at a time."""
+"""The work of an audit, in items that depend on no other: batches of texts, trials, robustness."""

@@ -1,4 +1,4 @@
-"""Measures that ask the method again: of few texts, one method at a time."""
+"""Measures that run a method again, such as sensitivity: one method at a time, on few texts."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,63 +6,49 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from attlas.auditing.settings import Settings
-from attlas.auditing.texts import Texts
-from attlas.auditing.work.judged import COLUMNS
+from attlas.auditing.plan import AuditPlan
+from attlas.auditing.work.figures import COLUMNS
 from attlas.errors import AttlasError
 from attlas.explaining import explain
-from attlas.measures import MEASURES, Measure, Occasion
+from attlas.measures import Measure, Occasion
 from attlas.measures.randomisation import cascade, figure
 from attlas.measures.sensitivity import sensitivities
 from attlas.measures.support.recomputing import Recipe
 from attlas.methods import METHODS
 
-TOGETHER = ("sensitivity", "randomisation")  # asked of all texts at once
 
-
-def ask_again(
-    texts: Texts, settings: Settings, measure: Measure, method: str
-) -> tuple[pd.DataFrame, str]:
-    """The figures of one measure for one method on few texts, or why there are none."""
-    numbers = texts.drawn(settings.few)
+def measure_method(plan: AuditPlan, measure: Measure, method: str) -> tuple[pd.DataFrame, str]:
+    """The figures of one measure for one method; if it cannot be applied, the reason."""
     try:
-        found = list(_figures(texts, numbers, settings, measure, method))
+        figures = list(_figures(plan, measure, method))
     except AttlasError as problem:
         return pd.DataFrame(columns=list(COLUMNS)), " ".join(str(problem).split())
-    rows = [(number, method, measure.name, "", value, np.nan) for number, value in found]
+    rows = [(number, method, measure.name, "", value, np.nan) for number, value in figures]
     return pd.DataFrame(rows, columns=list(COLUMNS)), ""
 
 
-def _figures(
-    texts: Texts, numbers: list[int], settings: Settings, measure: Measure, method: str
-) -> Iterator[tuple[int, float]]:
-    recipe = Recipe(METHODS[method], {})
-    questions = recipe.fill(texts.ask_drawn(settings.few))
+def _figures(plan: AuditPlan, measure: Measure, method: str) -> Iterator[tuple[int, float]]:
+    """The number and the figure of each text; some measures take all texts at once."""
+    count, seed = plan.settings.texts_for_slowest, plan.settings.seed
+    numbers, recipe = plan.texts.drawn(count), Recipe(METHODS[method], {})
     if measure.name == "sensitivity":
-        found = sensitivities(questions, recipe, seed=settings.seed)
-        yield from zip(numbers, found.tolist(), strict=True)
+        values = sensitivities(recipe.fill(plan.texts.ask_drawn(count)), recipe, seed=seed)
+        yield from zip(numbers, values.tolist(), strict=True)
     elif measure.name == "randomisation":
-        cuts = cascade(questions, recipe, seed=settings.seed)
-        yield from ((numbers[local], figure(each)) for local, each in cuts.items())
+        cuts = cascade(recipe.fill(plan.texts.ask_drawn(count)), recipe, seed=seed)
+        yield from ((numbers[index], figure(each)) for index, each in cuts.items())
     else:
-        yield from _one_by_one(texts, numbers, settings, measure, method)
+        yield from _one_by_one(plan, numbers, measure, method)
 
 
 def _one_by_one(
-    texts: Texts, numbers: list[int], settings: Settings, measure: Measure, method: str
+    plan: AuditPlan, numbers: list[int], measure: Measure, method: str
 ) -> Iterator[tuple[int, float]]:
     assert measure.ask is not None
-    asked: list[Any] = [texts.examples[number].text for number in numbers]
-    given = explain(texts.subject, asked, method, maps=False, truncate=settings.truncate)
-    for number, text, explanation in zip(numbers, asked, given, strict=True):
-        example = texts.examples[number]
-        occasion = Occasion(texts.subject, text, explanation, settings.seed, example)
+    subject, settings = plan.texts.subject, plan.settings
+    examples = [plan.texts.examples[number] for number in numbers]
+    texts: list[Any] = [example.text for example in examples]
+    explanations = explain(subject, texts, method, maps=False, truncate=settings.truncate)
+    for number, example, explanation in zip(numbers, examples, explanations, strict=True):
+        occasion = Occasion(subject, example.text, explanation, settings.seed, example)
         yield number, measure.ask(occasion)
-
-
-def wanted(texts: Texts, settings: Settings) -> list[tuple[Measure, str]]:
-    """Which measures are asked of which methods: of those that are cheap, where there is need."""
-    edited = any(each.fields.get("revised_text") for each in texts.examples)
-    measures = [each for each in settings.found(asking=True) if "edits" not in each.needs or edited]
-    cheap = [name for name in settings.methods if METHODS[name].cost == "cheap"]
-    return [(MEASURES[each.name], name) for each in measures for name in cheap]

@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from attlas.auditing.folder.folder import Folder, first_difference
+from attlas.auditing.folder import Folder, first_difference
 from attlas.errors import AttlasError, ResultFileError, UsageError
 
 SETTINGS = {"model": "m", "seed": 0, "methods": ["a", "b"], "options": {"lime": {"samples": 9}}}
@@ -28,10 +28,10 @@ def test_a_part_comes_back_as_it_was(tmp_path):
         for number, name in enumerate(names):
             assert not folder.has(name)
             folder.write(name, rows(number), {"n": number, "third": 1 / 3})
-        assert folder.parts() == sorted(names)
+        assert folder.tables() == sorted(names)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new"]
     with Folder(tmp_path / "new" / "audit", SETTINGS) as folder:
-        assert folder.parts() == sorted(names)
+        assert folder.tables() == sorted(names)
         for number, name in enumerate(names):
             frame, details = folder.read(name)
             pd.testing.assert_frame_equal(frame, rows(number), check_exact=True)
@@ -66,9 +66,9 @@ def test_a_part_that_is_cut_is_not_done(keep, tmp_path):
     file.write_bytes(data[: keep if keep in (0, 3) else int(keep * len(data))])
     with Folder(tmp_path, SETTINGS) as folder:
         assert not folder.has("a")
-        assert folder.parts() == ["b"]
+        assert folder.tables() == ["b"]
         folder.write("a", rows(3))
-        assert folder.parts() == ["a", "b"]
+        assert folder.tables() == ["a", "b"]
         assert folder.read("a")[0]["value"][0] == 1.0
 
 
@@ -78,7 +78,7 @@ def test_what_a_killed_run_was_writing_is_cleared_away(tmp_path):
     for place in (tmp_path, tmp_path / "parts"):
         (place / ".attlas-0123456789abcdef").write_bytes(b"PAR1 half of")
     with Folder(tmp_path, SETTINGS) as folder:
-        assert folder.parts() == ["a"]
+        assert folder.tables() == ["a"]
     assert list(tmp_path.rglob(".attlas-*")) == []
 
 
@@ -103,8 +103,8 @@ def test_results_and_manifest(tmp_path):
         folder.write("a", rows(1))
         folder.finish(rows(2), {"versions": {"torch": "2"}, "verdict": "partly", "settings": "x"})
         assert folder.done
-        folder.remove_parts()
-        assert folder.parts() == []
+        folder.remove_tables()
+        assert folder.tables() == []
     said = json.loads((tmp_path / "manifest.json").read_text())
     assert said["settings"] == SETTINGS
     assert said["versions"] == {"torch": "2"}
@@ -166,7 +166,7 @@ def test_the_files_of_others_are_left_alone(name, content, message, tmp_path):
 def test_a_file_in_the_place_of_the_folder(tmp_path):
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(UsageError, match="a file in its place"), Folder(path, SETTINGS):
+        with pytest.raises(UsageError, match="a file of that name exists"), Folder(path, SETTINGS):
             pass
 
 
@@ -177,7 +177,7 @@ def test_a_place_that_cannot_be_written(tmp_path, monkeypatch):
     def refuse(*given, **options):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-    monkeypatch.setattr("attlas.auditing.folder.lock.FileIO", refuse)
+    monkeypatch.setattr("attlas.auditing.lock.FileIO", refuse)
     with pytest.raises(ResultFileError, match=r"cannot write in.*Permission denied"):
         Folder(tmp_path, SETTINGS).__enter__()
 
@@ -193,7 +193,7 @@ def test_a_full_disk_is_one_clear_error_and_loses_nothing(tmp_path, monkeypatch)
             for act in (lambda: folder.write("b", rows(2)), lambda: folder.finish(rows(2), {})):
                 with pytest.raises(ResultFileError, match=r"cannot write.*No space left"):
                     act()
-        assert folder.parts() == ["a"]
+        assert folder.tables() == ["a"]
         assert not folder.done
         folder.write("b", rows(2))
     assert sorted(path.name for path in (tmp_path / "parts").iterdir()) == [
@@ -205,7 +205,7 @@ def test_a_full_disk_is_one_clear_error_and_loses_nothing(tmp_path, monkeypatch)
 FULL = """
 import os, sys
 import numpy as np, pandas as pd
-from attlas.auditing.folder.folder import Folder
+from attlas.auditing.folder import Folder
 from attlas.errors import ResultFileError
 
 written = 0
@@ -220,10 +220,10 @@ with Folder(sys.argv[1], {}) as folder:
     except ResultFileError as error:
         assert "No space left" in str(error), error
     assert 0 < written < 99, written
-    assert len(folder.parts()) == written
+    assert len(folder.tables()) == written
     os.remove(ballast)
 with Folder(sys.argv[1], {}) as folder:
-    assert len(folder.parts()) == written
+    assert len(folder.tables()) == written
     folder.write(str(written), pd.DataFrame({"value": noise.random(1000)}))
 print("went on", written)
 """
@@ -267,7 +267,7 @@ def test_the_lock_goes_with_an_error(tmp_path):
 WRITER = """
 import os, random, signal, sys, time
 import pandas as pd
-from attlas.auditing.folder.folder import Folder
+from attlas.auditing.folder import Folder
 from attlas.errors import UsageError
 
 home, count = sys.argv[1], 60
@@ -348,7 +348,7 @@ def test_killed_at_ten_moments_it_loses_nothing_and_repeats_nothing(tmp_path):
     assert len(notes) == len(set(notes))  # nothing that was finished was done again
     with Folder(home, {"count": 60}) as folder:
         assert folder.done
-        assert len(folder.parts()) == 60
+        assert len(folder.tables()) == 60
         assert folder.results()["value"].tolist() == [n / 7 for n in range(60) for _ in range(500)]
     left = [path.name for path in Path(home).rglob(".attlas-*")]
     assert left == []

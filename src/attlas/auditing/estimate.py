@@ -1,4 +1,4 @@
-"""What an audit will take, before it is begun: a few texts are tried and the rest counted."""
+"""How long an audit will take, estimated from a few texts before it begins."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from time import perf_counter
 import numpy as np
 import torch
 
-from attlas.auditing.planning import Plan
-from attlas.auditing.settings import Settings
+from attlas.auditing.plan import AuditPlan
+from attlas.auditing.settings import AuditSettings
 from attlas.errors import AttlasError
 from attlas.measures import sizes
 from attlas.measures.support.recomputing import Recipe
@@ -19,70 +19,71 @@ from attlas.removing.ceilings import CANDIDATES, WIDTH
 from attlas.removing.erasures import Erasures
 from attlas.trials import TRIALS
 
-TRIED = {"cpu": 4, "cuda": 48}  # texts of middle length; on a device many take as long as few
-SETS = 40  # of tokens removed, to see how quick the model is
-SHARED = 0.75  # of the sets that methods ask for, how many no other has asked for
-TRIAL_PASSES = {"cheap": 60, "expensive": 600}  # of the model, for one text
-TRIAL_ROWS = 50  # changed attentions that share a pass, which takes its time however few they are
-FIGURE = 4e-5  # seconds for a figure of a text, beside the model
-SLOW_REMOVAL = 2.0  # what a removal through the attention takes more
+SAMPLE = {"cpu": 4, "cuda": 48}  # texts of middle length; a GPU takes as long for many as for few
+SETS = 40  # of removed tokens for each text, to time the model
+UNSHARED = 0.75  # of the sets that a method removes, the share that no other method removes
+CHEAP_PASSES, EXPENSIVE_PASSES = 60, 600  # of the model, that a trial takes for one text
+TRIAL_ROWS = 50  # changed attentions that share a pass
+FIGURE = 4e-5  # seconds to compute a figure of a text, the model aside
+SLOW_REMOVAL = 2.0  # the cost of a removal through the attention, compared with others
 
 
 @dataclass(frozen=True)
-class Expected:
-    """About how long an audit will take and how much memory, and what it does."""
+class AuditEstimate:
+    """About how much time and memory an audit will take."""
 
     texts: int
     seconds: float
     gigabytes: float
-    parts: dict[str, float]  # seconds by part
+    seconds_by_work: dict[str, float]
 
     def lines(self) -> list[str]:
-        """The estimate, in lines."""
+        """The estimate as text."""
         total = (
             f"about {_duration(self.seconds)} and {self.gigabytes:.1f} GB for {self.texts} texts"
         )
-        return [total, *(f"  {name:<24} {_duration(spent)}" for name, spent in self.parts.items())]
+        lines = [f"  {name:<24} {_duration(each)}" for name, each in self.seconds_by_work.items()]
+        return [total, *lines]
 
 
-def expect(plan: Plan) -> Expected:
-    """Try a few texts by every method, and a few removals, and reckon from there."""
+def estimate(plan: AuditPlan) -> AuditEstimate:
+    """Time every method and some removals on a few texts, and extrapolate."""
     texts, settings = plan.texts, plan.settings
     order = sorted(range(len(texts)), key=lambda text: texts.lengths[text])
-    count = TRIED.get(texts.subject.device.type, TRIED["cpu"])
+    count = SAMPLE.get(texts.subject.device.type, SAMPLE["cpu"])
     first = max(0, (len(order) - count) // 2)
     questions = texts.ask(order[first : first + count])
     explaining = {name: _seconds_a_text(name, questions) for name in settings.methods}
     row = _seconds_a_row(questions)
-    cheap, some = len(texts), min(settings.some, len(texts))
-    spent = sum(
-        seconds * (some if METHODS[name].cost == "expensive" else cheap)
-        for name, seconds in explaining.items()
-    )
+    expensive = min(settings.texts_for_expensive, len(texts))
+    slowest = min(settings.texts_for_slowest, len(texts))
     removing = sum(
         row * _rows(length, settings, int(texts.ranks[text]))
         + FIGURE * _figures(settings, int(texts.ranks[text]))
         for text, length in enumerate(texts.lengths)
     )
-    few = min(settings.few, len(texts))
-    again = sum((10 * explaining[name] * few for _, name in plan.again), 0.0)
-    passes = sum(
-        TRIAL_PASSES[TRIALS[name].cost] * (few if TRIALS[name].cost == "expensive" else some)
+    trial_passes = sum(
+        CHEAP_PASSES * expensive if TRIALS[name].cost == "cheap" else EXPENSIVE_PASSES * slowest
         for name in settings.trials
     )
-    parts = {
-        "explaining": spent,
+    by_work = {
+        "explaining": sum(
+            seconds * (len(texts) if METHODS[name].cost == "cheap" else expensive)
+            for name, seconds in explaining.items()
+        ),
         "removing tokens": removing,
-        "asking methods again": again,
-        "trials": passes * max(row, _seconds_a_pass(questions[0]) / TRIAL_ROWS),
+        "running methods again": sum(
+            (10 * explaining[name] * slowest for _, name in plan.robustness), 0.0
+        ),
+        "trials": trial_passes * max(row, _seconds_a_pass(questions[0]) / TRIAL_ROWS),
     }
-    return Expected(len(texts), sum(parts.values()), _gigabytes(plan), parts)
+    return AuditEstimate(len(texts), sum(by_work.values()), _gigabytes(plan), by_work)
 
 
 def _seconds_a_text(name: str, questions: Sequence[Question]) -> float:
     recipe = Recipe(METHODS[name], {})
     asked = recipe.fill(questions)
-    times = 1 if questions[0].subject.device.type == "cpu" else 2  # a device is slow at first
+    times = 1 if questions[0].subject.device.type == "cpu" else 2  # a GPU is slow the first time
     try:
         for _ in range(times):
             start = perf_counter()
@@ -95,50 +96,50 @@ def _seconds_a_text(name: str, questions: Sequence[Question]) -> float:
 def _seconds_a_row(questions: Sequence[Question]) -> float:
     erasures = Erasures(questions, "mask")
     random = np.random.default_rng(0)
-    wanted = {
+    sets = {
         text: random.random((SETS, len(erasures.content(text)))) < 0.5
         for question in questions
         for text in question.order
         if len(erasures.content(text)) > 1
     }
     start = perf_counter()
-    erasures.ask(wanted)
-    return (perf_counter() - start) / max(1, SETS * len(wanted))
+    erasures.ask(sets)
+    return (perf_counter() - start) / max(1, SETS * len(sets))
 
 
 def _seconds_a_pass(question: Question) -> float:
-    """How long one text takes, the device being warm."""
+    """How long one text takes on a device that is warm."""
     start = perf_counter()
     target_scores(question.rows([0]), "probability").cpu()
     return perf_counter() - start
 
 
-def _figures(settings: Settings, rank: int) -> int:
-    """How many figures a text has, those of its shuffles among them."""
-    measures = sum(each.ways is not None for each in settings.found(asking=False))
+def _figures(settings: AuditSettings, rank: int) -> int:
+    """How many figures a text has, with those of its shuffles."""
+    measures = sum(each.ways is not None for each in settings.measures_of_scores)
     cases = len(settings.methods_on(rank)) + settings.shuffles
     return len(settings.removals_on(rank)) * measures * cases
 
 
-def _rows(length: int, settings: Settings, rank: int) -> float:
-    """About how many changed texts are asked for one of so many tokens."""
+def _rows(length: int, settings: AuditSettings, rank: int) -> float:
+    """About how many changed versions of a text of this length the model has to read."""
     count = max(length - 2, 1)
     steps = len(sizes(count))
     cases = len(settings.methods_on(rank)) + settings.shuffles
-    orders = SHARED * 2 * cases * steps
+    orders = UNSHARED * 2 * cases * steps
     ceilings = 2 * (count + WIDTH * CANDIDATES * steps)
     total = 0.0
     for how in settings.removals_on(rank):
         slow = SLOW_REMOVAL if how == "knock_out" else 1.0
-        short = 0.6 if how == "delete" else 1.0  # what is left is about half a text
+        short = 0.6 if how == "delete" else 1.0  # about half of the text is left
         total += slow * short * (orders + ceilings + 50 + count)
     return total
 
 
-def _gigabytes(plan: Plan) -> float:
+def _gigabytes(plan: AuditPlan) -> float:
     model = plan.texts.subject.model
     weights = sum(each.numel() * each.element_size() for each in model.parameters())
-    sets = max(map(len, plan.parts)) * 5000 * 16
+    sets = max(map(len, plan.batches)) * 5000 * 16
     return (2 * weights + sets) / 2**30 + (0.5 if torch.cuda.is_available() else 0.8)
 
 

@@ -1,4 +1,4 @@
-"""The plots of a report, from the figures of every text."""
+"""The data of the plots of a report."""
 
 from collections.abc import Collection, Sequence
 from itertools import combinations
@@ -8,10 +8,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from attlas.auditing.report.tables import Found
-from attlas.auditing.verdict.verdict import figure
-from attlas.auditing.work.cases import CEILING, SHUFFLED
-from attlas.auditing.work.judged import SHARES
+from attlas.auditing.collected import Collected
+from attlas.auditing.verdict.verdict import as_figure
+from attlas.auditing.work.explained import CEILING, SHUFFLED
+from attlas.auditing.work.figures import SHARES
 from attlas.mathematics.intervals import LEVEL, Estimate, bootstrap_means
 from attlas.mathematics.standing import Compared, standings
 from attlas.measures import MEASURES, is_circular
@@ -23,45 +23,45 @@ DRAWS = 1000
 AXIS = "share of the tokens removed or kept"
 
 
-def make_standings(found: Found) -> tuple[Standing, ...]:
+def make_standings(collected: Collected) -> tuple[Standing, ...]:
     """Where every method stands between shuffled scores and the ceiling, under each removal."""
     kept = []
-    for removal in found.removals:
-        known, groups = found.evidence([removal])
+    for removal in collected.removals:
+        known, groups = collected.evidence([removal])
         names = [
             name
-            for name in found.methods
+            for name in collected.methods
             if not is_circular(AIMS[0], name, removal)
             and all(name in part.methods for part in known.get(removal, ()))
         ]
         asked = [Compared(name, None, (removal,)) for name in names]
-        estimates = standings(known, asked, found.seed, groups)
+        estimates = standings(known, asked, collected.seed, groups)
         for name, estimate in zip(names, estimates, strict=True):
-            kept.append(Standing(name, METHODS[name].family, removal, figure(estimate)))
+            kept.append(Standing(name, METHODS[name].family, removal, as_figure(estimate)))
     return tuple(kept)
 
 
-def make_panels(found: Found, removals: Collection[str]) -> tuple[Panel, ...]:
+def make_panels(collected: Collected, removals: Collection[str]) -> tuple[Panel, ...]:
     """The curves of each measure under these removals."""
     panels = []
     for removal in removals:
         for measure in AIMS:
-            rows = found.curves
+            rows = collected.curves
             own = rows[(rows["measure"] == measure) & (rows["removal"] == removal)]
             if len(own):
-                panels.append(_panel(found, own, measure, removal))
+                panels.append(_panel(collected, own, measure, removal))
     return tuple(panels)
 
 
-def _panel(found: Found, rows: pd.DataFrame, measure: str, removal: str) -> Panel:
+def _panel(collected: Collected, rows: pd.DataFrame, measure: str, removal: str) -> Panel:
     table = rows.pivot(index="text", columns=["method", "share"], values="value")
     drawn = set(table.columns.get_level_values(0))
     lines = []
-    for name in (*found.methods, SHUFFLED, CEILING):
-        if name not in drawn or _is_circular_name(measure, name, removal):
+    for name in (*collected.methods, SHUFFLED, CEILING):
+        if name not in drawn or _is_circular(measure, name, removal):
             continue
         values = table.reindex(columns=[(name, share) for share in SHARES]).to_numpy(np.float64)
-        means = bootstrap_means(values, found.seed, found.of_texts(table.index.tolist()))
+        means = bootstrap_means(values, collected.seed, collected.groups_of(table.index.tolist()))
         family = "control" if name in (SHUFFLED, CEILING) else METHODS[name].family
         mean, low, high = (
             tuple(getattr(each, what) for each in means) for what in ("mean", "low", "high")
@@ -70,41 +70,31 @@ def _panel(found: Found, rows: pd.DataFrame, measure: str, removal: str) -> Pane
     return Panel(measure, removal, MEASURES[measure].better, AXIS, SHARES, tuple(lines))
 
 
-def _is_circular_name(measure: str, name: str, removal: str) -> bool:
+def _is_circular(measure: str, name: str, removal: str) -> bool:
     return name in METHODS.names() and is_circular(measure, name, removal)
 
 
-def make_agreement(found: Found) -> tuple[Agreement | None, Estimate | None]:
-    """How alike the methods are, and the mean over all pairs of those that use attention."""
-    rows = found.agreement
+def make_agreement(collected: Collected) -> tuple[Agreement | None, Estimate | None]:
+    """How similar every two methods are, and the mean over those that use attention."""
+    rows = collected.agreement
     if not len(rows):
         return None, None
     known = {*rows["one"].unique(), *rows["other"].unique()}
-    names = [name for name in found.methods if name in known]
+    names = [name for name in collected.methods if name in known]
     means = rows.groupby(["one", "other"], as_index=False)[["kendall", "top", "overlap"]].mean()
     kinds = {"Kendall τ": "kendall", "top fifth in common": "top", "rank-biased overlap": "overlap"}
     by = {shown: _matrix(means, name, names) for shown, name in kinds.items()}
-    texts = agreement_by_text(found)
+    texts = collected.agreement_by_text()
     if not len(texts):
         return Agreement(tuple(names), by), None
-    groups = found.of_texts(texts.index.tolist())
-    (mean,) = bootstrap_means(texts.to_numpy(dtype=np.float64)[:, None], found.seed, groups)
+    groups = collected.groups_of(texts.index.tolist())
+    (mean,) = bootstrap_means(texts.to_numpy(dtype=np.float64)[:, None], collected.seed, groups)
     sentence = (
-        f"Over every two of {len(_using_attention(found))} methods that use attention, Kendall's τ "
-        f"is {mean.mean:.2f} in the mean ({mean.low:.2f} to {mean.high:.2f}, {mean.inputs} texts)."
+        f"Kendall's τ between two of the {len(collected.attention_methods)} methods that use "
+        f"attention is {mean.mean:.2f} on average ({mean.low:.2f} to {mean.high:.2f}, "
+        f"{mean.inputs} texts)."
     )
     return Agreement(tuple(names), by, sentence), mean
-
-
-def agreement_by_text(found: Found) -> pd.Series:
-    """Kendall's τ of each text, the mean over every two methods that use attention."""
-    rows, own = found.agreement, _using_attention(found)
-    inside = rows[rows["one"].isin(own) & rows["other"].isin(own)]
-    return inside.groupby("text")["kendall"].mean()
-
-
-def _using_attention(found: Found) -> set[str]:
-    return {name for name, family in found.families.items() if family in "WVP"}
 
 
 def _matrix(
@@ -118,22 +108,22 @@ def _matrix(
     )
 
 
-def make_removal_pairs(found: Found) -> tuple[RemovalPair, ...]:
-    """How alike every two removals order the methods, with an interval over texts."""
+def make_removal_pairs(collected: Collected) -> tuple[RemovalPair, ...]:
+    """How similarly every two removals rank the methods, with an interval over texts."""
     pairs = []
-    for one, other in combinations(found.removals, 2):
+    for one, other in combinations(collected.removals, 2):
         for measure in AIMS:
-            estimate = _order_agreement(found, measure, one, other)
+            estimate = _order_agreement(collected, measure, one, other)
             if estimate is not None:
-                pairs.append(RemovalPair(measure, one, other, figure(estimate)))
+                pairs.append(RemovalPair(measure, one, other, as_figure(estimate)))
     return tuple(pairs)
 
 
-def _order_agreement(found: Found, measure: str, one: str, other: str) -> Estimate | None:
-    tables = [_of(found, measure, removal) for removal in (one, other)]
+def _order_agreement(collected: Collected, measure: str, one: str, other: str) -> Estimate | None:
+    tables = [collected.of_measure(measure, removal) for removal in (one, other)]
     names = [
         name
-        for name in found.methods
+        for name in collected.methods
         if all(
             name in table and not is_circular(measure, name, how)
             for table, how in zip(tables, (one, other), strict=True)
@@ -144,7 +134,7 @@ def _order_agreement(found: Found, measure: str, one: str, other: str) -> Estima
         return None
     arrays = [table.loc[texts, names].to_numpy(dtype=np.float64) for table in tables]
     even = np.full(len(texts), 1 / len(texts))
-    drawn = np.random.default_rng(found.seed).multinomial(len(texts), even, size=DRAWS)
+    drawn = np.random.default_rng(collected.seed).multinomial(len(texts), even, size=DRAWS)
     weights = np.concatenate([np.ones((1, len(texts))), drawn])
     ranks = [_ranks(array, weights) for array in arrays]
     alike = (ranks[0] * ranks[1]).sum(axis=1)
@@ -152,14 +142,8 @@ def _order_agreement(found: Found, measure: str, one: str, other: str) -> Estima
     return Estimate(float(alike[0]), float(low), float(high), len(texts))
 
 
-def _of(found: Found, measure: str, removal: str) -> pd.DataFrame:
-    rows = found.values
-    own = rows[(rows["measure"] == measure) & (rows["removal"] == removal)]
-    return own.pivot(index="text", columns="method", values="value")
-
-
 def _ranks(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The ranks of the methods' means in each draw, of mean zero and length one."""
+    """The ranks of the methods' means in each draw, scaled to mean zero and length one."""
     known = ~np.isnan(values)
     seen = weights @ known
     sums = weights @ np.where(known, values, 0.0)

@@ -1,4 +1,4 @@
-"""One run at a time: a lock on a file that goes when the process goes, however it ends."""
+"""One run at a time: a lock on a file, released when the process ends, however it ends."""
 
 import os
 import platform
@@ -14,14 +14,14 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-_FAR = 2**30  # Windows locks bytes and hides them: one that nobody reads
+_FAR = 2**30  # Windows hides the bytes it locks: lock one that nobody reads
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the file, or refuse with a line that says who holds it.
+    """Lock the file, or raise an error that says which process holds it.
 
-    The file stays when the lock goes: one that is taken away could be held by two.
+    The file is never deleted: two processes could hold locks on two files of that name.
     """
     try:
         file = FileIO(path, "a+")
@@ -34,19 +34,19 @@ def locked(path: Path) -> Iterator[None]:
         except BlockingIOError as error:
             raise UsageError(
                 f"{path.parent} is in use by another run (process {_holder(file)}): "
-                "wait until it ends, or give another folder"
+                "wait until it ends, or use another folder"
             ) from error
         except OSError as error:
-            reason = f"cannot lock {str(path)!r}, as one run at a time must: {error.strerror}"
+            reason = f"cannot lock {str(path)!r}: {error.strerror}"
             raise ResultFileError(reason) from error
-        with suppress(OSError):  # who holds it is only told; the lock itself needs no bytes
+        with suppress(OSError):  # the content only serves the error message above
             file.truncate(0)
             file.write(f"{os.getpid()} on {platform.node()}".encode())
         yield
 
 
 def _take(file: FileIO) -> None:
-    """Lock without waiting; BlockingIOError where another has it."""
+    """Lock without waiting; BlockingIOError if another process holds the lock."""
     if fcntl is not None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return

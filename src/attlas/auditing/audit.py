@@ -1,0 +1,153 @@
+"""The verb `audit`: methods tested by measures over a data set, with a verdict."""
+
+import json
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from os import PathLike
+from typing import Any
+
+import torch
+
+from attlas.auditing.collected import Collected, collect
+from attlas.auditing.folder import Folder
+from attlas.auditing.plan import AuditPlan, plan_audit
+from attlas.auditing.report.report import make_report
+from attlas.auditing.verdict.rules import Rules
+from attlas.auditing.work.items import do_items, work_items
+from attlas.models.subject import Subject
+from attlas.progress import Step, Watch
+from attlas.results.report import Report
+from attlas.views import write_whole
+
+REPORT = "report.json"
+
+
+def audit(
+    subject: Subject | None = None,
+    data: Any = "reviews",
+    methods: Sequence[str] | None = None,
+    measures: Sequence[str] | None = None,
+    trials: Sequence[str] | None = None,
+    *,
+    out: str | PathLike[str] | None = None,
+    text: str | None = None,
+    pair: str | None = None,
+    label: str | None = None,
+    spans: str | None = None,
+    split: str | None = None,
+    count: int | None = None,
+    removal: Sequence[str] | None = None,
+    truncate: bool = False,
+    quick: bool = False,
+    seed: int = 0,
+    rules: Rules | None = None,
+    shuffles: int | None = None,
+    texts_for_expensive: int | None = None,
+    texts_for_slowest: int | None = None,
+    watch: Watch = lambda step: None,
+    some: int | None = None,
+    few: int | None = None,
+) -> Report:
+    """Ask whether the attention of a model may be read as an explanation of its predictions.
+
+    Arguments:
+        subject: The model; the embedded sentiment model by default.
+        data: What `read_examples` takes: a file, a name, a DataFrame, a list. By default reviews.
+        methods: Names of methods; all by default.
+        measures: Names of measures; all by default.
+        trials: Names of trials; by default all that need nothing but the texts. `[]`: none.
+        out: A folder for the report, the figures of every text and a manifest. An audit that was
+            stopped resumes from its folder.
+        text: The column of the text.
+        pair: The column of a second text.
+        label: The column of the label.
+        spans: The column of the words that people marked.
+        split: The split of a data set that has several.
+        count: Draw this many texts; all by default, 60 with `quick`.
+        removal: How tokens are removed; by default "delete", "mask" and "knock_out", without the
+            last with `quick`.
+        truncate: Cut texts that are too long for the model; they are left out otherwise.
+        quick: Use fewer methods, measures, trials and texts.
+        seed: Decides everything that is drawn at random.
+        rules: The thresholds of the verdict.
+        shuffles: How often the scores of each text are shuffled for comparison; 5 by default.
+        texts_for_expensive: On how many texts to run expensive methods, controls, the search for
+            the best order and cheap trials; 200 by default, 40 with `quick`.
+        texts_for_slowest: On how many texts to run the slowest work: expensive removals, measures
+            that run the method again and expensive trials; 100 by default, 20 with `quick`.
+        watch: Called with a `Step` whenever a new piece of work begins.
+        some: The old name of `texts_for_expensive`.
+        few: The old name of `texts_for_slowest`.
+
+    Example:
+        >>> report = attlas.audit(attlas.load("sentiment"), "reviews", quick=True, out="audit")
+        >>> report.verdict.word
+        'partly'
+    """
+    plan = plan_audit(
+        subject, data, methods, measures, trials,
+        text=text, pair=pair, label=label, spans=spans, split=split, count=count,
+        removal=removal, truncate=truncate, quick=quick, seed=seed, rules=rules, shuffles=shuffles,
+        texts_for_expensive=_renamed("some", some, "texts_for_expensive", texts_for_expensive),
+        texts_for_slowest=_renamed("few", few, "texts_for_slowest", texts_for_slowest),
+    )  # fmt: skip
+    return run(plan, out, watch)
+
+
+def _renamed(old: str, old_value: int | None, new: str, new_value: int | None) -> int | None:
+    """The value of an argument that may still be given by its old name."""
+    if old_value is None:
+        return new_value
+    warnings.warn(f"audit({old}=…) is now audit({new}=…)", FutureWarning, stacklevel=3)
+    return old_value if new_value is None else new_value
+
+
+def run(
+    plan: AuditPlan,
+    out: str | PathLike[str] | None = None,
+    watch: Watch = lambda step: None,
+    prepare: Callable[[Folder], None] = lambda folder: None,
+) -> Report:
+    """Do what is left of a plan and make its report.
+
+    `prepare` is called with the folder of an unfinished audit before its work is done here.
+    """
+    with torch.inference_mode(False), _working_in(out, plan) as folder:
+        if folder.done and (folder.path / REPORT).is_file():
+            return Report.from_dict(json.loads((folder.path / REPORT).read_text("utf-8")))
+        prepare(folder)
+        do_items(plan, folder, watch)
+        total = len(work_items(plan))
+        watch(Step("the report", total, total))
+        collected = collect(plan, folder)
+        report = make_report(plan, collected)
+        if out is not None:
+            _save(report, collected, folder)
+        return report
+
+
+@contextmanager
+def _working_in(out: str | PathLike[str] | None, plan: AuditPlan) -> Iterator[Folder]:
+    """The user's folder, or a temporary one."""
+    if out is not None:
+        with Folder(out, plan.identity()) as folder:
+            yield folder
+        return
+    with tempfile.TemporaryDirectory() as place, Folder(place, plan.identity()) as folder:
+        yield folder
+
+
+def _save(report: Report, collected: Collected, folder: Folder) -> None:
+    record = json.dumps(report.to_dict(), ensure_ascii=False, allow_nan=False)
+    write_whole(folder.path / REPORT, record)
+    report.to_html(folder.path / "report.html")
+    summary = {
+        "verdict": report.verdict.word,
+        "versions": dict(report.versions),
+        "seconds": report.seconds,
+        "seed": report.seed,
+    }
+    folder.finish(collected.results, summary)
+    folder.remove_tables()

@@ -1,0 +1,185 @@
+"""All tables of an audit, read back from its folder."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from attlas.auditing.folder import Folder
+from attlas.auditing.plan import AuditPlan
+from attlas.auditing.work.explained import CEILING, CONTROLS, SHUFFLED
+from attlas.auditing.work.figures import RIGHT
+from attlas.auditing.work.items import BATCH_TABLES, batch_tables, robustness_table, trial_table
+from attlas.auditing.work.trials import read_trial, trials_with_scopes
+from attlas.mathematics.standing import Evidence, evidence
+from attlas.measures import is_circular
+from attlas.methods import METHODS
+from attlas.removing.ceilings import AIMS
+from attlas.results.support.report_sections import Cost
+from attlas.shapes import TextGroups
+from attlas.trials import Scope, Tried
+
+Span = tuple[float, float]  # when some work began and when it ended, in seconds
+
+
+@dataclass(frozen=True, eq=False)
+class TrialRun:
+    """A trial as it was run: what it found, or the reason why it could not be run."""
+
+    name: str
+    scope: Scope
+    tried: Tried | None
+    reason: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Collected:
+    """The figures of every text in long tables, with refusals, trials and costs."""
+
+    results: pd.DataFrame  # as written to results.parquet
+    curves: pd.DataFrame
+    agreement: pd.DataFrame
+    scores: pd.DataFrame
+    groups: TextGroups | None  # of all texts
+    seed: int
+    refused: Mapping[str, str] = field(default_factory=dict)  # reasons by method or removal
+    unmeasured: Mapping[tuple[str, str], str] = field(default_factory=dict)  # measure and method
+    trials: Sequence[TrialRun] = ()
+    costs: Sequence[Cost] = ()
+    spans: Sequence[Span] = ()
+
+    @cached_property
+    def values(self) -> pd.DataFrame:
+        """The figures of the measures."""
+        return self.results[self.results["measure"] != RIGHT]
+
+    @cached_property
+    def methods(self) -> list[str]:
+        """The methods that have figures, without controls."""
+        known = set(self.values["method"].unique())
+        return [name for name in METHODS.names() if name in known and name not in CONTROLS]
+
+    @property
+    def families(self) -> dict[str, str]:
+        """The family of each method."""
+        return {name: METHODS[name].family for name in self.methods}
+
+    @cached_property
+    def removals(self) -> list[str]:
+        """The removals that have figures, in order."""
+        return [str(name) for name in self.values["removal"].unique() if name]
+
+    def circular(self) -> set[tuple[str, str]]:
+        """The methods and removals for which a method would be tested against itself."""
+        return {
+            (name, removal)
+            for name in self.methods
+            for removal in self.removals
+            if is_circular(AIMS[0], name, removal)
+        }
+
+    def of_measure(self, measure: str, removal: str, column: str = "value") -> pd.DataFrame:
+        """The figures of a measure under a removal: a row for each text, a column by method."""
+        rows = self.values
+        own = rows[(rows["measure"] == measure) & (rows["removal"] == removal)]
+        return own.pivot(index="text", columns="method", values=column)
+
+    def evidence(self, removals: Collection[str]) -> tuple[Evidence, TextGroups | None]:
+        """What the verdict rests on under these removals, and the groups of its texts."""
+        return evidence(self._tested(removals)), self.groups_of(self.tested_texts(removals))
+
+    def tested_texts(self, removals: Collection[str]) -> list[int]:
+        """The numbers of the texts in that evidence, in its order."""
+        return sorted(self._tested(removals)["text"].unique().tolist())
+
+    def _tested(self, removals: Collection[str]) -> pd.DataFrame:
+        rows = self.values
+        rows = rows[rows["removal"].isin(removals) & rows["measure"].isin(AIMS)]
+        return rows[rows["method"].isin({*self.methods, SHUFFLED, CEILING})]
+
+    @property
+    def attention_methods(self) -> list[str]:
+        """The methods that use attention."""
+        return [name for name, family in self.families.items() if family in "WVP"]
+
+    def agreement_by_text(self) -> pd.Series:
+        """Kendall's τ on each text, the mean over all pairs of methods that use attention."""
+        pairs, own = self.agreement, self.attention_methods
+        inside = pairs[pairs["one"].isin(own) & pairs["other"].isin(own)]
+        return inside.groupby("text")["kendall"].mean()
+
+    def groups_of(self, numbers: Sequence[int]) -> TextGroups | None:
+        """The groups of these texts."""
+        return None if self.groups is None else self.groups[list(numbers)]
+
+
+def collect(plan: AuditPlan, folder: Folder) -> Collected:
+    """ReadData the tables of all work items."""
+    tables: dict[str, list[pd.DataFrame]] = {kind: [] for kind in BATCH_TABLES}
+    refused: dict[str, str] = {}
+    timed = _Timed()
+    for number in range(len(plan.batches)):
+        for kind, name in batch_tables(number).items():
+            frame, details = folder.read(name)
+            tables[kind].append(frame)
+            if kind == BATCH_TABLES[0]:
+                refused |= details["refused"]
+                timed.add("explaining and measuring", details, len(plan.texts))
+    sampled = len(plan.texts.drawn(plan.settings.texts_for_slowest))
+    unmeasured: dict[tuple[str, str], str] = {}
+    for measure, method in plan.robustness:
+        frame, details = folder.read(robustness_table(measure.name, method))
+        timed.add("measuring robustness", details, sampled)
+        if method in refused:
+            continue
+        tables["values"].append(frame)
+        if details["reason"]:
+            unmeasured[measure.name, method] = details["reason"]
+    trials = [_trial_run(folder, *each, timed) for each in trials_with_scopes(plan.settings.trials)]
+    values, curves, agreement, scores = (_joined(tables[kind]) for kind in BATCH_TABLES)
+    return Collected(
+        values, curves, agreement, scores, plan.texts.groups, plan.settings.seed,
+        refused, unmeasured, trials, timed.costs(), timed.spans,
+    )  # fmt: skip
+
+
+def _trial_run(folder: Folder, name: str, scope: Scope, timed: "_Timed") -> TrialRun:
+    frame, details = folder.read(trial_table(name, scope))
+    if details["reason"] is not None:
+        return TrialRun(name, scope, None, details["reason"])
+    tried = read_trial(frame, details)
+    timed.add(f"trial {name}, {scope.kind}", details, len(tried.texts))
+    return TrialRun(name, scope, tried, None)
+
+
+def _joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    full = [frame for frame in frames if len(frame)]
+    return pd.concat(full or frames[:1], ignore_index=True)
+
+
+class _Timed:
+    """When work was done, summed up by its kind."""
+
+    def __init__(self) -> None:
+        self.spans: list[Span] = []
+        self._costs: dict[str, Cost] = {}
+
+    def add(self, what: str, details: Mapping[str, Any], texts: int) -> None:
+        start, end = details["start"], details["end"]
+        self.spans.append((start, end))
+        before = self._costs[what].seconds if what in self._costs else 0.0
+        self._costs[what] = Cost(what, before + end - start, texts)
+
+    def costs(self) -> list[Cost]:
+        return list(self._costs.values())
+
+
+def wall_seconds(spans: Sequence[Span]) -> float:
+    """The time in which at least one process was at work."""
+    total, reached = 0.0, float("-inf")
+    for start, end in sorted(spans):
+        total += max(0.0, end - max(start, reached))
+        reached = max(reached, end)
+    return total

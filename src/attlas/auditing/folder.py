@@ -1,0 +1,262 @@
+"""The folder that an audit works in: used by one run at a time, which resumes unfinished work."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote, unquote
+
+import pandas as pd
+import pyarrow as pa
+from pyarrow import parquet
+
+from attlas.auditing.lock import locked
+from attlas.errors import ResultFileError, UsageError
+from attlas.results.support.files import plain
+from attlas.views import write_whole
+
+MANIFEST = "manifest.json"
+RESULTS = "results.parquet"
+CLAIM = ".claim"
+FORMAT = 1
+_DETAILS = b"attlas"  # the key of the details among the metadata of a Parquet file
+_MISSING = "not given"
+
+
+class Folder:
+    """A folder locked while the `with` lasts: tables as they are finished, then the results.
+
+    A table is on disk whole or not at all, whenever the run is killed. A folder that was begun with
+    other `settings` is refused, naming the first one that differs.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], settings: Mapping[str, Any]) -> None:
+        self.path = Path(path).expanduser()
+        self.settings: dict[str, Any] = plain(settings)
+        self.manifest: dict[str, Any] = {}
+        self._tables = self.path / "parts"
+        self._intact: set[str] = set()  # tables that were read or written without an error
+        self._held = ExitStack()
+
+    def __enter__(self) -> "Folder":
+        with ExitStack() as held:
+            _make(self.path)
+            held.enter_context(locked(self.path / "lock"))
+            self._begin()
+            self._held = held.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._held.close()
+
+    def _begin(self) -> None:
+        manifest = read_manifest(self.path)
+        if manifest is None:
+            self._refuse_foreign_files()
+            manifest = {
+                **{"format": FORMAT, "settings": self.settings},
+                **{"started": _now(), "done": False},
+            }
+            _write_manifest(self.path, manifest)
+        self._check(manifest)
+        _make(self._tables)
+        for draft in (*self.path.glob(".attlas-*"), *self._tables.glob(".attlas-*")):
+            draft.unlink(missing_ok=True)  # left by a run that was killed while writing
+        self._forget_claims()
+
+    def _check(self, manifest: dict[str, Any]) -> None:
+        """Refuse a folder that was begun with other settings."""
+        differs = first_difference(manifest["settings"], self.settings)
+        if differs is not None:
+            name, there, here = differs
+            raise UsageError(
+                f"{self.path} holds an audit with other settings: {name} is {_shown(there)} there "
+                f"and {_shown(here)} here; use the same settings to resume it, or another folder"
+            )
+        self.manifest = manifest
+
+    def _refuse_foreign_files(self) -> None:
+        """Never overwrite what an audit did not write."""
+        for path in (self.path / RESULTS, self._tables):
+            if path.exists():
+                raise UsageError(f"{path} exists, but no audit wrote it: use another folder")
+
+    # Tables
+
+    def has(self, name: str) -> bool:
+        """Whether a table is finished; a damaged one is not."""
+        if name not in self._intact and self._file(name).exists():
+            try:
+                self.read(name)
+            except ResultFileError:
+                return False
+        return name in self._intact
+
+    def write(
+        self, name: str, frame: pd.DataFrame | pa.Table, details: Mapping[str, Any] | None = None
+    ) -> None:
+        """Write a table whole, replacing the one of this name."""
+        write_whole(self._file(name), _packed(frame, details or {}))
+        self._intact.add(name)
+
+    def read(self, name: str) -> tuple[pd.DataFrame, dict[str, Any]]:
+        """A table and its details."""
+        table = _unpacked(self._file(name))
+        self._intact.add(name)
+        return table
+
+    def written(self, names: Iterable[str]) -> int:
+        """How many of these tables exist, whichever process wrote them."""
+        return sum(self._file(name).exists() for name in names)
+
+    def claim(self, name: str) -> bool:
+        """Claim the work on a table for this process; False if another process has claimed it."""
+        try:
+            self._file(name).with_suffix(CLAIM).touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            reason = f"cannot write in {str(self._tables)!r}: {error.strerror}"
+            raise ResultFileError(reason) from error
+        return True
+
+    def _forget_claims(self) -> None:
+        for path in self._tables.glob(f"*{CLAIM}"):
+            path.unlink(missing_ok=True)
+
+    def tables(self) -> list[str]:
+        """The names of the finished tables."""
+        names = sorted(unquote(path.stem) for path in self._tables.glob("*.parquet"))
+        return [name for name in names if self.has(name)]
+
+    def remove_tables(self) -> None:
+        """Delete the tables, once the results made from them are written."""
+        for path in self._tables.glob("*.parquet"):
+            path.unlink(missing_ok=True)
+        self._forget_claims()
+        self._intact.clear()
+
+    def _file(self, name: str) -> Path:
+        if not name:
+            raise UsageError("a table needs a name")
+        return self._tables / f"{quote(name, safe=' ')}.parquet"
+
+    # Results
+
+    @property
+    def done(self) -> bool:
+        """Whether the results are written."""
+        return bool(self.manifest["done"])
+
+    def finish(self, frame: pd.DataFrame | pa.Table, manifest: Mapping[str, Any]) -> None:
+        """Write the results, then the manifest that says they are done; the tables stay."""
+        write_whole(self.path / RESULTS, _packed(frame, {}))
+        self.manifest = {**plain(manifest), **self.manifest, "finished": _now(), "done": True}
+        _write_manifest(self.path, self.manifest)
+
+    def results(self) -> pd.DataFrame:
+        """The results as written."""
+        return _unpacked(self.path / RESULTS)[0]
+
+
+class JoinedFolder(Folder):
+    """A folder that another process has locked, and that this process works in too."""
+
+    def __enter__(self) -> "JoinedFolder":
+        manifest = read_manifest(self.path)
+        if manifest is None:
+            raise UsageError(f"{self.path} holds no audit to join")
+        self._check(manifest)
+        return self
+
+
+def read_manifest(path: Path) -> dict[str, Any] | None:
+    """The manifest in a folder; None if there is none."""
+    file = path / MANIFEST
+    try:
+        manifest = json.loads(file.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:
+        raise ResultFileError(f"{str(file)!r} cannot be read: {error}") from error
+    if not isinstance(manifest, dict) or not {"settings", "done"} <= manifest.keys():
+        raise UsageError(f"{file} exists, but no audit wrote it: use another folder")
+    if manifest.get("format") != FORMAT:
+        raise ResultFileError(
+            f"{str(file)!r} has format {manifest.get('format')!r}; this version of Attlas "
+            f"reads {FORMAT}: use another folder"
+        )
+    return manifest
+
+
+def first_difference(there: Any, here: Any, name: str = "") -> tuple[str, Any, Any] | None:
+    """The name of the first setting that differs, and both values."""
+    before, now = _members(there), _members(here)
+    if before is None or now is None or type(there) is not type(here):
+        return None if there == here else (name or "all", there, here)
+    for key in dict.fromkeys([*now, *before]):
+        inner = f"{name}.{key}" if name else str(key)
+        pair = before.get(key, _MISSING), now.get(key, _MISSING)
+        if (difference := first_difference(*pair, inner)) is not None:
+            return difference
+    return None
+
+
+def _members(value: Any) -> dict[Any, Any] | None:
+    if isinstance(value, list):
+        return dict(enumerate(value, 1))
+    return value if isinstance(value, dict) else None
+
+
+def _shown(value: Any) -> str:
+    text = value if value == _MISSING else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _write_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
+    write_whole(path / MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=2) + "\n")
+
+
+def _packed(frame: pd.DataFrame | pa.Table, details: Mapping[str, Any]) -> bytes:
+    """A Parquet file with checksums, without the index of the frame, that holds the details too."""
+    table: Any = frame
+    if isinstance(frame, pd.DataFrame):
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+    encoded = json.dumps(plain(details), allow_nan=False).encode()
+    table = table.replace_schema_metadata({**(table.schema.metadata or {}), _DETAILS: encoded})
+    sink = pa.BufferOutputStream()
+    parquet.write_table(table, sink, write_page_checksum=True)
+    return bytes(sink.getvalue())
+
+
+def _unpacked(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """The table and the details in a file; one kind of error for whatever is wrong with it."""
+    try:
+        table = parquet.ParquetFile(path, page_checksum_verification=True).read(use_threads=False)
+        details = json.loads(table.schema.metadata[_DETAILS])
+        return table.to_pandas(use_threads=False), dict(details)
+    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ResultFileError(f"{str(path)!r} cannot be read: {reason}") from error
+
+
+def _make(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise UsageError(f"{path} cannot be a folder: a file of that name exists") from error
+    except OSError as error:
+        raise ResultFileError(f"cannot make the folder {str(path)!r}: {error.strerror}") from error
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,1 +1,0 @@
-"""The folder an audit works in."""

@@ -1,0 +1,120 @@
+"""The plan of an audit: its texts and settings. Mistakes show here, before any work is done."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from shlex import quote
+from typing import Any
+
+from attlas.auditing.settings import AuditSettings, choose_settings
+from attlas.auditing.texts import AuditTexts, usable_texts
+from attlas.auditing.verdict.rules import Rules
+from attlas.data.read_examples import ReadData, read_examples
+from attlas.explaining.order import check_subject
+from attlas.measures import Measure
+from attlas.methods import METHODS
+from attlas.models.encoding.request import Request
+from attlas.models.facts.fingerprint import fingerprint
+from attlas.models.load import load
+from attlas.models.subject import Subject
+from attlas.version import __version__
+
+QUICK_COUNT = 60
+
+
+@dataclass(frozen=True, eq=False)
+class AuditPlan:
+    """What an audit will do: its texts and its settings."""
+
+    texts: AuditTexts
+    settings: AuditSettings
+    source: str  # the name of the data
+    digest: str  # of the data
+    command: str  # prints the same report
+
+    @cached_property
+    def batches(self) -> list[list[int]]:
+        """The numbers of the texts that are worked on together."""
+        return self.texts.batches()
+
+    @cached_property
+    def robustness(self) -> list[tuple[Measure, str]]:
+        """Each measure that runs a method again, with each cheap method."""
+        edited = any(each.fields.get("revised_text") for each in self.texts.examples)
+        measures = self.settings.measures_of_methods
+        applicable = [each for each in measures if "edits" not in each.needs or edited]
+        cheap = [name for name in self.settings.methods if METHODS[name].cost == "cheap"]
+        return [(measure, name) for measure in applicable for name in cheap]
+
+    def identity(self) -> dict[str, Any]:
+        """Everything that the figures depend on."""
+        subject = self.texts.subject
+        return {
+            "attlas": __version__,
+            "model": subject.name,
+            "weights": fingerprint(subject.model),
+            "device": subject.device.type,
+            "dtype": str(subject.model.dtype),
+            "data": self.source,
+            "texts": self.digest,
+            **self.settings.to_dict(),
+        }
+
+
+def plan_audit(
+    subject: Subject | None,
+    data: Any,
+    methods: Sequence[str] | None,
+    measures: Sequence[str] | None,
+    trials: Sequence[str] | None,
+    *,
+    count: int | None = None,
+    removal: Sequence[str] | None = None,
+    truncate: bool = False,
+    quick: bool = False,
+    seed: int = 0,
+    rules: Rules | None = None,
+    shuffles: int | None = None,
+    texts_for_expensive: int | None = None,
+    texts_for_slowest: int | None = None,
+    **columns: str | None,
+) -> AuditPlan:
+    """ReadData the data and check everything that was asked for; see `audit` for the arguments."""
+    settings = choose_settings(
+        methods, measures, trials, removal, quick,
+        seed=seed, truncate=truncate, rules=rules, shuffles=shuffles,
+        texts_for_expensive=texts_for_expensive, texts_for_slowest=texts_for_slowest,
+    )  # fmt: skip
+    chosen = load() if subject is None else subject
+    check_subject(chosen, "audit")
+    most = QUICK_COUNT if quick and count is None else count
+    read = read_examples(data, count=most, seed=seed, **columns)
+    texts = usable_texts(chosen, read, Request(truncate=truncate), seed)
+    options = {
+        **{"split": columns.get("split"), "count": count, "quick": quick, "truncate": truncate},
+        **{"method": methods, "measure": measures, "removal": removal, "trial": trials},
+    }
+    command = _command(chosen.name, read, {**options, "seed": seed})
+    return AuditPlan(texts, settings, read.source, read.fingerprint, command)
+
+
+def _command(model: str, read: ReadData, options: Mapping[str, Any]) -> str:
+    """The command that makes the report again, without options that were left at their default.
+
+    Data in memory have no name, and what can only be set from Python has no option.
+    """
+    every = {"model": model, "data": read.source, **read.columns, **options}
+    words = [_option(name, value) for name, value in every.items() if _is_set(name, value)]
+    return " ".join(["attlas audit", *words])
+
+
+def _is_set(name: str, value: Any) -> bool:
+    """Whether the user chose something; an empty list of trials is a choice too."""
+    return value is not None and value is not False and (name == "trial" or value != [])
+
+
+def _option(name: str, value: Any) -> str:
+    if value is True:
+        return f"--{name}"
+    values = [value] if isinstance(value, (str, int)) else list(value) or ["none"]
+    return " ".join(f"--{name} {quote(str(each))}" for each in values)

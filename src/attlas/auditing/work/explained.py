@@ -1,0 +1,155 @@
+"""The scores of each method and each control on a batch of texts."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from zlib import crc32
+
+import numpy as np
+
+from attlas.auditing.plan import AuditPlan
+from attlas.errors import AttlasError
+from attlas.judging.marking import marked_tokens
+from attlas.measures import Case
+from attlas.measures.support.recomputing import Recipe
+from attlas.methods import METHODS
+from attlas.models.asking.filling import fill
+from attlas.models.asking.question import Question
+from attlas.progress import Tell, silent
+from attlas.removing.removal import removable
+from attlas.shapes import TokenMarks, TokenVector
+
+SHUFFLED, CEILING = "shuffled", "ceiling"
+OTHER, POSITION, FREQUENCY = "other_text", "position", "frequency"
+LENT = "raw_attention"  # the method whose scores each text lends to another of its length
+CONTROLS = {
+    SHUFFLED: "the scores at other tokens of the same text",
+    OTHER: f"{LENT} of another text with as many tokens",
+    POSITION: "the first tokens first",
+    FREQUENCY: "the tokens that are rarest in the data first",
+    "random_scores": "random numbers",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ExplainedText:
+    """A text with the scores that measures are applied to."""
+
+    number: int  # among all texts of the audit
+    index: int  # in the batch
+    question: Question  # of one row
+    content: Sequence[int]
+    seed: int
+    marks: TokenMarks | None  # which content tokens people marked, if the data say so
+    in_sample: bool  # whether expensive work is done on it
+    scores: Mapping[str, TokenVector] = field(default_factory=dict)  # by method or control
+    _shuffles: dict[tuple[int, str | None], list[Case]] = field(
+        default_factory=dict, init=False, repr=False
+    )
+
+    @cached_property
+    def cases(self) -> dict[str, Case]:
+        """The scores in the form that measures take."""
+        return {name: self._case(scores) for name, scores in self.scores.items()}
+
+    def shuffles(self, count: int, name: str | None = None) -> list[Case]:
+        """This many random orders of the tokens, or shuffles of the scores of a method."""
+        if (count, name) not in self._shuffles:
+            random = np.random.default_rng([self.seed, crc32(SHUFFLED.encode())])
+            own = None if name is None else self.scores[name]
+            start = np.arange(float(len(self.content))) if own is None else np.sort(own)
+            drawn = [self._case(random.permutation(start)) for _ in range(count)]
+            self._shuffles[count, name] = drawn
+        return self._shuffles[count, name]
+
+    def _case(self, scores: TokenVector) -> Case:
+        return Case(scores, self.seed, self.marks)
+
+
+@dataclass(frozen=True, eq=False)
+class Explained:
+    """A batch of texts with their scores, and why some methods gave none."""
+
+    texts: Sequence[ExplainedText]
+    questions: Sequence[Question]
+    refused: Mapping[str, str]  # reasons by method
+
+
+def explain_batch(plan: AuditPlan, numbers: Sequence[int], tell: Tell = silent) -> Explained:
+    """Explain the texts with these numbers by every method, and add the controls."""
+    questions = plan.texts.ask(numbers)
+    texts = {each.index: each for each in _texts(plan, numbers, questions)}
+    scores: dict[int, dict[str, TokenVector]] = {index: {} for index in texts}
+    filled = fill(questions)
+    refused = {}
+    for name in plan.settings.methods:
+        tell(name)
+        try:
+            asked = filled if METHODS[name].fills else questions
+            for index, own in list(_scores(name, asked, numbers, plan)):
+                scores[index][name] = own
+        except AttlasError as problem:
+            refused[name] = " ".join(str(problem).split())
+    sampled = {index: own for index, own in scores.items() if texts[index].in_sample}
+    for index, own_scores in sampled.items():
+        own_scores.update(_controls(texts[index], plan))
+    _lend(texts, sampled)
+    complete = [replace(texts[index], scores=scores[index]) for index in sorted(texts)]
+    return Explained(complete, questions, refused)
+
+
+def _texts(
+    plan: AuditPlan, numbers: Sequence[int], questions: Sequence[Question]
+) -> Iterator[ExplainedText]:
+    for question in questions:
+        for row, index in enumerate(question.order):
+            number, content = numbers[index], removable(question, row)
+            random = np.random.default_rng([plan.settings.seed, number, crc32(b"case")])
+            example, tokens = plan.texts.examples[number], question.inputs.tokens[row]
+            yield ExplainedText(
+                number,
+                index,
+                question.rows([row]),
+                content,
+                int(random.integers(2**32)),
+                marked_tokens(example, tokens, content),
+                int(plan.texts.ranks[number]) < plan.settings.texts_for_expensive,
+            )
+
+
+def _scores(
+    name: str, questions: Sequence[Question], numbers: Sequence[int], plan: AuditPlan
+) -> Iterator[tuple[int, TokenVector]]:
+    """The scores of one method on those of the texts that it explains."""
+    recipe = Recipe(METHODS[name], {})
+    for question in questions:
+        rows = [
+            row
+            for row, index in enumerate(question.order)
+            if METHODS[name] in plan.settings.methods_on(int(plan.texts.ranks[numbers[index]]))
+        ]
+        if rows:
+            yield from recipe.content_scores(question.rows(rows))
+
+
+def _controls(text: ExplainedText, plan: AuditPlan) -> dict[str, TokenVector]:
+    """Scores made from the text alone, without the model."""
+    inputs = text.question.inputs
+    ids = inputs.arguments[inputs.source.argument]
+    controls = {POSITION: -np.arange(float(len(text.content)))}
+    if ids.ndim == 2 and len(inputs.streams()) == 1:
+        counts = [plan.texts.counts[int(ids[0, place])] for place in text.content]
+        controls[FREQUENCY] = -np.array(counts, dtype=np.float64)
+    return controls
+
+
+def _lend(texts: Mapping[int, ExplainedText], scores: Mapping[int, dict[str, TokenVector]]) -> None:
+    """Give each text the scores of another text with as many tokens, if there is one."""
+    by_length: dict[int, list[int]] = {}
+    for index, own in scores.items():
+        if LENT in own:
+            by_length.setdefault(len(texts[index].content), []).append(index)
+    for group in by_length.values():
+        if len(group) > 1:
+            for index, other in zip(group, [*group[1:], group[0]], strict=True):
+                scores[index][OTHER] = scores[other][LENT]
