@@ -19,7 +19,7 @@ from attlas.methods import METHODS
 from attlas.removing.ceilings import AIMS
 from attlas.results.support.report_sections import Cost
 from attlas.shapes import TextGroups
-from attlas.trials import Scope, Tried
+from attlas.trials import Scope, TrialOutcome
 
 Span = tuple[float, float]  # when some work began and when it ended, in seconds
 
@@ -30,7 +30,7 @@ class TrialRun:
 
     name: str
     scope: Scope
-    tried: Tried | None
+    outcome: TrialOutcome | None
     reason: str | None
 
 
@@ -149,9 +149,9 @@ def _trial_run(folder: Folder, name: str, scope: Scope, timed: "_Timed") -> Tria
     frame, details = folder.read(trial_table(name, scope))
     if details["reason"] is not None:
         return TrialRun(name, scope, None, details["reason"])
-    tried = read_trial(frame, details)
-    timed.add(f"trial {name}, {scope.kind}", details, len(tried.texts))
-    return TrialRun(name, scope, tried, None)
+    outcome = read_trial(frame, details)
+    timed.add(f"trial {name}, {scope.kind}", details, len(outcome.texts))
+    return TrialRun(name, scope, outcome, None)
 
 
 def _joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:

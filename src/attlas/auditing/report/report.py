@@ -104,8 +104,8 @@ def _verdict(plan: AuditPlan, collected: Collected, removals: list[str]) -> Verd
 
 def _use(collected: Collected) -> Estimate | None:
     """How much the attention is used; None if no trial tested it."""
-    tried = [run.tried for run in collected.trials if run.name in USE and run.tried is not None]
-    return used(*tried) if tried else None
+    outcomes = [run.outcome for run in collected.trials if run.name in USE and run.outcome]
+    return used(*outcomes) if outcomes else None
 
 
 def _best_reading(weights: Verdict) -> str:

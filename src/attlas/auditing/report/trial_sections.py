@@ -14,19 +14,19 @@ from attlas.trials import TRIALS
 
 def make_trial_section(run: TrialRun, plan: AuditPlan) -> TrialSection:
     """What a trial found, each figure with its interval; or why it could not be run."""
-    if run.tried is None:
+    if run.outcome is None:
         return TrialSection(run.name, str(run.scope), f"It could not be run: {run.reason}.", (), "")
-    tried, groups = run.tried, plan.texts.groups
-    own = None if groups is None else groups[list(tried.texts)]
-    columns = np.stack([*tried.figures.values()], axis=1)
+    outcome, groups = run.outcome, plan.texts.groups
+    own = None if groups is None else groups[list(outcome.texts)]
+    columns = np.stack([*outcome.figures.values()], axis=1)
     means = bootstrap_means(columns.astype(np.float64), plan.settings.seed, own)
     figures = tuple(
-        TrialFigure(name, as_figure(mean), _mean_ceiling(tried.ceilings.get(name)))
-        for name, mean in zip(tried.figures, means, strict=True)
+        TrialFigure(name, as_figure(mean), _mean_ceiling(outcome.ceilings.get(name)))
+        for name, mean in zip(outcome.figures, means, strict=True)
     )
-    sentence = " ".join([tried.sentence, *tried.notes])
+    sentence = " ".join([outcome.sentence, *outcome.notes])
     limit = TRIALS[run.name].does_not_show
-    return TrialSection(run.name, str(run.scope), sentence, figures, limit, tuple(tried.plots))
+    return TrialSection(run.name, str(run.scope), sentence, figures, limit, tuple(outcome.plots))
 
 
 def _mean_ceiling(ceiling: Any) -> float | None:

@@ -12,7 +12,7 @@ from attlas.errors import AttlasError
 from attlas.models.asking.filling import fill
 from attlas.results.support.files import plain
 from attlas.shapes import TextValues
-from attlas.trials import TRIALS, Scope, Tried
+from attlas.trials import TRIALS, Scope, TrialOutcome
 
 USE = ("permutation", "uniform")  # these trials tell whether the attention is used at all
 EVERYWHERE = Scope("all")
@@ -33,34 +33,34 @@ def trials_with_scopes(names: Sequence[str]) -> list[tuple[str, Scope]]:
 def run_trial(plan: AuditPlan, name: str, scope: Scope) -> tuple[pd.DataFrame, dict[str, Any]]:
     """The figures of a trial as a table, with details; a refusal is the detail `reason`."""
     try:
-        tried = _run(plan, name, scope)
+        outcome = _run(plan, name, scope)
     except AttlasError as problem:
         reason = " ".join(str(problem).split())
         return pd.DataFrame(columns=list(COLUMNS)), {"reason": reason}
     rows = [
         (text, figure, float(value))
-        for figure, values in tried.figures.items()
-        for text, value in zip(tried.texts, values, strict=True)
+        for figure, values in outcome.figures.items()
+        for text, value in zip(outcome.texts, values, strict=True)
     ]
     details = {
         "reason": None,
-        "figures": list(tried.figures),
-        "texts": list(tried.texts),
-        "sentence": tried.sentence,
-        "ceilings": {figure: _ceiling_to_json(each) for figure, each in tried.ceilings.items()},
-        "plots": list(tried.plots),
-        "notes": list(tried.notes),
+        "figures": list(outcome.figures),
+        "texts": list(outcome.texts),
+        "sentence": outcome.sentence,
+        "ceilings": {figure: _ceiling_to_json(each) for figure, each in outcome.ceilings.items()},
+        "plots": list(outcome.plots),
+        "notes": list(outcome.notes),
     }
     return pd.DataFrame(rows, columns=list(COLUMNS)), plain(details)
 
 
-def read_trial(frame: pd.DataFrame, details: Mapping[str, Any]) -> Tried:
+def read_trial(frame: pd.DataFrame, details: Mapping[str, Any]) -> TrialOutcome:
     """A trial from its table and details."""
     figures = {
         name: frame["value"][frame["figure"] == name].to_numpy(dtype=np.float64)
         for name in details["figures"]
     }
-    return Tried(
+    return TrialOutcome(
         figures,
         tuple(details["texts"]),
         details["sentence"],
@@ -70,7 +70,7 @@ def read_trial(frame: pd.DataFrame, details: Mapping[str, Any]) -> Tried:
     )
 
 
-def _run(plan: AuditPlan, name: str, scope: Scope) -> Tried:
+def _run(plan: AuditPlan, name: str, scope: Scope) -> TrialOutcome:
     trial, texts, settings = TRIALS[name], plan.texts, plan.settings
     is_slow = trial.cost != "cheap" or name in USE
     count = settings.texts_for_slowest if is_slow else settings.texts_for_expensive
@@ -79,16 +79,16 @@ def _run(plan: AuditPlan, name: str, scope: Scope) -> Tried:
     if name in USE and texts.gold is not None:
         options["gold"] = {index: texts.gold[number] for index, number in enumerate(numbers)}
     asked = fill(questions) if trial.fills else questions
-    tried = trial.run(asked, scope, seed=settings.seed, **options)
-    order = np.argsort(tried.texts)  # trials give the texts in the order of their batches
-    return Tried(
-        {figure: values[order] for figure, values in tried.figures.items()},
-        tuple(numbers[tried.texts[place]] for place in order),
-        tried.sentence,
-        {figure: _in_order(ceiling, order) for figure, ceiling in tried.ceilings.items()},
-        tried.plots,
-        tried.notes,
-        tried.details,
+    outcome = trial.run(asked, scope, seed=settings.seed, **options)
+    order = np.argsort(outcome.texts)  # trials give the texts in the order of their batches
+    return TrialOutcome(
+        {figure: values[order] for figure, values in outcome.figures.items()},
+        tuple(numbers[outcome.texts[place]] for place in order),
+        outcome.sentence,
+        {figure: _in_order(ceiling, order) for figure, ceiling in outcome.ceilings.items()},
+        outcome.plots,
+        outcome.notes,
+        outcome.details,
     )
 
 
