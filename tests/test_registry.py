@@ -86,7 +86,7 @@ def unchecked(monkeypatch):
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
-@pytest.mark.parametrize("thing", [lambda: 1, None, 3], ids=str)
+@pytest.mark.parametrize("thing", [lambda: 1, None, 3], ids=["lambda", "None", "3"])
 def test_what_has_no_name_cannot_be_registered(tools, thing, unchecked):
     with pytest.raises(UsageError, match="a tool is a function with a name of its own, not"):
         tools.register(use="")(thing)
