@@ -78,7 +78,9 @@ def test_every_file_that_is_mentioned_exists(page):
 
 @every_page
 def test_every_folder_that_is_mentioned_exists(page):
-    for name in re.findall(r"\b((?:src/attlas|tests|docs|scripts)/[\w/-]+)(?![\w.]*\w)", text_of(page)):
+    for name in re.findall(
+        r"\b((?:src/attlas|tests|docs|scripts)/[\w/-]+)(?![\w.]*\w)", text_of(page)
+    ):
         assert (ROOT / name).exists() or "my_" in name, f"{name} does not exist"
 
 
