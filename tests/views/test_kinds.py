@@ -18,7 +18,7 @@ def browser_kinds():
 
 @pytest.mark.parametrize("result", Result.__subclasses__(), ids=lambda each: each.__name__)
 def test_the_kind_of_every_result_has_a_view_everywhere(result):
-    assert result.view_kind in VIEWS, "add a line to VIEWS in attlas/views/kinds/__init__.py"
+    assert result.view_kind in VIEWS, "add its file in attlas/views/kinds"
     assert result.view_kind in browser_kinds(), "add VIEWS.<kind> in a file of attlas/views/browser"
 
 

@@ -23,7 +23,7 @@ from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Target
 from attlas.models.subject import Subject
 from attlas.results import Explanation, Site
-from attlas.results.support.sinks import told_of
+from attlas.results.support.sinks import sink_notes
 
 MOST_MAP_BYTES = 2**28  # of maps that are held without being asked for
 
@@ -137,7 +137,7 @@ def _record(
         question.picture(row),
         scored.row_details[row] if scored.row_details else {},
     )
-    return replace(found, notes=(*found.notes, *told_of(found.tokens, found.sinks)))
+    return replace(found, notes=(*found.notes, *sink_notes(found.tokens, found.sinks)))
 
 
 def _row_notes(scored: Scored, row: int) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from attlas.models.encoding.request import Request
 from attlas.models.encoding.text_inputs import encode_plain
 from attlas.models.subject import Subject
 from attlas.results import Generation
-from attlas.results.support.sinks import told_of
+from attlas.results.support.sinks import sink_notes
 
 DEFAULT_LENGTH = 20
 
@@ -99,4 +99,4 @@ def _record(
         question.predictions,
         row_notes=tuple(note for each in scored for note in each.row_notes),
     )
-    return replace(found, notes=(*found.notes, *told_of(found.tokens, found.sinks)))
+    return replace(found, notes=(*found.notes, *sink_notes(found.tokens, found.sinks)))

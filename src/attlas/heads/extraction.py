@@ -10,7 +10,7 @@ from attlas.heads.attributing import attribute_sites
 from attlas.heads.insertion import relative_place
 from attlas.models.asking.memory import in_parts
 from attlas.models.asking.question import Question
-from attlas.results.support.words import join_tokens
+from attlas.results.support.words import word_units
 from attlas.results.triggers import Entry, Trigger, TriggerWord
 from attlas.tokens import Tokens
 
@@ -78,7 +78,7 @@ def _trigger(question: Question, row: int, peak: Peak) -> Trigger | None:
 
 def words_at(tokens: Tokens, places: set[int]) -> tuple[TriggerWord, ...]:
     """The whole words that these tokens are part of; special tokens are left out."""
-    units = [unit for unit in join_tokens(tokens) if places & set(unit.positions)]
+    units = [unit for unit in word_units(tokens) if places & set(unit.positions)]
     return tuple(
         TriggerWord(
             unit.text,

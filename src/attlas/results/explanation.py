@@ -13,8 +13,8 @@ from attlas.results.support.files import plain
 from attlas.results.support.origin import Origin, TargetRecord
 from attlas.results.support.pictures import check_picture, picture_arrays, picture_uri
 from attlas.results.support.result import Result
-from attlas.results.support.sinks import Sink, find_sinks, left_out
-from attlas.results.support.words import join_tokens
+from attlas.results.support.sinks import Sink, find_sinks, removal_note
+from attlas.results.support.words import word_units
 from attlas.shapes import Picture, TokenVector
 from attlas.tokens import Tokens
 from attlas.views.units import visible
@@ -81,8 +81,8 @@ class Explanation(Result):
         return replace(
             self,
             scores=scores,
-            origin=self.origin.taking(".without_sinks()"),
-            notes=(*self.notes, left_out(self.tokens, self.sinks)),
+            origin=self.origin.followed_by(".without_sinks()"),
+            notes=(*self.notes, removal_note(self.tokens, self.sinks)),
         )
 
     def aggregate(self, level: str = "words") -> pd.DataFrame:
@@ -99,7 +99,7 @@ class Explanation(Result):
                 "segment": unit.segment,
                 "positions": unit.positions,
             }
-            for unit in join_tokens(self.tokens)
+            for unit in word_units(self.tokens)
         ]
         return pd.DataFrame(rows, columns=["word", "score", "special", "segment", "positions"])
 
@@ -141,7 +141,7 @@ class Explanation(Result):
         return {
             "kind": self.view_kind,
             "version": 1,
-            **self.origin.shown(),
+            **self.origin.view_facts(),
             "target": asdict(self.target),
             "prediction": [dict(choice) for choice in self.prediction],
             "tokens": [row | {"score": float(score)} for row, score in scored],

@@ -12,27 +12,26 @@ from attlas.errors import UnknownNameError, UsageError
 from attlas.results.explanation import Explanation
 from attlas.results.maps import token_rows
 from attlas.results.support.files import plain
-from attlas.results.support.origin import Origin, TargetRecord
-from attlas.results.support.pictures import check_picture, picture_arrays, picture_uri
-from attlas.results.support.result import Result
-from attlas.results.support.sentences import join_sentences
-from attlas.results.support.sinks import Sink, find_sinks, left_out
-from attlas.results.support.words import Unit, each_alone, join_tokens
-from attlas.results.support.written import (
+from attlas.results.support.generated_text import (
     check_matrix,
     tokens_before,
     unit_rows,
     unit_scores,
     written_text,
 )
+from attlas.results.support.origin import Origin, TargetRecord
+from attlas.results.support.pictures import check_picture, picture_arrays, picture_uri
+from attlas.results.support.result import Result
+from attlas.results.support.sinks import Sink, find_sinks, removal_note
+from attlas.results.support.words import Unit, sentence_units, token_units, word_units
 from attlas.shapes import OutputScores, Picture
 from attlas.tokens import Tokens
 from attlas.views.units import visible
 
 LEVELS: Mapping[str, Callable[[Tokens], list[Unit]]] = {
-    "tokens": each_alone,
-    "words": join_tokens,
-    "sentences": join_sentences,
+    "tokens": token_units,
+    "words": word_units,
+    "sentences": sentence_units,
 }
 
 
@@ -91,7 +90,7 @@ class Generation(Result):
             tokens_before(self.tokens, stop),
             self.scores[place, :stop],
             self.targets[place],
-            self.origin.taking(f".row({place})"),
+            self.origin.followed_by(f".row({place})"),
             self.predictions[place] if self.predictions else (),
             (*self.notes, *(self.row_notes[place] if self.row_notes else ())),
             picture=self.picture,
@@ -112,7 +111,7 @@ class Generation(Result):
             tokens_before(self.tokens, last),
             scores.mean(axis=0, dtype=np.float64).astype(scores.dtype),
             self._mean_target(places),
-            self.origin.taking(f".mean({places.start}, {places.stop})"),
+            self.origin.followed_by(f".mean({places.start}, {places.stop})"),
             notes=(*self.notes, count),
             picture=self.picture,
         )
@@ -143,8 +142,8 @@ class Generation(Result):
         return replace(
             self,
             scores=scores,
-            origin=self.origin.taking(".without_sinks()"),
-            notes=(*self.notes, left_out(self.tokens, self.sinks)),
+            origin=self.origin.followed_by(".without_sinks()"),
+            notes=(*self.notes, removal_note(self.tokens, self.sinks)),
         )
 
     def aggregate(self, level: str = "words") -> pd.DataFrame:
@@ -199,10 +198,10 @@ class Generation(Result):
         return {
             "kind": self.view_kind,
             "version": 1,
-            **self.origin.shown(),
+            **self.origin.view_facts(),
             "tokens": token_rows(self.tokens),
-            "words": [unit.to_dict() for unit in join_tokens(self.tokens)],
-            "sentences": [unit.to_dict() for unit in join_sentences(self.tokens)],
+            "words": [unit.to_dict() for unit in word_units(self.tokens)],
+            "sentences": [unit.to_dict() for unit in sentence_units(self.tokens)],
             "sources": dict(self.tokens.sources),
             "grid": list(self.tokens.grid) if self.tokens.grid else None,
             "outputs": list(self.outputs),

@@ -135,7 +135,7 @@ class HeadImportance(Result):
         return {
             "kind": self.view_kind,
             "version": 1,
-            **self.origin.shown(),
+            **self.origin.view_facts(),
             "tokens": [],
             "importances": [self.payload_section()],
             "charts": [],

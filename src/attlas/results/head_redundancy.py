@@ -72,7 +72,7 @@ class HeadRedundancy(Result):
         return {
             "kind": self.view_kind,
             "version": 1,
-            **self.origin.shown(),
+            **self.origin.view_facts(),
             "tokens": [],
             "heads": [f"{site} {head}" for site, head in self.heads],
             "distances": self.to_dict()["distances"],

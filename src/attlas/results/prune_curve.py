@@ -123,7 +123,7 @@ class PruneCurve(Result):
         return {
             "kind": self.view_kind,
             "version": 1,
-            **self.origin.shown(),
+            **self.origin.view_facts(),
             "tokens": [],
             "importances": [each.payload_section() for each in self.importances],
             "charts": [self.payload_section()],

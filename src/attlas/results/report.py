@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from attlas.results.support.files import plain
-from attlas.results.support.rebuilding import rebuild
+from attlas.results.support.files import plain, rebuild
 from attlas.results.support.report_sections import (
     Agreement,
     Cost,

@@ -108,7 +108,7 @@ class Tree(Result):
         return {
             "kind": self.view_kind,
             "version": 1,
-            **self.origin.shown(),
+            **self.origin.view_facts(),
             "target": asdict(self.target),
             "prediction": [dict(choice) for choice in self.prediction],
             "tokens": [row | {"score": brought.get(i, 0.0)} for i, row in enumerate(rows)],

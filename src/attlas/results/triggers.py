@@ -127,7 +127,7 @@ class Triggers(Result):
         return {
             "kind": self.view_kind,
             "version": 1,
-            **self.origin.shown(),
+            **self.origin.view_facts(),
             "tokens": [],
             "triggers": rows,
             "notes": list(self.notes),

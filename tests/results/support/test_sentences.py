@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attlas.results.support.sentences import join_sentences, sentence_spans
+from attlas.results.support.words import sentence_spans, sentence_units
 from attlas.tokens import Tokens
 
 
@@ -40,7 +40,7 @@ def test_tokens_of_sentences():
     pieces = ("No", ".", "[SEP]", " Yes", "\n\n", "End")
     special = (False, False, True, False, False, False)
     tokens = Tokens(pieces, spans, special, ("text",) * 6, {"text": text})
-    units = join_sentences(tokens)
+    units = sentence_units(tokens)
     assert [(unit.text, unit.positions) for unit in units] == [
         ("No.", (0, 1)),
         ("[SEP]", (2,)),
@@ -51,4 +51,4 @@ def test_tokens_of_sentences():
 
 def test_patches_stay_alone():
     tokens = Tokens(("0,0", "0,1"), (None,) * 2, (False,) * 2, ("image",) * 2, grid=(1, 2))
-    assert [unit.positions for unit in join_sentences(tokens)] == [(0,), (1,)]
+    assert [unit.positions for unit in sentence_units(tokens)] == [(0,), (1,)]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from attlas.errors import UsageError
 from attlas.models.encoding.encode import encode
 from attlas.models.encoding.images import patch_tokens
-from attlas.results.support.words import join_tokens, word_spans
+from attlas.results.support.words import word_spans, word_units
 from attlas.tokens import Tokens
 
 NAMES = ("text", "text_a", "text_b")
@@ -34,7 +34,7 @@ def tokens_of(source, *pieces, words=()):
 
 
 def joined(tokens):
-    return [(unit.text, unit.positions) for unit in join_tokens(tokens)]
+    return [(unit.text, unit.positions) for unit in word_units(tokens)]
 
 
 def words_of(text):
@@ -171,7 +171,7 @@ def test_a_special_token_breaks_a_word_in_two():
 
 def test_a_special_token_with_a_place_is_alone():
     tokens = Tokens(("a", "<s>"), ((0, 1), (1, 4)), (False, True), ("text",) * 2, {"text": "a<s>"})
-    assert [(unit.text, unit.special) for unit in join_tokens(tokens)] == [
+    assert [(unit.text, unit.special) for unit in word_units(tokens)] == [
         ("a", False),
         ("<s>", True),
     ]
@@ -185,7 +185,7 @@ def test_the_same_words_in_two_segments_do_not_mix():
         ("text_a", "text_a", "text_b", "text_b"),
         {"text_a": "film", "text_b": "film"},
     )
-    assert [(unit.segment, unit.positions) for unit in join_tokens(tokens)] == [
+    assert [(unit.segment, unit.positions) for unit in word_units(tokens)] == [
         ("text_a", (0, 1)),
         ("text_b", (2, 3)),
     ]
@@ -203,7 +203,7 @@ def test_patches_are_alone():
     torch = pytest.importorskip("torch")
     tokens = patch_tokens(torch.zeros(1, 3, 16, 24), size=8, count=7)
     assert joined(tokens) == [(text, (i,)) for i, text in enumerate(tokens)]
-    assert [unit.special for unit in join_tokens(tokens)] == [True] + [False] * 6
+    assert [unit.special for unit in word_units(tokens)] == [True] + [False] * 6
     assert tokens.labels() == ("[CLS]", "0,0", "0,1", "0,2", "1,0", "1,1", "1,2")
 
 
@@ -216,7 +216,7 @@ def test_pieces_without_a_source():
 def test_many_tokens():
     source = "ab " * 5000
     pieces = [("a", 3 * i, 3 * i + 1) for i in range(5000)]
-    units = join_tokens(tokens_of(source, *pieces))
+    units = word_units(tokens_of(source, *pieces))
     assert [unit.text for unit in units] == ["ab"] * 5000
 
 
@@ -232,7 +232,7 @@ def encoded(kind, text):
 
 
 def check_units(tokens):
-    units = join_tokens(tokens)
+    units = word_units(tokens)
     assert [i for unit in units for i in unit.positions] == list(range(len(tokens)))
     for unit in units:
         assert {tokens.segments[i] for i in unit.positions} == {unit.segment}
@@ -253,7 +253,7 @@ def test_units_of_any_text(kind, text):
     if tokens is not None:
         check_units(tokens)
         # Words that end where others begin: no two units say the same piece of text twice.
-        spans = [unit.span for unit in join_tokens(tokens) if unit.span]
+        spans = [unit.span for unit in word_units(tokens) if unit.span]
         assert all(one[1] <= other[0] for one, other in pairwise(spans))
 
 
@@ -271,7 +271,7 @@ def test_units_of_any_pair(kind, pair):
 @given(words=st.lists(PLAIN_WORD, min_size=1, max_size=8))
 def test_units_of_plain_words_are_the_words(kind, words):
     tokens = encoded(kind, " ".join(words))
-    units = [unit.text for unit in join_tokens(tokens) if not unit.special]
+    units = [unit.text for unit in word_units(tokens) if not unit.special]
     assert units == words
 
 
@@ -289,7 +289,7 @@ def test_no_unit_reaches_over_words_of_the_caller_unless_a_token_does(kind, word
         for i, offset in enumerate(tokens.offsets)
         if offset and sum(a < offset[1] and offset[0] < b for a, b in spans) > 1
     ]
-    for unit in join_tokens(tokens):
+    for unit in word_units(tokens):
         if unit.span and not set(over) & set(unit.positions):
             inside = [(a, b) for a, b in spans if a < unit.span[1] and unit.span[0] < b]
             assert len(inside) <= 1
@@ -303,7 +303,7 @@ def test_white_space_before_a_special_token_in_the_text_stays_alone():
         ("text",) * 3,
         {"text": "hi\n<|end|>"},
     )
-    assert [(unit.text, unit.positions) for unit in join_tokens(tokens)] == [
+    assert [(unit.text, unit.positions) for unit in word_units(tokens)] == [
         ("hi", (0,)),
         ("\n", (1,)),
         ("<|end|>", (2,)),

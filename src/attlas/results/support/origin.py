@@ -35,7 +35,7 @@ class Origin:
     asked: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     verb: str = "explain"
-    part: str = ""  # what was taken of what the verb gave: `.row(3)`
+    part: str = ""  # calls on what the verb returned: `.row(3)`
 
     def __post_init__(self) -> None:
         text, asked = self.asked.get("text"), plain(self.asked)
@@ -59,11 +59,11 @@ class Origin:
             asked["text"] = tuple(asked["text"]["pair"])
         return cls(**{**record, "asked": asked})
 
-    def taking(self, part: str) -> "Origin":
-        """The origin of a part of the result: `.row(3)`."""
-        return replace(self, part=self.part + part)
+    def followed_by(self, call: str) -> "Origin":
+        """The origin of what a further call on the result returns: `.row(3)`."""
+        return replace(self, part=self.part + call)
 
-    def shown(self) -> dict[str, Any]:
+    def view_facts(self) -> dict[str, Any]:
         """What a view says of the origin."""
         names = ("model", "task", "method", "signed", "paper", "reading", "options", "versions")
         record = asdict(self)

@@ -40,7 +40,7 @@ def _firsts(tokens: Tokens) -> list[int]:
     return list(dict.fromkeys([0, *prefix]))
 
 
-def told_of(tokens: Tokens, sinks: Sequence[Sink]) -> tuple[str, ...]:
+def sink_notes(tokens: Tokens, sinks: Sequence[Sink]) -> tuple[str, ...]:
     """Notes that say what the sinks hold, and how to do without them."""
     return tuple(
         f"The first token {tokens[place]!r} holds {share:.0%} of the score, as an attention sink "
@@ -49,7 +49,7 @@ def told_of(tokens: Tokens, sinks: Sequence[Sink]) -> tuple[str, ...]:
     )
 
 
-def left_out(tokens: Tokens, sinks: Sequence[Sink]) -> str:
+def removal_note(tokens: Tokens, sinks: Sequence[Sink]) -> str:
     """A note that says which tokens were left out, and what they held."""
     told = [f"{tokens[place]!r} (held {share:.0%} of the score)" for place, share in sinks]
     return f"Left out as an attention sink: the first token {', '.join(told)}."

@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from unicodedata import category
 
@@ -24,6 +24,12 @@ _WORD = re.compile(
     rf"|{_LETTERS}(?:{_INSIDE}{_LETTERS})*"
     rf"|{_FLAG}"
     rf"|{_SYMBOL}(?:\u200d{_SYMBOL})*"
+)
+_CLOSING = "[\"'”’»)\\]]*"
+# The ends of lines belong to the sentence before them; other spaces to none, since the token of the
+# word that follows may hold them.
+_SENTENCE = re.compile(
+    rf"\S[^\n]*?(?:[.!?…]+{_CLOSING}(?=\s|\Z)|[。！？]+{_CLOSING}|(?=\n)|\Z)(?:[^\S\n]*\n)*"
 )
 
 
@@ -47,7 +53,7 @@ class Unit:
         }
 
 
-def each_alone(tokens: Tokens) -> list[Unit]:
+def token_units(tokens: Tokens) -> list[Unit]:
     """Every token as a unit of its own."""
     rows = zip(tokens, tokens.segments, tokens.offsets, tokens.special, strict=True)
     return [
@@ -56,7 +62,7 @@ def each_alone(tokens: Tokens) -> list[Unit]:
     ]
 
 
-def join_tokens(tokens: Tokens) -> list[Unit]:
+def word_units(tokens: Tokens) -> list[Unit]:
     """Put the tokens of each word together, by their offsets.
 
     A token that reaches over several words joins them; special tokens and patches stay alone, and
@@ -68,9 +74,23 @@ def join_tokens(tokens: Tokens) -> list[Unit]:
     return sorted(units, key=lambda unit: unit.positions[0])
 
 
+def sentence_units(tokens: Tokens) -> list[Unit]:
+    """Put the tokens of each sentence together; special tokens and patches stay alone."""
+    spans = {segment: sentence_spans(text) for segment, text in tokens.sources.items()}
+    return word_units(replace(tokens, words=spans))
+
+
 def word_spans(text: str) -> tuple[Span, ...]:
     """The words and the punctuation marks of a text."""
     return tuple(match.span() for match in _WORD.finditer(_with_one_mark(text)))
+
+
+def sentence_spans(text: str) -> tuple[Span, ...]:
+    """The sentences of a text: up to `.`, `!` or `?` before a space, or to the end of a line.
+
+    It knows no abbreviations: "Mr. Smith" is two.
+    """
+    return tuple(match.span() for match in _SENTENCE.finditer(text))
 
 
 def _with_one_mark(text: str) -> str:

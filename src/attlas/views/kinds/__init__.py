@@ -1,27 +1,17 @@
-"""The kinds of payloads, and how each is shown in a terminal and in a notebook.
+"""The kinds of payloads, one file each: how each is shown in a terminal and in a notebook.
 
-A kind has three drawings: `render` and `fragment` in its file here, and `VIEWS.<kind>` in a file of
-`views/browser`, for pages.
+The file `<kind>.py` holds `render` and `fragment`; `views/browser/<kind>.js` draws the same kind on
+a page, by adding `VIEWS.<kind>`.
 """
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any, NamedTuple
 
 from rich.console import Group
 
 from attlas.errors import UnknownNameError
-from attlas.views.kinds import (
-    check,
-    explanation,
-    generation,
-    heads,
-    judgement,
-    maps,
-    redundancy,
-    report,
-    tree,
-    triggers,
-)
 
 
 class View(NamedTuple):
@@ -31,18 +21,12 @@ class View(NamedTuple):
     fragment: Callable[[Mapping[str, Any]], str]  # as HTML, in a notebook
 
 
-VIEWS = {
-    "check": View(check.render, check.fragment),
-    "explanation": View(explanation.render, explanation.fragment),
-    "generation": View(generation.render, generation.fragment),
-    "heads": View(heads.render, heads.fragment),
-    "judgement": View(judgement.render, judgement.fragment),
-    "maps": View(maps.render, maps.fragment),
-    "redundancy": View(redundancy.render, redundancy.fragment),
-    "report": View(report.render, report.fragment),
-    "tree": View(tree.render, tree.fragment),
-    "triggers": View(triggers.render, triggers.fragment),
-}
+def _view(kind: str) -> View:
+    module = import_module(f"{__name__}.{kind}")
+    return View(module.render, module.fragment)
+
+
+VIEWS = {name: _view(name) for name in sorted(each.name for each in iter_modules(__path__))}
 
 
 def view_of(payload: Mapping[str, Any]) -> View:
