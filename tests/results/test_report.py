@@ -9,7 +9,7 @@ from results.report_sample import TOKENS, panel, report, sample, table
 
 from attlas.errors import ResultFileError, UnknownNameError, UsageError
 from attlas.results import Maps, Report
-from attlas.results.support.rebuilding import rebuild
+from attlas.results.support.files import rebuild
 from attlas.results.support.report_sections import Cell, Figure, Finding
 from attlas.results.verdict import Bounds
 
