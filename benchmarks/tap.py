@@ -19,7 +19,7 @@ from timing import timed
 from transformers import BertConfig, BertModel
 from transformers.utils import logging
 
-from attlas.models.tap.tap import tap
+from attlas.models.tap.opening import tap
 
 WAYS = ("eager", "tap", "output_attentions")
 

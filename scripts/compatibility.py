@@ -37,7 +37,8 @@ from attlas.errors import UnsupportedModelError
 from attlas.models.facts import transformers_internals as internals
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.tap import edits
-from attlas.models.tap.tap import Call, tap
+from attlas.models.tap.call import Call
+from attlas.models.tap.opening import tap
 
 LIMIT = 20  # seconds for one type
 TOLERANCE = 1e-6

@@ -1,6 +1,8 @@
-"""A room imports only from the floors below it, and knows its own neighbours in the room."""
+"""The order of the house: which room may import which, and how large folders and files may be."""
 
 import ast
+from collections import Counter
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import attlas
@@ -21,6 +23,35 @@ FLOORS = [
     {"auditing", "studies"},
     {"cli"},
 ]
+MODEL_FLOORS = [
+    {"facts"},
+    {"tap"},
+    {"encoding"},
+    {"asking"},
+    {"states", "branching"},
+    {"decomposing", "relevance"},
+    {"intervening"},
+    {"subject"},
+    {"load"},
+]
+PART_FOLDERS = {"methods", "measures", "trials", "studies"}  # one file for each registered part
+MOST_FILES = 15
+MOST_LINES = 300
+MOST_LEVELS = 3
+# Class names that exist more than once. The list may only become shorter.
+NAMES_TWICE: set[str] = {
+    "Case",
+    "Compared",
+    "Lesson",
+    "Pace",
+    "Parts",
+    "Piece",
+    "Plan",
+    "Row",
+    "Rules",
+    "Settings",
+    "Trial",
+}
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 
@@ -28,20 +59,25 @@ def room_of(path):
     return path.relative_to(HOUSE).parts[0].removesuffix(".py")
 
 
-def imported_rooms(path):
+def imported_modules(path):
+    """The modules of attlas that a file imports, wherever in the file it does so."""
     for node in ast.walk(ast.parse(path.read_text())):
         modules = []
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: imports are written in full"
-            modules = [node.module]
-            if node.module == "attlas":
-                modules = [f"attlas.{alias.name}" for alias in node.names]
+            modules = [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
-        for module in modules:
-            parts = module.split(".")
-            if parts[0] == "attlas" and len(parts) > 1:
-                yield parts[1]
+        yield from (module for module in modules if module.startswith("attlas."))
+
+
+def imported_rooms(path):
+    return [module.split(".")[1] for module in imported_modules(path)]
+
+
+def module_name(path):
+    names = path.relative_to(HOUSE.parent).with_suffix("").parts
+    return ".".join(names).removesuffix(".__init__")
 
 
 def files():
@@ -61,6 +97,75 @@ def test_a_room_imports_only_from_floors_below():
 
 def test_every_room_has_a_floor():
     assert {room_of(path) for path in files()} == set(FLOOR_OF)
+
+
+def test_a_storey_of_the_model_room_imports_only_from_storeys_below():
+    floor_of = {storey: floor for floor, each in enumerate(MODEL_FLOORS) for storey in each}
+    models = HOUSE / "models"
+    wrong, storeys = [], set()
+    for path in models.rglob("*.py"):
+        own = path.relative_to(models).parts[0].removesuffix(".py")
+        if own == "__init__":
+            continue
+        storeys.add(own)
+        below = [name.split(".")[2] for name in imported_modules(path) if ".models." in name]
+        wrong += [
+            f"{path.relative_to(HOUSE)} imports {storey}"
+            for storey in below
+            if storey != own and floor_of[storey] >= floor_of[own]
+        ]
+    assert wrong == []
+    assert storeys == set(floor_of)
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    known = {module_name(path): path for path in files()}
+    graph = {}
+    for name, path in known.items():
+        modules = imported_modules(path)
+        graph[name] = {each if each in known else each.rpartition(".")[0] for each in modules}
+        graph[name] -= {name}
+    TopologicalSorter(graph).prepare()  # raises CycleError, which names the modules
+
+
+def test_no_import_is_for_the_type_checker_alone():
+    wrong = [path for path in files() if "TYPE_CHECKING" in path.read_text()]
+    assert wrong == []
+
+
+def test_folders_are_small_and_not_deep():
+    folders = Counter(path.parent for path in HOUSE.rglob("*.py"))
+    large = [
+        str(folder.relative_to(HOUSE))
+        for folder, count in folders.items()
+        if count > MOST_FILES and str(folder.relative_to(HOUSE)) not in PART_FOLDERS
+    ]
+    deep = [path for path in files() if len(path.relative_to(HOUSE).parts) > MOST_LEVELS]
+    assert (large, deep) == ([], [])
+
+
+def test_files_are_short():
+    lengths = {path: len(path.read_text().splitlines()) for path in files()}
+    assert [str(path) for path, length in lengths.items() if length > MOST_LINES] == []
+
+
+def test_every_folder_says_in_one_sentence_what_it_is():
+    for path in HOUSE.rglob("__init__.py"):
+        text = ast.get_docstring(ast.parse(path.read_text())) or ""
+        first = text.splitlines()[0] if text else ""
+        assert first.endswith("."), f"{path} does not open with a sentence"
+
+
+def test_no_class_name_exists_twice():
+    names = Counter(
+        node.name
+        for path in files()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    )
+    twice = {name for name, count in names.items() if count > 1}
+    assert twice - NAMES_TWICE == set(), "choose another name"
+    assert NAMES_TWICE - twice == set(), "unique now: take the name off the list"
 
 
 def test_only_the_model_room_touches_modules():

@@ -15,7 +15,7 @@ from attlas.models.intervening.removing_heads import (
 )
 from attlas.models.subject import Subject
 from attlas.models.tap.edits import Edit, scale
-from attlas.models.tap.tap import is_open
+from attlas.models.tap.opening import is_open
 from attlas.results import Site
 
 Heads = Mapping[Any, Any] | Iterable[Any]

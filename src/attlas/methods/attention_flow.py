@@ -16,7 +16,7 @@ from attlas.methods.support.token_rows import check_share, fuse_heads, mixing_si
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import fold_attention
 from attlas.models.encoding.inputs import Inputs
-from attlas.models.tap.tap import Call
+from attlas.models.tap.call import Call
 from attlas.results import Site
 
 

@@ -12,7 +12,7 @@ from attlas.methods.support.method import Scored, method
 from attlas.methods.support.token_rows import check_share, fuse_heads, mixing_sites, read_row
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import fold_attention
-from attlas.models.tap.tap import Call
+from attlas.models.tap.call import Call
 from attlas.results import Site
 from attlas.shapes import HeadMean
 

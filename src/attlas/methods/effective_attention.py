@@ -19,7 +19,7 @@ from attlas.methods.support.token_rows import (
 )
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import find_readout, fold_attention
-from attlas.models.tap.tap import Call
+from attlas.models.tap.call import Call
 from attlas.results import Site
 from attlas.shapes import HeadRanks
 

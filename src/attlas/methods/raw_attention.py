@@ -9,7 +9,7 @@ from attlas.methods.support.token_rows import (
 )
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import fold_attention, read_attention
-from attlas.models.tap.tap import Call
+from attlas.models.tap.call import Call
 
 
 @method(

@@ -19,7 +19,7 @@ from attlas.models.asking.question import Question
 from attlas.models.asking.reading import fold_attention
 from attlas.models.states.block_states import block_states
 from attlas.models.states.keys import read_keys
-from attlas.models.tap.tap import Call
+from attlas.models.tap.call import Call
 from attlas.results import Site
 from attlas.results.support import plots
 from attlas.shapes import TextValues

@@ -8,7 +8,7 @@ from tiny import BERT_SHAPE, LLAMA_SHAPE, TASKS
 
 from attlas.errors import UnknownNameError, UsageError
 from attlas.models.asking.map_selection import choose_sites, map_bytes
-from attlas.models.tap import tap
+from attlas.models.tap import opening
 from attlas.results import Maps, Site
 
 TEXT = "the film was not good"
@@ -19,13 +19,13 @@ PAIR = "sequence to sequence"
 @pytest.fixture
 def eager(monkeypatch):
     """The modules whose attention is spelled out."""
-    called, run_eager = [], tap.run_eager
+    called, run_eager = [], opening.run_eager
 
     def spy(module, *args, **kwargs):
         called.append(module)
         return run_eager(module, *args, **kwargs)
 
-    monkeypatch.setattr(tap, "run_eager", spy)
+    monkeypatch.setattr(opening, "run_eager", spy)
     return called
 
 

@@ -26,7 +26,7 @@ from attlas.models.asking.reading import (
     read_attention,
 )
 from attlas.models.encoding.request import Request
-from attlas.models.tap import tap
+from attlas.models.tap import opening
 
 DEEP = {
     "Bert": ("ForMaskedLM", "wordpiece", {**BERT_SHAPE, "num_hidden_layers": 5}),
@@ -59,8 +59,8 @@ class Spy:
 
     def __init__(self, monkeypatch):
         self.weights, self.most_alive = [], 0
-        self._run_eager = tap.run_eager
-        monkeypatch.setattr(tap, "run_eager", self)
+        self._run_eager = opening.run_eager
+        monkeypatch.setattr(opening, "run_eager", self)
 
     def __call__(self, *args, **kwargs):
         output, weights = self._run_eager(*args, **kwargs)
@@ -108,8 +108,10 @@ def without_maps(question):
 @pytest.mark.parametrize("family", DEEP)
 def test_the_gradient_at_one_layer_spells_out_that_layer_alone(family, monkeypatch):
     question = without_maps(deep(family))
-    called, run_eager = [], tap.run_eager
-    monkeypatch.setattr(tap, "run_eager", lambda *a, **k: called.append(1) or run_eager(*a, **k))
+    called, run_eager = [], opening.run_eager
+    monkeypatch.setattr(
+        opening, "run_eager", lambda *a, **k: called.append(1) or run_eager(*a, **k)
+    )
     METHODS["gradient_attention"].score(question, {})
     assert len(called) == (2 if family == "Bart" else 1)
 

@@ -16,7 +16,7 @@ from attlas.models.decomposing.projections import (
     fold_projected,
     matrix_of,
 )
-from attlas.models.tap.tap import tap
+from attlas.models.tap.opening import tap
 
 # Families whose stream is not simply added to what attention gives: in parallel with the rest of
 # the block, behind a norm of its own, or scaled.

@@ -4,8 +4,8 @@ import pytest
 import tiny
 import torch
 
-from attlas.models.tap import tap as taps
-from attlas.models.tap.tap import tap
+from attlas.models.tap import opening
+from attlas.models.tap.opening import tap
 
 NEVER = {"gemma2", "gpt_oss"}  # a soft cap, sinks
 
@@ -22,8 +22,8 @@ def test_what_passes_through_is_fused_once_it_is_proven(family, monkeypatch):
     with tap(case.model):
         expected = logits(case)
     ran = []
-    own = taps.run_eager
-    monkeypatch.setattr(taps, "run_eager", lambda *a, **k: ran.append(None) or own(*a, **k))
+    own = opening.run_eager
+    monkeypatch.setattr(opening, "run_eager", lambda *a, **k: ran.append(None) or own(*a, **k))
     with tap(case.model, wants=lambda site: False) as seen:
         logits(case)
     proving = len(ran)

@@ -14,7 +14,7 @@ from torch import nn
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.facts import transformers_internals as internals
 from attlas.models.tap import edits
-from attlas.models.tap.tap import tap
+from attlas.models.tap.opening import tap
 
 FAMILIES = {**tiny.FAMILIES, **tiny.SECOND_ROAD}
 

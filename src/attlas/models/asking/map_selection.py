@@ -7,7 +7,7 @@ from torch import Tensor
 
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.models.encoding.inputs import Inputs
-from attlas.models.tap.tap import Call
+from attlas.models.tap.call import Call
 from attlas.results import Maps, Site
 
 

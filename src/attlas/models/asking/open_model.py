@@ -16,9 +16,10 @@ from attlas.models.facts import transformers_internals as internals
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.model_facts import ModelFacts
 from attlas.models.facts.sites import find_block
+from attlas.models.tap.call import Call, Seen
 from attlas.models.tap.edits import Edit
 from attlas.models.tap.folding import among, fold_calls
-from attlas.models.tap.tap import Call, Seen, tap
+from attlas.models.tap.opening import tap
 from attlas.results import Site
 from attlas.shapes import Logits
 

@@ -11,8 +11,8 @@ from attlas.models.asking.many_targets import share_of_each
 from attlas.models.asking.question import Question
 from attlas.models.asking.readout import last_stream, readout_weights
 from attlas.models.asking.scores import differentiate, target_scores_in_graph
+from attlas.models.tap.call import Call
 from attlas.models.tap.edits import Edit
-from attlas.models.tap.tap import Call
 from attlas.results import Site
 from attlas.shapes import Attention, QueryWeights
 

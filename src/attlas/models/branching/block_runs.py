@@ -22,7 +22,7 @@ from attlas.models.branching.blocks import (
 )
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.tap.edits import Edit
-from attlas.models.tap.tap import tap
+from attlas.models.tap.opening import tap
 from attlas.shapes import Attention, HeadMean, Visible
 
 TOKENS_AT_ONCE = 2**15

@@ -10,9 +10,11 @@ from torch import Tensor, nn
 from attlas.errors import UnsupportedModelError
 from attlas.models.branching.variants import Variants
 from attlas.models.facts.sites import Owner
+from attlas.models.tap.call import find_visible
+from attlas.models.tap.eager_attention import check_mixing, mix, run_eager
 from attlas.models.tap.edits import Edit
 from attlas.models.tap.fused import is_proven, prove, run_fused
-from attlas.models.tap.tap import Tap, apart, check_mixing, find_visible, mix, run_eager
+from attlas.models.tap.tap import Tap, split_heads
 from attlas.results import Site
 
 
@@ -147,7 +149,7 @@ class BranchTap(Tap):
         self._unmet[owner.path] -= 1
         if self._unmet[owner.path] < 0:
             raise UnsupportedModelError(f"{type(owner.module).__name__} takes several softmaxes")
-        per_head = apart(owner, weights)
+        per_head = split_heads(owner, weights)
         site = self._site(owner, per_head.shape[1])
         started = self._starts.get(site.name, [])
         if not started:

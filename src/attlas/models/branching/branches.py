@@ -28,7 +28,7 @@ from attlas.models.branching.recording import run_recorded
 from attlas.models.branching.variants import Variants
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode
-from attlas.models.tap.tap import is_open, opened_by
+from attlas.models.tap.opening import is_open, opened_by
 from attlas.results import Site
 
 

@@ -24,8 +24,9 @@ from attlas.models.branching.blocks import (
     take_rows,
 )
 from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.tap.call import Call
 from attlas.models.tap.edits import replace
-from attlas.models.tap.tap import Call, tap
+from attlas.models.tap.opening import tap
 from attlas.results import Site
 from attlas.shapes import CopiedAttention
 

@@ -22,7 +22,8 @@ from attlas.models.decomposing.linear_norms import LinearNorm, is_norm, linear_n
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.sites import find_block
-from attlas.models.tap.tap import Call, mix
+from attlas.models.tap.call import Call
+from attlas.models.tap.eager_attention import mix
 from attlas.results import Site
 
 Held = TypeVar("Held")

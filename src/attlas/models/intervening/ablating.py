@@ -10,8 +10,11 @@ from torch import Tensor, nn
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.tap.call import Call
+from attlas.models.tap.eager_attention import mix
 from attlas.models.tap.edits import Edit
-from attlas.models.tap.tap import Call, Tap, mix, opened_by
+from attlas.models.tap.opening import opened_by
+from attlas.models.tap.tap import Tap
 from attlas.shapes import HeadOutput, QueryMarks
 
 Constants = Mapping[str, tuple[HeadOutput, QueryMarks]]  # by the name of the site

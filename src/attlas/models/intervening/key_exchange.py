@@ -10,7 +10,9 @@ from attlas.models.asking.open_model import OpenModel
 from attlas.models.encoding.inputs import Inputs
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode
-from attlas.models.tap.tap import Tap, opened_by, run_eager
+from attlas.models.tap.eager_attention import run_eager
+from attlas.models.tap.opening import opened_by
+from attlas.models.tap.tap import Tap
 
 
 def exchanges_columns(subject: OpenModel, inputs: Inputs) -> dict[str, bool]:

@@ -11,7 +11,10 @@ from attlas.models.asking.question import Question
 from attlas.models.asking.scores import run_logits
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.sites import Owner
-from attlas.models.tap.tap import Call, Tap, opened_by, run_eager
+from attlas.models.tap.call import Call
+from attlas.models.tap.eager_attention import run_eager
+from attlas.models.tap.opening import opened_by
+from attlas.models.tap.tap import Tap
 from attlas.results import Site
 
 Rewriting = Callable[[Site, Tensor], Tensor]  # of keys, `[batch, key, feature]`, to the same

@@ -14,7 +14,7 @@ from attlas.models.asking.question import Question
 from attlas.models.asking.readout import last_stream
 from attlas.models.asking.scores import differentiate, target_scores_in_graph
 from attlas.models.facts.sites import find_block
-from attlas.models.tap.tap import Call
+from attlas.models.tap.call import Call
 from attlas.results import Site
 
 STREAM = "hidden_states"

@@ -12,7 +12,9 @@ from attlas.models.asking.scores import run_logits
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.sites import Owner
-from attlas.models.tap.tap import Call, Tap, opened_by
+from attlas.models.tap.call import Call
+from attlas.models.tap.opening import opened_by
+from attlas.models.tap.tap import Tap
 from attlas.results import Site
 
 CAPS = ("softcap", "s_aux")  # given where scores are capped, or a sink takes part of the weight

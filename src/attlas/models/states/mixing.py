@@ -17,7 +17,7 @@ from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.states.embeddings import Entrance, entering, over_tokens
 from attlas.models.states.jacobian import streams
 from attlas.models.states.stack_states import rows_first
-from attlas.models.tap.tap import Call
+from attlas.models.tap.call import Call
 from attlas.results import Site
 from attlas.shapes import Directions
 

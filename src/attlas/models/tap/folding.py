@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from attlas.models.facts.evaluation_mode import evaluation_mode
-from attlas.models.tap.tap import Call, tap
+from attlas.models.tap.call import Call
+from attlas.models.tap.opening import tap
 from attlas.results import Site
 
 Held = TypeVar("Held")

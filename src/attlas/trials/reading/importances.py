@@ -11,7 +11,7 @@ from attlas.models.asking.reading import find_readout, fold_attention
 from attlas.models.encoding.inputs import Stream
 from attlas.models.states.embeddings import embedding_gradients, over_tokens
 from attlas.models.tap import edits
-from attlas.models.tap.tap import Call
+from attlas.models.tap.call import Call
 from attlas.removing.removal import removable, remove_each
 from attlas.results import Site
 from attlas.shapes import Hidden, TokenScores

@@ -15,7 +15,7 @@ from attlas.models.asking.question import Question
 from attlas.models.asking.reading import fold_attention
 from attlas.models.states.jacobian import width_of
 from attlas.models.states.mixing import head_gains, state_gains
-from attlas.models.tap.tap import Call
+from attlas.models.tap.call import Call
 from attlas.results import Site
 from attlas.trials.reading.row_freedom import correlations
 from attlas.trials.support.token_kinds import mark_kinds

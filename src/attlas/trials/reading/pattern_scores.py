@@ -14,7 +14,7 @@ from attlas.models.asking.reading import fold_attention
 from attlas.models.encoding.encode_input import encode_input
 from attlas.models.encoding.inputs import Inputs, group_by_shape, stack
 from attlas.models.encoding.request import Request
-from attlas.models.tap.tap import Call
+from attlas.models.tap.call import Call
 from attlas.results import Site
 from attlas.shapes import HeadTable, QueryMarks
 from attlas.trials.reading.patterns import LOOKS, attention_to, breadth, evenly, wanted_keys

@@ -7,7 +7,7 @@ from attlas.mathematics.identifying import nullities, query_ranks
 from attlas.mathematics.null_space import effective_part
 from attlas.methods.effective_attention import head_values
 from attlas.models.asking.question import Question
-from attlas.models.tap.tap import Call
+from attlas.models.tap.call import Call
 from attlas.trials.support.scope import OpenSite
 from attlas.trials.support.token_kinds import TOKEN_KINDS, mark_kinds
 

@@ -14,8 +14,8 @@ from torch import Tensor
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import fold_attention
 from attlas.models.intervening.ablating import ablating, mixed_values
+from attlas.models.tap.call import Call
 from attlas.models.tap.edits import Edit
-from attlas.models.tap.tap import Call
 from attlas.shapes import Attention, HeadOutput, Visible
 from attlas.trials.rewriting.rewritten_answers import clean_edits
 from attlas.trials.support.outputs import distributions, total_variation

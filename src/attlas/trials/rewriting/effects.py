@@ -17,7 +17,7 @@ from attlas.errors import UsageError
 from attlas.mathematics.intervals import Estimate, bootstrap_mean, simultaneous_bounds
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import fold_attention
-from attlas.models.tap.tap import Call
+from attlas.models.tap.call import Call
 from attlas.results.support import plots
 from attlas.shapes import Attention, EntryMarks, TextValues
 from attlas.trials.rewriting.ceiling import find_ablations

@@ -14,7 +14,7 @@ from attlas.errors import UsageError
 from attlas.mathematics.divergences import jensen_shannon
 from attlas.models.asking.question import Question
 from attlas.models.branching.upper_blocks import Top
-from attlas.models.tap.tap import Call
+from attlas.models.tap.call import Call
 from attlas.results import Site
 from attlas.shapes import Attention, CopiedAttention, FreeMarks, FreeWeights, SiteWeights
 from attlas.trials.support.outputs import answering

@@ -1,0 +1,57 @@
+"""Records of what a tap sees: each call to an attention, and the calls of each forward pass."""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from attlas.results import Site
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One attention as it was used: its weights after the edits, the mask and the values."""
+
+    site: Site
+    path: str  # of the module that owns it
+    weights: Tensor
+    mask: Tensor | None
+    values: Tensor | None  # for `keep` to see; None on the second road, and not held by itself
+
+    @property
+    def visible(self) -> Tensor:
+        """Which keys each query may see, `[batch, 1 or head, query, key]`."""
+        return find_visible(self.mask, self.weights)
+
+
+@dataclass(eq=False)
+class Seen:
+    """What a tap saw, a list of calls for each forward pass; short names are of the last one."""
+
+    passes: list[list[Call]] = field(default_factory=list)
+
+    @property
+    def calls(self) -> list[Call]:
+        """The calls of the last forward pass."""
+        return self.passes[-1] if self.passes else []
+
+    @property
+    def sites(self) -> list[Site]:
+        """The sites of the last forward pass, in the order of call."""
+        return [call.site for call in self.calls]
+
+    @property
+    def weights(self) -> list[Tensor]:
+        """The attention at each of the sites, `[batch, head, query, key]`."""
+        return [call.weights for call in self.calls]
+
+
+def find_visible(mask: Tensor | None, weights: Tensor) -> Tensor:
+    """Which keys each query may see, `[batch, 1 or head, query, key]`."""
+    if mask is None:
+        return weights.new_ones((1, 1, 1, 1), dtype=torch.bool).expand(
+            weights.shape[0], 1, *weights.shape[2:]
+        )
+    seen = mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
+    seen = seen[..., : weights.shape[-1]]
+    return seen.expand(weights.shape[0], seen.shape[1], *weights.shape[2:])
