@@ -1,5 +1,7 @@
 """`check` says yes for models that are opened exactly, and no when anything is off by a bit."""
 
+import inspect
+
 import pytest
 import tiny
 import torch
@@ -7,6 +9,7 @@ from subjects import REFUSES, TEXTS, subject, takes
 
 import attlas
 from attlas import checking
+from attlas.errors import UsageError
 from attlas.methods import METHODS
 from attlas.models.load import embedded_names
 
@@ -75,3 +78,8 @@ def test_every_model_in_the_box_is_opened_exactly(name):
     found = attlas.check(asked)
     assert found.passed and found.differentiable
     assert refusing(found) == (set(REFUSES) if asked.has_decoder else set())
+
+
+def test_only_a_subject_is_checked():
+    with pytest.raises(UsageError, match=r"check takes a Subject \(attlas\.load\), not str"):
+        inspect.unwrap(attlas.check)("sentiment")

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from attlas.checking import check
     from attlas.data import texts
     from attlas.errors import AttlasError
-    from attlas.explaining import attribute, explain, explain_generation, list_methods
+    from attlas.explaining.explanations import attribute, explain
+    from attlas.explaining.generations import explain_generation
+    from attlas.explaining.method_call import list_methods
     from attlas.heads.curves import head_effectiveness, prune_curve
     from attlas.heads.importance import head_importance
     from attlas.heads.pruning import prune
@@ -54,19 +56,19 @@ _HOMES = {
     "Target": "models.encoding.target",
     "Tree": "results",
     "Triggers": "results",
-    "attribute": "explaining",
+    "attribute": "explaining.explanations",
     "attribution_tree": "heads.tree",
     "audit": "auditing.audit",
     "check": "checking",
     "edits": "models.tap",
-    "explain": "explaining",
-    "explain_generation": "explaining",
+    "explain": "explaining.explanations",
+    "explain_generation": "explaining.generations",
     "head_effectiveness": "heads.curves",
     "head_importance": "heads.importance",
     "head_redundancy": "heads.redundancy",
     "judge": "judging",
     "list_measures": "measures",
-    "list_methods": "explaining",
+    "list_methods": "explaining.method_call",
     "list_studies": "studies",
     "list_trials": "trials",
     "load": "models.load",

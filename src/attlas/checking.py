@@ -1,4 +1,4 @@
-"""The verb `check`: is this model opened exactly, and which methods can run on it?"""
+"""The verb `check`: can Attlas open this model exactly, and which methods run on it?"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -16,16 +16,31 @@ from attlas.models.encoding.request import Request
 from attlas.models.facts import transformers_internals as internals
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode
-from attlas.models.subject import Subject
+from attlas.models.subject import Subject, check_subject
 from attlas.models.tap import edits
 from attlas.results.check_result import CheckResult
 
 SAMPLE = "The film was not a great one, but I could not look away."
-LITTLE = {"samples": 8, "steps": 1, "probes": 1}  # whether a method runs shows in one step of it
+FEW_STEPS = {"samples": 8, "steps": 1, "probes": 1}  # enough to see whether a method runs
 
 
 def check(subject: Subject) -> CheckResult:
-    """Open the model on a short input and compare, to the bit, with what it computes by itself."""
+    """Open the model on a short input and compare, to the bit, with what it computes by itself.
+
+    The result also says which methods run on this model, and for each other one why not.
+
+    Args:
+        subject: The model, from `attlas.load`.
+
+    Example:
+        >>> import attlas
+        >>> result = attlas.check(attlas.load("sentiment"))
+        >>> result.passed
+        True
+        >>> result.methods["attention_rollout"]  # empty: it runs
+        ''
+    """
+    check_subject(subject, "check")
     inputs = subject.encode(_sample(subject), Request(prefix="", truncate=True))
     arguments = inputs.arguments
     configurations = internals.configurations(subject.model)
@@ -67,17 +82,17 @@ def _run(subject: Subject, arguments: Mapping[str, Tensor]) -> Tensor:
 
 
 def _first_tensor(output: Any) -> Tensor:
-    """The model's main output, whatever it is called."""
+    """The first tensor of the model's output, whatever its name."""
     values: Iterable[Any] = output.values() if hasattr(output, "values") else [output]
-    found: Tensor = next(value for value in values if isinstance(value, Tensor))
-    return found.float()
+    first: Tensor = next(value for value in values if isinstance(value, Tensor))
+    return first.float()
 
 
 def _has_gradients(subject: Subject, arguments: Mapping[str, Tensor]) -> bool:
     with torch.enable_grad(), subject.tap(gradients=True) as seen:
         total = _first_tensor(subject.model(**arguments)).square().sum()
-        found = torch.autograd.grad(total, seen.weights, allow_unused=True)
-    gradients = [gradient for gradient in found if gradient is not None]
+        computed = torch.autograd.grad(total, seen.weights, allow_unused=True)
+    gradients = [gradient for gradient in computed if gradient is not None]
     finite = all(bool(torch.isfinite(gradient).all()) for gradient in gradients)
     return finite and any(bool(gradient.any()) for gradient in gradients)
 
@@ -91,11 +106,11 @@ def _why_no_branches(subject: Subject, inputs: Inputs) -> str:
 
 
 def _why_not(subject: Subject, name: str) -> str:
-    """Why a method cannot run on this model; nothing if it can."""
+    """Why a method cannot run on this model; an empty string if it can."""
     if subject.task is None:
         return "no head, so there is no prediction to explain"
     request = Request(prefix="" if subject.has_decoder else None, truncate=True)
-    options = {each: value for each, value in LITTLE.items() if each in METHODS[name].options}
+    options = {each: value for each, value in FEW_STEPS.items() if each in METHODS[name].options}
     try:
         for question in subject.ask([_sample(subject)], request):
             METHODS[name].score(replace(question, maps=False), options)

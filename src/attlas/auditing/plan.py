@@ -10,13 +10,12 @@ from attlas.auditing.settings import AuditSettings, choose_settings
 from attlas.auditing.texts import AuditTexts, usable_texts
 from attlas.auditing.verdict.rules import Rules
 from attlas.data.read_examples import ReadData, read_examples
-from attlas.explaining.order import check_subject
 from attlas.measures import Measure
 from attlas.methods import METHODS
 from attlas.models.encoding.request import Request
 from attlas.models.facts.fingerprint import fingerprint
 from attlas.models.load import load
-from attlas.models.subject import Subject
+from attlas.models.subject import Subject, check_subject
 from attlas.version import __version__
 
 QUICK_COUNT = 60

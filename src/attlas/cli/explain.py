@@ -97,6 +97,7 @@ def _check_generation(generate: int | None, others: Iterable[Any]) -> None:
 
 
 def _verb(generate: int | None) -> Callable[..., Any]:
-    from attlas.explaining import explain, explain_generation
+    from attlas.explaining.explanations import explain
+    from attlas.explaining.generations import explain_generation
 
     return explain if generate is None else explain_generation

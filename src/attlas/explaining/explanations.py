@@ -1,19 +1,20 @@
-"""The verb `explain`: a method asked about a text, or about many, in the caller's order."""
+"""The verb `explain`: run a method on one text, or on many, in the order they were given."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias, overload
 
+import numpy as np
 import torch
+from PIL import Image
 
 from attlas.errors import ModelError
-from attlas.explaining.order import (
+from attlas.explaining.method_call import (
     DEFAULT_METHOD,
-    Order,
-    check_subject,
+    MethodCall,
+    memory_message,
     origin,
     target_record,
-    too_large,
 )
 from attlas.methods import METHODS, Method, Scored
 from attlas.models.asking.map_selection import map_bytes, maps_of
@@ -21,13 +22,55 @@ from attlas.models.asking.memory import in_parts
 from attlas.models.asking.question import Question
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Target
-from attlas.models.subject import Subject
+from attlas.models.subject import Subject, check_subject
 from attlas.results import Explanation, Site
 from attlas.results.support.sinks import sink_notes
 
-MOST_MAP_BYTES = 2**28  # of maps that are held without being asked for
+MOST_MAP_BYTES = 2**28  # of maps that are kept without being asked for
+
+Picture: TypeAlias = Image.Image | np.ndarray
+OneText: TypeAlias = str | tuple[Any, Any] | list[int] | Picture
+ManyTexts: TypeAlias = (
+    list[str]
+    | list[tuple[Any, Any]]
+    | list[str | tuple[str, str]]
+    | list[list[str]]
+    | list[list[int]]
+    | list[Image.Image]
+    | list[np.ndarray]
+)
 
 
+@overload
+def explain(
+    subject: Subject,
+    text: ManyTexts,
+    method: str = ...,
+    target: Any = ...,
+    *,
+    contrast: Any = ...,
+    position: int | None = ...,
+    prefix: str | None = ...,
+    chat: bool = ...,
+    truncate: bool = ...,
+    maps: bool | None = ...,
+    **options: Any,
+) -> list[Explanation]: ...
+@overload
+def explain(
+    subject: Subject,
+    text: OneText,
+    method: str = ...,
+    target: Any = ...,
+    *,
+    contrast: Any = ...,
+    position: int | None = ...,
+    prefix: str | None = ...,
+    chat: bool = ...,
+    truncate: bool = ...,
+    maps: bool | None = ...,
+    **options: Any,
+) -> Explanation: ...
 def explain(
     subject: Subject,
     text: Any,
@@ -41,62 +84,84 @@ def explain(
     truncate: bool = False,
     maps: bool | None = None,
     **options: Any,
-) -> Any:
-    """Explain what the model makes of a text: a score for each token.
+) -> Explanation | list[Explanation]:
+    """Explain a prediction by a score for each token of the text.
 
-    A text is a string, a pair (a tuple of two strings), a list of token ids or, for a vision model,
-    a picture. A list of texts gives a list of explanations in the same order; in it, a list of
-    strings is one text given as words. `target` is a class, a label, a token or a string of them,
-    and the model's own prediction if it is None; `contrast` is what to explain it against.
-    `maps` says whether the method's maps are held beside the scores; if it is None they are, unless
-    those of all texts together take more than 256 MB, and then a note says that they were left out.
-    `options` are the method's own.
+    Args:
+        subject: The model, from `attlas.load`.
+        text: One text, which gives one Explanation, or a list of texts, which gives a list of
+            Explanations in the same order. One text is a string, a pair (a tuple of two strings, or
+            of a picture and a string), a list of token ids, or a picture. Every other list is a
+            list of texts; in it, a list of strings is one text given as words. So `["not", "bad"]`
+            are two texts, and `[["not", "bad"]]` is one text of two words.
+        method: The name of a method; `attlas.list_methods()` lists them.
+        target: The class, label, token or string to explain, or a saved target. By default, what
+            the model predicts.
+        contrast: Explain the target against this one: the difference of the two.
+        position: Which token to explain the prediction at, in models that label or fill tokens.
+        prefix: What the decoder of an encoder–decoder has written so far.
+        chat: Put the text into the tokenizer's chat template.
+        truncate: Cut a text that is too long for the model; otherwise it is an error.
+        maps: Keep the method's maps beside the scores. By default they are kept unless those of
+            all texts take more than 256 MB; then a note says that they were left out.
+        **options: The method's own options; its docstring describes them.
+
+    Example:
+        >>> import attlas
+        >>> subject = attlas.load("sentiment")
+        >>> explanation = attlas.explain(subject, "a warm and funny film", "attention_rollout")
+        >>> explanation.target.name
+        'POSITIVE'
+        >>> len(explanation.scores) == len(explanation.tokens)
+        True
+        >>> [each.target.name for each in attlas.explain(subject, ["so good", "so dull"])]
+        ['POSITIVE', 'NEGATIVE']
     """
     check_subject(subject, "explain")
     chosen = METHODS[method]
-    wanted = Target.from_dict(target) if isinstance(target, Mapping) else target
-    request = Request(wanted, contrast, position, prefix, chat, truncate)
+    what = Target.from_dict(target) if isinstance(target, Mapping) else target
+    request = Request(what, contrast, position, prefix, chat, truncate)
     texts = [text] if is_one_text(text) else text
-    found = _explain_all(subject, texts, Order(chosen, request, options, maps))
-    return found if texts is text else found[0]
+    explanations = _explain_all(subject, texts, MethodCall(chosen, request, options, maps))
+    return explanations if texts is text else explanations[0]
 
 
 attribute = explain
 
 
 def is_one_text(text: Any) -> bool:
-    """Whether this is one text; a list of anything but numbers is many."""
+    """Whether this is one text: anything but a list, or a list of token ids."""
     if not isinstance(text, list):
         return True
     return bool(text) and all(isinstance(each, int) for each in text)
 
 
-def _explain_all(subject: Subject, texts: Sequence[Any], order: Order) -> list[Explanation]:
-    with torch.inference_mode(False):  # gradients are needed, whatever the caller has switched off
-        questions = subject.ask(texts, order.request)
-        size = sum(len(each) * _map_bytes(order.method, each) for each in questions)
-        held = size <= MOST_MAP_BYTES if order.maps is None else order.maps
-        notes = () if held or order.maps is False else (_left_out(size),)
-        found: dict[int, Explanation] = {}
+def _explain_all(subject: Subject, texts: Sequence[Any], call: MethodCall) -> list[Explanation]:
+    with torch.inference_mode(False):  # methods need gradients even if the caller turned them off
+        questions = subject.ask(texts, call.request)
+        size = sum(len(each) * _map_bytes(call.method, each) for each in questions)
+        kept = size <= MOST_MAP_BYTES if call.maps is None else call.maps
+        notes = () if kept or call.maps is False else (_left_out(size),)
+        explanations: dict[int, Explanation] = {}
         for question in questions:
-            asked = replace(question, maps=held)
-            found.update(_explain_each(asked, order, notes))
-    return [found[index] for index in range(len(texts))]
+            asked = replace(question, maps=kept)
+            explanations.update(_explain_each(asked, call, notes))
+    return [explanations[index] for index in range(len(texts))]
 
 
 def _explain_each(
-    question: Question, order: Order, notes: Sequence[str]
+    question: Question, call: MethodCall, notes: Sequence[str]
 ) -> Iterator[tuple[int, Explanation]]:
-    method = order.method
+    method = call.method
 
     def score(rows: Sequence[int]) -> tuple[Question, Scored]:
-        part = batch.rows(rows)
-        return part, method.score(part, order.options)
+        asked = batch.rows(rows)
+        return asked, method.score(asked, call.options)
 
     for batch in question.batches_holding(_map_sites(method, question) if question.maps else ()):
-        for part, scored in in_parts(range(len(batch)), score, too_large(method, batch)):
-            for row, index in enumerate(part.order):
-                yield index, _record(order, part, scored, row, notes)
+        for asked, scored in in_parts(range(len(batch)), score, memory_message(method, batch)):
+            for row, index in enumerate(asked.order):
+                yield index, _record(call, asked, scored, row, notes)
 
 
 def _map_sites(method: Method, question: Question) -> Sequence[Site]:
@@ -113,31 +178,32 @@ def _map_bytes(method: Method, question: Question) -> int:
 
 def _left_out(size: int) -> str:
     return (
-        f"The maps were left out: they take {size / 2**20:.0f} MB (maps=True, --maps holds them)."
+        f"The maps were left out: they take {size / 2**20:.0f} MB (maps=True, --maps keeps them)."
     )
 
 
 def _record(
-    order: Order, question: Question, scored: Scored, row: int, notes: Sequence[str]
+    call: MethodCall, question: Question, scored: Scored, row: int, notes: Sequence[str]
 ) -> Explanation:
-    inputs, method = question.inputs, order.method
+    inputs, method = question.inputs, call.method
     scores = scored.scores[row].detach().float().cpu().numpy()
     if not torch.isfinite(scored.scores[row]).all():
         name = question.subject.name
         raise ModelError(f"{method.name} gave scores that are not finite for {name}")
-    given = scored.maps if question.maps else ()
-    found = Explanation(
+    maps = scored.maps if question.maps else ()
+    explanation = Explanation(
         inputs.tokens[row],
         scores,
         target_record(question, row, method),
-        origin(order, question.subject, {"text": _plain_text(inputs.texts[row])}, "explain"),
+        origin(call, question.subject, {"text": _plain_text(inputs.texts[row])}, "explain"),
         question.predictions[row],
         (*inputs.notes[row], *scored.notes, *_row_notes(scored, row), *notes),
-        maps_of(inputs, row, given, method.signed) if given else None,
+        maps_of(inputs, row, maps, method.signed) if maps else None,
         question.picture(row),
         scored.row_details[row] if scored.row_details else {},
     )
-    return replace(found, notes=(*found.notes, *sink_notes(found.tokens, found.sinks)))
+    sinks = sink_notes(explanation.tokens, explanation.sinks)
+    return replace(explanation, notes=(*explanation.notes, *sinks))
 
 
 def _row_notes(scored: Scored, row: int) -> tuple[str, ...]:
@@ -145,7 +211,10 @@ def _row_notes(scored: Scored, row: int) -> tuple[str, ...]:
 
 
 def _plain_text(text: Any) -> Any:
-    """A text as it can be given again: words as a list of one text; of a picture, what it was."""
+    """A text in a form that `explain` accepts again and a file can store.
+
+    Words become a list of one text; of a picture, only its type is kept.
+    """
     if isinstance(text, list) and not is_one_text(text):
         return [text]
     if isinstance(text, tuple):

@@ -12,14 +12,13 @@ import torch
 from numpy.typing import NDArray
 
 from attlas.errors import UsageError
-from attlas.explaining.order import check_subject
 from attlas.heads.gold import Gold, ask_gold, read_labelled
 from attlas.heads.importance import how, rank
 from attlas.heads.rankings import RANKINGS, Ranking
 from attlas.heads.switching import right_with
 from attlas.mathematics.intervals import bootstrap_mean
 from attlas.models.asking.question import Question
-from attlas.models.subject import Subject
+from attlas.models.subject import Subject, check_subject
 from attlas.progress import Step, Watch
 from attlas.results import HeadImportance, Origin
 from attlas.results.prune_curve import LAYER_AXIS, SHARE_AXIS, Curve, CurvePoint, Mean, PruneCurve

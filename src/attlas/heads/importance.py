@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from attlas.errors import ModelError, UnknownNameError
-from attlas.explaining.order import Order, check_subject, origin
+from attlas.explaining.method_call import MethodCall, origin
 from attlas.heads.gold import Gold, ask_gold
 from attlas.heads.rankings import RANKINGS, Ranking
 from attlas.mathematics.intervals import DRAWS, LEVEL
@@ -16,7 +16,7 @@ from attlas.methods import METHODS
 from attlas.models.asking.memory import in_parts
 from attlas.models.asking.question import Question
 from attlas.models.encoding.request import Request
-from attlas.models.subject import Subject
+from attlas.models.subject import Subject, check_subject
 from attlas.progress import Step, Watch
 from attlas.results import Origin
 from attlas.results.head_importance import HeadImportance
@@ -91,7 +91,7 @@ def _means(values: HeadTable, seed: int = 0) -> HeadDraws:
 
 def how(subject: Subject, chosen: Ranking, options: Mapping[str, Any]) -> Origin:
     """How a ranking was made."""
-    made = origin(Order(METHODS["attattr"], Request(), {}), subject, {}, VERB)
+    made = origin(MethodCall(METHODS["attattr"], Request(), {}), subject, {}, VERB)
     return replace(
         made,
         method=chosen.name,

@@ -10,13 +10,12 @@ import torch
 from torch import Tensor
 
 from attlas.errors import UsageError
-from attlas.explaining.order import check_subject
 from attlas.heads.importance import how
 from attlas.heads.rankings import RANKINGS
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import read_attention
 from attlas.models.encoding.request import Request
-from attlas.models.subject import Subject
+from attlas.models.subject import Subject, check_subject
 from attlas.progress import Step, Watch
 from attlas.results.head_redundancy import HeadRedundancy
 from attlas.shapes import Attention, HeadPairs

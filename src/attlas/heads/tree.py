@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from attlas.errors import ModelError, UnknownNameError, UnsupportedModelError, UsageError
-from attlas.explaining import is_one_text
-from attlas.explaining.order import Order, check_subject, origin, target_record
+from attlas.explaining.explanations import is_one_text
+from attlas.explaining.method_call import MethodCall, origin, target_record
 from attlas.heads.attributing import attribute_sites, check_one_stack
 from attlas.heads.growing import grow, grow_as_released, kept_share, strongest_row
 from attlas.methods import METHODS
@@ -18,7 +18,7 @@ from attlas.models.asking.reading import find_readout
 from attlas.models.asking.resolve import check_position
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Target
-from attlas.models.subject import Subject
+from attlas.models.subject import Subject, check_subject
 from attlas.results import Origin
 from attlas.results.tree import Edge, Tree
 from attlas.shapes import LayerMaps
@@ -110,7 +110,7 @@ def _root(question: Question, attribution: LayerMaps, variant: str, root: int | 
 def _origin(subject: Subject, request: Request, text: Any, options: Mapping[str, Any]) -> Origin:
     method = METHODS["attattr"]
     given = text if isinstance(text, (str, tuple, list)) else type(text).__name__
-    made = origin(Order(method, request, {}), subject, {"text": given}, VERB)
+    made = origin(MethodCall(method, request, {}), subject, {"text": given}, VERB)
     return replace(made, method=VERB, signed=False, reading=READING, options=options)
 
 

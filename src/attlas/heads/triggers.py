@@ -13,14 +13,14 @@ import torch
 
 from attlas.data.example import Example, Text
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
-from attlas.explaining.order import Order, check_subject, origin
+from attlas.explaining.method_call import MethodCall, origin
 from attlas.heads.attributing import check_one_stack
 from attlas.heads.extraction import extract
 from attlas.heads.insertion import count_words
 from attlas.heads.trial import CUT, Gold, Trial
 from attlas.methods import METHODS
 from attlas.models.asking.resolve import find_label
-from attlas.models.subject import Subject
+from attlas.models.subject import Subject, check_subject
 from attlas.progress import Step, Watch
 from attlas.results import Origin
 from attlas.results.triggers import Trigger, Triggers
@@ -81,7 +81,7 @@ def triggers(
 
 
 def _origin(subject: Subject, options: Mapping[str, Any]) -> Origin:
-    made = origin(Order(METHODS["attattr"], CUT, {}), subject, {}, VERB)
+    made = origin(MethodCall(METHODS["attattr"], CUT, {}), subject, {}, VERB)
     return replace(made, method=VERB, signed=False, reading=READING, options=options, asked={})
 
 

@@ -7,14 +7,13 @@ from typing import Any
 import torch
 
 from attlas.errors import UnknownNameError, UsageError
-from attlas.explaining.order import check_subject
 from attlas.judging.foreign import is_one
 from attlas.judging.measuring import find, shuffled, why_not
 from attlas.judging.removals import Need, remove
 from attlas.judging.trials import Trial, Wanted, trial, wanted
 from attlas.measures import MEASURES, Measure
 from attlas.models.asking.question import Question
-from attlas.models.subject import Subject
+from attlas.models.subject import Subject, check_subject
 from attlas.removing.removal import REMOVALS
 from attlas.results.judgement import Judgement
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from attlas.errors import UsageError
 from attlas.models.asking.ask import ask, predict_each
 from attlas.models.asking.map_selection import MapSelection, maps_of
 from attlas.models.asking.open_model import OpenModel
@@ -55,3 +56,9 @@ class Subject(OpenModel):
         with self.folding(selection.take, selection.sites) as held:
             self.forward(inputs)
         return maps_of(inputs, 0, held, queries=selection.queries)
+
+
+def check_subject(subject: Any, verb: str) -> None:
+    """Raise an error unless this is a Subject."""
+    if not isinstance(subject, Subject):
+        raise UsageError(f"{verb} takes a Subject (attlas.load), not {type(subject).__name__}")

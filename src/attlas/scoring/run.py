@@ -6,7 +6,7 @@ from time import perf_counter
 from typing import Any
 
 from attlas.errors import AttlasError, UnknownNameError, UsageError
-from attlas.explaining import explain
+from attlas.explaining.explanations import explain
 from attlas.mathematics.intervals import bootstrap_mean
 from attlas.methods import METHODS, Method
 from attlas.models.load import load

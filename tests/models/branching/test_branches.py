@@ -267,3 +267,10 @@ def test_a_permutation_depends_on_its_number_alone():
     assert torch.equal(alone[0], beside[1])
     assert not torch.equal(beside[0], beside[1])
     assert not beside[~visible.expand(3, 2, 3, 5, 5)].any()
+
+
+def test_a_model_that_loses_rows_is_refused(monkeypatch):
+    question, run = question_of("bert", 1), branches.run_logits
+    monkeypatch.setattr(branches, "run_logits", lambda asked: run(asked)[1:])
+    with pytest.raises(UnsupportedModelError, match=r"gave 6 outputs for 7 inputs"):
+        run_branches(question, everywhere(question), "logit")

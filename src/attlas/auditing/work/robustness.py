@@ -9,7 +9,7 @@ import pandas as pd
 from attlas.auditing.plan import AuditPlan
 from attlas.auditing.work.figures import COLUMNS
 from attlas.errors import AttlasError
-from attlas.explaining import explain
+from attlas.explaining.explanations import explain
 from attlas.measures import Measure, Occasion
 from attlas.measures.randomisation import cascade, figure
 from attlas.measures.sensitivity import sensitivities

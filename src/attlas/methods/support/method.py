@@ -89,10 +89,13 @@ class Method:
         maps = {"sites": ", a map for each head", "all": ", one map over the whole model"}
         return f"{sign} {about}{maps.get(self.maps or '', '')}"
 
+    def check_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The options in the types that the method takes; an unknown or wrong one is an error."""
+        return {name: self._checked(name, value) for name, value in options.items()}
+
     def score(self, question: Question, options: Mapping[str, Any]) -> Scored:
-        """Score the tokens of a batch; an unknown option is an error that names those there are."""
-        checked = {name: self._checked(name, value) for name, value in options.items()}
-        return self.score_tokens(question, **checked)
+        """Score the tokens of a batch."""
+        return self.score_tokens(question, **self.check_options(options))
 
     def _checked(self, name: str, value: Any) -> Any:
         """An option's value, if there is such an option and the value is of its kind."""

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attlas.errors import UsageError
+from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.asking.memory import in_parts
 from attlas.models.asking.question import Question
 from attlas.models.asking.scores import run_logits
@@ -113,7 +113,10 @@ def _run(
             growth.enter(stack, subject)
             logits = run_logits(whole.about(replace(whole.inputs, arguments=arguments)))
             if len(logits) != len(origin):
-                raise AssertionError(f"{len(logits)} rows came out of {len(origin)}")
+                raise UnsupportedModelError(
+                    f"{subject.name} cannot be asked about variants of its attention: it gave "
+                    f"{len(logits)} outputs for {len(origin)} inputs"
+                )
             scores = _scores(question, logits, of, count)
             found = torch.autograd.grad(scores.sum(), opened.leaves) if gradients else ()
         return [scores.detach(), *(leaf.detach() for leaf in opened.leaves), *found]
@@ -187,12 +190,11 @@ def _join(site: Site, parts: Sequence[tuple[Any, ...]]) -> Branched:
     if len(parts) == 1:
         return Branched(site, *parts[0][1:])
     ordered = sorted(parts, key=lambda part: part[0][0])
-    scores, weights, gradients = (
+    weights, gradients = (
         None if ordered[0][index] is None else torch.cat([part[index] for part in ordered])
-        for index in (1, 2, 3)
+        for index in (2, 3)
     )
-    assert scores is not None
-    return Branched(site, scores, weights, gradients)
+    return Branched(site, torch.cat([part[1] for part in ordered]), weights, gradients)
 
 
 class _Growth:

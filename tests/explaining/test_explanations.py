@@ -10,10 +10,13 @@ from tiny import TASKS, subject_parts
 from tiny_tokenizers import SENTENCE_SPECIALS
 
 import attlas
-from attlas import Target, explaining
+from attlas import Target
 from attlas.errors import AttlasError, ModelError, UsageError
-from attlas.explaining import explanations, is_one_text
+from attlas.explaining import explanations
+from attlas.explaining.explanations import is_one_text
+from attlas.explaining.method_call import DEFAULT_METHOD
 from attlas.methods import METHODS, Method, Scored
+from attlas.registry import Registry
 
 TASK = "sequence classification"
 MANY = ["the cat sat", "a film", "the dog sat", "the film was not good", "a mat", "the mat sat"]
@@ -72,7 +75,7 @@ def test_what_one_text_is(text, one):
 
 def test_the_default_method_and_target():
     found = attlas.explain(subject(TASK), "a cat")
-    assert found.method == explaining.DEFAULT_METHOD
+    assert found.method == DEFAULT_METHOD
     assert found.target.name == found.prediction[0]["label"]
 
 
@@ -82,6 +85,34 @@ def test_only_a_subject_is_explained():
     with pytest.raises(UsageError, match=r"explain takes a Subject .* not BertForSequence"):
         unchecked(model, "a cat")
     assert attlas.explain(attlas.Subject(model, tokenizer), "a cat").scores.size
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "message"),
+    [
+        ("a cat", {"method": None}, "a method is given by its name, a string, not None"),
+        ("a cat", {"method": "raw_atention"}, "did you mean 'raw_attention'"),
+        ("a cat", {"layers": 1}, "unknown option of raw_attention 'layers': .* allowed: layer, fu"),
+        ([], {"layers": 1}, "unknown option of raw_attention 'layers'"),
+        ("a cat", {"layer": "top"}, "layer of raw_attention is int or None, not 'top'"),
+        ("", {}, "the text is empty"),
+        (["a cat", " "], {}, "the text is empty"),
+        (None, {}, "a text is a string, a pair .* not NoneType"),
+        (("a", "b", "c"), {}, "a text is a string, a pair .* not a tuple of 3"),
+    ],
+)
+def test_wrong_input_is_one_clear_line(text, asked, message, monkeypatch):
+    unchecked = inspect.unwrap(attlas.explain)
+    monkeypatch.setattr(Registry, "__getitem__", inspect.unwrap(Registry.__getitem__))
+    with pytest.raises(UsageError, match=message) as caught:
+        unchecked(subject(TASK), text, **{"method": "raw_attention", **asked})
+    assert "\n" not in str(caught.value)
+
+
+def test_no_subject_is_one_clear_line():
+    for verb in (attlas.explain, attlas.explain_generation):
+        with pytest.raises(UsageError, match=r"takes a Subject \(attlas\.load\), not NoneType"):
+            inspect.unwrap(verb)(None, "a cat")
 
 
 # Memory
@@ -200,7 +231,7 @@ def test_maps_that_are_too_large_are_left_out_and_the_result_says_so(method, mon
 @pytest.mark.parametrize("method", METHODS.names())
 def test_a_contrast_is_for_methods_that_look_at_the_target(method):
     if METHODS[method].of is None:
-        with pytest.raises(UsageError, match=f"{method} looks at no target"):
+        with pytest.raises(UsageError, match=f"{method} does not depend on the target"):
             explain("a cat", method, target="positive", contrast=0)
     else:
         assert explain("a cat", method, target="positive", contrast=0).target.contrast

@@ -1,4 +1,4 @@
-"""What is asked of every text, and how a result says so."""
+"""A method as it is called for every text, and the records that its results carry."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,12 +9,11 @@ import transformers
 
 from attlas.errors import UsageError
 from attlas.methods import METHODS, Method
+from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Target
 from attlas.models.encoding.token_ids import is_number
-from attlas.models.facts.model_facts import ModelFacts
-from attlas.models.subject import Subject
 from attlas.results import TargetRecord
 from attlas.results.support.origin import Origin
 from attlas.version import __version__
@@ -23,35 +22,30 @@ DEFAULT_METHOD = "gradient_attention"
 
 
 @dataclass(frozen=True)
-class Order:
-    """What is asked of every text: a method with its options, a target, maps or none."""
+class MethodCall:
+    """A method with its options, what is asked about each text, and whether maps are kept."""
 
     method: Method
     request: Request
     options: Mapping[str, Any]
-    maps: bool | None = None
+    maps: bool | None = None  # None: if they are small
 
     def __post_init__(self) -> None:
         name = self.method.name
+        self.method.check_options(self.options)
         if self.request.contrast is not None and self.method.of is None:
-            raise UsageError(f"{name} looks at no target, so a contrast cannot change its scores")
+            raise UsageError(f"{name} does not depend on the target, so it takes no contrast")
         if self.maps and self.method.maps is None and not self.options.get("full"):
-            raise UsageError(f"{name} makes no maps, so there are none to hold")
+            raise UsageError(f"{name} makes no maps, so maps=True is not possible")
 
 
 def list_methods() -> list[str]:
-    """The names of all methods."""
+    """List the names of all methods."""
     return METHODS.names()
 
 
-def check_subject(subject: Any, verb: str) -> None:
-    """An error for anything that is no Subject."""
-    if not isinstance(subject, Subject):
-        raise UsageError(f"{verb} takes a Subject (attlas.load), not {type(subject).__name__}")
-
-
-def too_large(method: Method, question: Question) -> str:
-    """What to say where one text alone is too much for the memory."""
+def memory_message(method: Method, question: Question) -> str:
+    """The error message for a single text that does not fit into memory."""
     count, device = len(question.inputs.tokens[0]), question.subject.device
     return (
         f"{method.name} of one text of {count} tokens does not fit on {device}; "
@@ -60,7 +54,7 @@ def too_large(method: Method, question: Question) -> str:
 
 
 def target_record(question: Question, row: int, method: Method) -> TargetRecord:
-    """What was explained of one row, as its result says it."""
+    """The target of one row and its value, as a result stores it."""
     target, of = question.targets[row], method.of or "probability"
     return TargetRecord(
         target.name,
@@ -71,18 +65,18 @@ def target_record(question: Question, row: int, method: Method) -> TargetRecord:
     )
 
 
-def origin(order: Order, subject: ModelFacts, asked: Mapping[str, Any], verb: str) -> Origin:
-    """How a result was made: all that is needed to make it again."""
-    method, request = order.method, order.request
-    given = {
+def origin(call: MethodCall, subject: OpenModel, asked: Mapping[str, Any], verb: str) -> Origin:
+    """How a result was made: everything that is needed to compute it again."""
+    method, request = call.method, call.request
+    arguments = {
         **asked,
-        "target": _plain(request.target),
-        "contrast": _plain(request.contrast),
-        "position": _plain(request.position),
+        "target": _as_json(request.target),
+        "contrast": _as_json(request.contrast),
+        "position": _as_json(request.position),
         "prefix": request.prefix,
         "chat": request.chat or None,
         "truncate": request.truncate or None,
-        "maps": order.maps,
+        "maps": call.maps,
     }
     return Origin(
         model=subject.name,
@@ -91,8 +85,8 @@ def origin(order: Order, subject: ModelFacts, asked: Mapping[str, Any], verb: st
         signed=method.signed,
         paper=method.paper,
         reading=method.reading,
-        options={**method.options, **order.options},
-        asked={name: value for name, value in given.items() if value is not None},
+        options={**method.options, **call.options},
+        asked={name: value for name, value in arguments.items() if value is not None},
         versions={
             "attlas": __version__,
             "torch": torch.__version__,
@@ -102,8 +96,8 @@ def origin(order: Order, subject: ModelFacts, asked: Mapping[str, Any], verb: st
     )
 
 
-def _plain(wanted: Any) -> Any:
-    """What was asked for, as JSON that can be asked for again."""
-    if isinstance(wanted, Target):
-        return wanted.to_dict()
-    return int(wanted) if is_number(wanted) else wanted
+def _as_json(argument: Any) -> Any:
+    """An argument as JSON that `explain` accepts again."""
+    if isinstance(argument, Target):
+        return argument.to_dict()
+    return int(argument) if is_number(argument) else argument
