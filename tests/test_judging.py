@@ -17,6 +17,7 @@ import attlas
 from attlas.data import Example
 from attlas.errors import UnknownNameError, UsageError
 from attlas.judging import judge
+from attlas.judging.judge import _settings
 from attlas.results import Judgement
 from attlas.views import page
 
@@ -197,9 +198,9 @@ def test_a_pair_of_texts_is_walked_through_part_by_part():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ([("fine", 1.0), ("flim", 2.0)], "token 1, 'flim', does not fit .* 'dull film odd warm'"),
-        (list(zip(WORDS[:-1], SCORES, strict=False)), "token 5 of the model, 'warm', has no score"),
-        ([*zip(WORDS, SCORES, strict=True), ("more", 1.0)], "token 5, 'more', stands behind"),
+        ([("fine", 1.0), ("flim", 2.0)], "token 1, 'flim', does not match .* 'dull film odd warm'"),
+        (list(zip(WORDS[:-1], SCORES, strict=False)), "token 5, 'warm', has no score"),
+        ([*zip(WORDS, SCORES, strict=True), ("more", 1.0)], "token 5, 'more', comes after"),
         (SCORES[:3], r"3 scores for a text of 5 content tokens \(7 with"),
         ((WORDS, SCORES[:2]), "5 tokens but 2 scores"),
         ([*SCORES[:4], float("nan")], "finite"),
@@ -212,16 +213,31 @@ def test_what_does_not_fit_is_named(given, said):
 
 
 def test_what_is_missing_is_asked_for():
-    with pytest.raises(UsageError, match="need the text"):
+    with pytest.raises(UsageError, match="need their text"):
         judge(BAG, SCORES)
     with pytest.raises(UsageError, match="2 explanations but 3 in text"):
         judge(BAG, [(WORDS, SCORES)] * 2, text=[TEXT] * 3)
-    with pytest.raises(UsageError, match="of 2 written tokens"):
+    with pytest.raises(UsageError, match="of 2 generated tokens"):
         judge(BAG, inseq(WORDS, [SCORES], source_attributions=np.zeros((5, 2))))
     with pytest.raises(UnknownNameError, match="'mask'"):
         judge(BAG, SCORES, text=TEXT, removal="maks")
     with pytest.raises(UnknownNameError, match="comprehensiveness"):
         judge(BAG, SCORES, "comprehensivness", text=TEXT)
+
+
+@pytest.mark.parametrize(
+    ("measures", "removal", "message"),
+    [
+        ([None], "mask", r"measures takes a name or a list of names, not \[None\]"),
+        (3, "mask", "measures takes a name or a list of names, not 3"),
+        (None, None, "removal takes a name or a list of names, not None"),
+        (None, [None], r"removal takes a name or a list of names, not \[None\]"),
+    ],
+)
+def test_names_of_a_wrong_type_are_one_clear_line(measures, removal, message):
+    """Tested below `judge` itself, whose types are checked first in tests."""
+    with pytest.raises(UsageError, match=f"^{message}"):
+        _settings(measures, removal, 9, 0)
 
 
 def test_an_explanation_by_another_tokenizer_is_aligned():
@@ -282,7 +298,7 @@ def test_a_removal_that_cannot_be_is_said_in_its_row():
 
 def test_a_text_of_one_token_cannot_be_judged():
     row = judge(BAG, [1.0], "comprehensiveness", text="fine")[0]
-    assert row.value is None and row.p is None and "nothing can be said" in row.note
+    assert row.value is None and row.p is None and "not defined" in row.note
 
 
 def test_a_judgement_can_be_kept_and_shown(tmp_path):

@@ -1,4 +1,4 @@
-"""Judging: measures held to explanations, ours and those from elsewhere."""
+"""The verb `judge`: measures applied to explanations, from Attlas or from elsewhere."""
 
 from attlas.judging.judge import judge
 

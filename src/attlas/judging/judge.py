@@ -1,47 +1,59 @@
-"""The verb `judge`: measures held to one explanation, or to many, in the caller's order."""
+"""The verb `judge`: measures applied to one explanation, or to several in the caller's order."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict, Unpack, overload
 
 import torch
 
 from attlas.errors import UnknownNameError, UsageError
-from attlas.judging.foreign import is_one
-from attlas.judging.measuring import find, shuffled, why_not
-from attlas.judging.removals import Need, remove
-from attlas.judging.trials import Trial, Wanted, trial, wanted
+from attlas.judging.support.aligned import AlignedExplanation, JudgeRequest, align, judge_request
+from attlas.judging.support.foreign import is_one
+from attlas.judging.support.measuring import measure_scores, shuffled_cases, why_not_applicable
+from attlas.judging.support.removals import TextMeasures, ask_without_tokens
 from attlas.measures import MEASURES, Measure
 from attlas.models.asking.question import Question
 from attlas.models.subject import Subject, check_subject
 from attlas.removing.removal import REMOVALS
+from attlas.results import Explanation
 from attlas.results.judgement import Judgement
 
-REMOVED_BY = ("delete", "mask")
+DEFAULT_REMOVALS = ("delete", "mask")
 SHUFFLES = 99
 
 
-@dataclass(frozen=True)
-class Settings:
-    """By what an explanation is judged."""
+class JudgeOptions(TypedDict, total=False):
+    """The keyword arguments of `judge`."""
 
-    measures: tuple[Measure, ...] | None  # None: all that are cheap and can be applied
-    removal: tuple[str, ...]
+    text: Any
+    target: Any
+    marks: Any
+    removal: Sequence[str] | str
     shuffles: int
     seed: int
 
-    def chosen(self, trial: Trial) -> list[Measure]:
-        """The measures that a trial gets."""
-        if self.measures is not None:
-            return list(self.measures)
-        return [each for each in MEASURES if each.cost == "cheap" and not why_not(each, trial)]
 
-    def told(self, trial: Trial) -> dict[str, Any]:
-        """What a judgement says of how it came about."""
-        found = {"removal": self.removal, "shuffles": self.shuffles, "seed": self.seed}
-        return found if trial.case.marks is None else {**found, "marks": trial.case.marks.tolist()}
-
-
+@overload
+def judge(
+    subject: Subject,
+    explanations: Explanation | list[float] | list[tuple[str, float]],
+    measures: Sequence[str] | str | None = None,
+    **options: Unpack[JudgeOptions],
+) -> Judgement: ...
+@overload
+def judge(
+    subject: Subject,
+    explanations: list[Explanation],
+    measures: Sequence[str] | str | None = None,
+    **options: Unpack[JudgeOptions],
+) -> list[Judgement]: ...
+@overload
+def judge(
+    subject: Subject,
+    explanations: Any,
+    measures: Sequence[str] | str | None = None,
+    **options: Unpack[JudgeOptions],
+) -> Any: ...
 def judge(
     subject: Subject,
     explanations: Any,
@@ -50,107 +62,156 @@ def judge(
     text: Any = None,
     target: Any = None,
     marks: Any = None,
-    removal: Sequence[str] | str = REMOVED_BY,
+    removal: Sequence[str] | str = DEFAULT_REMOVALS,
     shuffles: int = SHUFFLES,
     seed: int = 0,
-) -> Any:
-    """Judge an explanation by measures: a row for each, and for each way to remove tokens.
+) -> Judgement | list[Judgement]:
+    """Judge an explanation by measures: a row for each measure and each way to remove tokens.
 
-    A list of explanations gives a list of judgements in the same order. An explanation is what
-    `explain` gave, or scores from elsewhere: a list of numbers, one for each content token (or for
-    each token, special ones included), a list of (word, score), a pair (tokens, scores), or what
-    SHAP, inseq or captum made. Scores from elsewhere need the `text` they are of, unless they are
-    SHAP's or inseq's, and speak for the `target`: the model's prediction if it is None. `marks` say
-    which tokens people marked: spans of characters, one mark a token, or an Example.
+    Each figure stands beside its mean over shuffles of the same scores, with the share of shuffles
+    that do as well.
 
-    `measures` are names; None takes all that are cheap and can be applied. Each figure stands
-    beside its mean over `shuffles` of the same scores, with the share of them that did as well.
+    Arguments:
+        subject: The model that was explained.
+        explanations: What `explain` returned, or scores from elsewhere: a list of numbers, one for
+            each content token (or for each token, with special ones), a list of (word, score), a
+            pair (tokens, scores), or an explanation of SHAP, inseq or captum. A list of
+            explanations gives a list of judgements in the same order.
+        measures: Names of measures; by default all that are cheap and applicable.
+        text: The text of scores from elsewhere; those of SHAP and inseq hold it. For several
+            explanations, one text for all or a list.
+        target: What scores from elsewhere explain; the model's prediction by default.
+        marks: The tokens that people marked: spans of characters, one mark for each token, or an
+            `Example`. For several explanations, a list.
+        removal: How tokens are removed.
+        shuffles: How often the scores are shuffled.
+        seed: Decides everything that is drawn at random.
+
+    Example:
+        >>> explanation = attlas.explain(subject, "a great film", "gradient_attention")
+        >>> attlas.judge(subject, explanation, ["comprehensiveness", "sufficiency"])
     """
     check_subject(subject, "judge")
     settings = _settings(measures, removal, shuffles, seed)
     alone = is_one(explanations)
     given = [explanations] if alone else list(explanations)
     texts, all_marks = (
-        _each(value, given, alone, name) for value, name in ((text, "text"), (marks, "marks"))
+        _for_each(value, given, alone, name) for value, name in ((text, "text"), (marks, "marks"))
     )
-    asked = [
-        wanted(subject, each, own_text, target, own_marks)
+    requests = [
+        judge_request(subject, each, own_text, target, own_marks)
         for each, own_text, own_marks in zip(given, texts, all_marks, strict=True)
     ]
     with torch.inference_mode(False):  # gradients may be needed, whatever the caller switched off
-        found = _judge_all(subject, asked, settings)
-    return found[0] if alone else found
+        judgements = _judge_all(subject, requests, settings)
+    return judgements[0] if alone else judgements
 
 
-def _settings(measures: Any, removal: Any, shuffles: int, seed: int) -> Settings:
-    names = [measures] if isinstance(measures, str) else measures
-    ways = (removal,) if isinstance(removal, str) else tuple(removal)
-    for how in ways:
+@dataclass(frozen=True)
+class JudgeSettings:
+    """How explanations are judged."""
+
+    measures: tuple[Measure, ...] | None  # None: all that are cheap and applicable
+    removal: tuple[str, ...]
+    shuffles: int
+    seed: int
+
+    def measures_for(self, aligned: AlignedExplanation) -> list[Measure]:
+        """The measures that are applied to an explanation."""
+        if self.measures is not None:
+            return list(self.measures)
+        cheap = [each for each in MEASURES if each.cost == "cheap"]
+        return [each for each in cheap if not why_not_applicable(each, aligned)]
+
+    def record(self, aligned: AlignedExplanation) -> dict[str, Any]:
+        """The settings as the judgement of an explanation holds them."""
+        known = {"removal": self.removal, "shuffles": self.shuffles, "seed": self.seed}
+        marks = aligned.case.marks
+        return known if marks is None else {**known, "marks": marks.tolist()}
+
+
+def _settings(measures: Any, removal: Any, shuffles: int, seed: int) -> JudgeSettings:
+    names = None if measures is None else _names("measures", measures)
+    removals = _names("removal", removal)
+    for how in removals:
         if how not in REMOVALS:
             raise UnknownNameError("removal", how, REMOVALS)
-    if not ways:
+    if not removals:
         raise UsageError(f"removal names at least one of {', '.join(REMOVALS)}")
     if shuffles < 0:
         raise UsageError(f"shuffles is 0 or more, not {shuffles}")
     chosen = None if names is None else tuple(MEASURES[name] for name in names)
-    return Settings(chosen, ways, shuffles, seed)
+    return JudgeSettings(chosen, removals, shuffles, seed)
 
 
-def _each(value: Any, given: Sequence[Any], alone: bool, name: str) -> list[Any]:
-    """What belongs to each explanation: of many, a list says it of each."""
+def _names(argument: str, value: Any) -> tuple[str, ...]:
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, Iterable) or not all(isinstance(each, str) for each in names):
+        raise UsageError(f"{argument} takes a name or a list of names, not {value!r}")
+    return tuple(names)
+
+
+def _for_each(value: Any, given: Sequence[Any], alone: bool, name: str) -> list[Any]:
+    """The value for each explanation, from one value or from a list of them."""
     if alone:
         return [value]
     if not isinstance(value, list):
         return [value] * len(given)
     if len(value) != len(given):
-        raise UsageError(f"{len(given)} explanations but {len(value)} in {name}: one for each")
+        raise UsageError(f"{len(given)} explanations but {len(value)} in {name}: give one for each")
     return value
 
 
-def _judge_all(subject: Subject, asked: Sequence[Wanted], settings: Settings) -> list[Judgement]:
-    found: dict[int, Judgement] = {}
-    groups: dict[str, list[int]] = {}
-    for index, each in enumerate(asked):
-        groups.setdefault(repr(each.request), []).append(index)
-    for group in groups.values():
-        questions, trials = _trials(subject, [asked[index] for index in group], settings.seed)
-        judged = _judge_group(questions, trials, settings)
-        found.update(zip(group, judged, strict=True))
-    return [found[index] for index in range(len(asked))]
+def _judge_all(
+    subject: Subject, requests: Sequence[JudgeRequest], settings: JudgeSettings
+) -> list[Judgement]:
+    judgements: dict[int, Judgement] = {}
+    alike: dict[str, list[int]] = {}
+    for index, each in enumerate(requests):
+        alike.setdefault(repr(each.request), []).append(index)
+    for indices in alike.values():
+        questions, aligned = _align_all(subject, [requests[i] for i in indices], settings.seed)
+        judgements.update(zip(indices, _judge_together(questions, aligned, settings), strict=True))
+    return [judgements[index] for index in range(len(requests))]
 
 
-def _trials(
-    subject: Subject, asked: Sequence[Wanted], seed: int
-) -> tuple[list[Question], list[Trial]]:
-    """The questions about the texts, each text once, and what is judged on each."""
-    texts = {repr(each.text): each.text for each in asked}
+def _align_all(
+    subject: Subject, requests: Sequence[JudgeRequest], seed: int
+) -> tuple[list[Question], list[AlignedExplanation]]:
+    """Questions about the texts, each text once, and each explanation aligned with its text."""
+    texts = {repr(each.text): each.text for each in requests}
     numbers = {key: number for number, key in enumerate(texts)}
-    questions = subject.ask(list(texts.values()), asked[0].request)
+    questions = subject.ask(list(texts.values()), requests[0].request)
     rows = {
         number: question.rows([row])
         for question in questions
         for row, number in enumerate(question.order)
     }
-    trials = []
-    for each in asked:
+    aligned = []
+    for each in requests:
         number = numbers[repr(each.text)]
-        trials.append(trial(each, rows[number], number, seed))
-    return questions, trials
+        aligned.append(align(each, rows[number], number, seed))
+    return questions, aligned
 
 
-def _judge_group(
-    questions: Sequence[Question], trials: Sequence[Trial], settings: Settings
+def _judge_together(
+    questions: Sequence[Question], aligned: Sequence[AlignedExplanation], settings: JudgeSettings
 ) -> Iterator[Judgement]:
-    needs = [
-        Need(each.number, settings.chosen(each), [each.case, *shuffled(each, settings.shuffles)])
-        for each in trials
+    texts = [
+        TextMeasures(
+            each.number,
+            settings.measures_for(each),
+            [each.case, *shuffled_cases(each, settings.shuffles)],
+        )
+        for each in aligned
     ]
-    removals = [remove(questions, how, needs) for how in settings.removal]
-    for each, need in zip(trials, needs, strict=True):
-        measured = [
+    removals = [ask_without_tokens(questions, how, texts) for how in settings.removal]
+    for each, text in zip(aligned, texts, strict=True):
+        rows = [
             row
-            for measure in need.measures
-            for row in find(measure, each, need.cases[1:], removals)
+            for measure in text.measures
+            for row in measure_scores(measure, each, text.cases[1:], removals)
         ]
-        told = settings.told(each)
-        yield Judgement(each.explanation, tuple(measured), told, each.explanation.notes)
+        yield Judgement(
+            each.explanation, tuple(rows), settings.record(each), each.explanation.notes
+        )

@@ -9,7 +9,7 @@ import numpy as np
 
 from attlas.auditing.plan import AuditPlan
 from attlas.errors import AttlasError
-from attlas.judging.marking import marked_tokens
+from attlas.judging.support.marking import marked_tokens
 from attlas.measures import Case
 from attlas.measures.support.recomputing import Recipe
 from attlas.methods import METHODS

@@ -1,4 +1,4 @@
-"""Scores of pieces of a text put on the tokens that a model reads, by their characters."""
+"""Scores of pieces of a text, moved to the tokens that a model reads by their characters."""
 
 from collections.abc import Collection, Iterator, Sequence
 
@@ -9,15 +9,15 @@ from attlas.errors import UsageError
 from attlas.tokens import Span, Tokens, overlap
 
 SPACES = "Ġ▁Ċ"  # what tokenizers write for a space, or the end of a line
-INSIDE = "##"  # what they write before a piece that goes on with a word
-AFTER = "</w>"  # and behind one that ends it
+INSIDE = "##"  # what they write before a piece that continues a word
+AFTER = "</w>"  # and after a piece that ends one
 SHOWN = 20  # characters of a text in an error
 
 Place = tuple[str, Span]  # a segment, and where in it
 
 
 def join_pieces(pieces: Sequence[str], specials: Collection[str]) -> str:
-    """The text that pieces make up, the special ones left out."""
+    """The text that the pieces make up, without special ones."""
     return "".join(_plain(each) for each in pieces if each not in specials).strip()
 
 
@@ -28,13 +28,13 @@ def put_on_tokens(
     scores: NDArray[np.float64],
     specials: Collection[str],
 ) -> NDArray[np.float64]:
-    """The scores of the content tokens, from those of pieces of the same text.
+    """The scores of the content tokens, computed from scores of pieces of the same text.
 
-    A token gets the sum of the scores of all pieces that it has a character in common with: each
-    token of a word that of the word. A piece that is not in the text where it should be, and a
-    token that no piece covers, are errors.
+    A token gets the sum of the scores of all pieces that share a character with it, so each token
+    of a word gets the score of the word. It is an error if a piece does not follow the one before
+    it in the text, or if no piece covers a token.
     """
-    if tuple(pieces) == tokens.texts:  # its own tokens, whatever characters they stand for
+    if tuple(pieces) == tokens.texts:  # the model's own tokens, whatever characters they stand for
         return scores[list(content)]
     places = list(_find(tokens, pieces, specials))
     return np.array([_score(tokens, position, places, scores) for position in content])
@@ -53,17 +53,15 @@ def _score(
         if place and place[0] == segment and overlap(place[1], span)
     ]
     if not found:
-        raise UsageError(
-            f"token {position} of the model, {text[slice(*span)]!r}, has no score: no piece that "
-            "was given covers it"
-        )
+        word = text[slice(*span)]
+        raise UsageError(f"token {position}, {word!r}, has no score: no piece covers it")
     return float(sum(found))
 
 
 def _find(
     tokens: Tokens, pieces: Sequence[str], specials: Collection[str]
 ) -> Iterator[Place | None]:
-    """Where each piece stands, one after the other; None for what stands for no text."""
+    """The place of each piece in the text, in order; None for pieces without text."""
     segments = [name for name in dict.fromkeys(tokens.segments) if tokens.sources.get(name)]
     number, start = 0, 0
     for index, piece in enumerate(pieces):
@@ -73,7 +71,7 @@ def _find(
             continue
         while True:
             if number == len(segments):
-                raise UsageError(f"token {index}, {piece!r}, stands behind the end of the text")
+                raise UsageError(f"token {index}, {piece!r}, comes after the end of the text")
             text = tokens.sources[segments[number]]
             start += len(text[start:]) - len(text[start:].lstrip())
             if start < len(text):
@@ -81,7 +79,7 @@ def _find(
             number, start = number + 1, 0
         if text[start : start + len(bare)].casefold() != bare.casefold():
             raise UsageError(
-                f"token {index}, {piece!r}, does not fit the text, which goes on with "
+                f"token {index}, {piece!r}, does not match the text, which continues with "
                 f"{text[start : start + SHOWN]!r}"
             )
         yield segments[number], (start, start + len(bare))
@@ -89,7 +87,7 @@ def _find(
 
 
 def _plain(piece: str) -> str:
-    """A piece without what a tokenizer writes beside its text."""
+    """A piece without the marks that tokenizers add to its text."""
     bare = piece.translate(dict.fromkeys(map(ord, SPACES), " "))
     bare = bare.removeprefix(INSIDE) if len(bare) > len(INSIDE) else bare
     return bare.replace(AFTER, " ") if bare != AFTER else bare

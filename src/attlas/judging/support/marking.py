@@ -1,4 +1,4 @@
-"""Which tokens of a text are marked: from marks, from spans of characters, from an Example."""
+"""Which tokens of a text people marked, from marks, spans of characters or an Example."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,10 +13,10 @@ from attlas.tokens import Tokens, overlap
 
 
 def marked_tokens(given: Any, tokens: Tokens, content: Sequence[int]) -> TokenMarks | None:
-    """The marks of the content tokens; None where nothing is given.
+    """The marks of the content tokens; None if there are no marks.
 
-    Spans are half-open and in the text, of a pair in its second part. Marks are one for each
-    content token, or one for each token.
+    Spans are half-open, in the text or in the second text of a pair. Marks are one for each content
+    token, or one for each token.
     """
     spans = given.spans if isinstance(given, Example) else given
     if spans is None or (isinstance(given, Example) and not spans):

@@ -1,0 +1,1 @@
+"""Helpers of `judge`: explanations read and aligned with tokens, and the measures applied."""
