@@ -21,6 +21,7 @@ FLOORS = [
     {"heads", "measures", "scoring", "trials"},
     {"judging"},
     {"auditing", "studies"},
+    {"registering"},
     {"cli"},
 ]
 MODEL_FLOORS = [

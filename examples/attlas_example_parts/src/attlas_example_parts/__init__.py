@@ -1,0 +1,1 @@
+"""A method, a measure and a trial that Attlas finds by entry points."""
