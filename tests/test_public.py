@@ -1,9 +1,13 @@
 """The public surface: what is promised is there, and importing it costs next to nothing."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import attlas
+
+ROOT = Path(__file__).parents[1]
 
 
 def run(code):
@@ -17,6 +21,18 @@ def test_every_public_name_is_there_and_listed():
     for name in attlas.__all__:
         assert getattr(attlas, name) is not None
     assert dir(attlas) == attlas.__all__
+
+
+def test_every_public_name_is_on_the_page_of_public_names():
+    page = (ROOT / "docs" / "api.md").read_text()
+    named = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| ([^|]*) \|", page, re.M))))
+    assert named == set(attlas.__all__)
+
+
+def test_decorators_and_what_parts_take_are_in_one_module():
+    for name in ("method", "measure", "trial", "ranking", "study"):
+        assert callable(getattr(attlas.registering, name))
+    assert all(getattr(attlas.registering, name) for name in attlas.registering.__all__)
 
 
 def test_an_unknown_name_is_an_attribute_error():

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from attlas.version import __version__
 
 if TYPE_CHECKING:
+    from attlas import registering
     from attlas.auditing.audit import audit
+    from attlas.auditing.verdict.rules import Rules
     from attlas.checking import check
-    from attlas.data import texts
+    from attlas.data import Example, read_examples, texts
     from attlas.errors import AttlasError
     from attlas.explaining.explanations import attribute, explain
     from attlas.explaining.generations import explain_generation
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from attlas.heads.curves import head_effectiveness, prune_curve
     from attlas.heads.importance import head_importance
     from attlas.heads.pruning import prune
+    from attlas.heads.rankings import list_rankings
     from attlas.heads.redundancy import head_redundancy
     from attlas.heads.tree import attribution_tree
     from attlas.heads.triggers import triggers
@@ -31,36 +34,49 @@ if TYPE_CHECKING:
     from attlas.models.subject import Subject
     from attlas.models.tap import edits
     from attlas.results import (
+        CheckResult,
         Explanation,
         Generation,
+        HeadImportance,
+        HeadRedundancy,
         Judgement,
         Maps,
+        PruneCurve,
         Report,
         Site,
         Tree,
         Triggers,
+        Verdict,
     )
     from attlas.studies import list_studies, study
-    from attlas.trials import list_trials
+    from attlas.trials import Scope, list_trials
 
 _HOMES = {
     "AttlasError": "errors",
+    "CheckResult": "results",
+    "Example": "data",
     "Explanation": "results",
     "Generation": "results",
+    "HeadImportance": "results",
+    "HeadRedundancy": "results",
     "Judgement": "results",
     "Maps": "results",
     "Objects": "models.encoding.objects",
+    "PruneCurve": "results",
     "Report": "results",
+    "Rules": "auditing.verdict.rules",
+    "Scope": "trials",
     "Site": "results",
     "Subject": "models.subject",
     "Target": "models.encoding.target",
     "Tree": "results",
     "Triggers": "results",
+    "Verdict": "results",
     "attribute": "explaining.explanations",
     "attribution_tree": "heads.tree",
     "audit": "auditing.audit",
     "check": "checking",
-    "edits": "models.tap",
+    "edits": "models.tap.edits",
     "explain": "explaining.explanations",
     "explain_generation": "explaining.generations",
     "head_effectiveness": "heads.curves",
@@ -69,29 +85,41 @@ _HOMES = {
     "judge": "judging",
     "list_measures": "measures",
     "list_methods": "explaining.method_call",
+    "list_rankings": "heads.rankings",
     "list_studies": "studies",
     "list_trials": "trials",
     "load": "models.load",
     "prune": "heads.pruning",
     "prune_curve": "heads.curves",
+    "read_examples": "data",
+    "registering": "registering",
     "study": "studies",
     "texts": "data",
     "triggers": "heads.triggers",
 }
+_MODULES = {"edits", "registering"}
 
 __all__ = [
     "AttlasError",
+    "CheckResult",
+    "Example",
     "Explanation",
     "Generation",
+    "HeadImportance",
+    "HeadRedundancy",
     "Judgement",
     "Maps",
     "Objects",
+    "PruneCurve",
     "Report",
+    "Rules",
+    "Scope",
     "Site",
     "Subject",
     "Target",
     "Tree",
     "Triggers",
+    "Verdict",
     "__version__",
     "attribute",
     "attribution_tree",
@@ -106,11 +134,14 @@ __all__ = [
     "judge",
     "list_measures",
     "list_methods",
+    "list_rankings",
     "list_studies",
     "list_trials",
     "load",
     "prune",
     "prune_curve",
+    "read_examples",
+    "registering",
     "study",
     "texts",
     "triggers",
@@ -120,9 +151,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'attlas' has no attribute {name!r}")
-    if name == "edits":
-        return import_module("attlas.models.tap.edits")
-    return getattr(import_module(f"attlas.{_HOMES[name]}"), name)
+    home = import_module(f"attlas.{_HOMES[name]}")
+    return home if name in _MODULES else getattr(home, name)
 
 
 def __dir__() -> list[str]:

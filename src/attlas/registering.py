@@ -12,7 +12,7 @@ from attlas.models.asking.question import Question
 from attlas.removing.erasures import Outcomes, Ways
 from attlas.studies.support.study import study
 from attlas.trials.support.scope import Scope
-from attlas.trials.support.trial import Tried, trial
+from attlas.trials.support.trial import TrialOutcome, trial
 
 __all__ = [
     "Case",
@@ -21,7 +21,7 @@ __all__ = [
     "Question",
     "Scope",
     "Scored",
-    "Tried",
+    "TrialOutcome",
     "Ways",
     "measure",
     "method",

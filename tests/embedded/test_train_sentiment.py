@@ -33,7 +33,7 @@ from attlas.embedded.training.sentiment_tokenizer import (
     pack,
     train_tokenizer,
 )
-from attlas.embedded.training.sentiment_training import TrainingPace, batches, hide
+from attlas.embedded.training.sentiment_training import SentimentPace, batches, hide
 from attlas.embedded.training.train_sentiment import main
 
 TEXTS = [
@@ -125,7 +125,7 @@ def test_batches_hold_every_text_once_and_keep_their_room() -> None:
 
 
 def test_the_rate_goes_up_and_down() -> None:
-    pace = TrainingPace(steps=10, seconds=1.0, rate=1.0, rows=1, room=1)
+    pace = SentimentPace(steps=10, seconds=1.0, rate=1.0, rows=1, room=1)
     assert pace.rate_at(0.0) == 0
     assert pace.rate_at(0.05) == pytest.approx(1)
     assert pace.rate_at(1.0) == pytest.approx(0)

@@ -13,6 +13,7 @@ from attlas.results.support.origin import Origin, TargetRecord
 from attlas.results.support.result import Result
 from attlas.results.tree import Edge, Tree
 from attlas.results.triggers import Trigger, Triggers
+from attlas.results.verdict import Verdict
 
 __all__ = [
     "CheckResult",
@@ -33,4 +34,5 @@ __all__ = [
     "Tree",
     "Trigger",
     "Triggers",
+    "Verdict",
 ]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from attlas.models.tap import edits
-from attlas.registering import Question, Scope, Tried, trial
+from attlas.registering import Question, Scope, TrialOutcome, trial
 from attlas.results.support import plots
 from attlas.shapes import TextValues
 from attlas.trials.support.outputs import distributions, total_variation
@@ -23,13 +23,13 @@ def flat_attention(
     scope: Scope = Scope(),  # noqa: B008
     *,
     seed: int = 0,
-) -> Tried:
+) -> TrialOutcome:
     """Make all attention uniform at once; the scope and the seed are not used."""
     moved = np.concatenate([distances(question) for question in questions])
     mean = float(moved.mean())
     reading = "0: the answer stays. 1: it moves as far as it can."
     bars = plots.bars("Flat attention", {"mean": mean}, x_label="difference", reading=reading)
-    return Tried(
+    return TrialOutcome(
         figures={"difference": moved},
         texts=tuple(number for question in questions for number in question.order),
         sentence=f"Uniform attention in all layers moves the answer by {mean:.2f} on average.",

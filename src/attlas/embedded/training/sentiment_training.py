@@ -17,7 +17,7 @@ WARM_UP = 0.05
 
 
 @dataclass(frozen=True)
-class TrainingPace:
+class SentimentPace:
     """How long and how fast to train; `seconds` ends it early, the rate brought down all the same.
 
     A batch holds at most `rows` texts and `room` pieces.
@@ -65,7 +65,7 @@ def batches(
 
 
 def endless(
-    texts: Packed, pace: TrainingPace, generator: torch.Generator
+    texts: Packed, pace: SentimentPace, generator: torch.Generator
 ) -> Iterator[tuple[Tensor, int]]:
     """Batches of every text, again and again."""
     while True:
@@ -126,7 +126,7 @@ class Student:
         return loss + (1 - progress) * mse_loss(self.bridge(mean).float(), wanted)
 
 
-def fit(student: Student, pace: TrainingPace, *, device: str, seed: int) -> int:
+def fit(student: Student, pace: SentimentPace, *, device: str, seed: int) -> int:
     """Trains in place; returns the number of steps taken."""
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.AdamW(

@@ -29,7 +29,7 @@ from attlas.embedded.training.sentiment_tokenizer import (
     pack,
     train_tokenizer,
 )
-from attlas.embedded.training.sentiment_training import Lessons, Student, TrainingPace, fit, judged
+from attlas.embedded.training.sentiment_training import Lessons, SentimentPace, Student, fit, judged
 
 FOLDER = Path(__file__).parents[1] / "sentiment"
 SEED = 0
@@ -66,7 +66,7 @@ def teacher(
     rows = reading.read_rows(corpus / "corpus.xz")
     texts = pack(tokenizer, [row.text for row in rows]).to(device)
     positive = torch.tensor([row.target for row in rows], device=device)
-    pace = TrainingPace(steps, seconds, rate=8e-5, rows=128, room=16_384)
+    pace = SentimentPace(steps, seconds, rate=8e-5, rows=128, room=16_384)
     pupil = Student(model.to(device), Lessons(texts, positive), None)
     taken = fit(pupil, pace, device=device, seed=seed)
     figures = accuracies(model, tokenizer, corpus, masked=False)
@@ -117,7 +117,7 @@ def student(
     positive, vectors = (part.to(device) for part in torch.load(texts / "labels.pt"))
     model = untrained(tokenizer.get_vocab_size()).to(device)
     continues = continuations(tokenizer).to(device) if mask else None
-    pace = TrainingPace(steps, seconds, rate=1e-3, rows=1024, room=32_768)
+    pace = SentimentPace(steps, seconds, rate=1e-3, rows=1024, room=32_768)
     pupil = Student(model, Lessons(packed, positive, vectors), continues)
     taken = fit(pupil, pace, device=device, seed=SEED)
     save(model.cpu(), tokenizer, out)
