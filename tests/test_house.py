@@ -43,7 +43,6 @@ MOST_LEVELS = 3
 NAMES_TWICE: set[str] = {
     "Parts",
     "Rules",
-    "TrainingPace",
     "Trial",
 }
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
