@@ -146,3 +146,13 @@ def test_what_cannot_be_is_said(subject, curves):
         attlas.prune_curve(subject, RANKED, TRIED, draws=0)
     with pytest.raises(UnknownNameError, match="unknown curve 'taylor'"):
         curves["taylor"]
+
+
+def test_one_data_set_is_divided_by_the_seed(subject):
+    data = recall.generate(7, 4)
+    found, again, other = (
+        attlas.prune_curve(subject, data, by=["attention"], seed=seed) for seed in (1, 1, 2)
+    )
+    assert found.notes[0] == "Ranked on 3 texts, tried on 4 others."
+    assert found["attention"] == again["attention"]
+    assert not np.array_equal(found.importances[0].mean, other.importances[0].mean)

@@ -58,5 +58,29 @@ def test_heads_of_different_kinds_are_not_compared(tmp_path):
 
 
 def test_no_text_is_an_error():
-    with pytest.raises(UsageError, match="at least one text"):
-        attlas.head_redundancy(subject_of("sequence classification"), [])
+    with pytest.raises(UsageError, match="at least one text or picture"):
+        attlas.head_redundancy(subject_of("image classification"), [])
+
+
+def test_pictures_are_compared_too():
+    task = "image classification"
+    assert attlas.head_redundancy(subject_of(task), TEXTS[task]).examples == 3
+
+
+def test_the_old_name_of_the_data_still_works():
+    subject = subject_of("sequence classification")
+    with pytest.warns(FutureWarning, match="texts= is called data= now"):
+        old = attlas.head_redundancy(subject, texts=[LONG, SHORT])
+    np.testing.assert_array_equal(
+        old.distances, attlas.head_redundancy(subject, [LONG, SHORT]).distances
+    )
+
+
+def test_a_list_of_pairs_of_texts_is_still_read_as_such():
+    subject = subject_of("next sentence")
+    pairs = TEXTS["next sentence"]
+    with pytest.warns(FutureWarning, match=r"write a pair of texts as \(\(text, text\), label\)"):
+        old = attlas.head_redundancy(subject, pairs)
+    new = attlas.head_redundancy(subject, [(pair, None) for pair in pairs])
+    np.testing.assert_array_equal(old.distances, new.distances)
+    assert old.examples == 3

@@ -5,11 +5,11 @@ import pytest
 from subjects import subject
 
 import attlas
-from attlas.data import Example
+from attlas.data import Example, read_examples
 from attlas.data.generated.shortcuts import generate, generate_undecided
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.heads.insertion import insert
-from attlas.heads.triggers import by_class_in_turn, read_examples
+from attlas.heads.triggers import by_class_in_turn, known_labels
 from attlas.results import Trigger, Triggers
 
 
@@ -20,7 +20,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def planted(data):
-    return attlas.triggers(attlas.load("shortcut_token"), data, count=6, draws=3)
+    return attlas.triggers(attlas.load("shortcut_token"), data, candidates=6, draws=3)
 
 
 def test_the_planted_word_is_the_strongest_trigger(planted):
@@ -67,7 +67,7 @@ def test_words_that_mean_nothing_do_nothing_beyond_random_ones(planted):
 
 
 def test_a_seed_decides_all(data):
-    model, options = attlas.load("shortcut_token"), {"count": 2, "draws": 2, "steps": 2}
+    model, options = attlas.load("shortcut_token"), {"candidates": 2, "draws": 2, "steps": 2}
     one, again, other = (
         attlas.triggers(model, data[:16], seed=seed, **options).to_dict()["triggers"]
         for seed in (1, 1, 2)
@@ -97,14 +97,14 @@ def test_what_is_too_small_is_not_tried(data):
 def test_pairs_keep_the_part_a_word_stood_in():
     model = subject("sequence classification")
     pairs = [((f"the film {i}", f"a cat sat {i}"), i % 2) for i in range(8)]
-    found = attlas.triggers(model, pairs, count=2, draws=1, steps=2)
+    found = attlas.triggers(model, pairs, candidates=2, draws=1, steps=2)
     assert {word.segment for each in found for word in each.words} <= {"text_a", "text_b"}
 
 
 def test_progress_is_told(data):
     steps = []
     attlas.triggers(
-        attlas.load("shortcut_token"), data[:12], count=2, draws=1, steps=2, watch=steps.append
+        attlas.load("shortcut_token"), data[:12], candidates=2, draws=1, steps=2, watch=steps.append
     )
     assert {step.what.split()[0] for step in steps} == {"reading", "trying"}
     assert all(0 <= step.done < step.total for step in steps)
@@ -120,14 +120,13 @@ def test_triggers_of_each_class_come_in_turn():
 
 def test_data_are_read_once_each_and_unknown_labels_left_out():
     given = [Example("one", "yes"), ("two", 0), ("one", "no"), Example("three", "perhaps")]
-    assert read_examples(given, ["NO", "YES"]) == ([("one", 1), ("two", 0)], 1)
+    read = read_examples(given)
+    assert known_labels(read, ["NO", "YES"]) == ([("one", 1), ("two", 0)], 1)
 
 
 @pytest.mark.parametrize(
     ("given", "error", "said"),
     [
-        ([Example("one")], UsageError, "needs its label"),
-        (["one"], UsageError, "pairs \\(text, label\\)"),
         ([("one", "no")], UsageError, "two different texts"),
         ([("one", "perhaps")], UnknownNameError, "allowed: NO, YES"),
         ([("one", "no"), (("one", "two"), "no")], UsageError, "not some of each"),
@@ -135,7 +134,7 @@ def test_data_are_read_once_each_and_unknown_labels_left_out():
 )
 def test_data_that_cannot_be_used(given, error, said):
     with pytest.raises(error, match=said):
-        read_examples(given, ["NO", "YES"])
+        known_labels(read_examples(given), ["NO", "YES"])
 
 
 @pytest.mark.parametrize("task", ["causal lm", "regression", "multi-label", "token classification"])
@@ -144,7 +143,16 @@ def test_other_models_are_refused(task):
         attlas.triggers(subject(task), [("one", 0), ("two", 1)])
 
 
-@pytest.mark.parametrize("name", ["count", "draws", "extract_from"])
+@pytest.mark.parametrize("name", ["candidates", "draws", "extract_from"])
 def test_numbers_are_at_least_one(name):
     with pytest.raises(UsageError, match=f"{name} is at least 1, not 0"):
         attlas.triggers(subject("sequence classification"), [("a", 0), ("b", 1)], **{name: 0})
+
+
+def test_count_alone_keeps_its_old_meaning_and_warns(data):
+    model, options = attlas.load("shortcut_token"), {"draws": 1, "steps": 2}
+    with pytest.warns(FutureWarning, match="the number of triggers to try is candidates="):
+        old = attlas.triggers(model, data[:12], count=2, **options)
+    assert old.to_dict() == attlas.triggers(model, data[:12], candidates=2, **options).to_dict()
+    drawn = attlas.triggers(model, data[:12], candidates=2, count=6, **options)
+    assert "in 3 texts" in drawn.notes[0] and "on 3 others" in drawn.notes[0]

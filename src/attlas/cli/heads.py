@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from random import Random
 from typing import Annotated, Any
 
 import typer
@@ -20,7 +19,6 @@ from attlas.cli.output import progress_bar
 from attlas.errors import UsageError
 
 TEXTS = 200  # texts that are drawn if the user does not say how many
-RANKED = 200  # texts that heads are ranked on, half of all at most
 
 
 def heads(
@@ -64,9 +62,9 @@ def heads(
 
     names = [RANKINGS[name].name for name in by or ()]
     subject = loading.load(model)
-    examples = data.read(seed, texts or TEXTS).examples
+    read = data.read(seed, texts or TEXTS)
     with progress_bar() as watch:
-        asked = _Asked(subject, examples, names, steps, {"truncate": truncate, "watch": watch})
+        asked = _Asked(subject, read, names, steps, {"truncate": truncate, "watch": watch})
         if redundancy:
             result = asked.redundancy()
         elif prune_curve:
@@ -93,7 +91,7 @@ class _Asked:
     """What the user asked for, and the verbs that can answer it."""
 
     subject: Any
-    examples: Any
+    data: Any
     by: list[str]
     steps: int
     options: dict[str, Any]
@@ -105,23 +103,21 @@ class _Asked:
         name = self.by[0] if self.by else "attattr"
         takes_steps = "steps" in RANKINGS[name].options
         options = {**self.options, "steps": self.steps} if takes_steps else self.options
-        return head_importance(self.subject, self.examples, name, **options)
+        return head_importance(self.subject, self.data, name, **options)
 
     def prune_curve(self, seed: int) -> Any:
         from attlas.heads.curves import prune_curve
 
-        mixed = Random(seed).sample(self.examples, len(self.examples))
-        cut = min(RANKED, len(mixed) // 2)
-        first, others = mixed[:cut], mixed[cut:]
-        return prune_curve(self.subject, first, others, self.by, steps=self.steps, **self.options)
+        options = {"steps": self.steps, "seed": seed, **self.options}
+        return prune_curve(self.subject, self.data, by=self.by, **options)
 
     def effectiveness(self) -> Any:
         from attlas.heads.curves import head_effectiveness
 
         by = self.by or ["attattr", "attention"]
-        return head_effectiveness(self.subject, self.examples, by, steps=self.steps, **self.options)
+        return head_effectiveness(self.subject, self.data, by, steps=self.steps, **self.options)
 
     def redundancy(self) -> Any:
         from attlas.heads.redundancy import head_redundancy
 
-        return head_redundancy(self.subject, [each.text for each in self.examples], **self.options)
+        return head_redundancy(self.subject, self.data, **self.options)

@@ -36,9 +36,9 @@ def triggers(
     subject = loading.load(model)
     from attlas.heads.triggers import triggers as find_triggers
 
-    examples = data.read(seed, texts).examples
+    read = data.read(seed, texts)
     with progress_bar() as watch:
         result = find_triggers(
-            subject, examples, count=candidates, draws=draws, least=least, seed=seed, watch=watch
+            subject, read, candidates=candidates, draws=draws, least=least, seed=seed, watch=watch
         )
     output.show(result)

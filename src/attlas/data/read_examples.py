@@ -58,9 +58,12 @@ class ReadData:
     def notes(self) -> tuple[str, ...]:
         """Say which columns were read, and how many rows were left out, and why."""
         read = ", ".join(f"{what} from {column!r}" for what, column in self.columns.items())
+        return (*([read] if read else []), *self.notes_on_left_out())
+
+    def notes_on_left_out(self) -> tuple[str, ...]:
+        """Say how many rows were left out, and why."""
         counts = Counter(each.reason for each in self.left_out)
-        reasons = (f"{count} left out: {reason}" for reason, count in counts.most_common())
-        return (*([read] if read else []), *reasons)
+        return tuple(f"{count} left out: {reason}" for reason, count in counts.most_common())
 
     @property
     def fingerprint(self) -> str:

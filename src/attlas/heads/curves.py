@@ -3,16 +3,19 @@
 Hao, Dong, Wei and Xu, "Self-Attention Attribution", AAAI 2021.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from random import Random
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from attlas.data import ReadData, read_examples
 from attlas.errors import UsageError
-from attlas.heads.gold import Gold, ask_gold, read_labelled
+from attlas.heads.gold import Gold, ask_gold
 from attlas.heads.importance import how, rank
 from attlas.heads.rankings import RANKINGS, Ranking
 from attlas.heads.switching import right_with
@@ -25,6 +28,7 @@ from attlas.results.prune_curve import LAYER_AXIS, SHARE_AXIS, Curve, CurvePoint
 from attlas.shapes import HeadScores, HeadSwitches
 
 Right = NDArray[np.floating[Any]]  # `[point, example]`: the share of tries that were right
+RANKED = 200  # texts of one data set that heads are ranked on, half of all at most
 SHARES = tuple(tenth / 10 for tenth in range(11))
 CURVES_READING = (
     "How many of the texts are answered rightly with so many heads switched off, the least "
@@ -40,10 +44,17 @@ EFFECTIVENESS_READING = (
 
 def prune_curve(
     subject: Subject,
-    rank_on: Iterable[Any],
-    try_on: Iterable[Any],
+    rank_on: Any,
+    try_on: Any = None,
     by: Sequence[str] = (),
     *,
+    text: str | None = None,
+    pair: str | None = None,
+    label: str | None = None,
+    spans: str | None = None,
+    split: str | None = None,
+    count: int | None = None,
+    seed: int = 0,
     steps: int = 20,
     draws: int = 5,
     truncate: bool = False,
@@ -52,16 +63,23 @@ def prune_curve(
     """Switch heads off, the least important first, and see how many texts are still answered right.
 
     Heads are ranked by their importance in `rank_on`, by each of the rankings `by`, all if none are
-    named; accuracy is that on `try_on`. Texts that are in both are not ranked on. The random
-    ranking is the mean of `draws` orders. `steps` are those of attattr.
+    named; accuracy is that on `try_on`. Texts that are in both are not ranked on. Without `try_on`,
+    the texts are divided by the `seed`: half of them rank, 200 at most, and the others are tried.
+    The arguments from `text` to `count` are those of `read_examples` and hold for both data sets.
+    The random ranking is the mean of `draws` orders. `steps` are those of attattr.
     """
     check_subject(subject, "prune_curve")
     chosen = _choose(by)
     if draws < 1:
         raise UsageError(f"draws are at least 1, not {draws}")
-    tried = read_labelled(try_on)
-    texts = [text for text, _ in tried]
-    ranked = [each for each in read_labelled(rank_on) if each[0] not in texts]
+    columns: dict[str, Any] = {"text": text, "pair": pair, "label": label, "spans": spans}
+    read = partial(read_examples, split=split, count=count, seed=seed, **columns)
+    ranked = read(rank_on).labelled("prune_curve")
+    if try_on is None:
+        ranked, tried = _divide(ranked, seed)
+    else:
+        tried = read(try_on).labelled("prune_curve")
+        ranked = _without(ranked, tried)
     with torch.inference_mode(False):
         gold = ask_gold(subject, tried, truncate=truncate)
         first = ask_gold(subject, ranked, truncate=truncate)
@@ -86,9 +104,15 @@ def prune_curve(
 
 def head_effectiveness(
     subject: Subject,
-    data: Iterable[Any],
+    data: Any,
     by: Sequence[str] = ("attattr", "attention"),
     *,
+    text: str | None = None,
+    pair: str | None = None,
+    label: str | None = None,
+    spans: str | None = None,
+    split: str | None = None,
+    count: int | None = None,
     steps: int = 20,
     truncate: bool = False,
     watch: Watch = lambda step: None,
@@ -96,11 +120,16 @@ def head_effectiveness(
     """Switch off the first or the last heads of every layer, by each text's own ranking of them.
 
     For each ranking there are two curves: from the most important head on, and from the least.
+    `data` and the arguments from `text` to `count` are those of `read_examples`; every text needs a
+    label.
     """
     check_subject(subject, "head_effectiveness")
     chosen = _choose(by)
+    read = read_examples(
+        data, text=text, pair=pair, label=label, spans=spans, split=split, count=count
+    )
     with torch.inference_mode(False):
-        gold = ask_gold(subject, data, truncate=truncate)
+        gold = ask_gold(subject, read.labelled("head_effectiveness"), truncate=truncate)
         most = max(site.heads for site in subject.sites)
         found: list[Right] = []
         for ranking in chosen:
@@ -111,6 +140,19 @@ def head_effectiveness(
     made = _origin(subject, "head_effectiveness", EFFECTIVENESS_READING, options)
     curves = _curves(names, range(most + 1), counts, found, None)
     return PruneCurve(LAYER_AXIS, curves, (), len(gold), made, gold.notes())
+
+
+def _divide(data: ReadData, seed: int) -> tuple[ReadData, ReadData]:
+    """Divide the texts into some to rank heads on, and others to try them on."""
+    mixed = Random(seed).sample(data.examples, len(data.examples))
+    cut = min(RANKED, len(mixed) // 2)
+    return replace(data, examples=mixed[:cut], left_out=[]), replace(data, examples=mixed[cut:])
+
+
+def _without(data: ReadData, others: ReadData) -> ReadData:
+    """Leave out the texts of another data set."""
+    texts = {each.text for each in others.examples}
+    return replace(data, examples=[each for each in data.examples if each.text not in texts])
 
 
 def _choose(by: Sequence[str]) -> list[Ranking]:

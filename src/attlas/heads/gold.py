@@ -1,14 +1,14 @@
 """Texts with their gold labels, as questions about these."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from attlas.data.example import Example
+from attlas.data import ReadData
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.models.asking.question import Question
 from attlas.models.asking.resolve import find_label
@@ -39,15 +39,16 @@ class Gold:
         return tuple(f"{count} left out: {reason}" for reason, count in self.left_out.items())
 
 
-def ask_gold(subject: Subject, data: Iterable[Any], *, truncate: bool = False) -> Gold:
-    """Ask about the gold label of each text; those that the model cannot take are counted."""
+def ask_gold(subject: Subject, data: ReadData, *, truncate: bool = False) -> Gold:
+    """Ask about the gold label of each text; texts that the model cannot take are counted."""
     _check_model(subject)
     asked: list[Labelled] = []
-    left_out: Counter[str] = Counter()
+    left_out = Counter(each.reason for each in data.left_out)
     problem: UsageError | None = None
-    for text, label in read_labelled(data):
+    for each in data.examples:
         try:
-            asked.append((text, _checked(subject, text, label, truncate)))
+            label = _checked(subject, each.text, each.label, truncate)
+            asked.append((each.text, label))
         except UnknownNameError as unknown:
             left_out["the model does not know the label"] += 1
             problem = unknown
@@ -81,23 +82,6 @@ def _about_tokens(
         groups.setdefault(label, []).append(text)
     for label, texts in groups.items():
         yield from subject.ask(texts, Request(target=label, truncate=truncate))
-
-
-def read_labelled(data: Iterable[Any]) -> list[Labelled]:
-    """Texts with their labels, from Examples or pairs."""
-    found = []
-    for each in data:
-        text, label = (each.text, each.label) if isinstance(each, Example) else _pair(each)
-        if label is None:
-            raise UsageError(f"every text needs its label, and {text!r:.60} has none")
-        found.append((text, label))
-    return found
-
-
-def _pair(given: Any) -> Labelled:
-    if isinstance(given, (tuple, list)) and len(given) == 2:
-        return given[0], given[1]
-    raise UsageError(f"the data are Examples or pairs (text, label), not {given!r:.60}")
 
 
 def _classifies(subject: Subject) -> bool:

@@ -1,12 +1,13 @@
 """The verb `head_importance`: how much each head matters for the gold label, over a data set."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 
+from attlas.data import read_examples
 from attlas.errors import ModelError, UnknownNameError
 from attlas.explaining.method_call import MethodCall, origin
 from attlas.heads.gold import Gold, ask_gold
@@ -27,22 +28,32 @@ VERB = "head_importance"
 
 def head_importance(
     subject: Subject,
-    data: Iterable[Any],
+    data: Any,
     by: str = "attattr",
     *,
+    text: str | None = None,
+    pair: str | None = None,
+    label: str | None = None,
+    spans: str | None = None,
+    split: str | None = None,
+    count: int | None = None,
     truncate: bool = False,
     watch: Watch = lambda step: None,
     **options: Any,
 ) -> HeadImportance:
     """Say how much each head matters for the gold labels of these texts.
 
-    `data` are Examples (`attlas.texts`) or pairs of a text and its label. `by` is a ranking, whose
-    `options` are those of its function: `steps` of attattr, `seed` of random.
+    `data` and the arguments from `text` to `count` are those of `read_examples`; every text needs a
+    label. `by` is a ranking, whose `options` are those of its function: `steps` of attattr, `seed`
+    of random.
     """
     check_subject(subject, VERB)
     chosen = RANKINGS[by]
+    read = read_examples(
+        data, text=text, pair=pair, label=label, spans=spans, split=split, count=count
+    )
     with torch.inference_mode(False):
-        gold = ask_gold(subject, data, truncate=truncate)
+        gold = ask_gold(subject, read.labelled(VERB), truncate=truncate)
         return rank(gold, chosen, options, watch)
 
 

@@ -1,6 +1,6 @@
 """The verb `head_redundancy`: which heads attend alike."""
 
-from collections.abc import Iterable
+import warnings
 from dataclasses import replace
 from math import log
 from typing import Any
@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attlas.data import read_examples
 from attlas.errors import UsageError
 from attlas.heads.importance import how
 from attlas.heads.rankings import RANKINGS
@@ -30,19 +31,37 @@ READING = (
 
 def head_redundancy(
     subject: Subject,
-    texts: Iterable[Any],
+    data: Any = None,
     *,
+    text: str | None = None,
+    pair: str | None = None,
+    label: str | None = None,
+    spans: str | None = None,
+    split: str | None = None,
+    count: int | None = None,
     truncate: bool = False,
     watch: Watch = lambda step: None,
+    texts: Any = None,
 ) -> HeadRedundancy:
     """Say how far apart the attention of every two heads is, in the mean over these texts.
 
-    Heads of different kinds of sites, encoder and decoder, are not compared.
+    `data` and the arguments from `text` to `count` are those of `read_examples`; labels are not
+    needed. A model that reads pictures takes a list of its inputs. Heads of different kinds of
+    sites, encoder and decoder, are not compared. `texts` is the old name of `data`.
     """
     check_subject(subject, VERB)
-    given = list(texts)
+    if texts is not None:
+        warnings.warn("head_redundancy: texts= is called data= now", FutureWarning, stacklevel=2)
+        data = texts
+    notes: tuple[str, ...] = ()
+    if not (subject.reads_images or subject.reads_pairs):
+        columns: dict[str, Any] = {"text": text, "pair": pair, "label": label, "spans": spans}
+        data = _as_read_before(subject, data)
+        read = read_examples(data, split=split, count=count, **columns)
+        data, notes = [each.text for each in read.examples], read.notes_on_left_out()
+    given = list(data)
     if not given:
-        raise UsageError("redundancy needs at least one text")
+        raise UsageError(f"{VERB} needs at least one text or picture")
     total, done = np.zeros(()), 0
     with torch.inference_mode(False):
         for question in subject.ask(given, Request(truncate=truncate)):
@@ -57,7 +76,27 @@ def head_redundancy(
         reading=READING,
         paper="",
     )
-    return HeadRedundancy(subject.sites, total / done, done, made)
+    return HeadRedundancy(subject.sites, total / done, done, made, notes)
+
+
+def _as_read_before(subject: Subject, data: Any) -> Any:
+    """Read a list of (text, text) as pairs of texts for one more version, and warn of it."""
+    if not isinstance(data, (list, tuple)) or not data or not all(map(_is_pair, data)):
+        return data
+    labels = {name.casefold() for name in subject.labels}
+    if all(second.casefold() in labels for _, second in data):
+        return data
+    warnings.warn(
+        "head_redundancy: a list of (text, text) will be read as (text, label); "
+        "write a pair of texts as ((text, text), label)",
+        FutureWarning,
+        stacklevel=3,
+    )
+    return [(each, None) for each in data]
+
+
+def _is_pair(item: Any) -> bool:
+    return isinstance(item, tuple) and len(item) == 2 and all(isinstance(x, str) for x in item)
 
 
 def _pairs(question: Question) -> HeadPairs:

@@ -3,15 +3,17 @@
 Hao, Dong, Wei and Xu, "Self-Attention Attribution", AAAI 2021.
 """
 
+import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 
-from attlas.data.example import Example, Text
+from attlas.data import ReadData, read_examples
+from attlas.data.example import Text
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.explaining.method_call import MethodCall, origin
 from attlas.heads.attributing import check_one_stack
@@ -26,6 +28,11 @@ from attlas.results import Origin
 from attlas.results.triggers import Trigger, Triggers
 
 VERB = "triggers"
+CANDIDATES = 10
+OLD_COUNT = (
+    "triggers: count= will be the number of texts that are drawn; "
+    "the number of triggers to try is candidates="
+)
 READING = (
     "Each row: words that one prediction rested on, put into other texts at the same place. The "
     "drop that counts is the one beyond random words that are as frequent, put there too. "
@@ -35,9 +42,15 @@ READING = (
 
 def triggers(
     subject: Subject,
-    data: Iterable[Any],
+    data: Any,
     *,
-    count: int = 10,
+    text: str | None = None,
+    pair: str | None = None,
+    label: str | None = None,
+    spans: str | None = None,
+    split: str | None = None,
+    count: int | None = None,
+    candidates: int | None = None,
     extract_from: int = 100,
     draws: int = 5,
     least: int | float = 0.0,
@@ -47,37 +60,51 @@ def triggers(
 ) -> Triggers:
     """Find words that a classifier over-trusts, and measure what they do to other texts.
 
-    `data` are Examples (`attlas.texts`) or pairs of a text and its label. Triggers come from up to
-    `extract_from` of the texts, half of them at most: from the head with the largest attribution to
-    what it predicts. Those of the largest attribution, `count` of them and of each predicted class
-    in turn, are put into all other texts, and so are random words of the same frequency, `draws`
-    times. What is below `least` is not tried. `seed` decides which texts are which.
+    `data` and the arguments from `text` to `count` are those of `read_examples`; every text needs a
+    label. Triggers come from up to `extract_from` of the texts, half of them at most: from the head
+    with the largest attribution to what it predicts. Those of the largest attribution, `candidates`
+    of them (10 by default) and of each predicted class in turn, are put into all other texts, and
+    so are random words of the same frequency, `draws` times. What is below `least` is not tried.
+    `seed` decides which texts are which. `count` without `candidates` has its old meaning for one
+    more version: the number of candidates.
     """
     check_subject(subject, VERB)
     _check_model(subject)
-    options = {"count": count, "extract_from": extract_from, "draws": draws}
+    candidates, count = _numbers(candidates, count)
+    options = {"candidates": candidates, "extract_from": extract_from, "draws": draws}
     for name, value in options.items():
         if value < 1:
             raise UsageError(f"{name} is at least 1, not {value}")
-    examples, unknown = read_examples(data, subject.labels)
+    columns: dict[str, Any] = {"text": text, "pair": pair, "label": label, "spans": spans}
+    read = read_examples(data, split=split, count=count, seed=seed, **columns).labelled(VERB)
+    examples, unknown = known_labels(read, subject.labels)
     random = np.random.default_rng(seed)
     shuffled = [examples[i] for i in random.permutation(len(examples))]
     cut = min(extract_from, len(examples) // 2)
     counts = count_words(text for text, _ in examples)
     trial = Trial(subject, shuffled[cut:], counts, draws, random)
     with torch.inference_mode(False):
-        read = _find(subject, [text for text, _ in shuffled[:cut]], steps, watch)
-        found = [trigger for trigger in read if trigger.attribution >= least]
-        measured = trial.measure(by_class_in_turn(found)[:count], watch)
+        all_found = _find(subject, [text for text, _ in shuffled[:cut]], steps, watch)
+        found = [trigger for trigger in all_found if trigger.attribution >= least]
+        measured = trial.measure(by_class_in_turn(found)[:candidates], watch)
     notes = [
         f"{len(found)} different triggers in {cut} texts; {len(measured)} of them tried on "
         f"{len(examples) - cut} others, each beside {draws} draws of random words."
     ]
+    notes += read.notes_on_left_out()
     if unknown:
         notes.append(f"{unknown} texts were left out: the model does not know their labels.")
     ordered = sorted(measured, key=lambda each: -each.strongest.drop)
     made = _origin(subject, {**options, "least": least, "steps": steps, "seed": seed})
     return Triggers(tuple(ordered), made, tuple(notes))
+
+
+def _numbers(candidates: int | None, count: int | None) -> tuple[int, int | None]:
+    """Return how many triggers are tried, and how many texts are drawn."""
+    if count is not None and candidates is None:
+        warnings.warn(OLD_COUNT, FutureWarning, stacklevel=3)
+        return count, None
+    return CANDIDATES if candidates is None else candidates, count
 
 
 def _origin(subject: Subject, options: Mapping[str, Any]) -> Origin:
@@ -95,18 +122,15 @@ def _check_model(subject: Subject) -> None:
     check_one_stack(subject)
 
 
-def read_examples(data: Iterable[Any], labels: Sequence[str]) -> tuple[list[Gold], int]:
+def known_labels(data: ReadData, labels: Sequence[str]) -> tuple[list[Gold], int]:
     """Texts, each once, with the numbers of their labels, and how many have another label."""
     found: dict[Text, int] = {}
     unknown: dict[Text, UnknownNameError] = {}
-    for each in data:
-        text, label = (each.text, each.label) if isinstance(each, Example) else _pair(each)
-        if label is None:
-            raise UsageError(f"every text needs its label, and {text!r:.60} has none")
+    for each in data.examples:
         try:
-            found.setdefault(text, find_label(labels, label))
+            found.setdefault(each.text, find_label(labels, each.label))
         except UnknownNameError as problem:
-            unknown[text] = problem
+            unknown[each.text] = problem
     if unknown and not found:
         raise next(iter(unknown.values()))
     if len(found) < 2:
@@ -114,14 +138,6 @@ def read_examples(data: Iterable[Any], labels: Sequence[str]) -> tuple[list[Gold
     if len({isinstance(text, str) for text in found}) > 1:
         raise UsageError("the data are texts or pairs of texts, not some of each")
     return list(found.items()), len(unknown)
-
-
-def _pair(given: Any) -> tuple[Text, Any]:
-    if isinstance(given, (tuple, list)) and len(given) == 2:
-        text, label = given
-        if isinstance(text, str) or (isinstance(text, tuple) and len(text) == 2):
-            return text, label
-    raise UsageError(f"the data are Examples or pairs (text, label), not {given!r:.60}")
 
 
 def _find(
