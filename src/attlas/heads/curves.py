@@ -72,8 +72,10 @@ def prune_curve(
     chosen = _choose(by)
     if draws < 1:
         raise UsageError(f"draws are at least 1, not {draws}")
-    columns: dict[str, Any] = {"text": text, "pair": pair, "label": label, "spans": spans}
-    read = partial(read_examples, split=split, count=count, seed=seed, **columns)
+    read = partial(
+        read_examples, text=text, pair=pair, label=label, spans=spans, split=split, count=count,
+        seed=seed,
+    )  # fmt: skip
     ranked = read(rank_on).labelled("prune_curve")
     if try_on is None:
         ranked, tried = _divide(ranked, seed)
