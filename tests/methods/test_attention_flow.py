@@ -184,7 +184,7 @@ def test_several_targets_of_one_input():
         targets=first.targets + second.targets,
         predictions=first.predictions + second.predictions,
         order=(0, 1),
-        found=first.found + second.found,
+        known_scores=first.known_scores + second.known_scores,
     )
     for name in ("attention_flow", "attention_rollout", "raw_attention"):
         method = getattr(attlas.methods, name)

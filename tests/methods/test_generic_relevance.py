@@ -218,7 +218,7 @@ def test_several_targets_of_one_input_get_what_each_gets_alone(task):
 
     def about(*chosen):
         each = {"predictions": question.predictions * len(chosen), "order": (0,) * len(chosen)}
-        return replace(question, targets=chosen, found=(), **each)
+        return replace(question, targets=chosen, known_scores=(), **each)
 
     together = generic_relevance(about(*targets))
     for row, target in enumerate(targets):

@@ -52,7 +52,7 @@ def test_one_pass_serves_several_targets():
     task, question = "causal lm", ask("causal lm")
     targets = [Target("one", ((-1, 7),)), Target("two", ((-3, 9),))]
     several = replace(
-        question, targets=tuple(targets), predictions=((), ()), order=(0, 0), found=()
+        question, targets=tuple(targets), predictions=((), ()), order=(0, 0), known_scores=()
     )
     for name, score in (("gradient", length), ("input_x_gradient", product)):
         found = METHODS[name].score(several, {}).scores

@@ -25,7 +25,7 @@ def test_scores_add_up_to_what_the_target_gains(task):
     question = ask(task)
     rough, fine = (integrated_gradients(question, steps=steps) for steps in (30, 270))
     masked = mask(task, TEXTS[task][0])
-    gain = question.found[0]["logit"] - logit(task, masked, question.targets[0])
+    gain = question.known_scores[0]["logit"] - logit(task, masked, question.targets[0])
     assert abs(gain) > 0.05
     assert abs(fine.scores.sum() - gain) < 0.02 * abs(gain) + 1e-3
     assert abs(fine.scores.sum() - gain) <= abs(rough.scores.sum() - gain) + 1e-4

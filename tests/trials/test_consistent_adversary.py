@@ -32,7 +32,7 @@ TASK = "sequence classification"
 
 def names_of(copied):
     names = {id(each): name for name, each in copied.subject.model.named_parameters()}
-    return {names[id(each.weight)]: each for each in copied.loose}
+    return {names[id(each.weight)]: each for each in copied.weights}
 
 
 def test_query_and_key_weights_are_found_whatever_they_are_called():
@@ -46,7 +46,7 @@ def test_query_and_key_weights_are_found_whatever_they_are_called():
 def test_of_projections_in_one_the_values_are_left_alone():
     asked = ask("causal lm")
     found = names_of(attention_copy(asked, asked.subject.sites[-1:]))
-    part = found["transformer.h.1.attn.c_attn.weight"].part
+    part = found["transformer.h.1.attn.c_attn.weight"].trainable
     width = part.shape[0]
     assert part[:, : 2 * width].all()
     assert not part[:, 2 * width :].any()
@@ -66,22 +66,22 @@ def test_training_moves_queries_and_keys_of_the_copy_alone(task):
     copied = attention_copy(asked, asked.subject.sites[-1:])
     case = make_case(copied, asked, Scope())
     weights = copied.freeze_all_but_attention()
-    for each in copied.loose:
+    for each in copied.weights:
         each.shake(0.5, torch.Generator().manual_seed(0))
     train(copied, weights, [case], lambda one: -one.distance(one.run()), TrainingPace(3, 0.01))
     loose = names_of(copied)
     for name, each in copied.subject.model.state_dict().items():
         assert torch.equal(asked.subject.model.state_dict()[name], before[name])
-        fixed = ~loose[name].part if name in loose else torch.ones_like(each, dtype=torch.bool)
+        fixed = ~loose[name].trainable if name in loose else torch.ones_like(each, dtype=torch.bool)
         assert torch.equal(each[fixed], before[name][fixed])
-    assert any(not torch.equal(each.weight, each.own) for each in copied.loose)
+    assert any(not torch.equal(each.weight, each.own) for each in copied.weights)
 
 
 def test_distances_are_those_of_the_copy_run_by_transformers():
     asked = ask(TASK)
     copied = attention_copy(asked, asked.subject.sites[-1:])
     case = make_case(copied, asked, Scope())
-    for each in copied.loose:
+    for each in copied.weights:
         each.shake(2.0, torch.Generator().manual_seed(0))
     with torch.no_grad():
         passed = case.run()

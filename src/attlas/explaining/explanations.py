@@ -18,7 +18,7 @@ from attlas.explaining.method_call import (
 )
 from attlas.methods import METHODS, Method, Scored
 from attlas.models.asking.map_selection import map_bytes, maps_of
-from attlas.models.asking.memory import in_parts
+from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.question import Question
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Target
@@ -159,7 +159,9 @@ def _explain_each(
         return asked, method.score(asked, call.options)
 
     for batch in question.batches_holding(_map_sites(method, question) if question.maps else ()):
-        for asked, scored in in_parts(range(len(batch)), score, memory_message(method, batch)):
+        for asked, scored in in_fitting_batches(
+            range(len(batch)), score, memory_message(method, batch)
+        ):
             for row, index in enumerate(asked.order):
                 yield index, _record(call, asked, scored, row, notes)
 

@@ -15,7 +15,7 @@ from attlas.explaining.method_call import (
     target_record,
 )
 from attlas.methods import METHODS, Scored
-from attlas.models.asking.memory import in_parts
+from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.scores import visible_tokens
 from attlas.models.asking.writing import Written, ask_written
 from attlas.models.encoding.request import Request
@@ -94,7 +94,7 @@ def _score(written: Written, call: MethodCall) -> Iterator[Scored]:
     most = count if method.many_targets else 1
     for start in range(0, count, most):
         rows = range(start, min(start + most, count))
-        yield from in_parts(rows, score, memory_message(method, question))
+        yield from in_fitting_batches(rows, score, memory_message(method, question))
 
 
 def _record(

@@ -59,7 +59,7 @@ def target_record(question: Question, row: int, method: Method) -> TargetRecord:
     return TargetRecord(
         target.name,
         target.quantity(of),
-        question.found[row][of],
+        question.known_scores[row][of],
         target.contrast_name,
         target.position,
     )

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from attlas.heads.attributing import attribute_sites
 from attlas.heads.insertion import relative_place
-from attlas.models.asking.memory import in_parts
+from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.question import Question
 from attlas.results.support.words import word_units
 from attlas.results.triggers import Entry, Trigger, TriggerWord
@@ -37,7 +37,7 @@ def extract(question: Question, steps: int | None) -> Iterator[Trigger]:
         return [_trigger(part, row, peak) for row, peak in enumerate(peaks)]
 
     for batch in question.batches_holding(question.subject.sites):
-        for found in in_parts(range(len(batch)), work, too_large):
+        for found in in_fitting_batches(range(len(batch)), work, too_large):
             yield from (trigger for trigger in found if trigger is not None)
 
 

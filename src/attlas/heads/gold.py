@@ -70,7 +70,7 @@ def _about_labels(
         targets = tuple(
             Target(subject.labels[label], ((-1, label),), subject.link) for label in labels
         )
-        yield replace(question, targets=targets, found=())
+        yield replace(question, targets=targets, known_scores=())
 
 
 def _about_tokens(

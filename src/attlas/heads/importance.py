@@ -14,7 +14,7 @@ from attlas.heads.gold import Gold, ask_gold
 from attlas.heads.rankings import RANKINGS, Ranking
 from attlas.mathematics.intervals import DRAWS, LEVEL
 from attlas.methods import METHODS
-from attlas.models.asking.memory import in_parts
+from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.question import Question
 from attlas.models.encoding.request import Request
 from attlas.models.subject import Subject, check_subject
@@ -85,7 +85,7 @@ def score_each(gold: Gold, chosen: Ranking, options: Mapping[str, Any], watch: W
     for question in gold.questions:
         watch(Step(f"ranking heads by {chosen.name}", done, len(gold)))
         for part in question.batches_holding(subject.sites):
-            rows += in_parts(range(len(part)), score(part), too_large)
+            rows += in_fitting_batches(range(len(part)), score(part), too_large)
         done += len(question)
     table = torch.cat([each.detach().double().cpu() for each in rows]).numpy()
     if not np.isfinite(table).all():

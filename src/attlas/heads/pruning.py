@@ -15,7 +15,7 @@ from attlas.models.intervening.removing_heads import (
 )
 from attlas.models.subject import Subject
 from attlas.models.tap.edits import Edit, scale
-from attlas.models.tap.opening import is_open
+from attlas.models.tap.opening import is_tapped
 from attlas.results import Site
 
 Heads = Mapping[Any, Any] | Iterable[Any]
@@ -73,7 +73,7 @@ def _removed(subject: Subject, chosen: Chosen) -> Subject:
 
 
 def _check_removable(subject: Subject, chosen: Chosen) -> None:
-    if is_open(subject.model):
+    if is_tapped(subject.model):
         raise UsageError(
             f"{subject.name} is open in a with block, where it is not itself: remove heads outside"
         )

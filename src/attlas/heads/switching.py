@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attlas.heads.gold import are_right
-from attlas.models.asking.memory import in_parts, rows_of
+from attlas.models.asking.memory import in_fitting_batches, rows_of
 from attlas.models.asking.question import Question
 from attlas.models.tap.edits import Edit, scale
 from attlas.shapes import HeadSwitches
@@ -30,7 +30,7 @@ def right_with(question: Question, left: HeadSwitches) -> NDArray[np.float32]:
     parts: list[Tensor] = []
     for start in range(0, len(left), most):
         numbers = range(start, min(start + most, len(left)))
-        parts += in_parts(numbers, run, "one text does not fit")
+        parts += in_fitting_batches(numbers, run, "one text does not fit")
     return torch.cat(parts).cpu().numpy()
 
 

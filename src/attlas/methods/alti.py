@@ -13,12 +13,12 @@ from attlas.methods.support.token_rows import read_row
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import find_readout
 from attlas.models.asking.scores import run_logits
-from attlas.models.decomposing.part_states import Rules
-from attlas.models.decomposing.token_parts import following, in_few_rows
+from attlas.models.decomposing.term_states import DecompositionRules
+from attlas.models.decomposing.token_terms import in_small_batches, tracking_terms
 from attlas.results import Site
 from attlas.shapes import HeadMean
 
-EACH_BLOCK = Rules(own=present, each_block=True)
+EACH_BLOCK = DecompositionRules(own=present, each_block=True)
 
 
 @method(
@@ -41,7 +41,7 @@ def alti(question: Question) -> Scored:
     is, in the L1 distance. The scores sum to one. Of the target, only the positions it is read
     from matter.
     """
-    mixing = torch.cat([mix(part) for part in in_few_rows(question)])
+    mixing = torch.cat([mix(part) for part in in_small_batches(question)])
     maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
     return Scored(read_row(mixing, find_readout(question)), maps)
 
@@ -53,7 +53,7 @@ def mix(question: Question) -> HeadMean:
     def take(whole: Tensor, parts: Tensor) -> None:
         layers.append(closeness(whole, parts[:-1]))
 
-    with following(question, EACH_BLOCK, at_sum=take), question.subject.tap():
+    with tracking_terms(question, EACH_BLOCK, at_sum=take), question.subject.tap():
         run_logits(question)
     if len(layers) != len(question.subject.sites):
         raise UnsupportedModelError(

@@ -11,11 +11,11 @@ from attlas.methods.support.decomposition import aligned, present, slope
 from attlas.methods.support.method import Scored, method
 from attlas.models.asking.question import Question
 from attlas.models.asking.scores import target_scores_in_graph
-from attlas.models.decomposing.part_states import Rules
-from attlas.models.decomposing.token_parts import following, in_few_rows
+from attlas.models.decomposing.term_states import DecompositionRules
+from attlas.models.decomposing.token_terms import in_small_batches, tracking_terms
 from attlas.shapes import TokenScores
 
-WHOLE_MODEL = Rules(own=present, shared=aligned, slope=slope)
+WHOLE_MODEL = DecompositionRules(own=present, shared=aligned, slope=slope)
 
 
 @method(
@@ -41,11 +41,11 @@ def decompx(question: Question) -> Scored:
                 f"decompx takes a logit apart; the target {target.name!r} is of several tokens, "
                 "whose probability is no sum of logits: give one token"
             )
-    return Scored(torch.cat([take_apart(part) for part in in_few_rows(question)]))
+    return Scored(torch.cat([take_apart(part) for part in in_small_batches(question)]))
 
 
 def take_apart(question: Question) -> TokenScores:
     """The part of each token in the target's logit."""
-    with following(question, WHOLE_MODEL) as mode, question.subject.tap():
+    with tracking_terms(question, WHOLE_MODEL) as tracker, question.subject.tap():
         scores = target_scores_in_graph(question, "logit")
-        return mode.parts(scores, "the output")[:-1].T
+        return tracker.terms(scores, "the output")[:-1].T

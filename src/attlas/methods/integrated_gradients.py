@@ -8,7 +8,7 @@ from attlas.errors import UsageError
 from attlas.methods.support.baselines import baseline_vectors
 from attlas.methods.support.method import Scored, method
 from attlas.methods.support.vectors import inner_products, wide
-from attlas.models.asking.memory import in_parts, rows_of
+from attlas.models.asking.memory import in_fitting_batches, rows_of
 from attlas.models.asking.question import Question
 from attlas.models.asking.scores import target_scores
 from attlas.models.states.embeddings import (
@@ -44,7 +44,7 @@ def integrated_gradients(question: Question, *, steps: int = 50, baseline: str =
     start = baseline_vectors(question, own, baseline)
     scores = integrate(question, start, own, steps)
     before = score_entering(question, "logit", start)
-    after = [found["logit"] for found in question.found] or target_scores(
+    after = [found["logit"] for found in question.known_scores] or target_scores(
         question, "logit"
     ).tolist()
     how = f"{steps} midpoints, {baseline} baseline"
@@ -77,7 +77,9 @@ def integrate(
     most = rows_of(total.device, total.shape[1])
     for first in range(0, len(points), most):
         numbers = range(first, min(first + most, len(points)))
-        for rows, gained in in_parts(numbers, gain, "one text at one midpoint does not fit"):
+        for rows, gained in in_fitting_batches(
+            numbers, gain, "one text at one midpoint does not fit"
+        ):
             total.index_add_(0, torch.tensor(rows, device=total.device), gained)
     return total / steps
 

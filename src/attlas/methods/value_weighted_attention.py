@@ -127,10 +127,10 @@ class Parts:
     def mixing_ratio(self) -> BatchScores:
         """How much of each position comes from others."""
         attended = self._found.output - self._found.bias
-        return mixing_ratio(self._normed(attended - self._found.own_parts()), self._own())
+        return mixing_ratio(self._normed(attended - self._found.own_terms()), self._own())
 
     def _own(self) -> Tensor:
-        own = self._found.own_parts()
+        own = self._found.own_terms()
         return self._normed(own if self._stream is None else own + self._stream)
 
     def _normed(self, vectors: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from attlas.errors import UsageError
 from attlas.models.asking.filling import NEAR, can_fill
-from attlas.models.asking.memory import in_parts, rows_of
+from attlas.models.asking.memory import in_fitting_batches, rows_of
 from attlas.models.asking.question import Question
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.removing.answer_table import Answers
@@ -142,7 +142,7 @@ class Erasures:
             return self._answer(pool, rows[index], hidden[index])
 
         too_large = f"{pool.question.subject.name} cannot take one text of {hidden.shape[1]} tokens"
-        parts = list(in_parts(range(len(rows)), work, too_large))
+        parts = list(in_fitting_batches(range(len(rows)), work, too_large))
         return torch.cat(parts, dim=1).double().cpu().numpy()
 
     def _packs(self, pool: Pool) -> bool:

@@ -8,7 +8,7 @@ import torch
 
 from attlas.errors import UsageError
 from attlas.mathematics.intervals import bootstrap_mean
-from attlas.models.asking.memory import in_parts, rows_of
+from attlas.models.asking.memory import in_fitting_batches, rows_of
 from attlas.models.asking.question import Question
 from attlas.results.support import plots
 from attlas.shapes import TextValues
@@ -84,7 +84,9 @@ def _search(
 
     for start in range(0, len(question), most):
         rows = range(start, min(start + most, len(question)))
-        yield from in_parts(rows, work, f"{plan.copies} candidates of one text do not fit")
+        yield from in_fitting_batches(
+            rows, work, f"{plan.copies} candidates of one text do not fit"
+        )
 
 
 def _figures(found: Farthest) -> Mapping[str, TextValues]:

@@ -125,7 +125,7 @@ def _adversaries(
     """An adversary for each λ, from a little noise on."""
     random = torch.Generator().manual_seed(seed_for(seed, 0, "consistent_adversary"))
     weights = copy.freeze_all_but_attention()
-    for each in copy.loose:
+    for each in copy.weights:
         each.shake(START, random)
     adversaries = []
     for weight in lambdas:
@@ -138,7 +138,7 @@ def _adversaries(
         (known, far, _), (change, distance, agrees) = (_measure(part) for part in (kept, judged))
         trained = (float(np.nanmean(known)), float(np.nanmean(far)))
         adversaries.append(TrainedAdversary(weight, change, distance, agrees, *trained))
-    for each in copy.loose:
+    for each in copy.weights:
         each.reset()
     return adversaries
 

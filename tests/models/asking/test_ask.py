@@ -51,7 +51,7 @@ def test_a_pair():
     assert given["token_type_ids"][0].tolist() == expected["token_type_ids"]
     assert set(question.inputs.tokens[0].segments) == {"text_a", "text_b"}
     swapped = ask("sequence classification", ("was good", "the film"))
-    assert swapped.found[0]["logit"] != question.found[0]["logit"]
+    assert swapped.known_scores[0]["logit"] != question.known_scores[0]["logit"]
 
 
 def test_words():
@@ -161,7 +161,7 @@ def test_rows_of_a_question():
     torch.testing.assert_close(
         target_scores(picked, "logit"), target_scores(question, "logit")[[1, 0, 1]]
     )
-    assert [found["logit"] for found in picked.found] == pytest.approx(
+    assert [found["logit"] for found in picked.known_scores] == pytest.approx(
         target_scores(picked, "logit").tolist(), abs=1e-5
     )
 
@@ -183,7 +183,7 @@ def test_scores_are_those_of_the_plain_model(task):
         picks = question.targets[0].picks
         expected = float(sum(table[place, choice] for place, choice in picks))
         assert float(target_scores(question, "logit")) == pytest.approx(expected, abs=1e-5)
-        assert question.found[0]["logit"] == pytest.approx(expected, abs=1e-5)
+        assert question.known_scores[0]["logit"] == pytest.approx(expected, abs=1e-5)
         edited = target_scores(question, "logit", attlas.edits.uniform())
         assert abs(float(edited) - expected) > 1e-3
 

@@ -55,7 +55,7 @@ def test_near_lengths_are_one_question_and_each_text_keeps_what_is_its_own():
     for row, text in enumerate(together.order):
         question, own = alone[text]
         assert together.targets[row] == question.targets[own]
-        assert together.found[row] == question.found[own]
+        assert together.known_scores[row] == question.known_scores[own]
         assert removable(together, row) == removable(question, own)
         whole = question.inputs.tokens[own]
         assert together.inputs.tokens[row][: len(whole)] == whole[:]

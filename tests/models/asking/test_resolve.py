@@ -23,7 +23,12 @@ def resolved(task, text=None, **asked):
     """The target, the best choices and the notes, and each quantity of the target."""
     given = TEXTS[task][0] if text is None else text
     (question,) = subject(task).ask([given], Request(**{**ASKED.get(task, {}), **asked}))
-    return question.targets[0], question.predictions[0], question.inputs.notes[0], question.found[0]
+    return (
+        question.targets[0],
+        question.predictions[0],
+        question.inputs.notes[0],
+        question.known_scores[0],
+    )
 
 
 def output(task, text=None):

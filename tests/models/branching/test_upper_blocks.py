@@ -6,7 +6,7 @@ from torch import nn
 
 from attlas.errors import UsageError
 from attlas.models.asking.scores import run_logits
-from attlas.models.branching.upper_blocks import top_of
+from attlas.models.branching.upper_blocks import find_upper_blocks
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.tap.edits import replace
 from attlas.results import Site
@@ -20,7 +20,7 @@ def random_weights(top, site):
 
 
 def agrees_with_the_whole_model(question, site, copies=3):
-    top = top_of(question, (site,), copies)
+    top = find_upper_blocks(question, (site,), copies)
     weights = random_weights(top, site)
     edit = replace(weights).at(kind=site.kind, layer=site.layer)
     with torch.no_grad(), evaluation_mode(question.subject.model):
@@ -47,7 +47,7 @@ def test_a_block_that_is_called_again_and_again_stands_still_only_below():
 def test_blocks_below_are_not_run():
     question = ask("sequence classification")
     first, last = question.subject.model.bert.encoder.layer
-    top = top_of(question, question.subject.sites[-1:])
+    top = find_upper_blocks(question, question.subject.sites[-1:])
     calls = []
     handles = [
         block.attention.register_forward_hook(lambda *_, name=name: calls.append(name))
@@ -62,7 +62,7 @@ def test_blocks_below_are_not_run():
 
 def test_the_model_is_whole_again():
     question = ask("causal lm")
-    top = top_of(question, question.subject.sites[-1:])
+    top = find_upper_blocks(question, question.subject.sites[-1:])
     with torch.no_grad():
         before = run_logits(question)
         top.run({})
@@ -75,7 +75,7 @@ def test_the_model_is_whole_again():
 def test_gradients_reach_the_attention():
     question = ask("sequence classification")
     site = question.subject.sites[-1]
-    top = top_of(question, (site,))
+    top = find_upper_blocks(question, (site,))
     weights = random_weights(top, site).requires_grad_()
     with evaluation_mode(question.subject.model):
         (ours,) = torch.autograd.grad(top.run({site: weights}).logits[0, 0, 0], weights)
@@ -89,14 +89,14 @@ def test_gradients_reach_the_attention():
 def test_a_site_that_is_not_there_is_refused():
     question = ask("sequence classification")
     with pytest.raises(UsageError, match="has not all of the sites"):
-        top_of(question, (Site("decoder", 9, 1),))
+        find_upper_blocks(question, (Site("decoder", 9, 1),))
 
 
 def test_dropout_stays_off():
     subject = small("Bert", "ForSequenceClassification", **tiny.BERT_SHAPE)
     subject.model.train()
     (question,) = subject.ask(["a cat sat"])
-    top = top_of(question, subject.sites[-1:])
+    top = find_upper_blocks(question, subject.sites[-1:])
     with torch.no_grad(), evaluation_mode(subject.model):
         assert torch.allclose(top.run({}).logits, top.logits, atol=1e-5)
     assert all(m.training for m in subject.model.modules() if isinstance(m, nn.Dropout))

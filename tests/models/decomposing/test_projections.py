@@ -47,7 +47,7 @@ def test_the_parts_sum_to_the_output(family):
     found = watched(case)
     assert len(found) == case.sites
     for each in found:
-        total = each.parts().sum(dim=2) + each.bias
+        total = each.terms().sum(dim=2) + each.bias
         torch.testing.assert_close(total, each.output, atol=1e-5, rtol=1e-4)
         assert (each.stream is None) == (family in STREAM_APART)
         assert (each.norm is not None) == (family in NORM_LAST)
@@ -77,10 +77,10 @@ def test_the_stream_and_the_norm_are_berts_own():
 
 def test_parts_of_some_queries():
     (found, *_) = watched(FAMILIES["llama"]())
-    whole = found.parts()
-    torch.testing.assert_close(found.parts(slice(2, 5)), whole[:, 2:5])
+    whole = found.terms()
+    torch.testing.assert_close(found.terms(slice(2, 5)), whole[:, 2:5])
     own = whole.diagonal(dim1=1, dim2=2).transpose(1, 2)
-    torch.testing.assert_close(found.own_parts(), own)
+    torch.testing.assert_close(found.own_terms(), own)
 
 
 def test_a_question_is_folded_in_order():

@@ -12,7 +12,7 @@ from tiny_tokenizers import HOSTILE_TOKEN
 from transformers import ByT5Tokenizer, CanineTokenizer, PreTrainedTokenizerFast
 
 from attlas.errors import TextTooLongError, UsageError
-from attlas.models.encoding.encode import encode, encode_ids, take_apart
+from attlas.models.encoding.encode import encode, encode_ids, split_segments
 
 SLOW = {"bytes": ByT5Tokenizer, "characters": CanineTokenizer}
 NAMES = ("text", "text_a", "text_b")
@@ -173,7 +173,7 @@ def test_names_of_a_pair():
 
 
 def test_words():
-    parts = take_apart(["New York", "", "e.g.", "!"], NAMES)
+    parts = split_segments(["New York", "", "e.g.", "!"], NAMES)
     assert parts.sources == {"text": "New York  e.g. !"}
     assert parts.words == {"text": ((0, 8), (9, 9), (10, 14), (15, 16))}
     assert (

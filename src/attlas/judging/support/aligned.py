@@ -184,7 +184,7 @@ def _record(
         TargetRecord(
             target.name,
             target.quantity("probability"),
-            question.found[0]["probability"],
+            question.known_scores[0]["probability"],
             target.contrast_name,
             target.position,
         ),

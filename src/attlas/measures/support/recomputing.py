@@ -11,7 +11,7 @@ from attlas.measures.support.measure import Occasion
 from attlas.methods import METHODS, Method
 from attlas.models.asking.ask import ask
 from attlas.models.asking.filling import fill
-from attlas.models.asking.memory import in_parts
+from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.question import Question
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Target
@@ -31,7 +31,7 @@ class Recipe:
 
     def scores(self, question: Question) -> TokenScores:
         """The scores of every row, in batches that fit; no maps are made."""
-        asked = replace(question, maps=False, found=())
+        asked = replace(question, maps=False, known_scores=())
 
         def score(rows: Sequence[int]) -> TokenScores:
             return self.method.score(asked.rows(rows), self.options).scores.detach().cpu()
@@ -42,7 +42,7 @@ class Recipe:
         found = [
             part
             for start in starts
-            for part in in_parts(
+            for part in in_fitting_batches(
                 range(start, min(start + most, len(asked))), score, f"{too_large} does not fit"
             )
         ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from attlas.models.asking.memory import in_parts
+from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.asking.resolve import resolve
@@ -30,7 +30,7 @@ def ask(subject: OpenModel, texts: Sequence[Any], request: Request) -> list[Ques
     return [
         part
         for group in _groups(subject, encoded)
-        for part in in_parts(group, question, _too_large(subject, encoded[group[0]]))
+        for part in in_fitting_batches(group, question, _too_large(subject, encoded[group[0]]))
     ]
 
 

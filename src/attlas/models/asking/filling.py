@@ -80,7 +80,7 @@ def filled(questions: Sequence[Question]) -> Question:
         targets=tuple(target for each in questions for target in each.targets),
         predictions=tuple(known for each in questions for known in each.predictions),
         order=tuple(text for each in questions for text in each.order),
-        found=tuple(found for each in questions for found in each.found),
+        known_scores=tuple(known for each in questions for known in each.known_scores),
     )
 
 

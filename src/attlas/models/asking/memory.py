@@ -12,7 +12,7 @@ _TOKENS = {"cpu": 2**11, "cuda": 2**15}  # a processor's, of each core: what its
 _SIGNS = ("can't allocate memory", "not enough memory")  # of torch's allocator for the processor
 
 
-def in_parts(
+def in_fitting_batches(
     rows: Sequence[int], work: Callable[[Sequence[int]], Result], too_large: str
 ) -> Iterator[Result]:
     """Work on all rows at once, or on smaller parts; `too_large` says that one is too many."""
@@ -28,7 +28,7 @@ def in_parts(
         return
     middle = len(rows) // 2
     for part in (rows[:middle], rows[middle:]):
-        yield from in_parts(part, work, too_large)
+        yield from in_fitting_batches(part, work, too_large)
 
 
 def rows_of(device: torch.device, length: int) -> int:

@@ -27,7 +27,7 @@ class Question:
     targets: tuple[Target, ...]
     predictions: tuple[tuple[Mapping[str, Any], ...], ...]
     order: tuple[int, ...]
-    found: tuple[Mapping[str, float], ...] = ()  # each target's logit and probability, as they are
+    known_scores: tuple[Mapping[str, float], ...] = ()  # logit and probability of each target
     maps: bool = True
 
     def __len__(self) -> int:
@@ -55,7 +55,7 @@ class Question:
             targets=tuple(self.targets[row] for row in rows),
             predictions=tuple(self.predictions[row] for row in rows),
             order=tuple(self.order[row] for row in rows),
-            found=tuple(self.found[row] for row in rows) if self.found else (),
+            known_scores=tuple(self.known_scores[row] for row in rows) if self.known_scores else (),
         )
 
     def batches_holding(self, sites: Collection[Site]) -> list["Question"]:

@@ -88,9 +88,9 @@ def attributions(
 
 def _whole(question: Question) -> BatchScores:
     """The target's probability with the attention as it is."""
-    if not question.found:
+    if not question.known_scores:
         return target_scores(question, "probability")
-    known = [found["probability"] for found in question.found]
+    known = [found["probability"] for found in question.known_scores]
     return torch.tensor(known, device=question.subject.device)
 
 

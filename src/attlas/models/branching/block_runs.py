@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
 from attlas.errors import UnsupportedModelError
-from attlas.models.asking.memory import in_parts
+from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import Folded, find_readout
 from attlas.models.branching.blocks import (
@@ -56,7 +56,7 @@ class BlockRun:
         columns = [
             part
             for start in range(0, keys, step)
-            for part in in_parts(
+            for part in in_fitting_batches(
                 range(start, min(start + step, keys)),
                 lambda chosen: self._distances(kind, number, chosen),
                 f"one copy of {site} with {heads} heads and {keys} keys does not fit",

@@ -19,7 +19,7 @@ from attlas.results import Site
 
 
 @dataclass(frozen=True)
-class Piece:
+class VariantGroup:
     """Some of the variants of a branch, by their numbers, and the block call they start in."""
 
     branch: int
@@ -72,24 +72,24 @@ class _Called:
 
 
 class BranchTap(Tap):
-    """A tap on a pass whose batch grows: the inputs first, then the rows of each piece in turn."""
+    """A tap on a pass whose batch grows: the inputs first, then the rows of each group in turn."""
 
     def __init__(
         self,
         model: nn.Module,
         owners: Sequence[Owner],
-        pieces: Sequence[Piece],
+        groups: Sequence[VariantGroup],
         count: int,
         gradients: bool,
     ) -> None:
         super().__init__(model, owners, gradients=gradients)
         self.count = count
         self.leaves: list[Tensor] = []
-        self._starts: dict[str, list[tuple[int, Piece]]] = {}
+        self._starts: dict[str, list[tuple[int, VariantGroup]]] = {}
         start = count
-        for piece in pieces:
-            self._starts.setdefault(piece.site.name, []).append((start, piece))
-            start += count * len(piece.numbers)
+        for group in groups:
+            self._starts.setdefault(group.site.name, []).append((start, group))
+            start += count * len(group.numbers)
 
     def take_over(
         self,
@@ -123,19 +123,21 @@ class BranchTap(Tap):
             weights, _ = clean.spelled_out()
         values = clean.streams[2].detach()
         outputs = []
-        for _, piece in self._starts[called.site.name]:
-            used = self._variants(called.site, weights, find_visible(clean.mask, weights), piece)
-            outputs.append(mix(used, values.repeat(len(piece.numbers), 1, 1, 1)))
+        for _, group in self._starts[called.site.name]:
+            used = self._variants(called.site, weights, find_visible(clean.mask, weights), group)
+            outputs.append(mix(used, values.repeat(len(group.numbers), 1, 1, 1)))
         return outputs
 
-    def _variants(self, site: Site, weights: Tensor, visible: Tensor, piece: Piece) -> Tensor:
-        """The rewritten attention of a piece, `[variant × batch, head, query, key]`."""
+    def _variants(
+        self, site: Site, weights: Tensor, visible: Tensor, group: VariantGroup
+    ) -> Tensor:
+        """The rewritten attention of a group, `[variant × batch, head, query, key]`."""
         with torch.no_grad():
-            used = piece.variants.change(site, weights, visible, piece.numbers).to(weights.dtype)
-        expected = (len(piece.numbers), *weights.shape)
+            used = group.variants.change(site, weights, visible, group.numbers).to(weights.dtype)
+        expected = (len(group.numbers), *weights.shape)
         if used.shape != expected:
             raise UnsupportedModelError(
-                f"the variants {piece.variants.name!r} gave {tuple(used.shape)}, not {expected}"
+                f"the variants {group.variants.name!r} gave {tuple(used.shape)}, not {expected}"
             )
         used = used.flatten(0, 1)
         if self.gradients:
@@ -156,7 +158,7 @@ class BranchTap(Tap):
             return weights
         clean = per_head[: self.count].detach()
         seen = visible.reshape(per_head.shape)[: self.count]
-        new = [self._variants(site, clean, seen, piece) for _, piece in started]
+        new = [self._variants(site, clean, seen, group) for _, group in started]
         first, size = started[0][0], sum(len(each) for each in new)
         return torch.cat([per_head[:first], *new, per_head[first + size :]]).reshape(weights.shape)
 

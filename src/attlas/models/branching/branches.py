@@ -18,17 +18,17 @@ import torch
 from torch import Tensor, nn
 
 from attlas.errors import UnsupportedModelError, UsageError
-from attlas.models.asking.memory import in_parts
+from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.question import Question
 from attlas.models.asking.scores import run_logits
 from attlas.models.branching.blocks import BlockCall, Path, find_stacks, map_tensors, study_blocks
 from attlas.models.branching.branch_memory import portions
-from attlas.models.branching.branch_tap import BranchTap, Piece
+from attlas.models.branching.branch_tap import BranchTap, VariantGroup
 from attlas.models.branching.recording import run_recorded
 from attlas.models.branching.variants import Variants
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode
-from attlas.models.tap.opening import is_open, opened_by
+from attlas.models.tap.opening import is_tapped, opened_by
 from attlas.results import Site
 
 
@@ -68,21 +68,21 @@ def run_branches(
     for branch in branches:
         if branch.site.name not in depth:
             raise UsageError(f"unknown site {branch.site.name}: there are {', '.join(depth)}")
-    pieces = [
-        Piece(number, branch.site, branch.variants, (variant,), depth[branch.site.name])
+    groups = [
+        VariantGroup(number, branch.site, branch.variants, (variant,), depth[branch.site.name])
         for number, branch in enumerate(branches)
         for variant in range(branch.variants.count)
     ]
-    pieces.sort(key=lambda piece: piece.depth)
-    depths = [piece.depth for piece in pieces]
+    groups.sort(key=lambda group: group.depth)
+    depths = [group.depth for group in groups]
     found: dict[int, list[Any]] = {number: [] for number in range(len(branches))}
     too_large = f"one variant of {len(question.inputs.tokens[0])} tokens does not fit"
 
     def run(rows: Sequence[int]) -> Any:
-        return _run(question, [pieces[row] for row in rows], calls, of, gradients)
+        return _run(question, [groups[row] for row in rows], calls, of, gradients)
 
     for chunk in portions(question, depths, len(calls), gradients, memory):
-        for part in in_parts(chunk, run, too_large):
+        for part in in_fitting_batches(chunk, run, too_large):
             for number, result in part:
                 found[number].append(result)
     return [_join(branch.site, found[number]) for number, branch in enumerate(branches)]
@@ -90,15 +90,15 @@ def run_branches(
 
 def _run(
     question: Question,
-    pieces: Sequence[Piece],
+    groups: Sequence[VariantGroup],
     calls: Sequence[BlockCall],
     of: str,
     gradients: bool,
 ) -> list[tuple[int, tuple[Any, ...]]]:
-    """One forward pass, and a backward one if asked, over some pieces, shallow ones first."""
-    merged = _merge(pieces)
+    """One forward pass, and a backward one if asked, over some groups, shallow ones first."""
+    merged = _merge(groups)
     count = len(question)
-    origin = torch.arange(count).repeat(1 + sum(len(piece.numbers) for piece in merged))
+    origin = torch.arange(count).repeat(1 + sum(len(group.numbers) for group in merged))
     whole = question.rows(origin.tolist())
     subject = question.subject
     known = anatomy(subject.model)
@@ -138,13 +138,13 @@ def _is_masked(arguments: Mapping[str, Tensor]) -> bool:
     return not all(bool(mask.all()) for mask in masks)
 
 
-def _can_be_recorded(question: Question, pieces: Sequence[Piece]) -> bool:
+def _can_be_recorded(question: Question, groups: Sequence[VariantGroup]) -> bool:
     """Whether the pass is one of kernels alone, which nothing from outside takes part in."""
     subject = question.subject
     return (
         subject.device.type == "cuda"
-        and not is_open(subject.model)
-        and all(piece.variants.fixed for piece in pieces)
+        and not is_tapped(subject.model)
+        and all(group.variants.fixed for group in groups)
     )
 
 
@@ -156,33 +156,35 @@ def _scores(question: Question, logits: Tensor, of: str, count: int) -> Tensor:
     return torch.stack(columns, dim=1)
 
 
-def _merge(pieces: Sequence[Piece]) -> list[Piece]:
+def _merge(groups: Sequence[VariantGroup]) -> list[VariantGroup]:
     """Pieces of the same branch as one."""
-    merged: dict[int, Piece] = {}
-    for piece in pieces:
-        known = merged.get(piece.branch)
-        numbers = (*known.numbers, *piece.numbers) if known else piece.numbers
-        merged[piece.branch] = Piece(piece.branch, piece.site, piece.variants, numbers, piece.depth)
+    merged: dict[int, VariantGroup] = {}
+    for group in groups:
+        known = merged.get(group.branch)
+        numbers = (*known.numbers, *group.numbers) if known else group.numbers
+        merged[group.branch] = VariantGroup(
+            group.branch, group.site, group.variants, numbers, group.depth
+        )
     return list(merged.values())
 
 
 def _results(
-    pieces: Sequence[Piece],
+    groups: Sequence[VariantGroup],
     scores: Tensor,
     leaves: Sequence[Tensor],
     gradients: Sequence[Tensor],
     count: int,
 ) -> list[tuple[int, tuple[Any, ...]]]:
     results, start = [], 1
-    for order, piece in enumerate(pieces):
-        size = len(piece.numbers)
+    for order, group in enumerate(groups):
+        size = len(group.numbers)
         own = scores[start : start + size]
         start += size
         shaped: tuple[Any, ...] = (own, None, None)
         if gradients:
             leaf, gradient = leaves[order].detach(), gradients[order]
             shaped = (own, leaf.unflatten(0, (size, count)), gradient.unflatten(0, (size, count)))
-        results.append((piece.branch, (piece.numbers, *shaped)))
+        results.append((group.branch, (group.numbers, *shaped)))
     return results
 
 
@@ -203,7 +205,7 @@ class _Growth:
     def __init__(
         self,
         calls: Sequence[BlockCall],
-        pieces: Sequence[Piece],
+        groups: Sequence[VariantGroup],
         origin: Tensor,
         count: int,
         masked: bool,
@@ -212,7 +214,7 @@ class _Growth:
         self.masked = masked
         self.origin = origin
         self.alive = [
-            count * (1 + sum(len(p.numbers) for p in pieces if p.depth <= number))
+            count * (1 + sum(len(p.numbers) for p in groups if p.depth <= number))
             for number in range(len(calls))
         ]
         self.last = {call.stack: number for number, call in enumerate(calls)}

@@ -34,7 +34,7 @@ Attentions = Mapping[Site, CopiedAttention]
 
 
 @dataclass(frozen=True, eq=False)
-class Passed:
+class UpperPass:
     """What came of a pass: the output `[row, place, choice]`, and the attention that was used."""
 
     logits: Tensor
@@ -42,7 +42,7 @@ class Passed:
 
 
 @dataclass(frozen=True, eq=False)
-class Top:
+class UpperBlocks:
     """A question from some block on, each of its inputs so many times over.
 
     Rows go copy by copy: row `copy · batch + input`. `clean` is the attention of the question's own
@@ -57,7 +57,7 @@ class Top:
     depth: int  # how many calls of blocks are below
     skipped: dict[str, int]  # how many sites of each kind are below
 
-    def run(self, attention: Attentions) -> Passed:
+    def run(self, attention: Attentions) -> UpperPass:
         """A pass from here on, these sites having this attention; in a graph if there is one.
 
         Nothing is frozen: borrow the model where its own weights shall ask for no gradient.
@@ -70,7 +70,7 @@ class Top:
         subject = self.question.subject
         with self._standing_still(), tap(subject.model, edits, wants=wanted.__contains__) as seen:
             logits = run_logits(self.question)
-        return Passed(logits, {wanted[call.site]: call.weights for call in seen.calls})
+        return UpperPass(logits, {wanted[call.site]: call.weights for call in seen.calls})
 
     def repeated(self, tensor: Tensor) -> Tensor:
         """What there is for each input, for each row."""
@@ -107,7 +107,7 @@ class Top:
         return forward
 
 
-def top_of(question: Question, sites: tuple[Site, ...], copies: int = 1) -> Top:
+def find_upper_blocks(question: Question, sites: tuple[Site, ...], copies: int = 1) -> UpperBlocks:
     """The question from the lowest of these sites on; an error where it does not come out again."""
     subject = question.subject
     calls = study_blocks(subject, question.inputs)
@@ -126,7 +126,7 @@ def top_of(question: Question, sites: tuple[Site, ...], copies: int = 1) -> Top:
             calls[number].stack: _of_rows(output, calls[number], index)
             for number, output in enumerate(outputs)
         }
-        top = Top(
+        top = UpperBlocks(
             question.rows(index.tolist()),
             copies,
             clean,
@@ -165,7 +165,7 @@ def _first_pass(
     return {call.site: call for call in seen.calls}, logits, outputs[:depth]
 
 
-def _check(top: Top) -> None:
+def _check(top: UpperBlocks) -> None:
     """An error where the top, left as it is, gives another output than the whole model."""
     again = top.run({}).logits
     clean = top.repeated(top.logits)

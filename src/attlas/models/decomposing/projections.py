@@ -3,7 +3,7 @@
 A block takes the values mixed by attention through one linear map, adds the stream it was handed
 and, in some families, takes a norm. Where these stand differs between families and is found out by
 running: the projection is the linear module that is handed the mixed values as they are, the stream
-is what a norm behind it finds added. That the parts sum to what the model computed is checked in
+is what a norm behind it finds added. That the terms sum to what the model computed is checked in
 every call, and a family where they do not is refused.
 """
 
@@ -31,7 +31,7 @@ Held = TypeVar("Held")
 
 @dataclass(frozen=True, eq=False)
 class Projected:
-    """One attention with its output projection, so that the output falls into parts by key.
+    """One attention with its output projection, so that the output falls into terms by key.
 
     What key j adds to query i is `z[i, j] = sum over heads of weights[h, i, j] * f[h, j]` with
     `f = through()`, and `z` summed over the keys, plus `bias`, is `output`.
@@ -50,11 +50,11 @@ class Projected:
         """Each key's value through its head's slice, `[batch, head, key, feature]`."""
         return torch.einsum("bhkw,hwf->bhkf", self.values, self.matrix)
 
-    def parts(self, queries: slice = slice(None)) -> Tensor:
+    def terms(self, queries: slice = slice(None)) -> Tensor:
         """What each key adds to these queries, `[batch, query, key, feature]`: n² vectors."""
         return torch.einsum("bhqk,bhkf->bqkf", self.weights[:, :, queries], self.through())
 
-    def own_parts(self) -> Tensor:
+    def own_terms(self) -> Tensor:
         """What each position adds to itself, `[batch, query, feature]`, in self-attention."""
         diagonal = self.weights.diagonal(dim1=-2, dim2=-1)
         return torch.einsum("bhk,bhkf->bkf", diagonal, self.through())
@@ -168,13 +168,13 @@ class ProjectionWatch:
         if found.projection is None or found.output is None or values is None:
             raise UnsupportedModelError(
                 f"{type(self.model).__name__} does not hand the values that {found.call.path} "
-                "mixes to a linear projection as they are, so its output has no parts by key"
+                "mixes to a linear projection as they are, so its output has no terms by key"
             )
         matrix, bias = matrix_of(found.projection, found.mixed)
         if not are_close(found.mixed @ matrix + bias, found.output):
             raise UnsupportedModelError(
                 f"the projection behind {found.call.path} of {type(self.model).__name__} is not "
-                "linear, so its output has no parts by key"
+                "linear, so its output has no terms by key"
             )
         groups = weights.shape[1] // values.shape[1]
         shared = values.detach().repeat_interleave(groups, dim=1)

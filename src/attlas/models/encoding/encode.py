@@ -24,7 +24,7 @@ class Encoded:
 
 
 @dataclass(frozen=True)
-class Parts:
+class Segments:
     """A text taken apart: what the tokenizer gets, by segment, and the words if they are given."""
 
     sources: dict[str, str]
@@ -47,7 +47,7 @@ def encode(
     if _are_ids(text):
         found = encode_ids(tokenizer, [int(number) for number in text], names[0])
     else:
-        found = _tokenize(tokenizer, take_apart(text, names), plain)
+        found = _tokenize(tokenizer, split_segments(text, names), plain)
     if len(found.tokens) <= limit:
         return found
     if not truncate:
@@ -58,14 +58,14 @@ def encode(
     return _cut(found, limit)
 
 
-def take_apart(text: Any, names: Sequence[str]) -> Parts:
+def split_segments(text: Any, names: Sequence[str]) -> Segments:
     """The segments of a text; an error for anything that is no text, or an empty one."""
     if isinstance(text, str):
-        parts = Parts({names[0]: text})
+        parts = Segments({names[0]: text})
     elif isinstance(text, tuple) and len(text) == 2 and all(isinstance(t, str) for t in text):
-        parts = Parts({names[1]: text[0], names[2]: text[1]})
+        parts = Segments({names[1]: text[0], names[2]: text[1]})
     elif isinstance(text, list) and text and all(isinstance(word, str) for word in text):
-        parts = Parts({names[0]: " ".join(text)}, {names[0]: _spans(text)})
+        parts = Segments({names[0]: " ".join(text)}, {names[0]: _spans(text)})
     else:
         raise UsageError(
             "a text is a string, a pair (a tuple of two strings), a list of words or a list of "
@@ -104,7 +104,7 @@ def _texts_of(tokenizer: Any, ids: Sequence[int]) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _tokenize(tokenizer: Any, parts: Parts, plain: bool) -> Encoded:
+def _tokenize(tokenizer: Any, parts: Segments, plain: bool) -> Encoded:
     found = tokenizer(
         *parts.sources.values(),
         add_special_tokens=not plain,

@@ -17,12 +17,12 @@ from attlas.results import Site
 
 
 @dataclass(frozen=True, eq=False)
-class Loose:
+class AttentionWeight:
     """A weight of the copy, what it was, and which of its numbers the attention is made with."""
 
     weight: nn.Parameter
     own: Tensor
-    part: Tensor
+    trainable: Tensor
 
     def reset(self) -> None:
         """Give it back what it was."""
@@ -31,8 +31,8 @@ class Loose:
     def shake(self, size: float, random: torch.Generator) -> None:
         """Add noise of so many times its own spread, to the attention's part alone."""
         noise = torch.randn(self.own.shape, generator=random).to(self.own)
-        spread = self.own[self.part].float().std(correction=0)
-        self.weight.data.add_(size * spread * noise * self.part)
+        spread = self.own[self.trainable].float().std(correction=0)
+        self.weight.data.add_(size * spread * noise * self.trainable)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class AttentionCopy:
     """A copy of a subject, with the query and key weights of some of its sites."""
 
     subject: OpenModel
-    loose: tuple[Loose, ...]
+    weights: tuple[AttentionWeight, ...]
 
     def about(self, question: Question) -> Question:
         """The same question put to the copy."""
@@ -50,9 +50,9 @@ class AttentionCopy:
         """Let query and key weights alone ask for gradients, and those of other parts get none."""
         for weight in self.subject.model.parameters():
             weight.requires_grad_(False)
-        for each in self.loose:
+        for each in self.weights:
             each.weight.requires_grad_()
-        return [each.weight for each in self.loose]
+        return [each.weight for each in self.weights]
 
     def free_all(self) -> list[nn.Parameter]:
         """Let all weights ask for gradients."""
@@ -61,11 +61,11 @@ class AttentionCopy:
             each.requires_grad_()
         return weights
 
-    def keep_other_parts(self) -> None:
+    def mask_gradients(self) -> None:
         """Drop the gradients of weights that share a tensor with query or key weights."""
-        for each in self.loose:
+        for each in self.weights:
             if each.weight.grad is not None:
-                each.weight.grad.mul_(each.part)
+                each.weight.grad.mul_(each.trainable)
 
 
 def copy_of(subject: OpenModel) -> OpenModel:
@@ -97,7 +97,7 @@ def attention_copy(question: Question, sites: Sequence[Site]) -> AttentionCopy:
         total = (call.weights * chance.to(call.weights)).sum()
         found = torch.autograd.grad(total, weights, retain_graph=True, allow_unused=True)
         loose += [
-            Loose(weight, weight.detach().clone(), gradient != 0)
+            AttentionWeight(weight, weight.detach().clone(), gradient != 0)
             for weight, gradient in zip(weights, found, strict=True)
             if gradient is not None and gradient.any()
         ]

@@ -10,13 +10,13 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-from attlas.models.relevance.rules import Rules, is_activation
+from attlas.models.relevance.rules import RelevanceRules, is_activation
 
 _found: WeakKeyDictionary[nn.Module, list[nn.Module]] = WeakKeyDictionary()
 
 
 @contextmanager
-def caught(model: nn.Module, rules: Rules) -> Iterator[None]:
+def caught(model: nn.Module, rules: RelevanceRules) -> Iterator[None]:
     """Within the block, what these modules do to an activation follows the rule of activations."""
     if model not in _found:
         _found[model] = [each for each in model.modules() if is_elementwise(each)]
@@ -31,7 +31,7 @@ def caught(model: nn.Module, rules: Rules) -> Iterator[None]:
 class _Catch:
     """Cuts a module off the graph on its way in, and ties its output to its input behind it."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: RelevanceRules) -> None:
         self._rules = rules
         self._thread = get_ident()  # rules are of one thread, and hooks of all
         self._given: Tensor | None = None

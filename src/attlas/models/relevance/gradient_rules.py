@@ -12,8 +12,8 @@ from torch import Tensor
 from attlas.models.relevance.gradient_steps import Scale, Share, is_scaled, layer_norm
 from attlas.models.relevance.rules import (
     Function,
+    RelevanceRules,
     Rule,
-    Rules,
     applied,
     flatten,
     is_activation,
@@ -21,7 +21,7 @@ from attlas.models.relevance.rules import (
 )
 
 
-class AttnRules(Rules):
+class AttnRules(RelevanceRules):
     """AttnLRP: every product of activations is shared by its operands, norms are constants.
 
     `leaves` gives the vectors of tokens that have come in so far. `constants` are those that were

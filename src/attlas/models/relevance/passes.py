@@ -14,14 +14,14 @@ from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.relevance.activations import caught
 from attlas.models.relevance.gradient_rules import AttnRules
 from attlas.models.relevance.positive_rules import PositiveRules
-from attlas.models.relevance.rules import Rules
+from attlas.models.relevance.rules import RelevanceRules
 from attlas.models.states.embeddings import Entrance, entering, over_tokens
 from attlas.results import Site
 from attlas.shapes import BatchScores, Logits, TokenScores, Vectors
 
 
 @contextmanager
-def ruled(question: Question, rules: Rules) -> Iterator[None]:
+def ruled(question: Question, rules: RelevanceRules) -> Iterator[None]:
     """Within the block, the model's activations follow these rules.
 
     A tap is opened inside it, so that the attention that the tap spells out follows them too.

@@ -21,8 +21,8 @@ from attlas.models.relevance.positive_steps import (
 )
 from attlas.models.relevance.rules import (
     Function,
+    RelevanceRules,
     Rule,
-    Rules,
     applied,
     flatten,
     is_activation,
@@ -30,7 +30,7 @@ from attlas.models.relevance.rules import (
 )
 
 
-class PositiveRules(Rules):
+class PositiveRules(RelevanceRules):
     """The rules by operation, for so many rows of a batch.
 
     `lost` are the constants that stand beside the vectors of tokens: what comes to them is no

@@ -37,7 +37,7 @@ def applied(operation: type[Operation], *args: Any) -> Tensor:
     return found
 
 
-class Rules(TorchFunctionMode):
+class RelevanceRules(TorchFunctionMode):
     """Changes how operations on activations are differentiated, and nothing that they give."""
 
     def __init__(self) -> None:

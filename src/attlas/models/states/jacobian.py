@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from attlas.errors import UnsupportedModelError, UsageError
-from attlas.models.asking.memory import in_parts, rows_of
+from attlas.models.asking.memory import in_fitting_batches, rows_of
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.asking.scores import run_logits
@@ -34,7 +34,7 @@ def squared_gains(
         return _sum_over(question, readout, layer, directions[list(numbers)])
 
     too_large = f"{len(question.inputs.tokens[0])} tokens do not fit; give a shorter text"
-    parts = in_parts(range(len(directions)), sum_over, too_large)
+    parts = in_fitting_batches(range(len(directions)), sum_over, too_large)
     return torch.stack(list(parts)).sum(dim=0)
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from attlas.errors import UnsupportedModelError
-from attlas.models.asking.memory import in_parts, rows_of
+from attlas.models.asking.memory import in_fitting_batches, rows_of
 from attlas.models.asking.question import Question
 from attlas.models.asking.scores import run_logits
 from attlas.models.facts.evaluation_mode import evaluation_mode
@@ -81,7 +81,7 @@ def _follow(
     parts = [
         part
         for start in range(0, count, step)
-        for part in in_parts(range(start, min(start + step, count)), some, too_large)
+        for part in in_fitting_batches(range(start, min(start + step, count)), some, too_large)
     ]
     return [torch.cat(each) for each in zip(*parts, strict=True)]
 

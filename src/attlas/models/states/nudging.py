@@ -44,7 +44,7 @@ def nudging(question: Question, nudges: Directions, chosen: Hidden) -> Iterator[
         for table in tables:
             own_moves = moves if table in subject.ways_in else None
             stack.enter_context(_reading_tags(table, stride, own_moves))
-        yield replace(question, inputs=moved, found=())
+        yield replace(question, inputs=moved, known_scores=())
 
 
 def check_words(question: Question) -> None:

@@ -67,7 +67,7 @@ def opened_by(opened: Tap, known: Anatomy) -> Iterator[Tap]:
         yield opened
 
 
-def is_open(model: nn.Module) -> bool:
+def is_tapped(model: nn.Module) -> bool:
     """Whether a model is tapped here, so that what it does now is not all its own."""
     return any(each.model is model for each in open_taps.get())
 

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attlas.models.asking.memory import in_parts
+from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import read_attention
 from attlas.models.asking.scores import run_logits
@@ -129,7 +129,7 @@ def _everywhere(
 
     for start in range(0, plan.count, most):
         numbers = range(start, min(start + most, plan.count))
-        parts += in_parts(numbers, run, "one variant of the attention does not fit")
+        parts += in_fitting_batches(numbers, run, "one variant of the attention does not fit")
     return torch.cat(parts).double().cpu().numpy()
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from attlas.errors import UsageError
 from attlas.mathematics.divergences import jensen_shannon
 from attlas.models.asking.question import Question
-from attlas.models.branching.upper_blocks import Top
+from attlas.models.branching.upper_blocks import UpperBlocks
 from attlas.models.tap.call import Call
 from attlas.results import Site
 from attlas.shapes import Attention, CopiedAttention, FreeMarks, FreeWeights, SiteWeights
@@ -138,7 +138,7 @@ def answers_of(question: Question, logits: Tensor) -> Tensor:
     return torch.cat(parts, dim=1)[:, order.argsort()]
 
 
-def frozen_above(top: Top, given: Sequence[Leeway]) -> dict[Site, CopiedAttention]:
+def frozen_above(top: UpperBlocks, given: Sequence[Leeway]) -> dict[Site, CopiedAttention]:
     """The clean attention of the sites that are read but not searched, for every row."""
     searched = {each.site for each in given}
     return {

@@ -65,8 +65,8 @@ def retrain(
     distances, changes = [], []
     for number in range(seeds):
         random = torch.Generator().manual_seed(seed_for(seed, number, "seeds"))
-        for each in copy.loose:
-            each.weight.data.mul_(~each.part)
+        for each in copy.weights:
+            each.weight.data.mul_(~each.trainable)
             each.shake(1.0, random)
         train(copy, copy.free_all(), lessons, labelled, pace)
         accuracy["seeds"].append(_accuracy(tests))

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from attlas.models.asking.filling import fillers
 from attlas.models.asking.question import Question
-from attlas.models.branching.upper_blocks import Top, top_of
+from attlas.models.branching.upper_blocks import UpperBlocks, find_upper_blocks
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.shapes import SiteWeights
 from attlas.trials.searching.leeway import (
@@ -73,7 +73,9 @@ class Search:
     def __init__(self, question: Question, scope: Scope, plan: SearchPlan) -> None:
         self.question = question
         self.plan = plan
-        self.top: Top = top_of(question, read_sites(question, scope), plan.copies)
+        self.top: UpperBlocks = find_upper_blocks(
+            question, read_sites(question, scope), plan.copies
+        )
         self.given = leeways(scope.opened(question), self.top.clean)
         self.held = frozen_above(self.top, self.given)
         self.base = answers_of(question, self.top.logits)

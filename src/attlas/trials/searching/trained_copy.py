@@ -7,7 +7,12 @@ import torch
 from torch import Tensor
 
 from attlas.models.asking.question import Question
-from attlas.models.branching.upper_blocks import Attentions, Passed, Top, top_of
+from attlas.models.branching.upper_blocks import (
+    Attentions,
+    UpperBlocks,
+    UpperPass,
+    find_upper_blocks,
+)
 from attlas.models.encoding.target import score_each
 from attlas.models.intervening.attention_copy import AttentionCopy
 from attlas.trials.searching.leeway import (
@@ -27,24 +32,24 @@ class TrainingCase:
     """Texts of equal length, as the copy is asked about them, and the model's own answers."""
 
     question: Question
-    top: Top
+    top: UpperBlocks
     given: Sequence[Leeway]
     base: Tensor  # `[batch, pick, choice]`
 
-    def run(self, attention: Attentions | None = None) -> Passed:
+    def run(self, attention: Attentions | None = None) -> UpperPass:
         """A pass of the copy, in a graph where its weights ask for gradients."""
         return self.top.run({**frozen_above(self.top, self.given), **(attention or {})})
 
-    def change(self, passed: Passed) -> Tensor:
+    def change(self, passed: UpperPass) -> Tensor:
         """How far the answer to each text is from the model's own."""
         return total_variation(answers_of(self.question, passed.logits)[0], self.base)
 
-    def distance(self, passed: Passed) -> Tensor:
+    def distance(self, passed: UpperPass) -> Tensor:
         """How far the attention on each text is from the model's own."""
         new = [each.shares_of(passed.attention[each.site]) for each in self.given]
         return divergence(self.given, new, [each.own for each in self.given])
 
-    def agrees(self, passed: Passed) -> Tensor:
+    def agrees(self, passed: UpperPass) -> Tensor:
         """Whether the answer to each text is the model's own."""
         return ~is_other(answers_of(self.question, passed.logits)[0], self.base)
 
@@ -60,7 +65,7 @@ class TrainingCase:
 def make_case(copy: AttentionCopy, question: Question, scope: Scope) -> TrainingCase:
     """Ask the copy, which must be as the model is, about some texts."""
     copied = copy.about(question)
-    top = top_of(copied, read_sites(copied, scope))
+    top = find_upper_blocks(copied, read_sites(copied, scope))
     base = answers_of(copied, top.logits)[0]
     return TrainingCase(copied, top, leeways(scope.opened(copied), top.clean), base)
 
@@ -80,7 +85,7 @@ def train(
     A text whose loss is not a number, having nothing that could change, is left out.
     """
     optimiser = torch.optim.Adam(list(weights), lr=plan.rate)
-    attention_alone = len(weights) == len(copy.loose)
+    attention_alone = len(weights) == len(copy.weights)
     for _ in range(plan.epochs):
         for case in cases:
             lost = loss(case)
@@ -90,7 +95,7 @@ def train(
             optimiser.zero_grad()
             known.mean().backward()
             if attention_alone:
-                copy.keep_other_parts()
+                copy.mask_gradients()
             optimiser.step()
 
 

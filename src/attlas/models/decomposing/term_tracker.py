@@ -1,10 +1,10 @@
-"""Parts: what each token has in the hidden states of a model, followed through its own operations.
+"""Terms: what each token has in the hidden states of a model, followed through its own operations.
 
-While a model runs, every operation on a hidden state is taken a second time, on the parts of that
-state. There is no table of models: linear operations are taken for each part alone, norms with the
+While a model runs, every operation on a hidden state is taken a second time, on the terms of that
+state. There is no table of models: linear operations are taken for each term alone, norms with the
 spread that they really had, attention weights as they are. Biases and activations are the business
-of the rules that a method gives. What depends on the input and has no parts (attention weights, the
-spread of a norm) may scale parts; where it is added to them the model is refused.
+of the rules that a method gives. What depends on the input and has no terms (attention weights, the
+spread of a norm) may scale terms; where it is added to them the model is refused.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,29 +17,29 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from attlas.errors import UnsupportedModelError
-from attlas.models.decomposing import linear_steps as steps
-from attlas.models.decomposing.part_states import (
+from attlas.models.decomposing import term_steps as steps
+from attlas.models.decomposing.term_states import (
     Constant,
-    Known,
-    Parts,
-    Rules,
+    DecompositionRules,
     Share,
     Skipped,
     State,
+    Terms,
+    TrackedTensors,
 )
 
 TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-4}
 HALF_TOLERANCE = 0.1  # of half precision, where the whole itself is that far off
 
 
-class Following(TorchFunctionMode):
-    """Takes every operation on a hidden state a second time, on its parts."""
+class TermTracker(TorchFunctionMode):
+    """Takes every operation on a hidden state a second time, on its terms."""
 
-    def __init__(self, name: str, rules: Rules) -> None:
+    def __init__(self, name: str, rules: DecompositionRules) -> None:
         super().__init__()
         self._name = name
         self._rules = rules
-        self.known = Known()
+        self.known = TrackedTensors()
         self.suspended = False
         self.attending = False  # between the way into an attention and the values being mixed
         self.met_sum: Callable[[Tensor], None] | None = None  # told of what the skipped is added to
@@ -53,7 +53,7 @@ class Following(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Let the function run, and note what became of the parts of what it was given."""
+        """Let the function run, and note what became of the terms of what it was given."""
         given = dict(kwargs or {})
         tensors = steps.tensors_in((*args, *given.values()))
         states = [state for state in map(self.known.state, tensors) if state is not None]
@@ -69,8 +69,8 @@ class Following(TorchFunctionMode):
     # What is known
 
     def begin(self, stream: Tensor) -> None:
-        """Each token of this stream is its own part from here on."""
-        self.known.note(stream, Parts(lambda: steps.own_parts(stream)))
+        """Each token of this stream is its own term from here on."""
+        self.known.note(stream, Terms(lambda: steps.own_terms(stream)))
         self._alone, self._unsettled = True, False
 
     @contextmanager
@@ -83,17 +83,17 @@ class Following(TorchFunctionMode):
         finally:
             self.suspended = before
 
-    def parts(self, tensor: Tensor, what: str) -> Tensor:
-        """The parts of a tensor, `[part, …]`, which sum to it; an error where they do not."""
+    def terms(self, tensor: Tensor, what: str) -> Tensor:
+        """The terms of a tensor, `[term, …]`, which sum to it; an error where they do not."""
         state = self.known.state(tensor)
-        if not isinstance(state, Parts):
-            raise UnsupportedModelError(f"{self._name} has no parts by token at {what}")
+        if not isinstance(state, Terms):
+            raise UnsupportedModelError(f"{self._name} has no terms by token at {what}")
         with self.paused():
             distance, size = steps.distance_from_sum(state.values, tensor)
         allowed = TOLERANCE.get(self.known.precision, HALF_TOLERANCE) * size
         if not distance <= allowed:
             raise UnsupportedModelError(
-                f"the parts of {self._name} at {what} do not sum to what the model computes: they "
+                f"the terms of {self._name} at {what} do not sum to what the model computes: they "
                 f"are off by {distance:.2g} where {allowed:.2g} is allowed"
             )
         return state.values
@@ -102,7 +102,7 @@ class Following(TorchFunctionMode):
 
     def _follow(
         self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], states: Sequence[State]
-    ) -> State | list[Parts]:
+    ) -> State | list[Terms]:
         name = getattr(func, "__name__", "")
         if name in steps.ADDING:
             return self._add(name, states, *args[:2], **kwargs)
@@ -113,32 +113,32 @@ class Following(TorchFunctionMode):
             return self._project(name, *args, **kwargs)
         if name in steps.PRODUCTS | steps.MIXING:
             return self._multiply(name, func, args, kwargs, states)
-        if name in ("layer_norm", "rms_norm") and isinstance(first, Parts):
+        if name in ("layer_norm", "rms_norm") and isinstance(first, Terms):
             return self._norm(name == "layer_norm", first, *args, **kwargs)
-        if name in steps.ACTIVATIONS and isinstance(first, Parts):
+        if name in steps.ACTIVATIONS and isinstance(first, Terms):
             return self._activate(first, args[0], func(*args, **kwargs))
         if name in steps.UNCHANGING and first is not None:
             return first
         handed = [self.known.state(each) for each in steps.tensors_in(args[:1])]
-        if name in steps.LINEAR and handed and all(isinstance(each, Parts) for each in handed):
-            return self._each_part(func, args, kwargs)
+        if name in steps.LINEAR and handed and all(isinstance(each, Terms) for each in handed):
+            return self._each_term(func, args, kwargs)
         return first_constant(states, name)
 
-    def _lazily(self, make: Callable[[], Tensor]) -> Parts:
-        """Parts for later where they may never be asked for: those of queries and keys are not."""
-        parts = Parts(make)
+    def _lazily(self, make: Callable[[], Tensor]) -> Terms:
+        """Terms for later where they may never be asked for: those of queries and keys are not."""
+        terms = Terms(make)
         if not self.attending:
-            parts.values  # noqa: B018
-        return parts
+            terms.values  # noqa: B018
+        return terms
 
-    def _each_part(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Parts | list[Parts]:
+    def _each_term(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Terms | list[Terms]:
         tensors = steps.tensors_in((*args, *kwargs.values()))
         known = [(id(each), self.known.state(each)) for each in tensors]
-        parted = [(number, state) for number, state in known if isinstance(state, Parts)]
+        with_terms = [(number, state) for number, state in known if isinstance(state, Terms)]
 
         @cache
         def take() -> Any:
-            return steps.each_part(func, args, kwargs, {n: s.values for n, s in parted})
+            return steps.each_term(func, args, kwargs, {n: s.values for n, s in with_terms})
 
         if func.__name__ not in steps.SEVERAL:
             return self._lazily(take)
@@ -154,33 +154,33 @@ class Following(TorchFunctionMode):
             if not self.attending and len(states) > 1 and not all(is_constant(s) for s in states):
                 raise UnsupportedModelError(
                     f"{self._name} cannot be followed token by token: what comes out of "
-                    f"{constant.step} is added to its hidden states, and has no parts"
+                    f"{constant.step} is added to its hidden states, and has no terms"
                 )
             return constant
         signs = steps.signs_of(name, alpha)
-        parted = [
+        with_terms = [
             (state, sign)
             for state, sign in zip(both, signs, strict=True)
-            if isinstance(state, Parts)
+            if isinstance(state, Terms)
         ]
-        if len(parted) == 2:
+        if len(with_terms) == 2:
             settles, self._unsettled = self._unsettled and not self.attending, False
-            return self._lazily(lambda: self._sum(parted, settles))
-        if not parted:
+            return self._lazily(lambda: self._sum(with_terms, settles))
+        if not with_terms:
             return Skipped()
-        own, other = (first, second) if isinstance(both[0], Parts) else (second, first)
+        own, other = (first, second) if isinstance(both[0], Terms) else (second, first)
         skips = self.known.state(other) == Skipped()
         if skips and self.met_sum is not None and not self._unsettled:
             self.met_sum(own)
-        (state, sign), share = parted[0], None if skips else self._share()
+        (state, sign), share = with_terms[0], None if skips else self._share()
         added = signs[1 if own is first else 0]
         return self._lazily(
             lambda: steps.with_bias(state.values * sign, steps.as_bias(other, added), share)
         )
 
-    def _sum(self, parted: Sequence[tuple[Parts, float]], settles: bool) -> Tensor:
+    def _sum(self, with_terms: Sequence[tuple[Terms, float]], settles: bool) -> Tensor:
         """Two streams together; what no token has of them is shared out where an attention ends."""
-        total = torch.vmap(torch.add)(*(state.values * sign for state, sign in parted))
+        total = torch.vmap(torch.add)(*(state.values * sign for state, sign in with_terms))
         if not settles or self._rules.shared is None:
             return total
         rest = total[-1].clone()
@@ -194,7 +194,7 @@ class Following(TorchFunctionMode):
         elif len(args) > 2:
             bias = args[2]
         state, share = self.known.state(given), self._share()
-        if not isinstance(state, Parts) or self.known.state(weight) or kwargs:
+        if not isinstance(state, Terms) or self.known.state(weight) or kwargs:
             return state if isinstance(state, Constant) else Constant(name)
         return self._lazily(
             lambda: steps.with_bias(steps.project(state.values, weight), steps.as_bias(bias), share)
@@ -203,7 +203,7 @@ class Following(TorchFunctionMode):
     def _norm(
         self,
         centred: bool,
-        state: Parts,
+        state: Terms,
         given: Tensor,
         shape: Sequence[int],
         weight: Tensor | None = None,
@@ -222,7 +222,7 @@ class Following(TorchFunctionMode):
     def activate(self, given: Tensor, gave: Tensor, is_gate: bool) -> None:
         """An activation, however it is written, was given this and gave that."""
         state = self.known.state(given)
-        if isinstance(state, Parts):
+        if isinstance(state, Terms):
             with self.paused():
                 found = self._activate(state, given, gave)
             skips = self._rules.slope is None
@@ -230,30 +230,30 @@ class Following(TorchFunctionMode):
         elif state is not None:
             self.known.note(gave, state)
 
-    def _activate(self, state: Parts, given: Tensor, gave: Tensor) -> State:
+    def _activate(self, state: Terms, given: Tensor, gave: Tensor) -> State:
         slope = self._rules.slope
         if slope is None:
             return Skipped()
-        return self._lazily(lambda: steps.bend(state.values, given, gave, slope))
+        return self._lazily(lambda: steps.activate(state.values, given, gave, slope))
 
     def _multiply(
         self, name: str, func: Any, args: Any, kwargs: dict[str, Any], states: Sequence[State]
-    ) -> State | list[Parts]:
-        parted = [state for state in states if isinstance(state, Parts)]
+    ) -> State | list[Terms]:
+        with_terms = [state for state in states if isinstance(state, Terms)]
         divides = name in steps.OVER
-        if not parted or (name in steps.MIXING and len(parted) > 1):
+        if not with_terms or (name in steps.MIXING and len(with_terms) > 1):
             return first_constant(states, name)
         if name in steps.MIXING:
             if len(states) > 1:
                 self._alone, self.attending, self._unsettled = False, False, True
-            return self._each_part(func, args, kwargs)
+            return self._each_term(func, args, kwargs)
         first, second = self.known.state(args[0]), self.known.state(args[1])
-        if divides and not isinstance(first, Parts):
+        if divides and not isinstance(first, Terms):
             return Constant(name)
-        if isinstance(first, Parts) and isinstance(second, Parts) and not divides:
-            return self._lazily(lambda: steps.halves(args, first.values, second.values))
-        own, factor = (first, args[1]) if isinstance(first, Parts) else (second, args[0])
-        assert isinstance(own, Parts)
+        if isinstance(first, Terms) and isinstance(second, Terms) and not divides:
+            return self._lazily(lambda: steps.product_of_terms(args, first.values, second.values))
+        own, factor = (first, args[1]) if isinstance(first, Terms) else (second, args[0])
+        assert isinstance(own, Terms)
         return self._lazily(lambda: steps.scaled(own.values, factor, divides))
 
     def _share(self) -> Share | None:
@@ -264,10 +264,10 @@ class Following(TorchFunctionMode):
 
 
 def is_constant(state: State) -> bool:
-    """Whether a state has no parts, though it depends on the input."""
+    """Whether a state has no terms, though it depends on the input."""
     return isinstance(state, Constant)
 
 
 def first_constant(states: Sequence[State], name: str) -> Constant:
-    """The first state without parts, or one that ends here."""
+    """The first state without terms, or one that ends here."""
     return next((state for state in states if isinstance(state, Constant)), Constant(name))

@@ -1,7 +1,7 @@
-"""Steps of a model's computation, by what they do to parts of what they are given.
+"""Steps of a model's computation, by what they do to terms of what they are given.
 
-Parts are `[part, …]`: a tensor of the model for each token, and a last one for what belongs to no
-token; together they are the tensor itself. A step that is linear is taken for each part alone.
+Terms are `[term, …]`: a tensor of the model for each token, and a last one for what belongs to no
+token; together they are the tensor itself. A step that is linear is taken for each term alone.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -51,16 +51,16 @@ def tensors_in(given: Any) -> Iterator[Tensor]:
             yield from tensors_in(each)
 
 
-def each_part(
-    step: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], parts: dict[int, Tensor]
+def each_term(
+    step: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], terms: dict[int, Tensor]
 ) -> Any:
-    """A linear step taken for each part alone; `parts` has those of arguments, by their id."""
-    wide = next(iter(parts.values())).dtype
+    """A linear step taken for each term alone; `terms` has those of arguments, by their id."""
+    wide = next(iter(terms.values())).dtype
     batched: list[Tensor] = []
 
     def exchange(given: Any) -> Any:
-        if isinstance(given, Tensor) and id(given) in parts:
-            batched.append(parts[id(given)])
+        if isinstance(given, Tensor) and id(given) in terms:
+            batched.append(terms[id(given)])
             return _Place(len(batched) - 1)
         if isinstance(given, Tensor) and given.is_floating_point():
             return given.detach().to(wide)
@@ -85,48 +85,48 @@ def each_part(
 
 
 class _Place:
-    """Where among the arguments of a step a part goes."""
+    """Where among the arguments of a step a term goes."""
 
     def __init__(self, number: int) -> None:
         self.number = number
 
 
-def project(parts: Tensor, weight: Tensor) -> Tensor:
-    """Parts through a matrix `[out, in]`."""
-    return functional.linear(parts, weight.detach().to(parts))
+def project(terms: Tensor, weight: Tensor) -> Tensor:
+    """Terms through a matrix `[out, in]`."""
+    return functional.linear(terms, weight.detach().to(terms))
 
 
 def scale(
-    parts: Tensor, whole: Tensor, gain: Tensor | None, eps: float, axes: int, centred: bool
+    terms: Tensor, whole: Tensor, gain: Tensor | None, eps: float, axes: int, centred: bool
 ) -> Tensor:
-    """Parts through a norm, its spread being that of the whole; without what it adds."""
+    """Terms through a norm, its spread being that of the whole; without what it adds."""
     over = tuple(range(-axes, 0))
-    wide = whole.detach().to(parts)
+    wide = whole.detach().to(terms)
     if centred:
-        parts = parts - parts.mean(dim=over, keepdim=True)
+        terms = terms - terms.mean(dim=over, keepdim=True)
         wide = wide - wide.mean(dim=over, keepdim=True)
-    scaled = parts * (wide.square().mean(dim=over, keepdim=True) + eps).rsqrt()
-    return scaled if gain is None else scaled * gain.detach().to(parts)
+    scaled = terms * (wide.square().mean(dim=over, keepdim=True) + eps).rsqrt()
+    return scaled if gain is None else scaled * gain.detach().to(terms)
 
 
-def bend(
-    parts: Tensor, before: Tensor, after: Tensor, slope: Callable[[Tensor, Tensor], Tensor]
+def activate(
+    terms: Tensor, before: Tensor, after: Tensor, slope: Callable[[Tensor, Tensor], Tensor]
 ) -> Tensor:
-    """Parts through an activation that is a factor for each number."""
-    return parts * slope(before.detach().to(parts), after.detach().to(parts))
+    """Terms through an activation that is a factor for each number."""
+    return terms * slope(before.detach().to(terms), after.detach().to(terms))
 
 
-def halves(wholes: Sequence[Tensor], first: Tensor, second: Tensor) -> Tensor:
-    """Parts of a product of two that have parts: half by the one's, half by the other's."""
+def product_of_terms(wholes: Sequence[Tensor], first: Tensor, second: Tensor) -> Tensor:
+    """Terms of a product of two that have terms: half by the one's, half by the other's."""
     one, other = (whole.detach().to(first) for whole in wholes[:2])
     found: Tensor = torch.vmap(lambda a, b: (a * other + one * b) / 2)(first, second)
     return found
 
 
-def scaled(parts: Tensor, factor: Tensor | int | float, divides: bool) -> Tensor:
-    """Parts times a factor, or divided by it."""
-    held = factor.detach().to(parts) if isinstance(factor, Tensor) else factor
-    found: Tensor = torch.vmap(lambda part: part / held if divides else part * held)(parts)
+def scaled(terms: Tensor, factor: Tensor | int | float, divides: bool) -> Tensor:
+    """Terms times a factor, or divided by it."""
+    held = factor.detach().to(terms) if isinstance(factor, Tensor) else factor
+    found: Tensor = torch.vmap(lambda term: term / held if divides else term * held)(terms)
     return found
 
 
@@ -138,47 +138,47 @@ def signs_of(name: str, alpha: int | float) -> tuple[float, float]:
 
 
 def as_bias(added: Tensor | int | float | None, sign: float = 1.0) -> Tensor | None:
-    """What is added to parts, as a tensor; None where nothing is."""
+    """What is added to terms, as a tensor; None where nothing is."""
     if added is None:
         return None
     return sign * added.detach() if isinstance(added, Tensor) else torch.tensor(sign * added)
 
 
 def with_bias(
-    parts: Tensor, bias: Tensor | None, share: Callable[[Tensor, Tensor], Tensor] | None
+    terms: Tensor, bias: Tensor | None, share: Callable[[Tensor, Tensor], Tensor] | None
 ) -> Tensor:
-    """Parts and what is added to their sum, shared out or left with no token.
+    """Terms and what is added to their sum, shared out or left with no token.
 
-    `share` gives each token's share, `[token, …, 1]`, from the parts of tokens and the bias; what
-    it does not give away is left with no token. The parts are written over.
+    `share` gives each token's share, `[token, …, 1]`, from the terms of tokens and the bias; what
+    it does not give away is left with no token. The terms are written over.
     """
     if bias is None:
-        return parts
-    shape = torch.broadcast_shapes(parts.shape[1:], bias.shape)
-    if shape != parts.shape[1:]:
-        parts = torch.vmap(lambda part: part.expand(shape))(parts).clone()
-    added = bias.to(parts).expand(shape)
+        return terms
+    shape = torch.broadcast_shapes(terms.shape[1:], bias.shape)
+    if shape != terms.shape[1:]:
+        terms = torch.vmap(lambda term: term.expand(shape))(terms).clone()
+    added = bias.to(terms).expand(shape)
     if share is None:
-        parts[-1] += added
-        return parts
-    shares = share(parts[:-1], added)
-    parts[-1] += added * (1 - shares.sum(dim=0))
-    parts[:-1].addcmul_(shares, added)
-    return parts
+        terms[-1] += added
+        return terms
+    shares = share(terms[:-1], added)
+    terms[-1] += added * (1 - shares.sum(dim=0))
+    terms[:-1].addcmul_(shares, added)
+    return terms
 
 
-def distance_from_sum(parts: Tensor, whole: Tensor) -> tuple[float, float]:
-    """How far parts are from summing to the whole, and how large the largest number of them is."""
-    wide = whole.detach().to(parts)
-    size = max(float(wide.abs().max()), float(parts.abs().max()), 1e-30)
-    return float((parts.sum(dim=0) - wide).abs().max()), size
+def distance_from_sum(terms: Tensor, whole: Tensor) -> tuple[float, float]:
+    """How far terms are from summing to the whole, and how large the largest number of them is."""
+    wide = whole.detach().to(terms)
+    size = max(float(wide.abs().max()), float(terms.abs().max()), 1e-30)
+    return float((terms.sum(dim=0) - wide).abs().max()), size
 
 
-def own_parts(stream: Tensor) -> Tensor:
-    """A stream `[batch, token, feature]` before tokens have met: each is its own part."""
+def own_terms(stream: Tensor) -> Tensor:
+    """A stream `[batch, token, feature]` before tokens have met: each is its own term."""
     wide = stream.detach() if stream.dtype == torch.float64 else stream.detach().float()
     length = wide.shape[1]
-    parts = wide.new_zeros(length + 1, *wide.shape)
+    terms = wide.new_zeros(length + 1, *wide.shape)
     places = torch.arange(length, device=wide.device)
-    parts[places, :, places] = wide.transpose(0, 1)
-    return parts
+    terms[places, :, places] = wide.transpose(0, 1)
+    return terms

@@ -12,10 +12,10 @@ Share = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
-class Rules:
+class DecompositionRules:
     """What becomes of biases and activations.
 
-    `own` and `shared` give the share of each token in a bias, from its parts and the bias: before
+    `own` and `shared` give the share of each token in a bias, from its terms and the bias: before
     tokens have met, and after. Without `shared`, a bias is left with no token. `slope` gives the
     factor that an activation is, from what it was given and gave; without, nothing is followed
     through it. With `each_block`, every block begins anew with each token as its own.
@@ -27,8 +27,8 @@ class Rules:
     each_block: bool = False
 
 
-class Parts:
-    """The parts of one tensor, `[part, …]`, worked out when they are first asked for."""
+class Terms:
+    """The terms of one tensor, `[term, …]`, worked out when they are first asked for."""
 
     def __init__(self, make: Callable[[], Tensor]) -> None:
         self._make: Callable[[], Tensor] | None = make
@@ -36,7 +36,7 @@ class Parts:
 
     @property
     def values(self) -> Tensor:
-        """The part of each token, and behind them that of no token."""
+        """The term of each token, and last the term of no token."""
         if self._make is not None:
             with torch.no_grad():
                 self._values, self._make = self._make(), None
@@ -45,7 +45,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class Constant:
-    """What depends on the input and has no parts; `step` is where they ended."""
+    """What depends on the input and has no terms; `step` is where they ended."""
 
     step: str
 
@@ -55,10 +55,10 @@ class Skipped:
     """What comes out of an activation that is not followed."""
 
 
-State = Parts | Constant | Skipped
+State = Terms | Constant | Skipped
 
 
-class Known:
+class TrackedTensors:
     """What is known of the tensors of a pass, as long as they are there."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Following a model token by token: where it begins, what is told of on the way."""
+"""TermTracker a model token by token: where it begins, what is told of on the way."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from attlas.errors import UnsupportedModelError
 from attlas.models.asking.question import Question
-from attlas.models.decomposing.part_states import Rules
-from attlas.models.decomposing.parts import Following
+from attlas.models.decomposing.term_states import DecompositionRules
+from attlas.models.decomposing.term_tracker import TermTracker
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.sites import find_block
@@ -20,7 +20,7 @@ from attlas.models.states.block_states import STREAM
 PAIRS_AT_ONCE = 2**14  # of tokens: each pair has a vector in every hidden state
 
 
-def in_few_rows(question: Question) -> list[Question]:
+def in_small_batches(question: Question) -> list[Question]:
     """The question in batches small enough for vectors between all tokens."""
     most = max(1, PAIRS_AT_ONCE // len(question.inputs.tokens[0]) ** 2)
     if question.is_shared:
@@ -30,30 +30,30 @@ def in_few_rows(question: Question) -> list[Question]:
 
 
 @contextmanager
-def following(
+def tracking_terms(
     question: Question,
-    rules: Rules,
+    rules: DecompositionRules,
     *,
     at_end: Callable[[Tensor, Tensor], None] | None = None,
     at_sum: Callable[[Tensor, Tensor], None] | None = None,
-) -> Iterator[Following]:
-    """Within the block, the hidden states of a model have parts by token.
+) -> Iterator[TermTracker]:
+    """Within the block, the hidden states of a model have terms by token.
 
     `at_end` is given what each block gives, `at_sum` what each block adds its skipped feed-forward
-    to: the hidden states and their parts, `[part, batch, query, feature]`, checked to sum to them.
+    to: the hidden states and their terms, `[term, batch, query, feature]`, checked to sum to them.
     """
     model, tokens = question.subject.model, len(question.inputs.tokens[0])
     check_one_stack(question)
-    mode = Following(question.subject.name, rules)
-    hooks = _Hooks(mode, tokens, rules.each_block, at_end)
+    tracker = TermTracker(question.subject.name, rules)
+    hooks = _Hooks(tracker, tokens, rules.each_block, at_end)
 
     def meet_sum(whole: Tensor) -> None:
         if at_sum is not None:
-            parts = mode.parts(whole, "the end of an attention")
+            terms = tracker.terms(whole, "the end of an attention")
             shape = (-1, tokens, whole.shape[-1])  # some take tokens and rows together
-            at_sum(whole.detach().reshape(shape), parts.reshape(len(parts), *shape))
+            at_sum(whole.detach().reshape(shape), terms.reshape(len(terms), *shape))
 
-    mode.met_sum = meet_sum
+    tracker.met_sum = meet_sum
     blocks = [find_block(model, path) for _, path in question.subject.places]
     with evaluation_mode(model), ExitStack() as stack:
         for block in {id(each): each for each in blocks}.values():
@@ -65,8 +65,8 @@ def following(
             stack.callback(module.register_forward_pre_hook(hooks.before_activation).remove)
             after = module.register_forward_hook(hooks.after_activation, always_call=True)
             stack.callback(after.remove)
-        stack.enter_context(mode)
-        yield mode
+        stack.enter_context(tracker)
+        yield tracker
 
 
 def is_activation(module: nn.Module) -> bool:
@@ -98,16 +98,16 @@ def check_one_stack(question: Question) -> None:
 
 
 class _Hooks:
-    """What a mode is told of the modules that run, in its own thread only."""
+    """What a tracker is told of the modules that run, in its own thread only."""
 
     def __init__(
         self,
-        mode: Following,
+        tracker: TermTracker,
         tokens: int,
         each_block: bool,
         at_end: Callable[[Tensor, Tensor], None] | None,
     ) -> None:
-        self._mode = mode
+        self._tracker = tracker
         self._tokens = tokens
         self._each_block = each_block
         self._at_end = at_end
@@ -118,7 +118,7 @@ class _Hooks:
         return threading.get_ident() == self._thread
 
     def enter(self, block: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """A block is called: its tokens are parts of their own, if this is where that begins."""
+        """A block is called: its tokens are terms of their own, if this is where that begins."""
         if not self._is_ours() or (self._begun and not self._each_block):
             return
         stream = args[0] if args else kwargs.get(STREAM)
@@ -128,37 +128,37 @@ class _Hooks:
                 f"hidden states of the {self._tokens} tokens, [batch, token, feature]"
             )
         self._begun = True
-        self._mode.begin(stream)
+        self._tracker.begin(stream)
 
     def leave(self, block: nn.Module, _: Any, output: Any) -> None:
         """A block is done, and with it the mixing of its values."""
-        if self._is_ours() and self._mode.attending:
+        if self._is_ours() and self._tracker.attending:
             raise UnsupportedModelError(
                 f"{type(block).__name__} cannot be followed token by token: where it mixes its "
                 "values by its attention was not found"
             )
         stream = output if isinstance(output, Tensor) else output[0]
         if self._is_ours() and self._at_end is not None:
-            parts = self._mode.parts(stream, f"the end of {type(block).__name__}")
-            with self._mode.paused():
-                self._at_end(stream.detach(), parts)
+            terms = self._tracker.terms(stream, f"the end of {type(block).__name__}")
+            with self._tracker.paused():
+                self._at_end(stream.detach(), terms)
         if self._is_ours() and self._each_block:
-            self._mode.known.forget(stream)
+            self._tracker.known.forget(stream)
 
     def attend(self, *_: Any) -> None:
         """An attention is called."""
         if self._is_ours():
-            self._mode.attending = True
+            self._tracker.attending = True
 
     def before_activation(self, *_: Any) -> None:
         """Within an activation, however it is written, nothing is followed."""
         if self._is_ours():
-            self._mode.suspended = True
+            self._tracker.suspended = True
 
     def after_activation(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
         """An activation is done, or has failed."""
         if self._is_ours():
-            self._mode.suspended = False
+            self._tracker.suspended = False
             if isinstance(output, Tensor) and args:
                 is_gate = bool(module.forward(output.new_zeros(1)).any())
-                self._mode.activate(args[0], output, is_gate)
+                self._tracker.activate(args[0], output, is_gate)
