@@ -7,7 +7,7 @@ weight, under both, so that the ceiling needs no search.
 
 import numpy as np
 
-from attlas.mathematics.standing import Reached
+from attlas.mathematics.standing import MeasuredValues
 
 REMOVALS = ("delete", "mask")
 
@@ -59,7 +59,7 @@ def draw_reached(random, texts, methods, shuffles=20, **options):
                     own[name][text] = figure
     return {
         removal: [
-            Reached(own["shuffled"], own["ceiling"], {name: own[name] for name in methods})
+            MeasuredValues(own["shuffled"], own["ceiling"], {name: own[name] for name in methods})
             for (where, _), own in values.items()
             if where == removal
         ]

@@ -8,7 +8,7 @@ sample, player: sets of tokens that stay, and the tokens that may go · directio
 output: tokens that a model wrote · row, column, colour: a picture
 way: sets of a text's content tokens that are removed
 every: the heads of all sites, in their order · example: texts of a data set · draw: means of them
-text, method: what is compared over a data set · statistic, part: figures, and ratios they add up
+text, method: what is compared over a data set · statistic, term: figures, and ratios they add up
 
 Where one input has several targets, what is of the input has a batch of one, and what is of the
 targets a row for each: such a batch is written `#batch`.
@@ -89,4 +89,4 @@ MethodValues = Float[np.ndarray, "text method"]
 MethodVector = Float[np.ndarray, " method"]
 MethodScores = Float[np.ndarray, "method token"]
 MethodPairs = Float[np.ndarray, "method method"]
-TextParts = Float[np.ndarray, "text statistic part"]
+TextTerms = Float[np.ndarray, "text statistic term"]

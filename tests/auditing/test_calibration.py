@@ -11,7 +11,7 @@ from word_bags import Bag, draw_reached
 
 from attlas.auditing.verdict.verdict import verdict
 from attlas.mathematics.significance import per_text_p, sign_flip
-from attlas.mathematics.standing import of_texts
+from attlas.mathematics.standing import select_texts
 
 LEVELS = (0.01, 0.05, 0.1)
 SCALES = (0.5, 4.0)
@@ -149,7 +149,7 @@ def words(found, count, runs, seed):
     said = []
     for run in range(runs):
         drawn = np.random.default_rng([seed, run]).integers(texts, size=count)
-        said.append(verdict(of_texts(found, drawn), FAMILIES, seed=run).word)
+        said.append(verdict(select_texts(found, drawn), FAMILIES, seed=run).word)
     return said
 
 

@@ -13,7 +13,7 @@ from attlas.auditing.work.explained import CEILING, CONTROLS, SHUFFLED
 from attlas.auditing.work.figures import RIGHT
 from attlas.auditing.work.items import BATCH_TABLES, batch_tables, robustness_table, trial_table
 from attlas.auditing.work.trials import read_trial, trials_with_scopes
-from attlas.mathematics.standing import Evidence, evidence
+from attlas.mathematics.standing import Evidence, read_evidence
 from attlas.measures import is_circular
 from attlas.methods import METHODS
 from attlas.removing.ceilings import AIMS
@@ -88,7 +88,7 @@ class Collected:
 
     def evidence(self, removals: Collection[str]) -> tuple[Evidence, TextGroups | None]:
         """What the verdict rests on under these removals, and the groups of its texts."""
-        return evidence(self._tested(removals)), self.groups_of(self.tested_texts(removals))
+        return read_evidence(self._tested(removals)), self.groups_of(self.tested_texts(removals))
 
     def tested_texts(self, removals: Collection[str]) -> list[int]:
         """The numbers of the texts in that evidence, in its order."""

@@ -10,7 +10,7 @@ from scipy.stats import beta
 
 from attlas.errors import UsageError
 from attlas.mathematics.grouping import summed_by_group
-from attlas.shapes import TextGroups, TextParts
+from attlas.shapes import TextGroups, TextTerms
 
 LEVEL = 0.95
 DRAWS = 2000
@@ -56,8 +56,8 @@ def clopper_pearson(successes: int, count: int, level: float = LEVEL) -> Estimat
 
 
 def simultaneous_bounds(
-    numerators: TextParts,
-    denominators: TextParts,
+    numerators: TextTerms,
+    denominators: TextTerms,
     seed: int = 0,
     groups: TextGroups | None = None,
 ) -> list[Estimate]:
@@ -89,7 +89,7 @@ def simultaneous_bounds(
 
 
 def ratio_errors(
-    numerators: TextParts, denominators: TextParts, groups: TextGroups | None = None
+    numerators: TextTerms, denominators: TextTerms, groups: TextGroups | None = None
 ) -> NDArray[np.float64]:
     """The standard error of each such statistic."""
     ratios = _ratios(numerators, denominators, groups)
@@ -123,7 +123,7 @@ class _Ratios:
         return ratios.mean(axis=2), np.sqrt(np.maximum(squares, 0.0))
 
 
-def _ratios(numerators: TextParts, denominators: TextParts, groups: TextGroups | None) -> _Ratios:
+def _ratios(numerators: TextTerms, denominators: TextTerms, groups: TextGroups | None) -> _Ratios:
     known = ~np.isnan(numerators + denominators)
     parts = [np.where(known, each, 0.0) for each in (numerators, denominators)]
     return _Ratios(summed_by_group(np.concatenate(parts, axis=2), groups))

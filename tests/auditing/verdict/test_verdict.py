@@ -11,7 +11,13 @@ from attlas.auditing.verdict.verdict import verdict
 from attlas.errors import UsageError
 from attlas.mathematics.grouping import halves
 from attlas.mathematics.intervals import Estimate
-from attlas.mathematics.standing import Compared, Reached, evidence, of_texts, standing
+from attlas.mathematics.standing import (
+    MeasuredValues,
+    MethodComparison,
+    read_evidence,
+    select_texts,
+    standing,
+)
 
 FAMILIES = {
     "raw_attention": "W",
@@ -48,10 +54,10 @@ def test_the_best_are_chosen_on_one_half_and_tested_on_the_other():
     assert (said.method, said.reference) == ("raw_attention", "integrated_gradients")
     assert (said.chosen_on, said.tested_on) == (60, 60)
     _, second = halves(120, None, 3)
-    tested = of_texts(found, second)
+    tested = select_texts(found, second)
     for removal, bounds in said.bounds.items():
-        s = standing(tested, Compared("raw_attention", None, (removal,)))
-        other = standing(tested, Compared("integrated_gradients", None, (removal,)))
+        s = standing(tested, MethodComparison("raw_attention", None, (removal,)))
+        other = standing(tested, MethodComparison("integrated_gradients", None, (removal,)))
         assert bounds.s.value == pytest.approx(s)
         assert bounds.less_reference.value == pytest.approx(s - other)
         assert bounds.s.low < s < bounds.s.high and bounds.s.n == 60
@@ -68,21 +74,23 @@ def test_what_is_chosen_does_not_look_at_the_half_that_tests():
 
 
 def test_s_by_hand():
-    part = Reached(
+    part = MeasuredValues(
         np.array([0.1, 0.3]), np.array([0.5, 0.5]), {"raw_attention": np.array([0.3, 0.3])}
     )
-    low = Reached(
+    low = MeasuredValues(
         np.array([0.4, 0.4]), np.array([0.0, 0.2]), {"raw_attention": np.array([0.4, 0.1])}
     )
     # 0.2 of 0.4 + 0.2; where low is better, 0.3 of 0.4 + 0.2.
     one = {"mask": [part]}
-    assert standing(one, Compared("raw_attention", None, ("mask",))) == pytest.approx(1 / 3)
+    assert standing(one, MethodComparison("raw_attention", None, ("mask",))) == pytest.approx(1 / 3)
     both = {"mask": [part, low]}
-    assert standing(both, Compared("raw_attention", None, ("mask",))) == pytest.approx(5 / 12)
+    assert standing(both, MethodComparison("raw_attention", None, ("mask",))) == pytest.approx(
+        5 / 12
+    )
 
 
 def test_the_four_words():
-    few = of_texts(world(), np.arange(5))
+    few = select_texts(world(), np.arange(5))
     assert verdict(world(), FAMILIES).word == "supported"
     assert verdict(world(raw=50.0), FAMILIES).word == "not supported"
     assert verdict(few, FAMILIES).word == "too few texts"
@@ -107,13 +115,13 @@ def test_sentences_say_the_figures():
     assert f"at least {100 * lowest:.0f} %" in good.sentence
     bad = verdict(world(raw=50.0, seed=1), FAMILIES)
     assert "should not be read" in bad.sentence and "integrated_gradients" in str(bad)
-    few = verdict(of_texts(world(), np.arange(5)), FAMILIES)
+    few = verdict(select_texts(world(), np.arange(5)), FAMILIES)
     assert f"tested on 3, and about {few.texts_needed} in all would do" in few.sentence
 
 
 def test_five_texts_are_too_few_whatever_they_say():
     for raw in (0.0, 0.3, 50.0):
-        said = verdict(of_texts(world(raw), np.arange(5)), FAMILIES)
+        said = verdict(select_texts(world(raw), np.arange(5)), FAMILIES)
         assert said.word == "too few texts"
         assert said.texts_needed >= 20
         assert said.bounds["mask"].why == "these are too few texts to say anything"
@@ -123,15 +131,15 @@ def test_five_texts_are_too_few_whatever_they_say():
 
 def test_as_many_texts_as_it_asks_for_will_do():
     everything = world(raw=0.8, texts=1000, integrated_gradients=0.8)
-    said = verdict(of_texts(everything, np.arange(30)), FAMILIES)
+    said = verdict(select_texts(everything, np.arange(30)), FAMILIES)
     assert said.word == "too few texts" and 30 < said.texts_needed < 1000
-    again = verdict(of_texts(everything, np.arange(said.texts_needed)), FAMILIES)
+    again = verdict(select_texts(everything, np.arange(said.texts_needed)), FAMILIES)
     assert again.word == "supported" and again.texts_needed is None
 
 
 def without_room(texts):
     same = np.full(texts, 0.25)
-    part = Reached(same, same.copy(), {name: same.copy() for name in FAMILIES})
+    part = MeasuredValues(same, same.copy(), {name: same.copy() for name in FAMILIES})
     return {"delete": [part, part], "mask": [part, part]}
 
 
@@ -202,9 +210,9 @@ def test_a_method_that_lacks_texts_is_compared_on_those_it_has():
         removal: [part.of(np.arange(1, 120, 2)) for part in found[removal]] for removal in found
     }
     _, second = halves(120, None, 0)
-    kept = of_texts(found, second[second % 2 == 1])
+    kept = select_texts(found, second[second % 2 == 1])
     assert said.readings[0].gain.value == pytest.approx(
-        standing(kept, Compared("decompx", "raw_attention", tuple(half)))
+        standing(kept, MethodComparison("decompx", "raw_attention", tuple(half)))
     )
 
 
@@ -213,7 +221,7 @@ def test_texts_of_a_group_stay_in_one_half():
     first, second = halves(120, groups, 5)
     assert not set(groups[first]) & set(groups[second])
     assert len(set(groups[first])) == 20
-    copied = of_texts(world(texts=40), groups)
+    copied = select_texts(world(texts=40), groups)
     together, apart = (verdict(copied, FAMILIES, groups=g) for g in (groups, None))
     width = [each.bounds["mask"].s.high - each.bounds["mask"].s.low for each in (together, apart)]
     assert width[0] > 1.3 * width[1]
@@ -224,7 +232,7 @@ def test_it_is_the_same_whichever_way_a_measure_is_better():
     turned = {
         removal: [
             comprehensiveness,
-            Reached(
+            MeasuredValues(
                 -sufficiency.shuffled,
                 -sufficiency.ceiling,
                 {name: -values for name, values in sufficiency.methods.items()},
@@ -253,7 +261,7 @@ def test_evidence_from_the_rows_of_an_audit():
     ]
     rows.append((10, "alti", "log_odds", "mask", 1.0))
     table = pd.DataFrame(rows, columns=["text", "method", "measure", "removal", "value"])
-    again = evidence(table.sample(frac=1, random_state=0))
+    again = read_evidence(table.sample(frac=1, random_state=0))
     assert list(again) == ["delete", "mask"]
     for removal, parts in found.items():
         for part, same in zip(parts, again[removal], strict=True):
@@ -262,7 +270,7 @@ def test_evidence_from_the_rows_of_an_audit():
             assert np.isnan(same.methods["alti"][2])
             assert (same.methods["decompx"] == part.methods["decompx"]).all()
     with pytest.raises(UsageError, match="no ceiling"):
-        evidence(table[table["method"] != "ceiling"])
+        read_evidence(table[table["method"] != "ceiling"])
 
 
 def test_what_cannot_be_judged_is_an_error():

@@ -13,7 +13,7 @@ from attlas.auditing.verdict.verdict import as_figure
 from attlas.auditing.work.explained import CEILING, SHUFFLED
 from attlas.auditing.work.figures import SHARES
 from attlas.mathematics.intervals import LEVEL, Estimate, bootstrap_means
-from attlas.mathematics.standing import Compared, standings
+from attlas.mathematics.standing import MethodComparison, standings
 from attlas.measures import MEASURES, is_circular
 from attlas.methods import METHODS
 from attlas.removing.ceilings import AIMS
@@ -34,7 +34,7 @@ def make_standings(collected: Collected) -> tuple[Standing, ...]:
             if not is_circular(AIMS[0], name, removal)
             and all(name in part.methods for part in known.get(removal, ()))
         ]
-        asked = [Compared(name, None, (removal,)) for name in names]
+        asked = [MethodComparison(name, None, (removal,)) for name in names]
         estimates = standings(known, asked, collected.seed, groups)
         for name, estimate in zip(names, estimates, strict=True):
             kept.append(Standing(name, METHODS[name].family, removal, as_figure(estimate)))

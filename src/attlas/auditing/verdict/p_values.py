@@ -10,7 +10,7 @@ from attlas.auditing.collected import Collected
 from attlas.auditing.verdict.verdict import A_POINT
 from attlas.mathematics.grouping import halves
 from attlas.mathematics.significance import holm, sign_flip
-from attlas.mathematics.standing import Compared, Evidence, of_texts, text_shares
+from attlas.mathematics.standing import Evidence, MethodComparison, select_texts, text_shares
 from attlas.results.support.report_sections import Finding
 from attlas.shapes import MethodValues, TextGroups
 
@@ -38,19 +38,21 @@ def hold_out(collected: Collected, removals: Collection[str]) -> HeldOut:
     numbers = np.array(collected.tested_texts(removals))
     _, second = halves(len(numbers), groups, collected.seed)
     own = None if groups is None else groups[second]
-    return HeldOut(collected, of_texts(evidence, second), numbers[second].tolist(), own)
+    return HeldOut(collected, select_texts(evidence, second), numbers[second].tolist(), own)
 
 
 def above_shuffled(held: HeldOut, method: str, removal: str) -> Chance:
     """Test whether s of the method is above zero."""
-    shares = text_shares(held.evidence, [Compared(method, None, (removal,))])
+    shares = text_shares(held.evidence, [MethodComparison(method, None, (removal,))])
     return _on_held_out(f"{method} above shuffled scores", shares, held)
 
 
 def above_weights(held: HeldOut, method: str, reading: str, readings: Sequence[str]) -> Chance:
     """Test whether a reading, one of several, is a point above the method over all removals."""
     removals = tuple(held.evidence)
-    shares = text_shares(held.evidence, [Compared(name, method, removals) for name in readings])
+    shares = text_shares(
+        held.evidence, [MethodComparison(name, method, removals) for name in readings]
+    )
     point = A_POINT / np.maximum((~np.isnan(shares)).sum(axis=0), 1)  # of each text's share
     claim = f"{reading} a point above {method}, one of {len(readings)} readings"
     return _on_held_out(claim, shares - point, held, readings.index(reading))

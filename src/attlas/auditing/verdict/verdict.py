@@ -9,10 +9,10 @@ from attlas.errors import UsageError
 from attlas.mathematics.grouping import halves
 from attlas.mathematics.intervals import Estimate
 from attlas.mathematics.standing import (
-    Compared,
     Evidence,
-    of_texts,
+    MethodComparison,
     room,
+    select_texts,
     standing,
     standings,
     text_count,
@@ -46,7 +46,7 @@ def verdict(
     if text_count(found) < 2:
         raise UsageError(f"a verdict needs at least two texts, not {text_count(found)}")
     first, second = halves(text_count(found), groups, seed)
-    chosen, held_out = of_texts(found, first), of_texts(found, second)
+    chosen, held_out = select_texts(found, first), select_texts(found, second)
     own = None if groups is None else groups[second]
     method, reference = _choose(chosen, families, {name for name, _ in circular})
     tested = _test(held_out, method, reference, seed, own)
@@ -78,7 +78,9 @@ def _choose(
 
     def best(family: str) -> str | None:
         names = [name for name in _of_family(chosen, families, family) if name not in circular]
-        found = {name: standing(chosen, Compared(name, None, tuple(chosen))) for name in names}
+        found = {
+            name: standing(chosen, MethodComparison(name, None, tuple(chosen))) for name in names
+        }
         known = {name: -float("inf") if isnan(s) else s for name, s in found.items()}
         return max(names, key=known.__getitem__, default=None)
 
@@ -98,10 +100,10 @@ def _of_family(found: Evidence, families: Mapping[str, str], family: str) -> lis
     ]
 
 
-def _questions(found: Evidence, method: str, reference: str | None) -> list[Compared]:
+def _questions(found: Evidence, method: str, reference: str | None) -> list[MethodComparison]:
     """s of the method under each removal, and its difference from that of the reference."""
     starts = [None] if reference is None else [None, reference]
-    return [Compared(method, less, (removal,)) for less in starts for removal in found]
+    return [MethodComparison(method, less, (removal,)) for less in starts for removal in found]
 
 
 def _test(
@@ -112,8 +114,8 @@ def _test(
     rooms = room(test, seed, groups)
     return {
         removal: RemovalTest(
-            answers[Compared(method, None, (removal,))],
-            answers.get(Compared(method, reference, (removal,))) if reference else None,
+            answers[MethodComparison(method, None, (removal,))],
+            answers.get(MethodComparison(method, reference, (removal,))) if reference else None,
             rooms[removal],
         )
         for removal in test
@@ -130,12 +132,14 @@ def _failing(
 ) -> tuple[str, ...]:
     """The other readings of the weights that are surely below δ under every removal."""
     others = [name for name in _of_family(test, families, "W") if name != method]
-    questions = [Compared(name, None, (removal,)) for name in others for removal in test]
+    questions = [MethodComparison(name, None, (removal,)) for name in others for removal in test]
     bounds = dict(zip(questions, standings(test, questions, seed, groups), strict=True))
     return tuple(
         name
         for name in others
-        if all(bounds[Compared(name, None, (removal,))].high < rules.delta for removal in test)
+        if all(
+            bounds[MethodComparison(name, None, (removal,))].high < rules.delta for removal in test
+        )
     )
 
 
@@ -152,7 +156,9 @@ def _readings(
     """
     removals = tuple(test)
     names = [name for family in "VP" for name in _of_family(test, families, family)]
-    questions = [Compared(name, less, removals) for less in (None, method) for name in names]
+    questions = [
+        MethodComparison(name, less, removals) for less in (None, method) for name in names
+    ]
     answers = standings(test, questions, seed, groups)
     found = [
         OtherReading(
@@ -170,7 +176,7 @@ def _readings(
 def _texts_needed(
     found: Evidence,
     tested: Mapping[str, RemovalTest],
-    questions: Sequence[Compared],
+    questions: Sequence[MethodComparison],
     rules: Rules,
     groups: TextGroups | None,
 ) -> int:
