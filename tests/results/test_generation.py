@@ -122,7 +122,7 @@ def test_a_span_is_the_mean_of_its_rows():
 
 @pytest.mark.parametrize("index", [5, -6])
 def test_a_row_that_is_not_there(index):
-    with pytest.raises(UsageError, match=f"row {index} of 5 written tokens is not there"):
+    with pytest.raises(UsageError, match=f"there is no row {index}: 5 tokens were written"):
         town().row(index)
 
 

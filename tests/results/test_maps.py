@@ -45,7 +45,7 @@ def test_axes_are_tied_to_tokens():
     sites, tokens = (Site("encoder", 0, 1),), film().tokens
     with pytest.raises(UsageError, match=r"encoder.0 has shape \(1, 2, 3\), not 2 queries by 2"):
         Maps(sites, (array,), tokens, ((0, 1),), ((0, 1),))
-    with pytest.raises(UsageError, match="tokens that are not there"):
+    with pytest.raises(UsageError, match="names tokens beyond the"):
         Maps(sites, (array,), tokens, ((0, 1),), ((0, 1, 7),))
     with pytest.raises(ValueError, match=r"shorter|longer"):
         Maps(sites, (array, array), tokens, ((0, 1),), ((0, 1, 2),))

@@ -1,4 +1,4 @@
-"""Frozen records of what was found: they know no model, show themselves, and can be saved."""
+"""Results: frozen records that hold no model, show themselves and can be saved."""
 
 from attlas.results.check_result import CheckResult
 from attlas.results.explanation import Explanation

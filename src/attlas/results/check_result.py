@@ -1,4 +1,4 @@
-"""CheckResult: whether a model is opened exactly, and which methods can run on it."""
+"""CheckResult: whether Attlas opens a model exactly, and which methods can run on it."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -10,7 +10,7 @@ from attlas.results.support.result import Result
 
 @dataclass(frozen=True)
 class CheckResult(Result):
-    """What was found when a model was opened at its attention."""
+    """What `attlas.check` found when it opened a model at its attention."""
 
     view_kind: ClassVar[str] = "check"
     record_kind: ClassVar[str] = "check"
@@ -19,15 +19,15 @@ class CheckResult(Result):
     kind: str  # the model's class
     task: str
     sites: tuple[Site, ...]
-    exact: bool  # with the tap open, bit-identical to the same model on eager attention
-    restored: bool  # with the tap closed again, bit-identical to before
-    editable: bool  # an edit that changes nothing changes nothing, to the bit
-    differentiable: bool  # every site has a finite gradient, and some site a gradient at all
-    second_road: bool  # whether some attention is met at a softmax of its own, off the interface
-    branches: str  # why variants cannot share a forward pass, or nothing
-    backend: str  # the attention implementation the model came with
-    distance: float  # how far that one is from eager, at most, in the output
-    methods: Mapping[str, str]  # each method, with why it cannot run, or nothing
+    exact: bool  # with the tap open, the output is bit-identical to eager attention
+    restored: bool  # after the tap is closed, the output is bit-identical to before
+    editable: bool  # an edit that copies the weights leaves the output bit-identical
+    differentiable: bool  # every site has a finite gradient, and at least one is not zero
+    second_road: bool  # some attention does not use the interface and is read at its own softmax
+    branches: str  # why variants cannot share a forward pass; empty if they can
+    backend: str  # the attention implementation that the model was loaded with
+    distance: float  # the largest difference between its output and that of eager attention
+    methods: Mapping[str, str]  # for each method why it cannot run; empty if it can
 
     @property
     def passed(self) -> bool:
@@ -48,7 +48,7 @@ class CheckResult(Result):
         return cls(**{**given, "sites": sites})
 
     def _to_record(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        return {"check": self.to_dict()}, {}  # `kind` is taken in the header of a file
+        return {"check": self.to_dict()}, {}  # the header of a file has its own `kind`
 
     @classmethod
     def _from_record(cls, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> "CheckResult":

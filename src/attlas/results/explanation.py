@@ -1,4 +1,4 @@
-"""Explanation: what a method gave for one input, with all that is needed to compute it again."""
+"""Explanation: the scores of one method for one input, and how to compute them again."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -28,9 +28,9 @@ LEVELS = ("tokens", "words")
 class Explanation(Result):
     """A score for each token of one input.
 
-    Special tokens are in place and marked in `tokens.special`. `prediction` lists the model's
-    best choices; `notes` says whatever a reader must know (a text cut, a prefix generated).
-    Patches of a picture are tokens of the segment `image`, the last of which fill `tokens.grid`.
+    Special tokens have scores too; `tokens.special` marks them. `prediction` lists the model's most
+    likely answers. `notes` holds what a reader must know, such as a text that was cut. The patches
+    of a picture are tokens of the segment `image`; the last of them fill `tokens.grid`.
     """
 
     view_kind: ClassVar[str] = "explanation"
@@ -43,10 +43,10 @@ class Explanation(Result):
     prediction: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
     maps: Maps | None = None
-    picture: Picture | None = None  # as the model saw it, where it saw one
+    picture: Picture | None = None  # as the model saw it, if it saw one
     details: Mapping[str, Any] = field(
         default_factory=dict
-    )  # what the method found beside, as JSON
+    )  # what else the method computed, as JSON
 
     def __post_init__(self) -> None:
         if self.scores.shape != (len(self.tokens),):
@@ -64,16 +64,16 @@ class Explanation(Result):
 
     @property
     def segments(self) -> tuple[str, ...]:
-        """The segment each token belongs to: source and prefix, the two texts of a pair."""
+        """The segment of each token, such as source and prefix, or the two texts of a pair."""
         return self.tokens.segments
 
     @property
     def sinks(self) -> tuple[Sink, ...]:
-        """First tokens that hold more than half of the score; none where scores have a sign."""
+        """First tokens that hold more than half of the score; empty for signed scores."""
         return () if self.origin.signed else find_sinks(self.tokens, self.scores)
 
     def without_sinks(self) -> "Explanation":
-        """The same with nothing on the sinks; a note says what they held."""
+        """A copy in which sinks score zero; a note says how much they held."""
         if not self.sinks:
             return self
         scores = self.scores.copy()
@@ -86,7 +86,7 @@ class Explanation(Result):
         )
 
     def aggregate(self, level: str = "words") -> pd.DataFrame:
-        """Scores summed over the tokens of each word, a row a word, in the order of the text."""
+        """Return one row for each word, in text order, with the sum of its tokens' scores."""
         if level not in LEVELS:
             raise UnknownNameError("level", level, LEVELS)
         if level == "tokens":
@@ -158,7 +158,7 @@ class Explanation(Result):
         }
 
     def code(self) -> str:
-        """The Python lines that compute this again; a picture must be put in by hand."""
+        """The Python lines that compute this again; you must fill in a picture yourself."""
         return self.origin.code(picture=self.tokens.grid is not None)
 
     def _page_title(self) -> str:
@@ -193,7 +193,7 @@ class Explanation(Result):
         return cls._from_record({**record, "maps": None}, {"scores": scores})
 
     def top(self, count: int = 5) -> list[tuple[str, float]]:
-        """The words with the largest scores by size, special tokens left out."""
+        """The words with the largest absolute scores, without special tokens."""
         words = self.aggregate("words")
         words = words[~words["special"].astype(bool)]
         order = np.argsort(-words["score"].abs().to_numpy(), kind="stable")[:count]

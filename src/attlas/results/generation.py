@@ -1,4 +1,4 @@
-"""Generation: what a method gave for every token that a model wrote."""
+"""Generation: the scores of one method for every token that a model wrote."""
 
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
@@ -37,10 +37,10 @@ LEVELS: Mapping[str, Callable[[Tokens], list[Unit]]] = {
 
 @dataclass(frozen=True, eq=False)
 class Generation(Result):
-    """A matrix, output × input: what each token that a model wrote owes to each token before it.
+    """A matrix, output × input: how much each written token owes to each token before it.
 
-    `tokens` are the prompt (for an encoder–decoder the source, then the decoder's start) and then
-    what was written. Row r is about `tokens[outputs[r]]`; at that token and after it, it is zero.
+    `tokens` holds the prompt (for an encoder–decoder: the source, then the decoder's start) and
+    then the written tokens. Row r explains `tokens[outputs[r]]`; it is zero there and after it.
     """
 
     view_kind: ClassVar[str] = "generation"
@@ -48,13 +48,15 @@ class Generation(Result):
 
     tokens: Tokens
     scores: OutputScores
-    outputs: tuple[int, ...]  # which of `tokens` each row is about, in the order of writing
+    outputs: tuple[int, ...]  # the position in `tokens` that each row explains
     targets: tuple[TargetRecord, ...]  # one for each row
     origin: Origin
     notes: tuple[str, ...] = ()
-    predictions: tuple[tuple[Mapping[str, Any], ...], ...] = ()  # the best choices at each row
-    picture: Picture | None = None  # as the model saw it, where it saw one
-    row_notes: tuple[tuple[str, ...], ...] = ()  # what a reader must know of each row
+    predictions: tuple[
+        tuple[Mapping[str, Any], ...], ...
+    ] = ()  # the most likely tokens at each row
+    picture: Picture | None = None  # as the model saw it, if it saw one
+    row_notes: tuple[tuple[str, ...], ...] = ()  # notes on single rows
 
     def __post_init__(self) -> None:
         check_matrix(self.tokens, self.scores, self.outputs)
@@ -76,15 +78,15 @@ class Generation(Result):
 
     @property
     def text(self) -> str:
-        """What was written, as far as it is explained."""
+        """The text of the written tokens that are explained."""
         return written_text(self.tokens, self.outputs)
 
     def row(self, index: int) -> Explanation:
-        """The explanation of one written token, over the tokens before it."""
+        """Return the explanation of one written token by the tokens before it."""
         try:
             place = range(len(self))[index]
         except IndexError:
-            raise UsageError(f"row {index} of {len(self)} written tokens is not there") from None
+            raise UsageError(f"there is no row {index}: {len(self)} tokens were written") from None
         stop = self.outputs[place]
         return Explanation(
             tokens_before(self.tokens, stop),
@@ -97,9 +99,9 @@ class Generation(Result):
         )
 
     def mean(self, start: int = 0, stop: int | None = None) -> Explanation:
-        """The explanation of a span of written tokens, rows `start` to `stop`: their mean.
+        """Return the mean of the rows from `start` up to `stop` as one explanation.
 
-        Tokens inside the span are scored too, by the rows that come after them.
+        Tokens inside this span have scores too, from the rows after them.
         """
         places = range(len(self))[start:stop]
         if not places:
@@ -128,13 +130,13 @@ class Generation(Result):
 
     @property
     def sinks(self) -> tuple[Sink, ...]:
-        """First tokens with more than half of the mean row; none where scores have a sign."""
+        """First tokens that hold more than half of the mean row; empty for signed scores."""
         if self.origin.signed or not len(self):
             return ()
         return find_sinks(self.tokens, self.scores.mean(axis=0, dtype=np.float64))
 
     def without_sinks(self) -> "Generation":
-        """The same with nothing on the sinks; a note says what they held."""
+        """A copy in which sinks score zero; a note says how much they held."""
         if not self.sinks:
             return self
         scores = self.scores.copy()
@@ -147,11 +149,11 @@ class Generation(Result):
         )
 
     def aggregate(self, level: str = "words") -> pd.DataFrame:
-        """The matrix over tokens, words or sentences: a row for each written one, a column for all.
+        """Return the matrix over tokens, words or sentences.
 
-        Scores are summed over the tokens of a column and averaged over those of a row. Rows and
-        columns are named by the place of their first token and by their text, so that no two are
-        the same: `table.droplevel(0).droplevel(0, axis=1)` leaves the texts alone.
+        There is a row for each written unit and a column for every unit. Scores are summed over the
+        tokens of a column and averaged over those of a row. Labels are the position of the first
+        token and the text; `table.droplevel(0).droplevel(0, axis=1)` keeps only the texts.
         """
         if level not in LEVELS:
             raise UnknownNameError("level", level, LEVELS)
@@ -164,7 +166,7 @@ class Generation(Result):
         )
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row for each written token and each token before it; places are those in `tokens`."""
+        """One row for each written token and each token before it, by position in `tokens`."""
         outputs = np.array(self.outputs, dtype=np.int64)
         rows, inputs = np.nonzero(np.arange(len(self.tokens)) < outputs[:, None])
         texts = np.array(self.tokens.texts, dtype=object)
@@ -194,7 +196,7 @@ class Generation(Result):
         }
 
     def payload(self) -> dict[str, Any]:
-        """What a page, a notebook or a terminal draws; the scores are little-endian floats."""
+        """What a page, a notebook or a terminal draws; scores are little-endian floats."""
         return {
             "kind": self.view_kind,
             "version": 1,
@@ -216,7 +218,7 @@ class Generation(Result):
         }
 
     def code(self) -> str:
-        """The Python lines that compute this again; a picture must be put in by hand."""
+        """The Python lines that compute this again; you must fill in a picture yourself."""
         return self.origin.code(picture=self.tokens.grid is not None)
 
     def _page_title(self) -> str:

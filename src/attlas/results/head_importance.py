@@ -1,4 +1,4 @@
-"""HeadImportance: how much each head of a model matters."""
+"""HeadImportance: how important each head of a model is."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from attlas.results.support.origin import Origin
 from attlas.results.support.result import Result
 from attlas.shapes import HeadVector
 
-Head = tuple[str, int]  # the name of its site, and its number there
+Head = tuple[str, int]  # the name of its site, and its number at that site
 COLUMNS = ["site", "head", "importance", "low", "high", "rank"]
 
 
 @dataclass(frozen=True)
 class Correlation:
-    """How alike two rankings of the same heads are: by their order, and by their values."""
+    """How similar two rankings of the same heads are, by rank (Spearman) and by value (Pearson)."""
 
     spearman: float
     pearson: float
@@ -29,7 +29,7 @@ class Correlation:
 
 @dataclass(frozen=True, eq=False)
 class HeadImportance(Result):
-    """A number for every head, those of the first site first, with its 95 % interval."""
+    """The importance of every head with its 95 % interval, in the order of `sites`."""
 
     view_kind: ClassVar[str] = "heads"
     record_kind: ClassVar[str] = "head importance"
@@ -59,26 +59,28 @@ class HeadImportance(Result):
 
     @property
     def heads(self) -> list[Head]:
-        """Every head, in the order of the values."""
+        """Every head, in the order of `mean`."""
         return [(site.name, head) for site in self.sites for head in range(site.heads)]
 
     def order(self) -> list[Head]:
-        """The heads, the most important first; equals in an order that has no meaning."""
+        """The heads from the most to the least important; ties are in a fixed random order."""
         heads = self.heads
-        # Of equals the model's own order would always spare the lower layers.
+        # In the model's own order, ties would always favour the lower layers.
         shuffled = np.random.default_rng(0).permutation(len(heads))
         return [heads[place] for place in np.lexsort((shuffled, -self.mean))]
 
     def lowest(self, count: int) -> list[Head]:
-        """So many of the least important heads, as `attlas.prune` takes them."""
+        """The `count` least important heads, in the form that `attlas.prune` takes."""
         if not 0 <= count <= len(self):
-            raise UsageError(f"the lowest {count} of {len(self)} heads: 0 to {len(self)} are there")
+            raise UsageError(
+                f"the lowest {count} of {len(self)} heads: the count is from 0 to {len(self)}"
+            )
         return self.order()[len(self) - count :]
 
     def correlation(self, other: "HeadImportance") -> Correlation:
-        """How alike this is to the importance by other texts, by another model or another ranking.
+        """Compare with the importance from other texts, another model or another ranking.
 
-        The models must have the same sites. Where all values of one are the same, it is 0.
+        Both must have the same sites. If all values of one are equal, the correlation is 0.
         """
         if self.sites != other.sites:
             raise UsageError(
@@ -97,7 +99,7 @@ class HeadImportance(Result):
         return pd.DataFrame(list(self._rows()), columns=COLUMNS)
 
     def table(self) -> pd.DataFrame:
-        """Site × head; a site with fewer heads than others has gaps."""
+        """The importance as a table, site × head; missing heads are NaN."""
         return self.to_pandas().pivot_table(
             index="site", columns="head", values="importance", sort=False
         )
@@ -122,7 +124,7 @@ class HeadImportance(Result):
         }
 
     def payload_section(self) -> dict[str, Any]:
-        """What a view draws of it, alone or beside others."""
+        """What a view draws of one ranking, alone or beside others."""
         rows = [dict(zip(COLUMNS, row, strict=True)) for row in self._rows()]
         sites = [
             {"name": site.name, "heads": [row for row in rows if row["site"] == site.name]}
@@ -144,7 +146,7 @@ class HeadImportance(Result):
         }
 
     def code(self) -> str:
-        """The Python lines that compute this again; the data must be put in by hand."""
+        """The Python lines that compute this again; you must fill in the data yourself."""
         options = "".join(f", {key}={value!r}" for key, value in self.origin.options.items())
         load = f"subject = attlas.load({self.origin.model!r})"
         data = "data = ...  # the texts with their labels"

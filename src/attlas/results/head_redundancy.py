@@ -1,4 +1,4 @@
-"""HeadRedundancy: which heads attend alike."""
+"""HeadRedundancy: which heads attend to the same tokens."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ MOST_SHOWN = 20
 
 @dataclass(frozen=True, eq=False)
 class HeadRedundancy(Result):
-    """How far apart the attention of every two heads is, in bits; nan where they do not compare."""
+    """The distance in bits between the attention of every two heads; NaN if not comparable."""
 
     view_kind: ClassVar[str] = "redundancy"
     record_kind: ClassVar[str] = "head redundancy"
@@ -41,7 +41,7 @@ class HeadRedundancy(Result):
         return [(site.name, head) for site in self.sites for head in range(site.heads)]
 
     def nearest(self, count: int = MOST_SHOWN) -> list[tuple[Head, Head, float]]:
-        """The pairs of heads that attend most alike, the nearest first."""
+        """The pairs of heads with the most similar attention, the nearest first."""
         one, other = np.triu_indices(len(self.distances), k=1)
         values = self.distances[one, other]
         there = np.flatnonzero(np.isfinite(values))
@@ -50,12 +50,12 @@ class HeadRedundancy(Result):
         return [(heads[one[i]], heads[other[i]], float(values[i])) for i in order]
 
     def to_pandas(self) -> pd.DataFrame:
-        """The table, head × head, each named by its site and its number there."""
+        """The distances, head × head; a head is named by its site and its number."""
         index = pd.MultiIndex.from_tuples(self.heads, names=["site", "head"])
         return pd.DataFrame(self.distances, index=index, columns=index)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, as JSON; None where two heads do not compare."""
+        """Everything, as JSON; None for two heads that are not comparable."""
         table = [[None if np.isnan(v) else float(v) for v in row] for row in self.distances]
         return {**self._header(), "distances": table}
 
@@ -85,7 +85,7 @@ class HeadRedundancy(Result):
         }
 
     def code(self) -> str:
-        """The Python lines that compute this again; the texts must be put in by hand."""
+        """The Python lines that compute this again; you must fill in the texts yourself."""
         load = f"subject = attlas.load({self.origin.model!r})"
         return f"import attlas\n{load}\ntexts = ...\nattlas.head_redundancy(subject, texts)"
 

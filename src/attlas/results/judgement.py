@@ -1,4 +1,4 @@
-"""Judgement: what measures say of one explanation, beside chance and the best there is."""
+"""Judgement: what measures say about one explanation, compared with chance and the best order."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -14,11 +14,11 @@ from attlas.results.support.result import Result
 
 @dataclass(frozen=True)
 class MeasuredScore:
-    """What one measure says, under one way to remove tokens where it removes any.
+    """The value of one measure, for one way to remove tokens if it removes any.
 
-    `shuffled` is the mean over shuffles of the same scores, `ceiling` the best order that was
-    found, `share` where the figure lies between the two (0 and 1), `p` how often chance does as
-    well. Each is None where there is none; without a figure the `note` says why.
+    `shuffled` is the mean value of shuffled scores and `ceiling` that of the best order found.
+    `share` is where `value` lies from `shuffled` (0) to `ceiling` (1). `p` is how often shuffled
+    scores do as well. Each may be None; if `value` is None, `note` says why.
     """
 
     measure: str
@@ -30,7 +30,7 @@ class MeasuredScore:
     ceiling: float | None = None
     share: float | None = None
     p: float | None = None
-    circular: bool = False  # whether the scores were computed by what the measure does
+    circular: bool = False  # whether the method computes its scores by what the measure does
     note: str = ""
     reading: str = ""
 
@@ -46,7 +46,7 @@ COLUMNS = tuple(MeasuredScore.__dataclass_fields__)
 
 @dataclass(frozen=True, eq=False)
 class Judgement(Result):
-    """An explanation and what each measure says of it."""
+    """An explanation and what each measure says about it."""
 
     view_kind: ClassVar[str] = "judgement"
     record_kind: ClassVar[str] = "judgement"
@@ -98,7 +98,7 @@ class Judgement(Result):
         }
 
     def code(self) -> str:
-        """The Python lines that judge it again; scores from elsewhere must be put in by hand."""
+        """The Python lines that judge it again; you must fill in scores from elsewhere yourself."""
         names = list(dict.fromkeys(each.measure for each in self.measured))
         given = {"measures": names, **self.settings}
         options = "".join(f", {key}={value!r}" for key, value in given.items())

@@ -20,7 +20,7 @@ COLUMNS = ["site", "head", "query", "query_token", "key", "key_token", "weight"]
 
 @dataclass(frozen=True)
 class Site:
-    """One place where attention happens; layers are numbered by the order of call in their kind."""
+    """One place where attention happens; layers of a kind are numbered in the order of calls."""
 
     kind: str
     layer: int
@@ -28,15 +28,15 @@ class Site:
 
     @property
     def name(self) -> str:
-        """How the site is written: `encoder.0`; a map over the whole model is `all`."""
+        """The name of the site, such as `encoder.0`; a map over the whole model is `all`."""
         return self.kind if self.kind == "all" else f"{self.kind}.{self.layer}"
 
 
 @dataclass(frozen=True, eq=False)
 class Maps(Result):
-    """Attention, or something of its shape, at the sites of one input.
+    """Attention, or scores of the same shape, at the sites of one input.
 
-    `queries` and `keys` say for each site which of `tokens` its rows and columns stand for.
+    `queries` and `keys` hold, for each site, the positions in `tokens` of its rows and columns.
     `maps["encoder.1"]` and `maps[1]` are the array of a site, by its name or its number; iterating
     gives every site with its array.
     """
@@ -45,7 +45,7 @@ class Maps(Result):
     record_kind: ClassVar[str] = "maps"
 
     sites: tuple[Site, ...]
-    weights: tuple[NDArray[np.floating[Any]], ...]  # each `[head, query, key]`; sizes differ
+    weights: tuple[NDArray[np.floating[Any]], ...]  # each `[head, query, key]`; sizes may differ
     tokens: Tokens
     queries: tuple[tuple[int, ...], ...]
     keys: tuple[tuple[int, ...], ...]
@@ -60,7 +60,9 @@ class Maps(Result):
                     f"not {len(queries)} queries by {len(keys)} keys"
                 )
             if not all(0 <= place < len(self.tokens) for place in (*queries, *keys)):
-                raise UsageError(f"the map at {site.name} is about tokens that are not there")
+                raise UsageError(
+                    f"the map at {site.name} names tokens beyond the {len(self.tokens)} there are"
+                )
 
     def __len__(self) -> int:
         """How many sites there are."""
@@ -78,11 +80,11 @@ class Maps(Result):
         return self.weights[self._index(site)]
 
     def query_tokens(self, site: Any) -> tuple[str, ...]:
-        """The tokens that look, one for each row of the site's array."""
+        """The tokens that attend, one for each row of the site's array."""
         return tuple(self.tokens[i] for i in self.queries[self._index(site)])
 
     def key_tokens(self, site: Any) -> tuple[str, ...]:
-        """The tokens that are looked at, one for each column of the site's array."""
+        """The tokens that are attended to, one for each column of the site's array."""
         return tuple(self.tokens[i] for i in self.keys[self._index(site)])
 
     def _index(self, site: Any) -> int:
@@ -137,7 +139,7 @@ class Maps(Result):
         }
 
     def payload_section(self) -> dict[str, Any]:
-        """What a view draws of the maps, alone or within an explanation: a byte for each weight."""
+        """What a view draws of the maps, alone or within an explanation; one byte a weight."""
         return {"signed": self.signed, "sites": [self._site(i) for i in range(len(self))]}
 
     def _site(self, index: int) -> dict[str, Any]:
@@ -159,7 +161,7 @@ class Maps(Result):
         }
 
     def header(self) -> dict[str, Any]:
-        """All but the arrays, for saving."""
+        """What is saved beside the arrays."""
         return {
             "sites": [[site.kind, site.layer, site.heads] for site in self.sites],
             "queries": [list(each) for each in self.queries],
@@ -168,14 +170,14 @@ class Maps(Result):
         }
 
     def arrays(self) -> dict[str, SiteMap]:
-        """The arrays, for saving."""
+        """The arrays as they are saved, by name."""
         return {f"maps.{index}": array for index, array in enumerate(self.weights)}
 
     @classmethod
     def restore(
         cls, header: Mapping[str, Any], arrays: Mapping[str, Any], tokens: Tokens
     ) -> "Maps":
-        """The maps that `header` and `arrays` were taken from."""
+        """Read what `header` and `arrays` returned."""
         sites = tuple(Site(kind, layer, heads) for kind, layer, heads in header["sites"])
         return cls(
             sites,
@@ -223,7 +225,7 @@ class Maps(Result):
 
 
 def token_rows(tokens: Tokens) -> list[dict[str, Any]]:
-    """The tokens as JSON, a row each."""
+    """The tokens as JSON, one row each."""
     rows = zip(
         tokens, tokens.labels(), tokens.special, tokens.segments, tokens.spans(), strict=True
     )

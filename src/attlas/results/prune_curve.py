@@ -1,4 +1,4 @@
-"""PruneCurve: how right a model stays as heads are switched off."""
+"""PruneCurve: the accuracy of a model as its heads are switched off."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -18,7 +18,7 @@ LAYER_AXIS = "heads of every layer switched off"
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over texts, and its 95 % interval."""
+    """A mean over texts with its 95 % interval."""
 
     mean: float
     low: float
@@ -27,7 +27,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """A place on the axis, how many heads are off there, and the share of right answers."""
+    """A point on the axis: how many heads are switched off there, and the accuracy."""
 
     place: float
     heads: int
@@ -38,7 +38,7 @@ class CurvePoint:
 class Curve:
     """The curve of one ranking; `area` is the mean accuracy over all points.
 
-    `ahead` is the area less that of a random ranking, text by text, where there is one.
+    `ahead` is the area minus that of a random ranking, paired by text; None without a random one.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Curve:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "Curve":
-        """Read what `dataclasses.asdict` gave."""
+        """Read what `dataclasses.asdict` returned."""
         points = tuple(
             CurvePoint(each["place"], each["heads"], Mean(**each["accuracy"]))
             for each in record["points"]
@@ -59,7 +59,7 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class PruneCurve(Result):
-    """A curve for each ranking, and the importances they come from where they are of all texts."""
+    """A curve for each ranking, and the importances behind those that all texts share."""
 
     view_kind: ClassVar[str] = "heads"
     record_kind: ClassVar[str] = "prune curve"
@@ -67,7 +67,7 @@ class PruneCurve(Result):
     axis: str
     curves: tuple[Curve, ...]
     importances: tuple[HeadImportance, ...]
-    examples: int  # that were tried
+    examples: int  # texts on which accuracy was measured
     origin: Origin
     notes: tuple[str, ...] = ()
 
@@ -111,7 +111,7 @@ class PruneCurve(Result):
         )
 
     def payload_section(self) -> dict[str, Any]:
-        """What a view draws of the curves."""
+        """What a view draws of the curves, alone or beside others."""
         places = [point.place for point in self.curves[0].points]
         shares = self.axis == SHARE_AXIS
         labels = [f"{100 * place:.0f} %" if shares else f"{place:.0f}" for place in places]
@@ -132,7 +132,7 @@ class PruneCurve(Result):
         }
 
     def code(self) -> str:
-        """The Python lines that compute this again; the data must be put in by hand."""
+        """The Python lines that compute this again; you must fill in the data yourself."""
         given = "rank_on, try_on" if self.origin.verb == "prune_curve" else "data"
         options = "".join(f", {key}={value!r}" for key, value in self.origin.options.items())
         load = f"subject = attlas.load({self.origin.model!r})"

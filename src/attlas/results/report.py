@@ -1,4 +1,4 @@
-"""Report: what an audit found, with the verdict, the figures and how to have them again."""
+"""Report: the verdict of an audit, its figures, and how to compute them again."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -28,9 +28,9 @@ QUESTION = "May attention be read as an explanation here?"
 
 @dataclass(frozen=True, eq=False)
 class Report(Result):
-    """The verdict on one model and one data set, and all that it rests on.
+    """The verdict on one model and one data set, with all its evidence.
 
-    `plausibility` is the one line on agreement with people; it never moves the verdict.
+    `plausibility` is the only finding about agreement with people; it never changes the verdict.
     """
 
     view_kind: ClassVar[str] = "report"
@@ -107,7 +107,7 @@ class Report(Result):
 
 
 def _known(value: Any) -> Any:
-    """The value with None for every number that is not one."""
+    """The value with None for every NaN and infinity."""
     if isinstance(value, Mapping):
         return {key: _known(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):

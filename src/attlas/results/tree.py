@@ -1,4 +1,4 @@
-"""Tree: the edges of attention that brought a prediction, from where it was read downwards."""
+"""Tree: the edges of attention behind a prediction, from the token it was read at downwards."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -18,7 +18,7 @@ from attlas.views.units import visible
 
 @dataclass(frozen=True)
 class Edge:
-    """In a layer, the token `parent` reads the token `child`; what that brings the target."""
+    """In `layer`, `parent` attends to `child`, which adds `attribution` to the target."""
 
     layer: int
     parent: int
@@ -28,11 +28,11 @@ class Edge:
 
 @dataclass(frozen=True, eq=False)
 class Tree(Result):
-    """The edges of attention that brought a prediction.
+    """The edges of attention behind a prediction.
 
-    Tokens are named by their places in `tokens`. Each edge stands behind the one that reads its
-    parent, and every token but the root is the child of one edge at most. `share` is what the edges
-    have of all attribution above zero from one token to another.
+    `root` and edges hold positions in `tokens`. An edge comes after the one whose child is its
+    parent, and no token is the child of two edges. `share` is the share that the edges have in all
+    positive attribution from one token to another.
     """
 
     view_kind: ClassVar[str] = "tree"
@@ -55,26 +55,26 @@ class Tree(Result):
                 raise UsageError(f"{edge} does not continue the tree")
             inside[edge.child] = edge.layer
         if not all(0 <= place < len(self.tokens) for place in inside):
-            raise UsageError(f"the tree has tokens that are not among the {len(self.tokens)}")
+            raise UsageError(f"the tree has positions outside the {len(self.tokens)} tokens")
         object.__setattr__(self, "prediction", tuple(plain(each) for each in self.prediction))
 
     @property
     def nodes(self) -> dict[int, int]:
-        """The tokens in the tree, each with the layer it is read in; the root above all layers."""
+        """The positions in the tree, each with the layer that reads it; the root has `layers`."""
         return {self.root: self.layers, **{edge.child: edge.layer for edge in self.edges}}
 
     @property
     def tau(self) -> float:
-        """The share of a layer's largest attribution that an edge had to exceed."""
+        """The share of its layer's largest attribution that an edge had to exceed."""
         return float(self.origin.options["tau"])
 
     @property
     def lambda_(self) -> float:
-        """What an edge cost: its attribution had to exceed it."""
+        """The cost of an edge, which its attribution had to exceed."""
         return float(self.origin.options["lambda_"])
 
     def to_networkx(self) -> Any:
-        """A `networkx.DiGraph` over places of tokens; edges go downwards."""
+        """A `networkx.DiGraph` over positions of tokens; edges go from parent to child."""
         from networkx import DiGraph
 
         graph = DiGraph(root=self.root)
@@ -101,7 +101,7 @@ class Tree(Result):
         }
 
     def payload(self) -> dict[str, Any]:
-        """What a page, a notebook or a terminal draws; a score is what reading it brought."""
+        """What a page, a notebook or a terminal draws; a token scores its edge's attribution."""
         brought = {edge.child: edge.attribution for edge in self.edges}
         rows = token_rows(self.tokens)
         nodes = self.nodes
@@ -125,14 +125,14 @@ class Tree(Result):
         }
 
     def code(self) -> str:
-        """The Python lines that compute this again; a picture must be put in by hand."""
+        """The Python lines that compute this again; you must fill in a picture yourself."""
         return self.origin.code(picture=self.tokens.grid is not None)
 
     def _page_title(self) -> str:
         return f"tree · {self.target.name}"
 
     def to_figure(self, path: str | PathLike[str]) -> Path:
-        """Write a drawing that ends in `.svg`, or in `.png` or `.pdf` where matplotlib is there."""
+        """Write a drawing to a file that ends in `.svg`, or with matplotlib in `.png` or `.pdf`."""
         return views.write_whole(path, views.tree_figure(self.payload(), Path(path).suffix))
 
     @classmethod

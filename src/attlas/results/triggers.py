@@ -1,4 +1,4 @@
-"""Triggers: words that were over-trusted, and what they do to other texts."""
+"""Triggers: words that a model trusts too much, and what they do to other texts."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -14,7 +14,7 @@ from attlas.views.units import visible
 
 @dataclass(frozen=True)
 class TriggerWord:
-    """A word, the part of the text it goes into, and its place there from 0 to 1."""
+    """A word, the segment it goes into, and where in that segment, from 0 to 1."""
 
     text: str
     segment: str
@@ -23,7 +23,7 @@ class TriggerWord:
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry of an attention map: a token reads another, and what that brings the prediction."""
+    """One entry of a map: `query` attends to `key`, which adds `attribution` to the prediction."""
 
     query: str
     key: str
@@ -32,10 +32,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Effect:
-    """What a trigger does to the texts of one gold class: the share that is labelled rightly.
+    """What a trigger does to the accuracy on the texts of one gold class.
 
-    `control` is that share with random words of the same frequency at the same places, and `drop`
-    what the trigger takes beyond these, with its 95 % interval from `low` to `high`.
+    `control` is the accuracy with random words of the same frequency at the same places. `drop` is
+    `control` minus `after`, with its 95 % interval from `low` to `high`.
     """
 
     label: str
@@ -50,10 +50,10 @@ class Effect:
 
 @dataclass(frozen=True)
 class Trigger:
-    """Words that a prediction rested on, where they were found, and what they do elsewhere."""
+    """Words that a prediction relied on, where they were found, and what they do to other texts."""
 
     words: tuple[TriggerWord, ...]
-    attribution: float  # of the two largest entries together
+    attribution: float  # the sum of the two largest entries
     entries: tuple[Entry, ...]
     site: str
     head: int
@@ -68,12 +68,12 @@ class Trigger:
 
     @property
     def strongest(self) -> Effect:
-        """The class that it harms most, beyond what random words do."""
+        """The effect on the class that it harms most, beyond what random words do."""
         return max(self.effects, key=lambda effect: effect.drop)
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "Trigger":
-        """Read what `dataclasses.asdict` gave."""
+        """Read what `dataclasses.asdict` returned."""
         given = {
             **record,
             "words": tuple(TriggerWord(**word) for word in record["words"]),
@@ -85,7 +85,7 @@ class Trigger:
 
 @dataclass(frozen=True, eq=False)
 class Triggers(Result):
-    """The triggers that were tried, the one that harms most beyond random words first."""
+    """The triggers that were tried, from the most to the least harmful beyond random words."""
 
     view_kind: ClassVar[str] = "triggers"
     record_kind: ClassVar[str] = "triggers"
@@ -135,7 +135,7 @@ class Triggers(Result):
         }
 
     def code(self) -> str:
-        """The Python lines that compute this again; the data must be put in by hand."""
+        """The Python lines that compute this again; you must fill in the data yourself."""
         given = {key: value for key, value in self.origin.options.items() if value is not None}
         options = "".join(f", {key}={value!r}" for key, value in given.items())
         load = f"subject = attlas.load({self.origin.model!r})"

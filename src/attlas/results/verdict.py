@@ -1,4 +1,4 @@
-"""Verdict: whether the attention weights may be read as an explanation, and what that rests on."""
+"""Verdict: whether attention weights may be read as an explanation, with the evidence for it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ FINDINGS = ("for", "against", "open")
 
 @dataclass(frozen=True)
 class Bounds:
-    """What was found with tokens removed in one way; the bounds of a verdict hold all at once.
+    """The figures for one way to remove tokens; the intervals of a verdict hold all at once.
 
-    `s` is where the method stands between its shuffled scores (0) and the best order there is (1),
-    `less_reference` how far that is from the reference, `finding` which way the two speak.
+    `s` is where the method stands between its shuffled scores (0) and the best order found (1).
+    `less_reference` is `s` minus that of the reference. `finding` is what the two say.
     """
 
     s: Figure
@@ -30,9 +30,9 @@ class Bounds:
 
 @dataclass(frozen=True)
 class OtherReading:
-    """Where a method that uses more than the weights stands, and how far above the weights.
+    """Where a method that uses more than the weights stands, and its gain over the weights.
 
-    `better` if the interval of `gain` lies above zero; the intervals of all readings hold at once.
+    `better` means that the interval of `gain` is above zero; the intervals hold all at once.
     """
 
     method: str
@@ -44,10 +44,10 @@ class OtherReading:
 
 @dataclass(frozen=True)
 class Verdict:
-    """One word and one sentence on the weights, and the figures they rest on.
+    """One word and one sentence about the weights, and the figures behind them.
 
     The method and the reference were chosen on `chosen_on` texts and tested on `tested_on` others.
-    `texts_needed` is about how many texts in all would tell, where these were too few.
+    If these were too few, `texts_needed` estimates how many texts would be enough.
     """
 
     word: str  # one of WORDS
@@ -67,5 +67,5 @@ class Verdict:
 
     @property
     def better_readings(self) -> tuple[OtherReading, ...]:
-        """The readings that are above the weights beyond doubt, the highest first."""
+        """The readings that are significantly better than the weights, the best first."""
         return tuple(each for each in self.readings if each.better)

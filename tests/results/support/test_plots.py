@@ -59,9 +59,12 @@ def test_parts_that_do_not_fit_are_refused(make, message):
     ("change", "message"),
     [
         ({"title": ""}, "needs a title and a reading"),
-        ({"groups": [{"name": "a", "x": [1.0], "y": [float("nan")]}]}, "not drawn of such groups"),
-        ({"groups": [{"x": [1.0], "y": [1.0]}]}, "no scatter can be drawn of this"),
-        ({"colour": "red"}, "not drawn of such colour"),
+        (
+            {"groups": [{"name": "a", "x": [1.0], "y": [float("nan")]}]},
+            "cannot be drawn with these values of groups",
+        ),
+        ({"groups": [{"x": [1.0], "y": [1.0]}]}, "this cannot be drawn as a scatter"),
+        ({"colour": "red"}, "cannot be drawn with these values of colour"),
     ],
 )
 def test_what_no_view_could_draw_is_refused(change, message):

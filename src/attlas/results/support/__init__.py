@@ -1,1 +1,1 @@
-"""What results share: saving, showing, words, plots."""
+"""What results share: their base class, files, words, plots, and the sections of a report."""

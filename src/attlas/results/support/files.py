@@ -1,4 +1,4 @@
-"""Results on disk: one safetensors file, its metadata a JSON header. Nothing in it is ever run."""
+"""Results on disk: one safetensors file with a JSON header. Reading it never runs code from it."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -35,7 +35,7 @@ _UNREADABLE = (
 def write_record(
     path: str | PathLike[str], kind: str, header: Mapping[str, Any], arrays: Mapping[str, Any]
 ) -> Path:
-    """Write a record whole, or not at all."""
+    """Write a record; a failure leaves no half-written file."""
     try:
         text = json.dumps({"format": FORMAT, "kind": kind, **header}, allow_nan=False)
         tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
@@ -49,7 +49,7 @@ def write_record(
 def read_record(
     path: str | PathLike[str], kind: str
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """The header and the arrays of a record of this kind; one error for all that can be wrong."""
+    """The header and the arrays of a record of this kind; every problem is a ResultFileError."""
     name = repr(fspath(path))
     header, arrays, whole = _parse(path, name)
     found, number = header.get("kind"), header.get("format")
@@ -69,21 +69,21 @@ def read_record(
 
 
 def _parse(path: str | PathLike[str], name: str) -> tuple[dict[str, Any], dict[str, Any], bool]:
-    """The header, the arrays, and whether they are what was written."""
+    """The header, the arrays, and whether they match the digest."""
     try:
         text, digest, arrays = _read(path)
         return dict(json.loads(text)), arrays, digest == _digest(text, arrays)
     except FileNotFoundError as problem:
-        raise ResultFileError(f"{name} is not there") from problem
+        raise ResultFileError(f"there is no file {name}") from problem
     except _UNREADABLE as problem:
         reason = _line(problem)
         raise ResultFileError(f"{name} cannot be read as an Attlas result: {reason}") from problem
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can hold it and give it back: lists for tuples, Python's numbers for numpy's.
+    """The value in types that JSON keeps: lists for tuples, Python numbers for numpy's.
 
-    What JSON has no word for, infinity among it, becomes the text that it is written as.
+    What JSON cannot hold, such as infinity, becomes a string.
     """
     if isinstance(value, (np.ndarray, np.generic)):
         return plain(value.tolist())
@@ -97,9 +97,9 @@ def plain(value: Any) -> Any:
 
 
 def rebuild(kind: type[T], record: Mapping[str, Any]) -> T:
-    """A dataclass from what `plain(asdict(...))` gave: tuples are tuples again, records records.
+    """Rebuild a dataclass, with its tuples and nested dataclasses, from `plain(asdict(...))`.
 
-    A field that has a default may be missing: records are older than some of their fields.
+    A field with a default may be missing, since older files lack newer fields.
     """
     hints = get_type_hints(kind)
     given = {
@@ -129,7 +129,7 @@ def _read(path: str | PathLike[str]) -> tuple[str, str, dict[str, Any]]:
     with safe_open(path, framework="numpy") as file:
         metadata = file.metadata() or {}
         if "attlas" not in metadata:
-            raise ValueError("its header says nothing of Attlas")
+            raise ValueError("it has no header of Attlas")
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         return metadata["attlas"], metadata.get("digest", ""), arrays
 

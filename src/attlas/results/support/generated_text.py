@@ -1,4 +1,4 @@
-"""What a model wrote: its text, the tokens before it, and the scores of its words or sentences."""
+"""Generated text: the tokens before a written token, and scores by word or sentence."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ from attlas.tokens import Tokens
 
 
 def check_matrix(tokens: Tokens, scores: OutputScores, outputs: Sequence[int]) -> None:
-    """An error for scores that are no matrix of outputs by tokens, or look ahead."""
+    """Refuse scores that are not a matrix of outputs by tokens, or that look ahead."""
     count = len(tokens)
     if scores.shape != (len(outputs), count):
         raise UsageError(
@@ -31,7 +31,7 @@ def check_matrix(tokens: Tokens, scores: OutputScores, outputs: Sequence[int]) -
 
 
 def written_text(tokens: Tokens, positions: Sequence[int]) -> str:
-    """The text from the first to the last of these tokens; their names where they have no text."""
+    """The text from the first to the last of these tokens; the tokens if they have no offsets."""
     placed = [(tokens.segments[i], span) for i in positions if (span := tokens.offsets[i])]
     if not placed:
         return " ".join(tokens[i] for i in positions)
@@ -41,7 +41,7 @@ def written_text(tokens: Tokens, positions: Sequence[int]) -> str:
 
 
 def tokens_before(tokens: Tokens, stop: int) -> Tokens:
-    """The tokens before a place, each text cut where its last token ends."""
+    """The tokens before position `stop`; source texts are cut where their last token ends."""
     kept = tokens.select(range(stop))
     ends = _ends(kept)
     cut = {name: text[: ends.get(name, 0)] for name, text in tokens.sources.items()}
@@ -49,7 +49,7 @@ def tokens_before(tokens: Tokens, stop: int) -> Tokens:
 
 
 def _ends(tokens: Tokens) -> dict[str, int]:
-    """How far the tokens of each segment reach in its text."""
+    """Where in its text the last token of each segment ends."""
     ends: dict[str, int] = {}
     for segment, span in zip(tokens.segments, tokens.offsets, strict=True):
         if span:
@@ -58,7 +58,7 @@ def _ends(tokens: Tokens) -> dict[str, int]:
 
 
 def unit_rows(outputs: Sequence[int], units: Sequence[Unit]) -> Mapping[int, list[int]]:
-    """For each unit of which something is explained, the rows that explain its tokens."""
+    """The rows that explain the tokens of each unit, for units with at least one."""
     rows = {place: row for row, place in enumerate(outputs)}
     held = {i: [rows[p] for p in unit.positions if p in rows] for i, unit in enumerate(units)}
     return {i: found for i, found in held.items() if found}
@@ -67,7 +67,7 @@ def unit_rows(outputs: Sequence[int], units: Sequence[Unit]) -> Mapping[int, lis
 def unit_scores(
     scores: OutputScores, outputs: Sequence[int], units: Sequence[Unit]
 ) -> NDArray[np.float64]:
-    """The matrix over units: summed over the tokens of a column, averaged over those of a row."""
+    """The matrix over units: columns are sums over tokens, rows are means over tokens."""
     summed = np.zeros((len(scores), len(units)))
     for column, unit in enumerate(units):
         summed[:, column] = scores[:, list(unit.positions)].sum(axis=1, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""What was explained and how: the target and the origin that results carry."""
+"""The target that a result explains, and the origin that says how it was computed."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -9,20 +9,21 @@ from attlas.results.support.files import plain
 
 @dataclass(frozen=True)
 class TargetRecord:
-    """What was explained: its name, the quantity the method looked at, and its value."""
+    """What was explained: its name, and the quantity that the method used with its value."""
 
     name: str
     quantity: str  # logit, probability, log-probability or value
     value: float
     contrast: str | None = None
-    position: int | None = None  # the token it was read at, where that is a choice
+    position: int | None = None  # the token it was read at, if the model has an output at each
 
 
 @dataclass(frozen=True)
 class Origin:
-    """How a result was made: enough to make it again.
+    """How a result was computed, in enough detail to compute it again.
 
-    `options` and `asked` are kept as JSON can hold them, but for a pair of texts, a tuple of two.
+    `asked` holds the arguments of the call. `options` and `asked` hold only what JSON can hold,
+    except that a pair of texts is a tuple of two.
     """
 
     model: str
@@ -45,7 +46,7 @@ class Origin:
         object.__setattr__(self, "options", plain(self.options))
 
     def to_dict(self) -> dict[str, Any]:
-        """The origin as JSON; a pair of texts is `{"pair": [one, other]}`, and no list of words."""
+        """The origin as JSON; a pair of texts is `{"pair": [one, other]}`, for a list is words."""
         record = asdict(self)
         if isinstance(self.asked.get("text"), tuple):
             record["asked"]["text"] = {"pair": list(self.asked["text"])}
@@ -53,7 +54,7 @@ class Origin:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "Origin":
-        """Read what `to_dict` gave."""
+        """Read what `to_dict` returned."""
         asked = dict(record["asked"])
         if isinstance(asked.get("text"), dict):
             asked["text"] = tuple(asked["text"]["pair"])
@@ -64,15 +65,15 @@ class Origin:
         return replace(self, part=self.part + call)
 
     def view_facts(self) -> dict[str, Any]:
-        """What a view says of the origin."""
+        """The fields that views show."""
         names = ("model", "task", "method", "signed", "paper", "reading", "options", "versions")
         record = asdict(self)
         return {name: record[name] for name in names}
 
     def code(self, *, picture: bool) -> str:
-        """The Python lines that make the result again; a picture must be put in by hand."""
+        """The Python lines that compute the result again; you must fill in a picture yourself."""
         given = {**self.asked, "method": self.method, **self.options}
-        if self.method == self.verb:  # what is no method, but a verb of its own, takes none
+        if self.method == self.verb:  # verbs such as `tree` take no method
             del given["method"]
         text = given.pop("text", "…")
         options = "".join(f", {key}={value!r}" for key, value in given.items() if value is not None)
@@ -82,7 +83,7 @@ class Origin:
             lines.append("image = ...  # the picture")
             shown = f"(image, {text[1]!r})" if isinstance(text, tuple) else "image"
         elif isinstance(text, list) and text and isinstance(text[0], (str, list)):
-            # A list of words is one text only inside a list of texts.
+            # A list of words counts as one text only within a list of texts.
             shown, chosen = repr([text] if isinstance(text[0], str) else text), "[0]"
         lines.append(f"attlas.{self.verb}(subject, {shown}{options}){chosen}{self.part}")
         return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""The picture that a model saw, beside the scores of its patches."""
+"""The picture that a model saw: checked, saved, and as a PNG for views."""
 
 from base64 import b64encode
 from io import BytesIO
@@ -10,11 +10,11 @@ from PIL import Image
 from attlas.errors import UsageError
 from attlas.shapes import Picture
 
-LONGEST_SIDE = 512  # pixels, in a view
+LONGEST_SIDE = 512  # in pixels, of a picture in a view
 
 
 def check_picture(picture: Picture | None) -> None:
-    """An error for what is no picture of red, green and blue bytes."""
+    """Refuse what is not a picture of red, green and blue bytes."""
     if picture is None:
         return
     if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3 or not picture.size:
@@ -25,12 +25,12 @@ def check_picture(picture: Picture | None) -> None:
 
 
 def picture_arrays(picture: Picture | None) -> dict[str, Any]:
-    """The picture, if there is one, for saving."""
+    """The arrays to save: the picture, if there is one."""
     return {} if picture is None else {"picture": picture}
 
 
 def picture_uri(picture: Picture | None) -> str | None:
-    """The picture as a PNG in a `data:` address, made smaller where it is large."""
+    """The picture as a PNG in a `data:` address, made smaller if it is large."""
     if picture is None:
         return None
     shown = Image.fromarray(picture)

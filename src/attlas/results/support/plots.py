@@ -1,7 +1,7 @@
-"""Plots as JSON: what is drawn in the report for a trial, made here so that every view can draw it.
+"""Plots as JSON, which trials make and the views of a report draw.
 
-Each has a kind, a title and one sentence that says how to read it; a number that is not known is
-None or NaN. What does not fit together is refused where it is made.
+A plot has a kind, a title and one sentence that says how to read it. An unknown number is None or
+NaN. Values whose lengths do not match are refused here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ def scatter(
     y_label: str,
     reading: str,
 ) -> Plot:
-    """Groups of points: by the name of each group, the numbers along both axes."""
+    """Points in named groups; `points` maps a name to its numbers along both axes."""
     groups = []
     for name, (x, y) in points.items():
         across, up = _numbers(x), _numbers(y)
@@ -43,7 +43,7 @@ def curve(
     reading: str,
     bands: Mapping[str, tuple[Any, Any]] | None = None,
 ) -> Plot:
-    """Lines over one axis; `bands` are the low and high ends of the intervals of some of them."""
+    """Lines over one axis; `bands` maps some of their names to the ends of their intervals."""
     places, made = _numbers(x), []
     for name, values in lines.items():
         line: Plot = {"name": name, "y": _numbers(values), "low": None, "high": None}
@@ -63,7 +63,7 @@ def bars(
     reading: str,
     intervals: Mapping[str, tuple[Any, Any]] | None = None,
 ) -> Plot:
-    """A bar for each name, with the interval of some of them."""
+    """A bar for each name; `intervals` maps some of the names to low and high ends."""
     made = []
     for name, value in values.items():
         low, high = (intervals or {}).get(name, (None, None))
@@ -96,7 +96,7 @@ def maps(
     *,
     reading: str,
 ) -> Plot:
-    """Attention over the same tokens side by side: by name, the weights by query and key."""
+    """Attention maps of the same tokens side by side; `weights` maps a name to query × key."""
     made = [
         {"name": name, "values": _matrix(f"{title}: {name}", queries, keys, each)}
         for name, each in weights.items()
@@ -108,7 +108,7 @@ def maps(
 def table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, reading: str
 ) -> Plot:
-    """Rows of words and numbers under their headings."""
+    """A table of words and numbers."""
     made = [[_cell(each) for each in row] for row in rows]
     for number, row in enumerate(made):
         _same(f"{title}: row {number}", "cells", row, "columns", columns)
@@ -116,7 +116,7 @@ def table(
 
 
 def check_plot(plot: Mapping[str, Any]) -> None:
-    """Refuse what no view could draw: an unknown kind, or parts that are missing or do not fit."""
+    """Refuse what no view can draw: an unknown kind, missing fields, or lengths that differ."""
     given = {key: value for key, value in plot.items() if key not in ("kind", "title", "reading")}
     kind, title, reading = (plot.get(key) for key in ("kind", "title", "reading"))
     if kind not in KINDS:
@@ -126,14 +126,16 @@ def check_plot(plot: Mapping[str, Any]) -> None:
     try:
         made = _again(kind, title, reading, given)
     except (KeyError, TypeError) as problem:
-        raise UsageError(f"{title}: no {kind} can be drawn of this ({problem})") from problem
+        raise UsageError(f"{title}: this cannot be drawn as a {kind} ({problem})") from problem
     if made != plot:
         wrong = sorted(key for key in {*made, *plot} if made.get(key) != plot.get(key))
-        raise UsageError(f"{title}: a {kind} is not drawn of such {', '.join(wrong)}")
+        raise UsageError(
+            f"{title}: a {kind} cannot be drawn with these values of {', '.join(wrong)}"
+        )
 
 
 def _again(kind: str, title: str, reading: str, given: Mapping[str, Any]) -> Plot:
-    """The plot made once more of its own parts."""
+    """The plot made again from its own values."""
     if kind == "table":
         return table(title, given["columns"], given["rows"], reading=reading)
     if kind == "maps":
@@ -160,7 +162,7 @@ def _plot(kind: str, title: str, reading: str, **given: Any) -> Plot:
 
 
 def _numbers(values: Any) -> list[float | None]:
-    """The values as numbers, None for each that is not one."""
+    """The values as numbers; None for NaN and infinity."""
     return [_number(each) for each in (values.tolist() if hasattr(values, "tolist") else values)]
 
 

@@ -1,4 +1,4 @@
-"""What a report is made of: figures with their intervals, and the parts that hold them."""
+"""The sections of a report, and the figures with their intervals that they show."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from attlas.results.support.plots import check_plot
 Number = float | int | None
 
 FAMILIES = ("W", "V", "P", "reference", "control")
-SECTIONS = (  # in the order of the page; a finding names the one that holds its plot
+SECTIONS = (  # in the order of the page; a finding names the section with its plot
     "verdict",
     "standing",
     "curves",
@@ -25,7 +25,7 @@ SECTIONS = (  # in the order of the page; a finding names the one that holds its
 
 @dataclass(frozen=True)
 class Figure:
-    """A number with its 95 % interval, and how many texts it is of; None or NaN: not known."""
+    """A number with its 95 % interval and its number of texts; None and NaN mean unknown."""
 
     value: Number
     low: Number = None
@@ -35,10 +35,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the first screen; `section` is where its plot stands, one of SECTIONS.
+    """One line of the first screen; `section`, one of SECTIONS, is where its plot is.
 
-    The small plot goes from `span[0]` to `span[1]`, with a mark at `mark`. `p` is of the `claim`,
-    adjusted by Holm's method over all findings of the report; None where nothing is claimed.
+    The small plot goes from `span[0]` to `span[1]`, with a mark at `mark`. `p` belongs to `claim`,
+    adjusted by Holm's method over all findings of the report; None if nothing is claimed.
     """
 
     title: str
@@ -57,7 +57,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Column:
-    """A measure under one removal (empty where nothing is removed), and which way is better."""
+    """A measure with one removal (empty if nothing is removed), and which way is better."""
 
     measure: str
     removal: str
@@ -67,11 +67,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure of the table; `best` if significantly so; `note` says why it is absent or odd."""
+    """A figure of the table; `best` if significantly so; `note` says why it is missing or odd."""
 
     figure: Figure
     best: bool = False
-    p: Number = None  # adjusted, against the shuffled scores
+    p: Number = None  # of the test against shuffled scores, adjusted
     note: str = ""
 
 
@@ -80,13 +80,13 @@ class MethodRow:
     """The cells of one method, one for each column."""
 
     method: str
-    family: str  # one of FAMILIES; those of a control are drawn in grey
+    family: str  # one of FAMILIES; controls are drawn in grey
     cells: tuple[Cell, ...]
 
 
 @dataclass(frozen=True)
 class ReportTable:
-    """Methods by measures."""
+    """The table of methods (rows) by measures (columns)."""
 
     columns: tuple[Column, ...] = ()
     rows: tuple[MethodRow, ...] = ()
@@ -101,7 +101,7 @@ class ReportTable:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a method stands under one removal: 0 as its shuffled scores, 1 as the ceiling."""
+    """Where a method stands with one removal: 0 is its shuffled scores, 1 the ceiling."""
 
     method: str
     family: str
@@ -111,7 +111,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Line:
-    """A method's mean at each place of an axis, with its interval."""
+    """A method's mean at each point of an axis, with its interval."""
 
     method: str
     family: str
@@ -122,7 +122,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """The curves of one measure under one removal; places are shares of the tokens, 0 to 1."""
+    """The curves of one measure with one removal; `places` are shares of the tokens, 0 to 1."""
 
     measure: str
     removal: str
@@ -142,7 +142,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How alike the methods' scores are: by each name a matrix of every two methods."""
+    """How similar the methods' scores are; `by` maps a name to a matrix of every two methods."""
 
     methods: tuple[str, ...]
     by: Mapping[str, tuple[tuple[Number, ...], ...]]
@@ -151,7 +151,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class RemovalPair:
-    """How alike two removals order the methods, as a rank correlation."""
+    """The rank correlation between the orders that two removals give the methods."""
 
     measure: str
     one: str
@@ -161,10 +161,10 @@ class RemovalPair:
 
 @dataclass(frozen=True)
 class Reading:
-    """The scores that a method gives the tokens of an example, and what its top tokens do.
+    """The scores of a method on an example, and the model's answer without its top tokens.
 
-    `removed` are places among the tokens; `label` and `probability` are the model's answer
-    without them, the probability being that of the label it gave the whole text.
+    `removed` holds positions of tokens. `label` is the model's answer without them, and
+    `probability` that of the label it gave the whole text.
     """
 
     method: str
@@ -177,9 +177,9 @@ class Reading:
 
 @dataclass(frozen=True)
 class Sample:
-    """A text that shows a point, read by two methods or more; `section` is one of SECTIONS.
+    """A text that illustrates `point`, read by two methods or more; `section` is one of SECTIONS.
 
-    The tokens are those that may be removed, with the spaces before them: joined, they are the
+    The tokens are those that may be removed, with the spaces before them; joined, they give the
     text.
     """
 
@@ -202,7 +202,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class TrialFigure:
-    """One figure of a trial, and the most that it could be, where that is known."""
+    """One figure of a trial, and the largest value that it could have, if known."""
 
     name: str
     figure: Figure
@@ -211,7 +211,7 @@ class TrialFigure:
 
 @dataclass(frozen=True)
 class TrialSection:
-    """What was done to the attention itself, to which attention, and what came of it."""
+    """One trial of the attention: which attention was changed, and what was found."""
 
     name: str
     scope: str
@@ -248,7 +248,7 @@ class DataRecord:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a part of the work took."""
+    """The time that one piece of work took."""
 
     part: str
     seconds: float | int

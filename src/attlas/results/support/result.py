@@ -1,4 +1,4 @@
-"""The base of every result: it shows itself in a terminal, a notebook and a page, and is saved."""
+"""The base class of every result: saving, loading, and showing in a terminal, notebook or page."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -15,9 +15,9 @@ R = TypeVar("R", bound="Result")
 
 
 class Result(ABC):
-    """A frozen record with a payload that views draw and a record that is saved.
+    """A frozen record that views draw by its payload, and that can be saved.
 
-    `view_kind` is the kind of its payload, an entry of the table of views. `record_kind` is the
+    `view_kind` is the kind of its payload, a file in `views/kinds`. `record_kind` is the
     word in a saved file that says what the file holds. A result whose JSON holds everything needs
     only `to_dict` and `from_dict` to be saved; one with arrays overrides `_to_record` and
     `_from_record`.

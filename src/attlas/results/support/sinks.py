@@ -1,4 +1,4 @@
-"""Attention sinks: first tokens that hold most of the score, whatever they say."""
+"""Attention sinks: first tokens that hold most of the score, whatever they mean."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ LEAST_SHARE = 0.5
 
 
 class Sink(NamedTuple):
-    """A token that holds most of the score, and its share of it."""
+    """A token that holds most of the score, and its share."""
 
     position: int
     share: float
@@ -23,9 +23,9 @@ class Sink(NamedTuple):
 
 
 def find_sinks(tokens: Tokens, scores: TokenVector) -> tuple[Sink, ...]:
-    """The first token of the input, or of a decoder's prefix, if it holds more than half of all.
+    """The first token of the input, or of a decoder's prefix, if it holds over half of the score.
 
-    It is meant for scores without a sign; one token alone is no sink.
+    Scores should have no sign. A single token is never a sink.
     """
     size = np.abs(scores.astype(np.float64))
     total = float(size.sum())
@@ -41,7 +41,7 @@ def _firsts(tokens: Tokens) -> list[int]:
 
 
 def sink_notes(tokens: Tokens, sinks: Sequence[Sink]) -> tuple[str, ...]:
-    """Notes that say what the sinks hold, and how to do without them."""
+    """Notes that say how much the sinks hold, and how to leave them out."""
     return tuple(
         f"The first token {tokens[place]!r} holds {share:.0%} of the score, as an attention sink "
         "does; without_sinks(), --without-sinks, leaves it out."
@@ -50,6 +50,6 @@ def sink_notes(tokens: Tokens, sinks: Sequence[Sink]) -> tuple[str, ...]:
 
 
 def removal_note(tokens: Tokens, sinks: Sequence[Sink]) -> str:
-    """A note that says which tokens were left out, and what they held."""
+    """A note that says which tokens were left out, and how much they held."""
     told = [f"{tokens[place]!r} (held {share:.0%} of the score)" for place, share in sinks]
     return f"Left out as an attention sink: the first token {', '.join(told)}."

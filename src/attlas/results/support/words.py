@@ -1,4 +1,4 @@
-"""Words: the tokens of each put together, by their places in the text."""
+"""Words and sentences: which tokens belong to each, by their offsets in the text."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -9,7 +9,7 @@ from unicodedata import category
 
 from attlas.tokens import Span, Tokens, overlap
 
-# Scripts written without spaces: each sign is a word of its own until a token joins several.
+# Scripts written without spaces: each character is a word until one token covers several.
 _NO_SPACES = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
@@ -26,8 +26,8 @@ _WORD = re.compile(
     rf"|{_SYMBOL}(?:\u200d{_SYMBOL})*"
 )
 _CLOSING = "[\"'”’»)\\]]*"
-# The ends of lines belong to the sentence before them; other spaces to none, since the token of the
-# word that follows may hold them.
+# Line ends belong to the sentence before them. Other spaces belong to no sentence, since the token
+# of the next word may include them.
 _SENTENCE = re.compile(
     rf"\S[^\n]*?(?:[.!?…]+{_CLOSING}(?=\s|\Z)|[。！？]+{_CLOSING}|(?=\n)|\Z)(?:[^\S\n]*\n)*"
 )
@@ -35,7 +35,7 @@ _SENTENCE = re.compile(
 
 @dataclass(frozen=True)
 class Unit:
-    """Some tokens that belong together: a word, or a token that is part of none."""
+    """Tokens that belong together: a token, a word or a sentence."""
 
     text: str
     positions: tuple[int, ...]
@@ -63,10 +63,10 @@ def token_units(tokens: Tokens) -> list[Unit]:
 
 
 def word_units(tokens: Tokens) -> list[Unit]:
-    """Put the tokens of each word together, by their offsets.
+    """Group the tokens by word, using their offsets.
 
-    A token that reaches over several words joins them; special tokens and patches stay alone, and
-    so does the end of a line; a token of spaces joins the word that follows it at once.
+    A token that covers several words joins them. Special tokens, patches and line ends stay alone.
+    A token of spaces joins the word that directly follows.
     """
     units: list[Unit] = []
     for segment in dict.fromkeys(tokens.segments):
@@ -75,7 +75,7 @@ def word_units(tokens: Tokens) -> list[Unit]:
 
 
 def sentence_units(tokens: Tokens) -> list[Unit]:
-    """Put the tokens of each sentence together; special tokens and patches stay alone."""
+    """Group the tokens by sentence; special tokens and patches stay alone."""
     spans = {segment: sentence_spans(text) for segment, text in tokens.sources.items()}
     return word_units(replace(tokens, words=spans))
 
@@ -101,7 +101,7 @@ def _with_one_mark(text: str) -> str:
 
 @dataclass
 class _Run:
-    """Tokens that follow each other and touch the same words; one without a span stays alone."""
+    """Consecutive tokens that touch the same words; a token without a span stays alone."""
 
     positions: list[int]
     span: Span | None = None
@@ -111,7 +111,7 @@ def _runs(tokens: Tokens, segment: str) -> list[_Run]:
     text = tokens.sources.get(segment, "")
     words = _Words(tokens.words.get(segment) or word_spans(text))
     runs: list[_Run] = []
-    before: Span | None = None  # how far the words reach that have been begun
+    before: Span | None = None  # the span of the words that the tokens so far have touched
     for position in (i for i, name in enumerate(tokens.segments) if name == segment):
         span = tokens.offsets[position]
         if span is None or tokens.special[position]:
@@ -137,7 +137,7 @@ def _ends_a_line(held: str) -> bool:
 
 
 def _end_early(tokens: Tokens, runs: Sequence[_Run]) -> None:
-    """Let the last word end where its tokens do: a special token has broken it in two."""
+    """Let the last word end where its tokens end, since a special token split it."""
     broken = next(run for run in reversed(runs) if run.span is not None)
     end = tokens.offsets[broken.positions[-1]]
     if broken.span is not None and end is not None:
@@ -151,7 +151,7 @@ def _unit(tokens: Tokens, segment: str, run: _Run) -> Unit:
         return Unit(text, (first,), segment, span, special)
     spans = [span for i in run.positions if (span := tokens.offsets[i])]
     touches = any(overlap(span, run.span) for span in spans)
-    # White space whose word never came: what followed it was a special token.
+    # White space that is followed by a special token instead of its word.
     reach = run.span if touches else (spans[0][0], spans[-1][1])
     shown = tokens.sources.get(segment, "")[slice(*reach)]
     text = shown.strip() or shown or tokens.texts[first]
@@ -159,7 +159,7 @@ def _unit(tokens: Tokens, segment: str, run: _Run) -> Unit:
 
 
 class _Words:
-    """The words of a text, to be looked up by place."""
+    """The words of a text, searchable by position."""
 
     def __init__(self, spans: Sequence[Span]) -> None:
         self.starts = [start for start, _ in spans]
