@@ -1,6 +1,7 @@
 """The audit of models whose workings are known: its figures, its verdict, its seed."""
 
 from functools import cache
+from itertools import cycle
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,9 @@ from audits import AIMS, READINGS, REMOVALS, TRUTH, bag_texts, small_audit, with
 from known_models import bag_of_words, copies_attended, ignores_attention, true_scores
 
 import attlas
+from attlas.auditing.collected import wall_seconds
+from attlas.auditing.report import report as report_module
+from attlas.auditing.work import items
 from attlas.errors import UnknownNameError, UsageError
 
 
@@ -149,6 +153,37 @@ def test_the_command_says_what_was_asked():
         "--method raw_attention --measure sufficiency --removal delete --removal mask "
         "--trial none --seed 4"
     )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("some", "texts_for_expensive"), ("few", "texts_for_slowest")]
+)
+def test_old_names_of_arguments_still_work_with_a_warning(old, new):
+    asked = {"methods": ["raw_attention"], "measures": ["sufficiency"], "removal": ["mask"]}
+    with pytest.warns(FutureWarning, match=rf"audit\({old}=…\) is now audit\({new}=…\)"):
+        report = small_audit(data=bag_texts(2), **asked, **{old: 2})
+    assert report.settings[new] == 2
+
+
+def test_seconds_are_the_time_in_which_any_process_was_at_work(monkeypatch):
+    """Every item of this audit is made to last from 100 to 110: they ran at the same time."""
+    monkeypatch.setattr(items, "time", cycle([100.0, 110.0]).__next__)
+    monkeypatch.setattr(report_module, "time", cycle([110.0, 111.0]).__next__)
+    report = small_audit(measures=[*AIMS, "sensitivity"])
+    assert sum(each.seconds for each in report.costs) == 10 * 4  # a batch, three methods again
+    assert report.seconds == 11
+
+
+@pytest.mark.parametrize(
+    ("spans", "seconds"),
+    [
+        ([], 0),
+        ([(0.0, 10.0), (5.0, 12.0), (20.0, 21.0)], 13),
+        ([(20.0, 21.0), (0.0, 10.0), (2.0, 3.0), (10.0, 12.0)], 13),
+    ],
+)
+def test_time_that_processes_share_counts_once(spans, seconds):
+    assert wall_seconds(spans) == seconds
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from known_models import WEIGHTS, bag_of_words
 from scipy import stats
 
 import attlas
-from attlas.auditing.work import explained
+from attlas.auditing.work import explained, items
 from attlas.errors import UnsupportedModelError
 
 COUNT = 4
@@ -147,6 +147,24 @@ def test_a_method_that_refuses_the_model_is_listed_and_the_rest_goes_on(monkeypa
     assert report.verdict.method == "raw_attention"
     rows = pd.read_parquet(tmp_path / "results.parquet")
     assert "attention_rollout" not in set(rows["method"])
+
+
+def test_a_robustness_measure_that_refuses_is_listed_and_the_rest_goes_on(monkeypatch):
+    usual = items.sensitivities
+
+    def refuse(questions, recipe, **others):
+        if recipe.method.name in ("attention_rollout", TRUTH):
+            raise UnsupportedModelError("this model\nis not for it")
+        return usual(questions, recipe, **others)
+
+    monkeypatch.setattr(items, "sensitivities", refuse)
+    given = {"data": bag_texts(3), "measures": ["sufficiency", "sensitivity"], "removal": ["mask"]}
+    report = small_audit(**given, methods=["raw_attention", "attention_rollout", TRUTH])
+    reason = "this model is not for it"
+    assert f"sensitivity of attention_rollout, {TRUTH} was left out: {reason}" in report.notes
+    found = cells(report)
+    assert np.isfinite(found.loc["raw_attention", "sensitivity", ""]["value"])
+    assert found.loc[TRUTH, "sensitivity", ""]["note"] == reason
 
 
 def test_examples_say_what_the_model_makes_of_the_text_without_its_first_words():

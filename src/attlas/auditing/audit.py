@@ -52,7 +52,7 @@ def audit(
 ) -> Report:
     """Ask whether the attention of a model may be read as an explanation of its predictions.
 
-    Arguments:
+    Args:
         subject: The model; the embedded sentiment model by default.
         data: What `read_examples` takes: a file, a name, a DataFrame, a list. By default reviews.
         methods: Names of methods; all by default.

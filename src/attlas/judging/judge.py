@@ -71,7 +71,7 @@ def judge(
     Each figure stands beside its mean over shuffles of the same scores, with the share of shuffles
     that do as well.
 
-    Arguments:
+    Args:
         subject: The model that was explained.
         explanations: What `explain` returned, or scores from elsewhere: a list of numbers, one for
             each content token (or for each token, with special ones), a list of (word, score), a

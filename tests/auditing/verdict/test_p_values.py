@@ -20,7 +20,7 @@ from audits import TRUTH, bag_texts, small_audit
 from known_models import copies_attended
 
 from attlas.auditing.report.plots import make_agreement
-from attlas.auditing.report.tables import make_table
+from attlas.auditing.report.sections import make_table
 from attlas.auditing.verdict.findings import findings, plausibility
 from attlas.auditing.verdict.p_values import (
     above_other,

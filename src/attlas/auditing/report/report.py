@@ -10,15 +10,13 @@ import transformers
 
 from attlas.auditing.collected import Collected, wall_seconds
 from attlas.auditing.plan import AuditPlan
-from attlas.auditing.report.examples import find_examples
 from attlas.auditing.report.plots import (
     make_agreement,
     make_panels,
     make_removal_pairs,
     make_standings,
 )
-from attlas.auditing.report.tables import make_table
-from attlas.auditing.report.trial_sections import make_trial_section
+from attlas.auditing.report.sections import find_examples, make_table, make_trial_section
 from attlas.auditing.verdict.findings import findings, plausibility
 from attlas.auditing.verdict.p_values import adjust, hold_out
 from attlas.auditing.verdict.verdict import as_figure, verdict

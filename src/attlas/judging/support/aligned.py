@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from attlas.data.example import Example
 from attlas.errors import UsageError
-from attlas.judging.support.foreign import ForeignScores, read_foreign
+from attlas.judging.support.foreign import ForeignScores, join_pieces, put_on_tokens, read_foreign
 from attlas.judging.support.marking import marked_tokens
-from attlas.judging.support.pieces import join_pieces, put_on_tokens
 from attlas.measures import Case, Occasion
 from attlas.measures.support.recomputing import request_of
 from attlas.methods import METHODS

@@ -1,9 +1,9 @@
-"""Scores from other libraries, or plain lists, in one form.
+"""Scores from other libraries or plain lists, moved to the tokens that a model reads.
 
 captum, SHAP and inseq are not imported: their objects are recognised by their attributes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,8 +12,13 @@ from numpy.typing import NDArray
 
 from attlas.errors import UsageError
 from attlas.models.encoding.token_ids import is_number
+from attlas.tokens import Span, Tokens, overlap
 
-TAKEN = (
+SPACES = "Ġ▁Ċ"  # what tokenizers write for a space, or the end of a line
+INSIDE = "##"  # what they write before a piece that continues a word
+AFTER = "</w>"  # and after a piece that ends one
+SHOWN = 20  # characters of a text in an error
+ACCEPTED = (
     "an Explanation, a list of numbers, a list of (token, score), a pair (tokens, scores), or an "
     "explanation of SHAP, inseq or captum"
 )
@@ -139,4 +144,84 @@ def as_array(scores: Any) -> NDArray[np.float64]:
     try:
         return np.asarray(found, dtype=np.float64)
     except (TypeError, ValueError):
-        raise UsageError(f"judge takes {TAKEN}, not {type(scores).__name__}") from None
+        raise UsageError(f"judge takes {ACCEPTED}, not {type(scores).__name__}") from None
+
+
+Place = tuple[str, Span]  # a segment, and where in it
+
+
+def join_pieces(pieces: Sequence[str], specials: Collection[str]) -> str:
+    """The text that the pieces make up, without special ones."""
+    return "".join(_plain(each) for each in pieces if each not in specials).strip()
+
+
+def put_on_tokens(
+    tokens: Tokens,
+    content: Sequence[int],
+    pieces: Sequence[str],
+    scores: NDArray[np.float64],
+    specials: Collection[str],
+) -> NDArray[np.float64]:
+    """The scores of the content tokens, computed from scores of pieces of the same text.
+
+    A token gets the sum of the scores of all pieces that share a character with it, so each token
+    of a word gets the score of the word. It is an error if a piece does not follow the one before
+    it in the text, or if no piece covers a token.
+    """
+    if tuple(pieces) == tokens.texts:  # the model's own tokens, whatever characters they stand for
+        return scores[list(content)]
+    places = list(_find(tokens, pieces, specials))
+    return np.array([_score(tokens, position, places, scores) for position in content])
+
+
+def _score(
+    tokens: Tokens, position: int, places: Sequence[Place | None], scores: NDArray[np.float64]
+) -> float:
+    span, segment = tokens.spans()[position], tokens.segments[position]
+    text = tokens.sources.get(segment, "")
+    if span is None or not text[slice(*span)].strip():
+        return 0.0
+    found = [
+        score
+        for place, score in zip(places, scores.tolist(), strict=True)
+        if place and place[0] == segment and overlap(place[1], span)
+    ]
+    if not found:
+        word = text[slice(*span)]
+        raise UsageError(f"token {position}, {word!r}, has no score: no piece covers it")
+    return float(sum(found))
+
+
+def _find(
+    tokens: Tokens, pieces: Sequence[str], specials: Collection[str]
+) -> Iterator[Place | None]:
+    """The place of each piece in the text, in order; None for pieces without text."""
+    segments = [name for name in dict.fromkeys(tokens.segments) if tokens.sources.get(name)]
+    number, start = 0, 0
+    for index, piece in enumerate(pieces):
+        bare = _plain(piece).strip()
+        if piece in specials or not bare:
+            yield None
+            continue
+        while True:
+            if number == len(segments):
+                raise UsageError(f"token {index}, {piece!r}, comes after the end of the text")
+            text = tokens.sources[segments[number]]
+            start += len(text[start:]) - len(text[start:].lstrip())
+            if start < len(text):
+                break
+            number, start = number + 1, 0
+        if text[start : start + len(bare)].casefold() != bare.casefold():
+            raise UsageError(
+                f"token {index}, {piece!r}, does not match the text, which continues with "
+                f"{text[start : start + SHOWN]!r}"
+            )
+        yield segments[number], (start, start + len(bare))
+        start += len(bare)
+
+
+def _plain(piece: str) -> str:
+    """A piece without the marks that tokenizers add to its text."""
+    bare = piece.translate(dict.fromkeys(map(ord, SPACES), " "))
+    bare = bare.removeprefix(INSIDE) if len(bare) > len(INSIDE) else bare
+    return bare.replace(AFTER, " ") if bare != AFTER else bare
