@@ -7,7 +7,7 @@ from subjects import TEXTS, arguments, ask, plain, small, subject
 from attlas.data.example import Example
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.asking.scores import run_logits
-from attlas.models.intervening.key_rewriting import run_with_keys
+from attlas.models.intervening.keys import run_with_keys
 from attlas.trials.adversarial_keys import (
     AGREES,
     CHANGE,

@@ -10,7 +10,7 @@ from tiny import BERT_SHAPE, LABELS, LLAMA_SHAPE, SOFT_CAP, labels, subject_part
 from attlas import Subject
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.asking.reading import read_attention
-from attlas.models.states.keys import read_keys
+from attlas.models.intervening.keys import read_keys
 from attlas.models.tap.edits import Edit
 from attlas.trials.identifiability import identifiability
 from attlas.trials.support.outputs import distributions

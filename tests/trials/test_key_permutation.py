@@ -7,7 +7,7 @@ import torch
 from subjects import TEXTS, arguments, ask, plain, small, subject
 
 from attlas.errors import UnsupportedModelError, UsageError
-from attlas.models.intervening.key_exchange import exchanges_columns
+from attlas.models.intervening.keys import exchanges_columns
 from attlas.trials import Scope
 from attlas.trials.key_permutation import key_permutation
 from attlas.trials.rewriting.rewritings import shuffle_keys

@@ -11,7 +11,7 @@ from tiny import LLAMA_SHAPE, subject_parts
 from attlas import Subject
 from attlas.errors import UsageError
 from attlas.models.encoding.request import Request
-from attlas.models.states.stack_states import read_states
+from attlas.models.states.block_states import read_states
 from attlas.trials.reading.recovering import StatePairs, found_again, learn_maps
 from attlas.trials.support.scope import Scope
 from attlas.trials.token_identifiability import token_identifiability

@@ -10,7 +10,7 @@ from tiny import BERT_SHAPE, LABELS, labels, subject_parts
 from attlas import Subject
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.encoding.request import Request
-from attlas.models.states.mixing import head_gains, state_gains
+from attlas.models.states.jacobian import head_gains, state_gains
 from attlas.trials.reading.mixtures import by_distance, other_has_more, own_share, shares_of
 from attlas.trials.support.scope import Scope
 from attlas.trials.token_mixing import token_mixing

@@ -7,9 +7,8 @@ Relevance Propagation for Transformers", ICML 2024.
 from attlas.errors import UnknownNameError
 from attlas.methods.support.method import Scored, method
 from attlas.models.asking.question import Question
-from attlas.models.relevance.conservation import check_conservation
 from attlas.models.relevance.gradient_rules import AttnRules, ConservativeRules
-from attlas.models.relevance.passes import token_relevance
+from attlas.models.relevance.passes import check_conservation, token_relevance
 
 VARIANTS = {"attn": AttnRules, "cp": ConservativeRules}
 

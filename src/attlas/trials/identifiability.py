@@ -17,8 +17,8 @@ from attlas.mathematics.identifying import condition, conicity, longest_identifi
 from attlas.methods.effective_attention import head_values
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import fold_attention
+from attlas.models.intervening.keys import read_keys
 from attlas.models.states.block_states import block_states
-from attlas.models.states.keys import read_keys
 from attlas.models.tap.call import Call
 from attlas.results import Site
 from attlas.results.support import plots

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.asking.question import Question
-from attlas.models.intervening.key_exchange import exchanges_columns
+from attlas.models.intervening.keys import exchanges_columns
 from attlas.trials.rewriting.effects import try_plan
 from attlas.trials.rewriting.rewritings import shuffle_keys
 from attlas.trials.rewriting.rewritten_answers import RewritingPlan

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from attlas.errors import UsageError
 from attlas.models.asking.question import Question
-from attlas.models.states.stack_states import read_states
+from attlas.models.states.block_states import read_states
 from attlas.results.support import plots
 from attlas.shapes import TextValues
 from attlas.trials.reading.recovering import MAPS, METRICS, StatePairs, found_again, learn_maps

@@ -9,11 +9,11 @@ from tiny import FAMILIES, SECOND_ROAD
 from torch import nn
 
 from attlas.errors import UnsupportedModelError
-from attlas.models.decomposing.linear_norms import linear_norm
 from attlas.models.decomposing.projections import (
     Projected,
     ProjectionWatch,
     fold_projected,
+    linear_norm,
     matrix_of,
 )
 from attlas.models.tap.opening import tap

@@ -15,11 +15,10 @@ import attlas
 from attlas.errors import UnsupportedModelError
 from attlas.models.asking.scores import target_scores_in_graph
 from attlas.models.encoding.request import Request
-from attlas.models.relevance.activations import caught, is_elementwise
-from attlas.models.relevance.conservation import check_conservation
 from attlas.models.relevance.gradient_rules import AttnRules, ConservativeRules
-from attlas.models.relevance.passes import carry, token_relevance
+from attlas.models.relevance.passes import carry, check_conservation, token_relevance
 from attlas.models.relevance.positive_rules import PositiveRules
+from attlas.models.relevance.rules import caught, is_elementwise
 
 check = partial(torch.testing.assert_close, atol=1e-10, rtol=1e-8)
 

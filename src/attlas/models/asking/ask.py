@@ -9,8 +9,7 @@ import torch
 from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
-from attlas.models.asking.resolve import resolve
-from attlas.models.asking.target_case import TargetCase
+from attlas.models.asking.resolve import TargetCase, resolve
 from attlas.models.encoding.encode_input import encode_input
 from attlas.models.encoding.inputs import Inputs, group_by_shape, stack
 from attlas.models.encoding.request import Request

@@ -1,17 +1,23 @@
 """From one input of any kind (a text, a pair, a picture, both) to a batch of one."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+import torch
 from PIL import Image
+from torch import Tensor
 
 from attlas.errors import UsageError
+from attlas.models.encoding import images
 from attlas.models.encoding.images import is_image
-from attlas.models.encoding.inputs import Inputs
-from attlas.models.encoding.objects import sample_objects
-from attlas.models.encoding.picture_inputs import encode_image, encode_pair
+from attlas.models.encoding.inputs import Inputs, Stream
+from attlas.models.encoding.objects import Objects, feature_width, sample_objects
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.text_inputs import encode_text
 from attlas.models.facts.model_facts import ModelFacts
+from attlas.models.tap.folding import fold_calls
+from attlas.tokens import Tokens
 
 SAMPLE = "one of these"  # more than one token, or any attention would look the same
 
@@ -42,3 +48,77 @@ def sample_inputs(facts: ModelFacts) -> Inputs:
     """The sample as a batch of one; a decoder is given a prefix, so that it writes nothing."""
     prefix = SAMPLE if facts.has_decoder else ""
     return encode_input(facts, sample_input(facts), Request(prefix=prefix, truncate=True))
+
+
+def encode_image(facts: ModelFacts, image: Any) -> Inputs:
+    """One picture as a batch of one: its patches are the tokens."""
+    pixels = _pixels_of(facts, image)
+    size = images.patch_size(facts.model)
+    tokens = images.patch_tokens(pixels, size, _count_patches(facts, {"pixel_values": pixels}))
+    return Inputs.of_image(pixels, tokens, image)
+
+
+def encode_pair(facts: ModelFacts, pair: Any, request: Request) -> Inputs:
+    """A text and a picture (or objects) as a batch of one: the text's tokens first."""
+    text, seen = _split_pair(pair, facts.reads_objects)
+    inputs = encode_text(facts, text, request)
+    if facts.reads_objects:
+        return _add_picture(inputs, pair, _object_arguments(facts, seen), seen.tokens())
+    arguments = {"pixel_values": _pixels_of(facts, seen)}
+    count = _count_patches(facts, {**inputs.arguments, **arguments})
+    size = images.patch_size(facts.model)
+    patches = images.patch_tokens(arguments["pixel_values"], size, count)
+    return _add_picture(inputs, pair, arguments, patches)
+
+
+def _pixels_of(facts: ModelFacts, image: Any) -> Tensor:
+    """A picture as the model takes it."""
+    weight = next(facts.model.parameters())
+    return images.prepare(facts.image_processor, image).to(weight.device, weight.dtype)
+
+
+def _count_patches(facts: ModelFacts, arguments: Mapping[str, Tensor]) -> int:
+    """How many positions the first attention within the picture covers."""
+    with (
+        fold_calls(facts.model, lambda call: (call.site.kind, call.weights.shape[-1])) as lengths,
+        torch.no_grad(),
+    ):
+        facts.model(**arguments)
+    return next((length for kind, length in lengths if kind == "vision"), lengths[0][1])
+
+
+def _add_picture(
+    inputs: Inputs, pair: Any, arguments: Mapping[str, Tensor], more: Tokens
+) -> Inputs:
+    """Inputs of a text with the tokens of a picture behind; the first argument brings these in."""
+    tokens = inputs.tokens[0].followed_by(more)
+    return replace(
+        inputs,
+        arguments={**inputs.arguments, **arguments},
+        tokens=(tokens,),
+        texts=(pair,),
+        picture=Stream(next(iter(arguments)), len(tokens) - len(more), len(tokens)),
+    )
+
+
+def _split_pair(pair: Any, objects: bool) -> tuple[Any, Any]:
+    """The text of a pair, and the picture or the objects."""
+    members = list(pair) if isinstance(pair, tuple) and len(pair) == 2 else []
+    seen = [isinstance(each, Objects) if objects else images.is_image(each) for each in members]
+    if sum(seen) != 1 or isinstance(members[seen.index(False)], tuple):
+        needed = "Objects(features, boxes)" if objects else "a picture"
+        given = ", ".join(type(each).__name__ for each in members or [pair])
+        raise UsageError(f"this model reads a text and {needed}: give a pair of both, not {given}")
+    return members[seen.index(False)], members[seen.index(True)]
+
+
+def _object_arguments(facts: ModelFacts, objects: Objects) -> dict[str, Tensor]:
+    weight = next(facts.model.parameters())
+    needed, given = feature_width(facts.model), objects.features.shape[1]
+    if given != needed:
+        raise UsageError(f"an object has {needed} features for this model, not {given}")
+    arrays = {"visual_feats": objects.features, "visual_pos": objects.boxes}
+    return {
+        name: torch.as_tensor(array)[None].to(weight.device, weight.dtype)
+        for name, array in arrays.items()
+    }

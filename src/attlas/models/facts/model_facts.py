@@ -2,16 +2,18 @@
 
 from collections.abc import Mapping
 from functools import cached_property
+from hashlib import sha256
 from inspect import signature
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from attlas.errors import UnknownNameError, UsageError
+from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.models.facts import transformers_internals as internals
 from attlas.models.facts.tasks import TASKS, Task, find_task
-from attlas.models.facts.unwrap import unwrap
+
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 class ModelFacts:
@@ -124,3 +126,65 @@ class ModelFacts:
     def ways_in(self) -> list[nn.Module]:
         """The modules that turn ids or pixels into vectors."""
         return internals.ways_in(self.model)
+
+
+def unwrap(model: Any) -> nn.Module:
+    """The plain model inside a compiled or adapted one; an error for what is no model at all."""
+    if not isinstance(model, nn.Module):
+        raise UnsupportedModelError(
+            f"a model is a torch.nn.Module of transformers, not {type(model).__name__}"
+        )
+    if hasattr(model, "_orig_mod"):  # torch.compile(model)
+        return unwrap(model._orig_mod)
+    if getattr(model, "_compiled_call_impl", None) is not None:  # model.compile()
+        raise UnsupportedModelError(
+            f"{type(model).__name__} was compiled in place: hand over the model before compile()"
+        )
+    quantised = [m for m in model.modules() if ".ao.nn.quantized" in type(m).__module__]
+    if quantised:
+        raise UnsupportedModelError(
+            f"{type(model).__name__} was quantised by torch.ao ({type(quantised[0]).__name__}), "
+            "which lets no gradient through: hand over the model before it was quantised"
+        )
+    if hasattr(model, "peft_config") and hasattr(model, "get_base_model"):
+        return _without_adapter_shell(model)
+    if type(model).__name__ in ("DataParallel", "DistributedDataParallel"):
+        return unwrap(model.module)
+    return model
+
+
+def _without_adapter_shell(model: Any) -> nn.Module:
+    """Adapters inside the layers stay there; those that add a prompt cannot be left out."""
+    for adapter in model.peft_config.values():
+        if getattr(adapter, "is_prompt_learning", False):
+            raise UnsupportedModelError(
+                f"the adapter {adapter.peft_type} adds tokens of its own and cannot be opened; "
+                "adapters inside the layers (LoRA and its like) can"
+            )
+    base: nn.Module = model.get_base_model()
+    return base
+
+
+def fingerprint(model: nn.Module) -> str:
+    """A digest of the weights: the same on every device, another if a value changes or two swap.
+
+    Of each tensor: its name, type and shape, and the sums of its rows and of its columns, bits
+    taken as whole numbers, so that a sum is exact in any order. Of weights that are not in memory
+    it sees the names and shapes alone.
+    """
+    total = sha256(type(model).__name__.encode())
+    for name, value in sorted(model.state_dict().items()):
+        if isinstance(value, Tensor):
+            total.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+            total.update(_sums(value.detach()))
+    return total.hexdigest()
+
+
+def _sums(tensor: Tensor) -> bytes:
+    if tensor.is_meta or tensor.numel() == 0:
+        return b""
+    real = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+    bits = real.contiguous().view(_BITS[real.element_size()])
+    table = bits.reshape(-1, bits.shape[-1] if bits.ndim else 1)
+    sums = [table.sum(axis, dtype=torch.int64) for axis in (0, 1)]
+    return b"".join(each.cpu().numpy().astype("<i8").tobytes() for each in sums)

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attlas.models.relevance.gradient_steps import Scale, Share, is_scaled, layer_norm
+from attlas.models.relevance import operations
+from attlas.models.relevance.backward_steps import Scale, Share, is_scaled, layer_norm
 from attlas.models.relevance.rules import (
     Function,
     RelevanceRules,
@@ -17,7 +18,7 @@ from attlas.models.relevance.rules import (
     applied,
     flatten,
     is_activation,
-    rows_of,
+    rules_by_function,
 )
 
 
@@ -35,23 +36,23 @@ class AttnRules(RelevanceRules):
 
     def table(self) -> Mapping[Function, Rule]:
         """The rules of AttnLRP; what has none is differentiated as it is."""
-        return rows_of(
+        return rules_by_function(
             {
-                "MULTIPLY": self.multiply,
-                "CONTRACT": self.contract,
-                "LINEAR": self.linear,
-                "ADD_MULTIPLIED": self.add_multiplied,
-                "DIVIDE": self.divide,
-                "DIVIDE_INTO": self.constant,
-                "INVERT": self.constant,
-                "ADD": self.add,
-                "JOIN": self.join,
-                "SOFTMAX": self.softmax,
-                "ATTEND": self.attend,
-                "LAYER_NORM": self.layer_norm,
-                "RMS_NORM": self.rms_norm,
-                "POWER": self.power,
-                "ELEMENTWISE": self.elementwise,
+                operations.MULTIPLY: self.multiply,
+                operations.CONTRACT: self.contract,
+                operations.LINEAR: self.linear,
+                operations.ADD_MULTIPLIED: self.add_multiplied,
+                operations.DIVIDE: self.divide,
+                operations.DIVIDE_INTO: self.constant,
+                operations.INVERT: self.constant,
+                operations.ADD: self.add,
+                operations.JOIN: self.join,
+                operations.SOFTMAX: self.softmax,
+                operations.ATTEND: self.attend,
+                operations.LAYER_NORM: self.layer_norm,
+                operations.RMS_NORM: self.rms_norm,
+                operations.POWER: self.power,
+                operations.ELEMENTWISE: self.elementwise,
             }
         )
 
@@ -176,7 +177,7 @@ class CountingRules(ConservativeRules):
 
     def table(self) -> Mapping[Function, Rule]:
         """Those of CP-LRP, and of what has a bias."""
-        return {**super().table(), **rows_of({"CONVOLVE": self.linear})}
+        return {**super().table(), **rules_by_function({operations.CONVOLVE: self.linear})}
 
     def linear(
         self, func: Function, given: Any, weight: Any, bias: Any = None, *args: Any, **kwargs: Any

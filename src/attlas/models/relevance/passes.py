@@ -3,21 +3,30 @@
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from attlas.errors import UnsupportedModelError
+from attlas.models.asking.ask import ask
+from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.asking.scores import run_logits, target_scores_in_graph
+from attlas.models.encoding.encode_input import sample_input
+from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Pick
 from attlas.models.facts.evaluation_mode import evaluation_mode
-from attlas.models.relevance.activations import caught
-from attlas.models.relevance.gradient_rules import AttnRules
+from attlas.models.relevance.gradient_rules import AttnRules, CountingRules
 from attlas.models.relevance.positive_rules import PositiveRules
-from attlas.models.relevance.rules import RelevanceRules
+from attlas.models.relevance.rules import RelevanceRules, caught
 from attlas.models.states.embeddings import Entrance, entering, over_tokens
 from attlas.results import Site
 from attlas.shapes import BatchScores, Logits, TokenScores, Vectors
+
+TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4}  # of the relevance of all parts, unsigned
+COARSE = 2e-2  # in half precision
+_objections: WeakKeyDictionary[nn.Module, str] = WeakKeyDictionary()
 
 
 @contextmanager
@@ -131,3 +140,33 @@ def _arrive(
 def _together(rows: Sequence[Arrived]) -> Arrived:
     sites = zip(*(each.attention for each in rows), strict=True)
     return Arrived([torch.cat(each) for each in sites], max(each.lost for each in rows))
+
+
+def check_conservation(subject: OpenModel) -> None:
+    """An error if relevance is made or lost in this model; found once, on a short input."""
+    model = subject.model
+    if model not in _objections:
+        request = Request(prefix="" if subject.has_decoder else None, truncate=True)
+        (question,) = ask(subject, [sample_input(subject)], request)
+        _objections[model] = _why_not(question)
+    if _objections[model]:
+        raise UnsupportedModelError(f"{type(model).__name__}: {_objections[model]}")
+
+
+def _why_not(question: Question) -> str:
+    """Why relevance cannot be followed through the model; nothing if it can."""
+    with torch.no_grad(), question.subject.tap(sites=()):
+        plain = target_scores_in_graph(question, "logit")
+    tolerance = TOLERANCE.get(next(question.subject.model.parameters()).dtype, COARSE)
+    watched = carry(question, AttnRules).scores
+    if not torch.allclose(watched, plain, rtol=tolerance, atol=tolerance):
+        return "it computes something else when its operations are watched for relevance"
+    counted = carry(question, CountingRules)
+    logit, parts = float(counted.scores.sum()), counted.parts()
+    total = sum(float(part.sum()) for part in parts)
+    if abs(total - logit) <= tolerance * sum(float(part.abs().sum()) for part in parts):
+        return ""
+    return (
+        f"relevance is not conserved: of a logit of {logit:.4g}, {total:.4g} arrives, so some "
+        "operation of it has no rule"
+    )

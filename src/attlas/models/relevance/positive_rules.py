@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from attlas.models.relevance.positive_steps import (
+from attlas.models.relevance import operations
+from attlas.models.relevance.backward_steps import (
     FromGradient,
     Pass,
     PositiveLinear,
@@ -26,7 +27,7 @@ from attlas.models.relevance.rules import (
     applied,
     flatten,
     is_activation,
-    rows_of,
+    rules_by_function,
 )
 
 
@@ -44,26 +45,26 @@ class PositiveRules(RelevanceRules):
 
     def table(self) -> Mapping[Function, Rule]:
         """Every operation that computes with activations; those that only move them have none."""
-        return rows_of(
+        return rules_by_function(
             {
-                "LINEAR": self.linear,
-                "MULTIPLY": self.multiply,
-                "CONTRACT": self.contract,
-                "ADD_MULTIPLIED": self.add_multiplied,
-                "DIVIDE": self.divide,
-                "DIVIDE_INTO": self.constant,
-                "INVERT": self.constant,
-                "ADD": self.add,
-                "SUBTRACT": self.subtract,
-                "SUBTRACT_FROM": self.elementwise,
-                "NEGATE": self.elementwise,
-                "SUM": self.add_up,
-                "JOIN": self.join,
-                "SOFTMAX": self.elementwise,
-                "LAYER_NORM": self.elementwise,
-                "RMS_NORM": self.elementwise,
-                "POWER": self.power,
-                "ELEMENTWISE": self.elementwise,
+                operations.LINEAR: self.linear,
+                operations.MULTIPLY: self.multiply,
+                operations.CONTRACT: self.contract,
+                operations.ADD_MULTIPLIED: self.add_multiplied,
+                operations.DIVIDE: self.divide,
+                operations.DIVIDE_INTO: self.constant,
+                operations.INVERT: self.constant,
+                operations.ADD: self.add,
+                operations.SUBTRACT: self.subtract,
+                operations.SUBTRACT_FROM: self.elementwise,
+                operations.NEGATE: self.elementwise,
+                operations.SUM: self.add_up,
+                operations.JOIN: self.join,
+                operations.SOFTMAX: self.elementwise,
+                operations.LAYER_NORM: self.elementwise,
+                operations.RMS_NORM: self.elementwise,
+                operations.POWER: self.power,
+                operations.ELEMENTWISE: self.elementwise,
             }
         )
 

@@ -12,7 +12,8 @@ from attlas.errors import UnsupportedModelError
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.asking.readout import last_stream
-from attlas.models.asking.scores import differentiate, target_scores_in_graph
+from attlas.models.asking.scores import differentiate, run_logits, target_scores_in_graph
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.sites import find_block
 from attlas.models.tap.call import Call
 from attlas.results import Site
@@ -66,3 +67,50 @@ def state_gradients(question: Question, of: str) -> list[tuple[Call, Tensor, Ten
         (call, state.detach(), torch.zeros_like(state) if gradient is None else gradient)
         for call, state, gradient in zip(calls, states, gradients, strict=True)
     ]
+
+
+@contextmanager
+def layer_outputs(subject: OpenModel) -> Iterator[list[Tensor]]:
+    """Within the block, the list holds what each layer of the stack that is read out gave."""
+    kept: list[Tensor] = []
+
+    def keep(_module: Any, _arguments: Any, output: Any) -> None:
+        kept.append(output if isinstance(output, Tensor) else output[0])
+
+    kind = subject.sites[-1].kind
+    paths = [path for site, path in subject.places if site.kind == kind]
+    blocks = {id(block): block for block in (find_block(subject.model, path) for path in paths)}
+    with ExitStack() as stack:
+        for block in blocks.values():
+            stack.callback(block.register_forward_hook(keep).remove)
+        yield kept
+
+
+def read_states(question: Question) -> list[Tensor]:
+    """What enters the first layer, positions and all, and what each layer gives.
+
+    They are `[batch, token, feature]`, of the tokens of the stack that is read out.
+    """
+    subject = question.subject
+    kind = subject.sites[-1].kind
+    places = [place for place in subject.places if place[0].kind == kind]
+    with (
+        torch.no_grad(),
+        evaluation_mode(subject.model),
+        block_states(subject, places) as handed,
+        layer_outputs(subject) as given,
+    ):
+        run_logits(question)
+    return [rows_first(question, each.detach()) for each in (handed[0], *given)]
+
+
+def rows_first(question: Question, stream: Tensor) -> Tensor:
+    """A stream as `[batch, token, feature]`, of as many tokens as the stack has."""
+    rows = stream.transpose(0, 1) if question.subject.is_sequence_first else stream
+    stack = question.inputs.prefix or question.inputs.source
+    if rows.shape[1] != stack.stop - stack.start:
+        raise UnsupportedModelError(
+            f"a layer of {question.subject.name} has {rows.shape[1]} states for "
+            f"{stack.stop - stack.start} tokens: which is of which cannot be told"
+        )
+    return rows

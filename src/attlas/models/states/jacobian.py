@@ -4,22 +4,23 @@ The model runs on copies of one input. A backward pass gives the row of the Jaco
 direction of the hidden state in each copy, and the same copies serve pass after pass.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.asking.memory import in_fitting_batches, rows_of
-from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.asking.scores import run_logits
 from attlas.models.facts.evaluation_mode import evaluation_mode
-from attlas.models.facts.sites import find_block
-from attlas.models.states.embeddings import entering, over_tokens
+from attlas.models.states.block_states import layer_outputs, rows_first
+from attlas.models.states.embeddings import Entrance, entering, over_tokens
+from attlas.models.tap.call import Call
+from attlas.results import Site
 from attlas.shapes import Directions, QueryWeights, TokenSums
+
+Followed = Callable[[Question, Tensor], list[Tensor]]  # copies, their numbers → `[copy, feature]`
 
 
 def squared_gains(
@@ -43,7 +44,7 @@ def width_of(question: Question, layer: int) -> int:
     with (
         torch.no_grad(),
         evaluation_mode(question.subject.model),
-        streams(question.subject) as found,
+        layer_outputs(question.subject) as found,
     ):
         run_logits(question.rows([0]))
     return int(_chosen(found, layer).shape[-1])
@@ -59,7 +60,7 @@ def _sum_over(
         torch.enable_grad(),
         evaluation_mode(question.subject.model),
         entering(question.subject, several.inputs) as entrance,
-        streams(question.subject) as found,
+        layer_outputs(question.subject) as found,
     ):
         run_logits(several)
         state = _state(found, layer, readout)
@@ -77,23 +78,6 @@ def _sum_over(
     return total
 
 
-@contextmanager
-def streams(subject: OpenModel) -> Iterator[list[Tensor]]:
-    """Within the block, the list holds what each layer of the stack that is read out gave."""
-    kept: list[Tensor] = []
-
-    def keep(_module: Any, _arguments: Any, output: Any) -> None:
-        kept.append(output if isinstance(output, Tensor) else output[0])
-
-    kind = subject.sites[-1].kind
-    paths = [path for site, path in subject.places if site.kind == kind]
-    blocks = {id(block): block for block in (find_block(subject.model, path) for path in paths)}
-    with ExitStack() as stack:
-        for block in blocks.values():
-            stack.callback(block.register_forward_hook(keep).remove)
-        yield kept
-
-
 def _state(layers: Sequence[Tensor], layer: int, readout: QueryWeights) -> Tensor:
     """The state after a layer at the positions that are read, `[copy, feature]`."""
     stream = _chosen(layers, layer)
@@ -109,3 +93,110 @@ def _chosen(layers: Sequence[Tensor], layer: int) -> Tensor:
     if not -len(layers) <= layer < len(layers):
         raise UsageError(f"unknown layer {layer}: this model has layers 0 to {len(layers) - 1}")
     return layers[layer]
+
+
+def state_gains(question: Question, positions: Sequence[int], directions: Directions) -> Tensor:
+    """What each token's vector does to the state at some positions: `[layer, position, token]`.
+
+    It is the squared length, summed over the directions. The question has one row; the layers are
+    those of the stack that is read out.
+    """
+    places = torch.tensor(list(positions))
+
+    def states(copies: Question, numbers: Tensor) -> list[Tensor]:
+        with layer_outputs(question.subject) as kept:
+            run_logits(copies)
+        at = places[numbers // len(directions)]
+        return [rows_first(question, each)[torch.arange(len(at)), at] for each in kept]
+
+    found = _follow(question, states, directions, len(places) * len(directions))
+    return torch.stack([each.unflatten(0, (len(places), -1)).sum(dim=1) for each in found])
+
+
+def head_gains(
+    question: Question,
+    positions: Sequence[int],
+    directions: Directions,
+    sites: Sequence[Site],
+) -> list[Tensor]:
+    """What each token's vector does to what a head mixes, of each site `[head, position, token]`.
+
+    As for `state_gains`; the directions are those of the values that a head mixes.
+    """
+    places, heads = torch.tensor(list(positions)), max(site.heads for site in sites)
+
+    def outputs(copies: Question, numbers: Tensor) -> list[Tensor]:
+        held: list[tuple[Tensor, Tensor]]
+        with question.subject.folding(_both, sites) as held:
+            run_logits(copies)
+        each = numbers // len(directions)
+        return [_mixed(*pair, each % heads, places[each // heads]) for pair in held]
+
+    found = _follow(question, outputs, directions, len(places) * heads * len(directions))
+    shaped = [each.unflatten(0, (len(places), heads, -1)).sum(dim=2) for each in found]
+    pairs = zip(shaped, sites, strict=True)
+    return [each.transpose(0, 1)[: site.heads] for each, site in pairs]
+
+
+def _follow(
+    question: Question, followed: Followed, directions: Directions, count: int
+) -> list[Tensor]:
+    """Of each layer, what the tokens do to the state that each copy follows, `[copy, token]`."""
+    length = len(question.inputs.tokens[0])
+    too_large = f"{length} tokens do not fit; give a shorter text"
+    step = rows_of(question.subject.device, length)
+
+    def some(numbers: Sequence[int]) -> list[Tensor]:
+        return _some(question, followed, directions, numbers)
+
+    parts = [
+        part
+        for start in range(0, count, step)
+        for part in in_fitting_batches(range(start, min(start + step, count)), some, too_large)
+    ]
+    return [torch.cat(each) for each in zip(*parts, strict=True)]
+
+
+def _some(
+    question: Question, followed: Followed, directions: Directions, numbers: Sequence[int]
+) -> list[Tensor]:
+    copies, index = question.rows([0] * len(numbers)), torch.tensor(list(numbers))
+    with (
+        torch.enable_grad(),
+        evaluation_mode(question.subject.model),
+        entering(question.subject, copies.inputs) as entrance,
+    ):
+        along = directions[index % len(directions)]
+        return [
+            _squares(copies, entrance, state, along[:, : state.shape[-1]].to(state))
+            for state in followed(copies, index)
+        ]
+
+
+def _squares(copies: Question, entrance: Entrance, state: Tensor, along: Tensor) -> Tensor:
+    gradients = torch.autograd.grad(
+        (state * along).sum(), entrance.leaves, retain_graph=True, allow_unused=True
+    )
+    parts = [
+        (each.start, each.gradient.float().square().sum(dim=-1))
+        for each in entrance.entered(gradients)
+    ]
+    return over_tokens(copies.inputs, parts).cpu()
+
+
+def _both(call: Call) -> tuple[Tensor, Tensor]:
+    if call.values is None:
+        raise UnsupportedModelError(
+            f"the values that {call.path} mixes are not seen: this family writes its attention out "
+            "by itself, so what its heads give is not known"
+        )
+    return call.weights, call.values
+
+
+def _mixed(weights: Tensor, values: Tensor, head: Tensor, place: Tensor) -> Tensor:
+    """What one head gives at one place in each copy, `[copy, width]`."""
+    copies, own = torch.arange(len(head)), head.clamp_max(weights.shape[1] - 1)
+    rows = weights[copies, own, place]
+    return torch.einsum(
+        "bk,bkw->bw", rows, values[copies, own // (weights.shape[1] // values.shape[1])]
+    )

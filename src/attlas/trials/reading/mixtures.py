@@ -13,8 +13,7 @@ from attlas.methods.effective_attention import head_values
 from attlas.methods.hidden_token_attribution import draw
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import fold_attention
-from attlas.models.states.jacobian import width_of
-from attlas.models.states.mixing import head_gains, state_gains
+from attlas.models.states.jacobian import head_gains, state_gains, width_of
 from attlas.models.tap.call import Call
 from attlas.results import Site
 from attlas.trials.reading.row_freedom import correlations

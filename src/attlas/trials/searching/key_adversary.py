@@ -10,7 +10,7 @@ from attlas.errors import UnsupportedModelError
 from attlas.models.asking.question import Question
 from attlas.models.encoding.target import Target, score_each
 from attlas.models.facts.evaluation_mode import evaluation_mode
-from attlas.models.intervening.key_rewriting import WithKeys, run_with_keys
+from attlas.models.intervening.keys import WithKeys, run_with_keys
 from attlas.results import Site
 from attlas.trials.support.scope import OpenSite, Scope
 from attlas.trials.support.trial import seed_for

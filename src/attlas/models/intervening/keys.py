@@ -1,0 +1,182 @@
+"""Keys of attention: read them, exchange them, and see whether the weights follow an exchange."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attlas.errors import UnsupportedModelError
+from attlas.models.asking.open_model import OpenModel
+from attlas.models.asking.question import Question
+from attlas.models.asking.scores import run_logits
+from attlas.models.encoding.inputs import Inputs
+from attlas.models.facts.anatomy import anatomy
+from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.facts.sites import Owner
+from attlas.models.tap.call import Call
+from attlas.models.tap.eager_attention import run_eager
+from attlas.models.tap.opening import opened_by
+from attlas.models.tap.tap import Tap
+from attlas.results import Site
+
+CAPS = ("softcap", "s_aux")  # given where scores are capped, or a sink takes part of the weight
+Rewriting = Callable[[Site, Tensor], Tensor]  # of keys, `[batch, key, feature]`, to the same
+
+
+@dataclass(frozen=True, eq=False)
+class WithKeys:
+    """A pass in which keys were looked at: the output, the keys before, the attention after."""
+
+    logits: Tensor
+    keys: dict[Site, Tensor]  # as the model made them, `[batch, key, feature]`, heads side by side
+    calls: dict[Site, Call]
+
+
+def run_with_keys(
+    question: Question, sites: Collection[Site], rewriting: Rewriting = lambda _, keys: keys
+) -> WithKeys:
+    """Run the question with the keys of these sites rewritten, in a graph if there is one.
+
+    Keys are those that queries are compared with: after their position has been turned into them,
+    and one for each group where heads share them.
+    """
+    model = question.subject.model
+    known = anatomy(model)
+    tap = _RewritingTap(model, known.owners, sites, rewriting)
+    with opened_by(tap, known):
+        logits = run_logits(question)
+    missing = [site.name for site in sites if site not in tap.calls]
+    if missing:
+        raise UnsupportedModelError(
+            f"the keys of {question.subject.name} cannot be exchanged: its attention at "
+            f"{missing[0]} keeps them to itself"
+        )
+    return WithKeys(logits, tap.keys, tap.calls)
+
+
+class _RewritingTap(Tap):
+    """A tap that computes the attention of some sites itself, with other keys."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        owners: Sequence[Owner],
+        sites: Collection[Site],
+        rewriting: Rewriting,
+    ) -> None:
+        super().__init__(model, owners, wants=lambda _: False)
+        self.sites = set(sites)
+        self.rewriting = rewriting
+        self.keys: dict[Site, Tensor] = {}
+        self.calls: dict[Site, Call] = {}
+
+    def take_over(
+        self,
+        module: nn.Module,
+        streams: tuple[Tensor, Tensor, Tensor],
+        mask: Tensor | None,
+        given: Mapping[str, Any],
+        outer: Sequence[Tap],
+    ) -> Tensor | None:
+        """The attention output with other keys; a site that is not asked for is left alone."""
+        query, key, value = streams
+        owner = self._owners[id(module)]
+        site = self._site(owner, query.shape[1])
+        if site not in self.sites:
+            return None
+        self._unmet[owner.path] -= 1
+        flat = key.transpose(1, 2).flatten(2)
+        new = self.rewriting(site, flat).unflatten(2, (key.shape[1], -1)).transpose(1, 2)
+        output, weights = run_eager(module, query, new.to(key), value, mask, **given)
+        self.keys[site] = flat
+        self.calls[site] = Call(site, owner.path, weights, mask, None)
+        return output
+
+
+def exchanges_columns(subject: OpenModel, inputs: Inputs) -> dict[str, bool]:
+    """For each site, by name: whether keys in reverse give the same weights in reverse.
+
+    They do not where a bias of position is added to the scores. A site whose module keeps its keys
+    to itself is left out.
+    """
+    known = anatomy(subject.model)
+    made = _ReversingTap(subject.model, known.owners, wants=lambda _: False)
+    made.found = {}
+    extra = {"use_cache": False} if "use_cache" in subject.parameters else {}
+    with torch.no_grad(), evaluation_mode(subject.model), opened_by(made, known):
+        subject.model(**inputs.arguments, **extra)
+    return made.found
+
+
+class _ReversingTap(Tap):
+    found: dict[str, bool]
+
+    def take_over(
+        self,
+        module: nn.Module,
+        streams: tuple[Tensor, Tensor, Tensor],
+        mask: Tensor | None,
+        given: Mapping[str, Any],
+        outer: Sequence[Tap],
+    ) -> None:
+        """Look at the call, and leave it to the model."""
+        query, key, value = streams
+        site = self._site(self._owners[id(module)], query.shape[1])
+        turned = None if mask is None else mask.flip(-1)
+        _, own = run_eager(module, query, key, value, mask, **given)
+        _, other = run_eager(module, query, key.flip(-2), value, turned, **given)
+        close = torch.allclose(own.flip(-1), other, rtol=1e-3, atol=1e-5)
+        self.found[site.name] = close and not _is_biased(mask)
+
+
+def _is_biased(mask: Tensor | None) -> bool:
+    """Whether a mask does more than hide."""
+    if mask is None or mask.dtype == torch.bool:
+        return False
+    return not bool(((mask == 0) | (mask <= torch.finfo(mask.dtype).min / 2)).all())
+
+
+class KeyTap(Tap):
+    """A tap that takes note of the keys of each call, and lets it go on as it would."""
+
+    def __init__(self, model: nn.Module, owners: Sequence[Owner], names: Collection[str]) -> None:
+        super().__init__(
+            model, owners, wants=lambda site: site.name in names, keep=_without_attention
+        )
+        self.names = names
+        self.keys: dict[str, Tensor] = {}
+
+    def take_over(
+        self,
+        module: nn.Module,
+        streams: tuple[Tensor, Tensor, Tensor],
+        mask: Tensor | None,
+        given: Mapping[str, Any],
+        outer: Any,
+    ) -> None:
+        """Note the keys, `[batch, head, key, feature]`, grouped heads having each their own."""
+        query, key, _ = streams
+        site = self._site(self._owners[id(module)], query.shape[1])
+        if site.name in self.names and all(given.get(name) is None for name in CAPS):
+            grouped = query.shape[1] // key.shape[1]
+            self.keys[site.name] = key.detach().repeat_interleave(grouped, dim=1)
+
+
+def read_keys(question: Question, sites: Collection[Site]) -> dict[str, Tensor]:
+    """The keys at these sites by their names, after position has been turned into them.
+
+    Sites where the weights are not the softmax of what queries and keys give with or without a bias
+    are left out: of families that write their attention out, cap its scores or have a sink in it.
+    """
+    model = question.subject.model
+    known = anatomy(model)
+    tap = KeyTap(model, known.owners, {site.name for site in sites})
+    with torch.no_grad(), evaluation_mode(model), opened_by(tap, known):
+        run_logits(question)
+    return tap.keys
+
+
+def _without_attention(call: Call) -> Call:
+    return replace(call, weights=call.weights.new_empty(0), mask=None, values=None)
