@@ -24,7 +24,7 @@ from attlas import Target
 from attlas.errors import ModelError, TextTooLongError, UsageError
 from attlas.models.asking.reading import attention_gradients
 from attlas.models.asking.scores import target_scores
-from attlas.models.encoding import continuations as following
+from attlas.models.encoding import continuations
 from attlas.models.encoding.request import Request
 
 SEQUENCE = "sequence to sequence"
@@ -202,7 +202,7 @@ def test_gradients_where_nothing_depends_on_a_site_are_zero():
 
 @pytest.fixture
 def few_tokens(monkeypatch):
-    monkeypatch.setattr(following, "MOST_NEW_TOKENS", 5)
+    monkeypatch.setattr(continuations, "MOST_NEW_TOKENS", 5)
 
 
 @torch.no_grad()

@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerFast
 import attlas
 from attlas import Target
 from attlas.errors import UnknownNameError, UsageError
-from attlas.models.asking import answer_spans as answers
+from attlas.models.asking import resolve
 from attlas.models.encoding.request import Request
 
 CLOSE = 1e-5
@@ -265,7 +265,7 @@ def test_the_best_answer_is_found_by_force():
 @pytest.mark.parametrize("longest", [1, 2, 3])
 def test_the_best_answer_is_not_too_long(longest, monkeypatch):
     task = "question answering"
-    monkeypatch.setattr(answers, "LONGEST_ANSWER", longest)
+    monkeypatch.setattr(resolve, "LONGEST_ANSWER", longest)
     for text in TEXTS[task]:
         (first, last), _ = best_span(task, text, longest)
         assert resolved(task, text)[0].picks == ((-2, first), (-1, last))
