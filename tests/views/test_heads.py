@@ -135,7 +135,7 @@ def test_a_fragment_needs_no_script_and_obeys_nothing(payload):
 def test_a_page_has_the_curves_and_the_heat_map(show):
     tab = show(HEADS)
     headings = tab.locator("h2").all_text_contents()
-    assert headings == ["Notes", "Accuracy as heads go", "Heads", "How to read this"]
+    assert headings == ["Notes", "Accuracy as heads are switched off", "Heads", "How to read this"]
     assert tab.locator(".chart .curve").count() == 2
     first = tab.locator(".chart .curve .line").first.get_attribute("d")
     places = [tuple(map(float, each.split())) for each in first[1:].split("L")]

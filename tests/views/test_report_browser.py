@@ -34,7 +34,7 @@ def test_the_first_screen_answers_the_question(tab):
     assert lines.first.locator(".count").inner_text().split("\n") == ["200 texts", "p = .003"]
     assert lines.locator(".chance").all_text_contents() == ["p = .003", "p < .001", "p = 1"]
     apart, adjusted = tab.locator(".findings .apart").all_text_contents()
-    assert "without weight in the answer" in apart
+    assert "not counted in the answer" in apart
     assert adjusted.startswith("p after Holm over 3 findings")
 
 

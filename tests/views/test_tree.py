@@ -134,7 +134,7 @@ def test_the_page_draws_the_tree_and_traces_a_token_to_the_root(show):
     assert tab.locator(".tree .node text").all_text_contents() == ["[CLS]", "thin", "plot", "witty"]
     assert tab.locator(".tree path").count() == 3
     assert tab.locator(".tree .node.second text").all_text_contents() == ["witty"]
-    assert tab.locator(".tree .told").inner_text().startswith("3 edges, thick for much: 42 %")
+    assert tab.locator(".tree .told").inner_text().startswith("3 edges, thicker for more: 42 %")
     tab.locator(".tree .node", has_text="thin").hover()
     assert tab.locator(".tree .node.traced text").all_text_contents() == ["[CLS]", "thin", "plot"]
     assert tab.locator(".tree path.traced").count() == 2

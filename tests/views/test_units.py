@@ -1,7 +1,7 @@
 import pytest
 from views import samples
 
-from attlas.views.units import figure, gap, patches, strongest, visible, words_or_tokens
+from attlas.views.units import gap, patches, score_text, strongest, visible, words_or_tokens
 
 
 @pytest.mark.parametrize(
@@ -34,11 +34,11 @@ def test_what_would_be_obeyed_is_shown_instead(text, expected):
     ],
 )
 def test_figures_have_three_significant_digits_at_the_top(score, limit, expected):
-    assert figure(score, limit, signed=True) == expected
+    assert score_text(score, limit, signed=True) == expected
 
 
 def test_a_score_without_a_sign_has_none():
-    assert figure(0.25, 0.9, signed=False) == "0.250"
+    assert score_text(0.25, 0.9, signed=False) == "0.250"
 
 
 def test_units_are_the_words_with_the_place_of_their_tokens():

@@ -1,6 +1,6 @@
 """How a result looks on a page, in a notebook and in a terminal.
 
-Everything here takes a payload, a plain dict that JSON can hold, and knows nothing of models.
+Everything here takes a payload, a plain dict that JSON can hold, and knows nothing about models.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The colours of a score, and the ink that stays readable on them.
+"""The colours of a score, and an ink that is readable on them.
 
 `browser/colours.js` holds the same palette and the same rules; a test compares the two.
 """
@@ -8,19 +8,19 @@ from dataclasses import dataclass
 
 RGB = tuple[int, int, int]
 
-READABLE = 4.5  # the least contrast of text, by WCAG 2 level AA
+READABLE = 4.5  # the lowest contrast of text that WCAG 2 level AA allows
 _BLACK: RGB = (0, 0, 0)
 _WHITE: RGB = (255, 255, 255)
 
 
 @dataclass(frozen=True)
 class Theme:
-    """A paper, the colours a score draws it towards, and the two inks written on the result."""
+    """A paper colour, the colours that scores blend it with, and two ink colours."""
 
     paper: RGB
     favour: RGB  # for the target
     against: RGB
-    plain: RGB  # where scores have no sign
+    plain: RGB  # for scores without a sign
     inks: tuple[RGB, RGB]
 
 
@@ -41,7 +41,7 @@ DARK = Theme(
 
 
 def limit_of(scores: Iterable[tuple[float, bool]]) -> float:
-    """The largest absolute score among those not marked special; among all where all are."""
+    """The largest absolute score that is not special; of all scores if all are special."""
     pairs = list(scores)
     chosen = [score for score, special in pairs if not special] or [score for score, _ in pairs]
     return max((abs(score) for score in chosen), default=0.0)
@@ -53,19 +53,19 @@ def strength(score: float, limit: float) -> float:
 
 
 def pole(share: float, signed: bool, theme: Theme) -> RGB:
-    """The full colour on the side where a score lies."""
+    """The full colour for a score of this sign."""
     if not signed:
         return theme.plain
     return theme.favour if share >= 0 else theme.against
 
 
 def background(share: float, signed: bool, theme: Theme) -> RGB:
-    """The paper, drawn towards the colour of the score as far as the score is strong."""
+    """The paper colour, blended with the colour of the score in proportion to its strength."""
     return _mix(theme.paper, pole(share, signed, theme), abs(share))
 
 
 def ink(paper: RGB, theme: Theme) -> RGB:
-    """The colour of text on this paper: the theme's better ink, or black or white if need be."""
+    """The colour of text on this paper: the better ink, or black or white if none is readable."""
     best = max(theme.inks, key=lambda colour: contrast(colour, paper))
     if contrast(best, paper) >= READABLE:
         return best
@@ -79,12 +79,12 @@ def contrast(one: RGB, other: RGB) -> float:
 
 
 def css(colour: RGB) -> str:
-    """A colour as CSS and rich both read it."""
+    """A colour in a form that both CSS and rich read."""
     return "#{:02x}{:02x}{:02x}".format(*colour)
 
 
 def _mix(start: RGB, end: RGB, share: float) -> RGB:
-    # Half rounds up, as in JavaScript, so that both give the same colour.
+    # Round half up, as JavaScript does, so that both give the same colour.
     red, green, blue = (int(a + (b - a) * share + 0.5) for a, b in zip(start, end, strict=True))
     return red, green, blue
 

@@ -1,4 +1,4 @@
-"""Writing a file whole or not at all."""
+"""Writing files atomically."""
 
 import os
 import secrets
@@ -12,11 +12,11 @@ from attlas.errors import ResultFileError
 def write_whole(path: str | os.PathLike[str], data: str | bytes) -> Path:
     """Write a file, text as UTF-8, so that no reader ever sees half of it.
 
-    A file that is there already is replaced at the end, or left as it was if anything fails.
+    An existing file is replaced at the end; if anything fails, it stays as it was.
     """
     content = data.encode() if isinstance(data, str) else data
     try:
-        # Through a link, as open() would: the link stays and the file it names is replaced.
+        # Follow a link as open() does: the link stays, and its target is replaced.
         _replace(Path(os.path.realpath(path)), content)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

@@ -1,4 +1,4 @@
-"""A result as HTML that needs no script, for notebooks, which may strip scripts."""
+"""HTML that needs no script, for notebooks, which may strip scripts."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -8,16 +8,16 @@ from typing import Any
 from attlas.views.colours import LIGHT, background, css, ink, strength
 from attlas.views.units import (
     ShownUnit,
-    figure,
     gap,
     in_segments,
     patches,
+    score_text,
+    units_except,
     visible,
-    without,
 )
 
 MONO = "font-family:ui-monospace,Menlo,Consolas,monospace;font-variant-numeric:tabular-nums"
-# Paper and ink are given together, so that it reads the same in a dark notebook.
+# Set both paper and ink, so that it looks the same in a dark notebook.
 _CARD = (
     f"background-color:{css(LIGHT.paper)};color:{css(LIGHT.inks[0])};border:1px solid #dcd9d2;"
     "border-radius:6px;padding:12px 16px;font-family:system-ui,sans-serif;font-size:14px;"
@@ -28,13 +28,13 @@ _OVER = (
     "position:absolute;left:0;top:0;width:100%;height:100%;margin:0;border-collapse:collapse;"
     "table-layout:fixed;opacity:0.6"
 )
-_PICTURE = re.compile("data:image/png;base64,[A-Za-z0-9+/=]+")  # nothing is loaded
+_PICTURE = re.compile("data:image/png;base64,[A-Za-z0-9+/=]+")  # loads nothing
 _CELL = "text-align:right;padding:1px 6px"
-ROW = "background:none"  # notebooks give the rows of a table backgrounds of their own
+ROW = "background:none"  # notebooks set a background for the rows of tables
 
 
 def card(parts: Iterable[str]) -> str:
-    """Parts put on paper of their own."""
+    """A box around pieces of HTML, with its own paper."""
     return f'<div class="attlas-fragment" style="{_CARD}">{"".join(parts)}</div>'
 
 
@@ -48,7 +48,7 @@ def heading(payload: Mapping[str, Any]) -> str:
 
 
 def prediction(payload: Mapping[str, Any]) -> str:
-    """What the model says, each with its probability."""
+    """The model's most likely answers with their probabilities."""
     shown = []
     for row in payload["prediction"]:
         share = row.get("probability")
@@ -59,10 +59,12 @@ def prediction(payload: Mapping[str, Any]) -> str:
     return f"<div>{' &nbsp; '.join(shown)}</div>" if shown else ""
 
 
-def body(payload: Mapping[str, Any], units: Sequence[ShownUnit], top: float) -> Iterator[str]:
-    """The text in the colours of its scores, and the patches of a picture."""
+def coloured_text(
+    payload: Mapping[str, Any], units: Sequence[ShownUnit], top: float
+) -> Iterator[str]:
+    """The text and the patches of a picture, coloured by score."""
     cells, signed = patches(payload, units), payload["signed"]
-    others = without(units, cells)
+    others = units_except(units, cells)
     if not cells or not all(unit.special for unit in others):
         yield from _flow(others, top, signed)
     if cells:
@@ -81,8 +83,8 @@ def _flow(units: Sequence[ShownUnit], top: float, signed: bool) -> Iterator[str]
 
 
 def chip(unit: ShownUnit, top: float, signed: bool) -> str:
-    """A unit on paper of its colour; its score is told where it is pointed at."""
-    score = escape(figure(unit.score, top, signed=signed))
+    """A unit on a paper of its colour; pointing at it shows its score."""
+    score = escape(score_text(unit.score, top, signed=signed))
     if unit.special:
         look = "border:1px solid #b9b5ac;color:#5f5c55;font-size:11px;padding:0 4px"
     else:
@@ -100,7 +102,7 @@ def _grid(cells: Sequence[ShownUnit], payload: Mapping[str, Any], top: float) ->
     )
     squares = [
         f'<td style="{_colours(cell.score, top, payload["signed"])};{size};padding:0" '
-        f'title="{escape(figure(cell.score, top, signed=payload["signed"]))}"></td>'
+        f'title="{escape(score_text(cell.score, top, signed=payload["signed"]))}"></td>'
         for cell in cells
     ]
     found = ("".join(squares[i : i + columns]) for i in range(0, len(squares), columns))
@@ -115,7 +117,7 @@ def _grid(cells: Sequence[ShownUnit], payload: Mapping[str, Any], top: float) ->
 
 
 def notes(payload: Mapping[str, Any]) -> Iterator[str]:
-    """What a reader must know, and how to read the scores."""
+    """The notes, and how to read the scores."""
     for note in payload.get("notes") or ():
         yield f'<div style="{QUIET}">Note: {as_text(note)}</div>'
     if payload.get("reading"):
@@ -128,12 +130,12 @@ def _colours(score: float, top: float, signed: bool) -> str:
 
 
 def as_text(value: object) -> str:
-    """A value as text that is neither obeyed nor markup."""
+    """A value as text, with markup and control characters escaped."""
     return escape(visible(str(value)))
 
 
 def html_table(rows: Iterable[Sequence[tuple[str, str]]]) -> str:
-    """A table of cells, each a text and the CSS of its own."""
+    """A table of cells; each is a text and its CSS."""
     body = "".join(
         f'<tr style="{ROW}">'
         + "".join(f'<td style="{_CELL};{look}">{as_text(cell)}</td>' for cell, look in row)
@@ -146,5 +148,5 @@ def html_table(rows: Iterable[Sequence[tuple[str, str]]]) -> str:
 
 
 def plain_table(rows: Iterable[Sequence[str]]) -> str:
-    """A table of texts, all numbers to the right."""
+    """A table of texts, aligned to the right."""
     return html_table([(cell, "") for cell in row] for row in rows)

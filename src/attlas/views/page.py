@@ -1,4 +1,4 @@
-"""A result as one file that opens in any browser, without a network."""
+"""A result as one HTML file that opens in any browser and needs no network."""
 
 import base64
 import hashlib
@@ -17,12 +17,12 @@ STYLES = ("view.css", "report.css", "report_trials.css")
 _START = """
 embed(document.getElementById("view"), JSON.parse(document.getElementById("payload").textContent));
 """
-# A browser reads a script element up to the first "</script", whatever the JSON around it means.
+# A browser ends a script element at the first "</script", even inside a JSON string.
 _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 
 def page(payload: Mapping[str, Any], title: str) -> str:
-    """One HTML file with the payload, the module that draws it, and its style inside.
+    """One HTML file that holds the payload, the script that draws it, and its style.
 
     A payload of an unknown kind is an error; a number that JSON cannot hold (NaN, infinity) is a
     ValueError.
@@ -64,13 +64,13 @@ def view_style() -> str:
 
 
 def _json(payload: Mapping[str, Any]) -> str:
-    # ASCII throughout: U+2028, U+2029 and lone surrogates are written as escapes.
+    # Only ASCII, so that U+2028, U+2029 and lone surrogates are escaped.
     text = json.dumps(payload, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
     return text.translate(_ESCAPES)
 
 
 def _policy(script: str, style: str) -> str:
-    """Nothing may run or be loaded but this very script and this very style."""
+    """A policy by which nothing runs or loads except this script and this style."""
     return (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"

@@ -33,21 +33,21 @@ def p_words(p: float | int) -> str:
 
 
 def claim_words(finding: Payload, payload: Payload) -> str:
-    """What a finding claims and its p-value; nothing where it has none."""
+    """What a finding claims, and its p-value; empty if it has none."""
     if finding["p"] is None:
         return ""
     return f"{visible(finding['claim'])}: {p_words(finding['p'])} {adjusted_words(payload)}"
 
 
 def adjusted_words(payload: Payload) -> str:
-    """Over how many findings p-values were adjusted."""
+    """The number of findings over which p-values were adjusted, in words."""
     found = [each for each in (*payload["findings"], payload["plausibility"]) if each]
     count = sum(each["p"] is not None for each in found)
     return f"after Holm over {count} finding{'' if count == 1 else 's'}"
 
 
 def facts(payload: Payload) -> str:
-    """The model, the data, and how often the model is right where that is known."""
+    """The model, the data, and the model's accuracy if it is known."""
     data = payload["data"]
     words = f"{visible(payload['model'])} on {visible(data['name'])} · {texts(data['texts'])}"
     right = data["accuracy"]
@@ -58,7 +58,7 @@ def facts(payload: Payload) -> str:
 
 
 def columns_of(payload: Payload, removal: str, *, plausible: bool) -> list[int]:
-    """The numbers of the columns under this removal, of plausibility or of all that is not."""
+    """The positions of the columns with this removal: those of plausibility, or all others."""
     return [
         place
         for place, column in enumerate(payload["table"]["columns"])
@@ -67,18 +67,18 @@ def columns_of(payload: Payload, removal: str, *, plausible: bool) -> list[int]:
 
 
 def removals_of(payload: Payload) -> list[str]:
-    """The removals of the table, in its order; nothing removed comes last."""
+    """The removals in the order of the table; no removal comes last."""
     found = dict.fromkeys(column["removal"] for column in payload["table"]["columns"])
     return sorted(found, key=lambda removal: removal == "")
 
 
 def rows_of(payload: Payload) -> list[Payload]:
-    """The rows of the table, family by family, the controls last."""
+    """The rows of the table by family, controls last."""
     return sorted(payload["table"]["rows"], key=lambda row: FAMILIES.index(row["family"]))
 
 
 def standing_rows(payload: Payload) -> list[tuple[str, str, list[Payload]]]:
-    """The method, its family and a standing for each removal, from the highest mean down."""
+    """Each method with its family and its standing by removal, the highest mean first."""
     rows: dict[str, list[Payload]] = {}
     for each in payload["standings"]:
         rows.setdefault(each["method"], []).append(each)
@@ -87,12 +87,12 @@ def standing_rows(payload: Payload) -> list[tuple[str, str, list[Payload]]]:
 
 
 def heading(column: Payload) -> str:
-    """The measure of a column, with the arrow that says which way is better."""
+    """The measure of a column, with an arrow for which way is better."""
     return f"{ARROWS.get(column['better'], '')} {visible(column['measure'])}"
 
 
 def cell_words(cell: Payload) -> str:
-    """A figure without its interval, marked where it is best or of no use."""
+    """A figure without its interval; a star marks the best, a question mark an odd one."""
     if cell["figure"]["value"] is None:
         return "circular" if cell["note"].startswith("circular") else "–"
     star = "★ " if cell["best"] else ""
@@ -101,17 +101,17 @@ def cell_words(cell: Payload) -> str:
 
 
 def number(value: float | int | None) -> str:
-    """A number with two decimals, or a dash where it is not known."""
+    """A number with two decimals, or a dash if it is unknown."""
     return "–" if value is None else f"{value:.2f}".replace("-", "−")
 
 
 def texts(count: int) -> str:
-    """So many texts, in words."""
+    """A number of texts in words: `1 text`, `2 texts`."""
     return f"{count} text{'' if count == 1 else 's'}"
 
 
 def trial_lines(payload: Payload) -> Iterator[Text]:
-    """Of each trial: its name, which attention, what it found, its figures, and where plots are."""
+    """The trials in a terminal: name, finding, attention, figures, and the titles of the plots."""
     if payload["trials"]:
         yield from (Text(), Text("The attention on trial", style="bold"))
     for trial in payload["trials"]:
@@ -125,7 +125,7 @@ def trial_lines(payload: Payload) -> Iterator[Text]:
 
 
 def trial_fragments(payload: Payload) -> Iterator[str]:
-    """The same as HTML that needs no script."""
+    """The trials as pieces of HTML."""
     for trial in payload["trials"]:
         yield f'<div style="margin-top:8px"><b>{as_text(trial["name"])}</b></div>'
         yield f"<div>{as_text(trial['sentence'])}</div>"

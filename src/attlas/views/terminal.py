@@ -1,4 +1,4 @@
-"""A result in a terminal, in colour or without."""
+"""Pieces of a result in a terminal, with or without colour."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,19 +14,21 @@ from attlas.views.units import (
     gap,
     in_segments,
     patches,
+    units_except,
     visible,
-    without,
 )
 
-LABEL, BAR = 20, 20  # columns for a label, columns for a bar
-_FAINT = 0.06  # below this share of the limit a unit keeps the terminal's own colours
+LABEL, BAR = 20, 20  # the widths of a label and of a bar, in columns
+_FAINT = 0.06  # a unit below this share of the limit keeps the terminal's colours
 _SHADES = "·░▒▓█"
 
 
-def body(payload: Mapping[str, Any], units: Sequence[ShownUnit], top: float) -> Iterator[Text]:
-    """The text in the colours of its scores, and the patches of a picture."""
+def coloured_text(
+    payload: Mapping[str, Any], units: Sequence[ShownUnit], top: float
+) -> Iterator[Text]:
+    """The text and the patches of a picture, coloured by score."""
     cells, signed = patches(payload, units), payload["signed"]
-    others = without(units, cells)
+    others = units_except(units, cells)
     if not cells or not all(unit.special for unit in others):
         yield from _flow(others, top, signed)
     if cells:
@@ -34,7 +36,7 @@ def body(payload: Mapping[str, Any], units: Sequence[ShownUnit], top: float) -> 
 
 
 def prediction(payload: Mapping[str, Any]) -> Iterator[Text]:
-    """What the model says, a line each, with its probability."""
+    """The model's most likely answers with their probabilities, one on each line."""
     for row in payload["prediction"]:
         share, is_target = row.get("probability"), row["label"] == payload["target"]["name"]
         line = Text(fit(visible(row["label"])), style="bold" if is_target else "", no_wrap=True)
@@ -47,7 +49,7 @@ def prediction(payload: Mapping[str, Any]) -> Iterator[Text]:
         yield line
 
 
-def asked(payload: Mapping[str, Any]) -> Text:
+def request_line(payload: Mapping[str, Any]) -> Text:
     """The method, the model and the target."""
     target = payload["target"]
     parts = [f"{payload['method']} on {payload['model']}", f"target {target['name']}"]
@@ -84,7 +86,7 @@ def _grid(cells: Sequence[ShownUnit], columns: int, top: float, signed: bool) ->
 
 
 def notes(payload: Mapping[str, Any]) -> Iterator[Text]:
-    """What a reader must know, a line each."""
+    """The notes, one on each line."""
     found = payload.get("notes") or ()
     if found:
         yield Text()
@@ -110,14 +112,14 @@ def rightwards(share: float) -> str:
 
 
 def fit(text: str, width: int = LABEL) -> str:
-    """A text of exactly so many columns."""
+    """The text, cut or padded to exactly `width` columns."""
     if cell_len(text) > width:
         text = set_cell_size(text, width - 1) + "…"
     return set_cell_size(text, width)
 
 
 def text_table(cells: Sequence[Sequence[str]]) -> Table:
-    """A table of texts: the first row is the head, the first column stands to the left."""
+    """A table of texts; the first row is the head, and the first column is aligned left."""
     head, *rows = cells
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for number, name in enumerate(head):

@@ -1,6 +1,6 @@
-"""A tree as a drawing: where its tokens stand, and the drawing as SVG, PNG or PDF.
+"""The drawing of a tree: where its tokens are, and the drawing as SVG, PNG or PDF.
 
-Tokens stand across as in the text and down by layer; the root is above the middle of the others.
+Tokens go across in text order and down by layer; the root is above the middle of the others.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,26 +13,25 @@ from rich.cells import cell_len
 from attlas.errors import UsageError
 from attlas.views.colours import LIGHT, RGB, Theme, css, strength
 from attlas.views.terminal import fit
-from attlas.views.units import figure, visible
+from attlas.views.units import score_text, visible
 
-SIGN, STORY = 8.0, 68.0  # the width of a sign, the height of a layer
+SIGN, STORY = 8.0, 68.0  # the width of a character, the height of a layer
 BOX = 26.0  # the height of a token's box
 _STEP, _GAP, _PAD, _MARGIN, _SIDE = 30.0, 10.0, 16.0, 12.0, 84.0
-_LONGEST = 18  # signs of a label
-_WIDE = 900.0  # up to here every token has a column of its own, so that no edge runs behind it
+_LONGEST = 18  # characters of a label
+_WIDE = 900.0  # up to this width each token has its own column, so that no edge runs behind it
 QUIET = "#66625a"
 LINE = "#b3afa5"
 _FONT = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 ENDINGS = (".svg", ".png", ".pdf")
-_DOTS = 96.0  # of a drawing's units in an inch
+_DOTS = 96.0  # units of a drawing in an inch
 
 
 def lay_out_tree(tokens: Sequence[Mapping[str, Any]], nodes: Mapping[int, int]) -> dict[str, Any]:
     """The size of the drawing, the height of each layer in it, and the box of each token.
 
-    `nodes` are places of tokens with the layer they are read in, the root's the highest. Boxes of
-    one layer do not touch, and where there is room those of no two; layers that nothing is read in
-    are left out.
+    `nodes` maps positions of tokens to the layer that reads them; the root has the highest. Boxes
+    of one layer never touch; if there is room, no boxes share a column. Empty layers are left out.
     """
     layers = sorted(set(nodes.values()), reverse=True)
     heights = {layer: _MARGIN + BOX / 2 + STORY * row for row, layer in enumerate(layers)}
@@ -81,12 +80,12 @@ def segments_of(payload: Mapping[str, Any]) -> list[str]:
 
 
 def colour_of(segment: str, segments: Sequence[str], theme: Theme) -> RGB:
-    """The colour of a segment: the second text of a pair has one of its own."""
+    """The colour of a segment; the second text of a pair has another one."""
     return theme.favour if segments.index(segment) % 2 else theme.plain
 
 
 def tree_svg(payload: Mapping[str, Any]) -> str:
-    """The drawing as SVG, with nothing in it that is loaded or run."""
+    """The drawing as SVG, which loads and runs nothing."""
     drawing = payload["drawing"]
     width, height = drawing["width"], drawing["height"]
     parts = [*_layers(drawing, payload["layers"]), *_edges(payload), *_boxes(payload)]
@@ -111,8 +110,8 @@ def _edges(payload: Mapping[str, Any]) -> Iterator[str]:
     top = max((edge["attribution"] for edge in payload["edges"]), default=0.0)
     for edge in payload["edges"]:
         one, other = boxes[edge["parent"]], boxes[edge["child"]]
-        told = f"layer {edge['layer']}: {figure(edge['attribution'], top, signed=False)}"
-        x, y, end, turn, below = curve(one, other)
+        told = f"layer {edge['layer']}: {score_text(edge['attribution'], top, signed=False)}"
+        x, y, end, turn, below = edge_path(one, other)
         middle = (y + turn) / 2
         yield (
             f'<path d="M{x:.1f} {y:.1f}C{x:.1f} {middle:.1f} {end:.1f} {middle:.1f} '
@@ -121,12 +120,12 @@ def _edges(payload: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def curve(
+def edge_path(
     parent: Mapping[str, Any], child: Mapping[str, Any]
 ) -> tuple[float, float, float, float, float]:
-    """An edge: where it begins, across and down; where it ends across, turns down, and ends down.
+    """The path of an edge: start x and y, end x, the y where it turns down, and end y.
 
-    It goes across before the next layer, and then down in the column of the child.
+    It goes across above the next layer, and then down in the column of the child.
     """
     start, below = parent["y"] + BOX / 2, child["y"] - BOX / 2
     return parent["x"], start, child["x"], min(start + STORY - BOX, below), below
@@ -146,7 +145,7 @@ def _boxes(payload: Mapping[str, Any]) -> Iterator[str]:
 
 
 def box_colours(box: Mapping[str, Any], colour: RGB) -> tuple[str, str, str]:
-    """The edge, the paper and the ink of a token's box."""
+    """The colours of a token's box: edge, paper and ink."""
     if box["special"]:
         return LINE, css(LIGHT.paper), QUIET
     tint = tuple(round(0.88 * a + 0.12 * b) for a, b in zip(LIGHT.paper, colour, strict=True))
@@ -159,7 +158,7 @@ def thickness(edge: Mapping[str, Any], top: float) -> float:
 
 
 def tree_figure(payload: Mapping[str, Any], ending: str) -> str | bytes:
-    """The drawing as a file of this ending."""
+    """The content of a file with this ending that holds the drawing."""
     if ending not in ENDINGS:
         raise UsageError(f"a drawing ends in {', '.join(ENDINGS)}, not {ending!r}")
     if ending == ".svg":
@@ -193,7 +192,7 @@ def _draw_edges(axes: Any, payload: Mapping[str, Any]) -> None:
     for edge in payload["edges"]:
         one, other = boxes[edge["parent"]], boxes[edge["child"]]
         width = thickness(edge, top) * 72 / _DOTS
-        x, y, end, turn, below = curve(one, other)
+        x, y, end, turn, below = edge_path(one, other)
         middle = (y + turn) / 2
         points = [(x, y), (x, middle), (end, middle), (end, turn), (end, below)]
         line = Path(points, [Path.MOVETO, *[Path.CURVE4] * 3, Path.LINETO])

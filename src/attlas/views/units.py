@@ -1,4 +1,4 @@
-"""The units of a payload, words or tokens, made fit to be shown."""
+"""The units that views show: words or tokens, with their scores."""
 
 import math
 import re
@@ -8,7 +8,7 @@ from typing import Any
 
 from attlas.views.colours import limit_of
 
-# C0 and C1 controls, marks that turn the direction of writing, line separators, lone surrogates.
+# Control characters, marks that change the writing direction, line separators, lone surrogates.
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
@@ -17,7 +17,7 @@ _SHOWN = {"\n": "⏎", "\r": "␍", "\t": "⇥", "\x7f": "␡", "\u2028": "⏎",
 
 @dataclass(frozen=True)
 class ShownUnit:
-    """A word or a token, its score, and where in its source it stands."""
+    """A word or a token, its score, and its span in the source text."""
 
     text: str
     score: float
@@ -29,12 +29,12 @@ class ShownUnit:
 
 
 def words_or_tokens(payload: Mapping[str, Any]) -> list[ShownUnit]:
-    """The words of the payload where it has any, otherwise its tokens."""
+    """The words of the payload, or its tokens if it has no words."""
     return scored_units(payload, [token["score"] for token in payload["tokens"]])
 
 
 def scored_units(payload: Mapping[str, Any], scores: Sequence[float]) -> list[ShownUnit]:
-    """The words of the payload, or else its tokens, with the sums of these scores of tokens."""
+    """The words of the payload, or its tokens if it has none, with sums of these token scores."""
     tokens = payload["tokens"]
     units = payload.get("words") or [
         {**token, "text": token["label"], "positions": [place]}
@@ -44,9 +44,9 @@ def scored_units(payload: Mapping[str, Any], scores: Sequence[float]) -> list[Sh
 
 
 def patches(payload: Mapping[str, Any], units: Iterable[ShownUnit]) -> list[ShownUnit]:
-    """The image patches among these units, row by row; none where they fill no whole grid.
+    """The image patches among these units, row by row; empty if they do not fill the grid.
 
-    They are the last tokens of the segment `image`, as many as the grid has places.
+    They are the last tokens of the segment `image`, one for each cell of the grid.
     """
     if not payload.get("grid"):
         return []
@@ -55,14 +55,14 @@ def patches(payload: Mapping[str, Any], units: Iterable[ShownUnit]) -> list[Show
     return found[-count:] if len(found) >= count else []
 
 
-def without(units: Iterable[ShownUnit], others: Iterable[ShownUnit]) -> list[ShownUnit]:
+def units_except(units: Iterable[ShownUnit], others: Iterable[ShownUnit]) -> list[ShownUnit]:
     """The units that are not among the others."""
     left_out = {unit.positions for unit in others}
     return [unit for unit in units if unit.positions not in left_out]
 
 
 def in_segments(units: Iterable[ShownUnit]) -> dict[str, list[ShownUnit]]:
-    """The units of each segment, in the order in which the segments begin."""
+    """The units of each segment, in the order of the segments."""
     rows: dict[str, list[ShownUnit]] = {}
     for unit in units:
         rows.setdefault(unit.segment, []).append(unit)
@@ -70,7 +70,7 @@ def in_segments(units: Iterable[ShownUnit]) -> dict[str, list[ShownUnit]]:
 
 
 def strongest(units: Sequence[ShownUnit], count: int) -> list[ShownUnit]:
-    """The units with the largest absolute scores; special ones only where there are no others."""
+    """The units with the largest absolute scores; special ones only if there are no others."""
     chosen = [unit for unit in units if not unit.special] or list(units)
     return sorted(chosen, key=lambda unit: -abs(unit.score))[:count]
 
@@ -81,7 +81,7 @@ def limit(units: Iterable[ShownUnit]) -> float:
 
 
 def gap(before: ShownUnit | None, unit: ShownUnit) -> str:
-    """What stands between two units: nothing where they touch in the text, otherwise a space."""
+    """What separates two units: nothing if they touch in the text, otherwise a space."""
     if before is None:
         return ""
     touching = before.end is not None and before.end == unit.start
@@ -89,7 +89,7 @@ def gap(before: ShownUnit | None, unit: ShownUnit) -> str:
 
 
 def visible(text: str) -> str:
-    """The text with nothing in it that a terminal or a browser would obey rather than show."""
+    """The text with visible signs for all that a terminal or a browser would obey."""
     if not text:
         return "∅"
     if not text.strip(" "):
@@ -97,8 +97,8 @@ def visible(text: str) -> str:
     return _UNSAFE.sub(lambda match: _show(match[0]), text)
 
 
-def figure(score: float, limit: float, *, signed: bool) -> str:
-    """A score with as many decimals as give the limit three significant figures."""
+def score_text(score: float, limit: float, *, signed: bool) -> str:
+    """A score with as many decimals as the limit needs for three significant figures."""
     if 0 < limit < 1e-5 or limit >= 1e6:
         return format(score, "+.2e" if signed else ".2e")
     decimals = max(0, 2 - math.floor(math.log10(limit))) if limit > 0 else 3
@@ -115,7 +115,7 @@ def _unit(
     given: Mapping[str, Any], tokens: Sequence[Mapping[str, Any]], scores: Sequence[float]
 ) -> ShownUnit:
     held = [tokens[place] for place in given["positions"]]
-    held = [token for token in held if token["label"].strip()] or held  # spaces stand before it
+    held = [token for token in held if token["label"].strip()] or held  # not leading spaces
     starts = [token["start"] for token in held if token.get("start") is not None]
     ends = [token["end"] for token in held if token.get("end") is not None]
     return ShownUnit(

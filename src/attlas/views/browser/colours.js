@@ -1,4 +1,4 @@
-// Colours: the same numbers and rules as colours.py. The literal is JSON, so that a test can read it.
+// Colours: the same numbers and rules as colours.py. PALETTE is JSON, so that a test can read it.
 
 const PALETTE = {
   "light": {"paper": [252, 251, 248], "favour": [224, 122, 20], "against": [37, 99, 168],

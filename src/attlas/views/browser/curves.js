@@ -1,4 +1,4 @@
-// Curves: accuracy as heads are switched off, with the 95 % interval of the curve that is looked at.
+// Curves: accuracy as heads are switched off, with the 95 % interval of the curve pointed at.
 
 const CHART = {width: 720, height: 320, left: 48, right: 16, top: 12, bottom: 48};
 const DASHES = ["", "6 3", "2 3", "8 3 2 3", "1 4", "10 4"];
@@ -8,7 +8,7 @@ function drawCharts(element, payload, state) {
 }
 
 function drawChart(element, chart, state) {
-  const made = section(element, visible(chart.title ?? "Accuracy as heads go"), "chart");
+  const made = section(element, visible(chart.title ?? "Accuracy as heads are switched off"), "chart");
   const told = make("p", "told one-line", "Point at a curve, or at its name, for its interval.");
   const {width, height} = CHART;
   const picture = drawn("svg", {viewBox: `0 0 ${width} ${height}`, role: "img",
@@ -77,7 +77,7 @@ function keyLine(index) {
     drawn("path", {class: "line", d: "M0 4L28 4", "stroke-dasharray": DASHES[index % 6]}));
 }
 
-// The same as figures, for those who cannot see the curves.
+// The same numbers as a table, for readers who cannot see the curves.
 function chartTable(chart) {
   const cells = (tag, values) => make("tr", "", ...values.map((value) => make(tag, "", value)));
   const rows = chart.curves.map((curve) => cells("td", [visible(curve.name),

@@ -1,4 +1,4 @@
-// The document.
+// Elements of the document, and how they react.
 
 function make(tag, className, ...children) {
   const element = document.createElement(tag);
@@ -13,7 +13,7 @@ function section(element, title, className) {
   return made;
 }
 
-// A group of buttons of which one is pressed: what `state[name]` says.
+// A group of buttons; the pressed one is the value of `state[name]`.
 function choice(label, name, values, state) {
   const box = make("div", "choice");
   box.setAttribute("role", "group");
@@ -33,7 +33,7 @@ function button(label, className, onClick) {
   return made;
 }
 
-// One tab stop for many things: the arrow keys, Home and End move among them.
+// One tab stop for many elements; the arrow keys, Home and End move among them.
 function rove(container, selector) {
   const first = container.querySelector(selector);
   if (first) first.tabIndex = 0;
@@ -52,7 +52,7 @@ function rove(container, selector) {
   };
 }
 
-// What floats: the exact score of the unit pointed at.
+// A floating tip with the exact score of the unit pointed at.
 function drawTip(element, payload, state) {
   const tip = make("div", "tip mono");
   tip.hidden = true;

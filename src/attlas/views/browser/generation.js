@@ -1,5 +1,5 @@
-// What a model wrote: choose some of it, and every token takes the colour of what that owes to it.
-// `picked` is what was chosen, as rows of the matrix; `over` what is pointed at until then.
+// What a model wrote: choose some of it, and each token is coloured by what the choice owes to it.
+// `picked` holds the chosen rows of the matrix; before a choice, `over` holds those pointed at.
 
 VIEWS.generation = [
   drawHeader, drawNotes, drawWriting, drawPicture, drawOwed, drawTable, drawReading, drawFoot,
@@ -20,7 +20,7 @@ const rowsShown = (state) => state.picked ?? state.over ?? allRows(state);
 const rowsOf = (unit, state) => unit.positions.map((position) => state.matrix.rowAt.get(position))
   .filter((row) => row !== undefined);
 
-// The mean of some rows, a score for each token.
+// The mean of some rows: one score for each token.
 function meanOf(rows, payload, state) {
   const {values, columns} = state.matrix;
   const scores = new Float64Array(columns);
@@ -40,7 +40,7 @@ function drawWriting(element, payload, state) {
     dressWritten(chip, unit, payload, state, choose));
   const told = make("p", "told one-line");
   const rows = made.querySelector(".rows");
-  rows.before(make("p", "hint quiet", "Point at a part of the output to see what it owes to each " +
+  rows.before(make("p", "hint quiet", "Point at the output to see what a word of it owes to each " +
     "token before it, and click to keep it; shift-click or drag for several."));
   rows.after(told);
   const tell = () => told.replaceChildren(...whatIsShown(payload, state));
@@ -52,7 +52,7 @@ function drawWriting(element, payload, state) {
   state.on(["unit"], () => state.set({picked: null, over: null}));
 }
 
-// Picking: one unit, or with the shift key or by dragging all from one to another.
+// Picking one unit, or a range with the shift key or by dragging.
 function chooser(state) {
   let anchor = null, dragged = false;
   const same = (rows) => state.picked && String(state.picked) === String(rows);
@@ -130,7 +130,7 @@ function writtenIn(rows, payload) {
   return visible(source.slice(placed[0].start, placed.at(-1).end).join(""));
 }
 
-// Beside each other: the strongest inputs of what is shown, and what else might have been written.
+// Side by side: the strongest inputs of what is shown, and what else the model might have written.
 function drawOwed(element, payload, state) {
   const pair = make("div", "pair");
   element.append(pair);

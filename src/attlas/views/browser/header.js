@@ -1,4 +1,4 @@
-// Around a result: what it is of, what the model says, notes, and how to have it again.
+// Around a result: model and target, prediction, notes, and the code that computes it again.
 
 function drawHeader(element, payload, state) {
   const facts = make("p", "facts");
@@ -36,7 +36,7 @@ function drawPrediction(element, payload) {
   section(element, "Prediction").append(choices(payload.prediction, payload.target.name));
 }
 
-// What a model might say, each with its probability; the target is marked.
+// The model's most likely answers with their probabilities; the target is marked.
 function choices(rows, target) {
   const list = make("ul", "prediction");
   for (const row of rows) {
@@ -89,7 +89,7 @@ function codeBox(code, label = "copy as Python") {
     try {
       await navigator.clipboard.writeText(code);
       copy.textContent = "copied";
-    } catch {  // no permission in this frame: leave the text selected instead
+    } catch {  // without permission in this frame, select the text instead
       getSelection().selectAllChildren(text);
       copy.textContent = "selected";
     }

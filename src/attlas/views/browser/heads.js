@@ -1,4 +1,4 @@
-// How important heads are: a heat map, layer by head, of the ranking that is chosen.
+// How important heads are: a heat map, layer by head, of the chosen ranking.
 
 VIEWS.heads = [drawHeader, drawNotes, drawCharts, drawImportances, drawReading, drawFoot];
 

@@ -1,4 +1,4 @@
-// A judgement: what each measure says of an explanation, beside chance and the best order.
+// A judgement: what each measure says about an explanation, compared with chance and the best order.
 
 VIEWS.judgement = [
   drawHeader, drawPrediction, drawJudgement, drawNotes, drawText, drawBars, drawReading, drawFoot,
@@ -11,7 +11,7 @@ function drawJudgement(element, payload) {
   const made = section(element, "Measures", "judgement");
   made.append(make("p", "hint quiet", "↑ more is better, ↓ less is better. Shuffled: the mean of the same " +
     "scores at other tokens. Best: the best order found. Share: where the figure lies from shuffled (0) to " +
-    "best (1). p: how often shuffled scores do as well. Point at a measure for what it says."));
+    "best (1). p: how often shuffled scores do as well. Point at a measure to read what it means."));
   const head = make("tr", "", ...JUDGED.map((name) => make("th", "", name)));
   const body = make("tbody", "", ...payload.measured.map(measuredRow));
   made.append(make("div", "scroll", make("table", "mono", make("thead", "", head), body)));

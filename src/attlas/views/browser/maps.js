@@ -35,7 +35,7 @@ function coloursOf(site, limit, signed, theme) {
   return packed;
 }
 
-// Each pixel shows the strongest weight of its block, so that a thin line does not vanish.
+// Each pixel shows the strongest weight of its block, so that thin lines stay visible.
 function pool(site, {bytes, queries, keys}, rows, columns) {
   if (rows === queries && columns === keys) return bytes;
   const size = Float32Array.from({length: 256}, (_, byte) => Math.abs(valueOf(site, byte)));
@@ -69,9 +69,9 @@ function drawMaps(element, payload, state) {
   if (!sites.length) return;
   const made = section(element, "Attention maps", "maps");
   const heads = make("div", "heads"), pane = make("div", "pane");
-  made.append(make("p", "quiet", "Layers down, heads across. Each row is a token that looks, " +
-    "each column one that is looked at; every head is scaled to its own strongest weight. " +
-    "Choose a head to see it large, and a row or a token to list what it looks at."),
+  made.append(make("p", "quiet", "Layers down, heads across. Each row is a token that attends, " +
+    "each column one that is attended to; every head is scaled to its own strongest weight. " +
+    "Choose a head to enlarge it, and a row or a token to list what it attends to."),
   make("div", "columns", heads, pane));
   drawHeads(heads, payload, state);
   drawMatrix(pane, payload, state);
@@ -104,7 +104,7 @@ function drawHeads(element, payload, state) {
   colour();
 }
 
-// A little work at a time, so that many large maps never hold up the page.
+// Work in small steps, so that many large maps never block the page.
 function inTurn(items, work) {
   let next = 0;
   const step = () => {

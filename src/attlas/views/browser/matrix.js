@@ -1,4 +1,4 @@
-// One head, large.
+// One head, enlarged.
 
 function drawMatrix(element, payload, state) {
   const title = make("h3", ""), readout = make("p", "readout mono");
@@ -54,7 +54,7 @@ function largeCanvas(site, head, cell, payload, state) {
   return canvas;
 }
 
-// Where cells are too small to be named one by one, every so many of them is.
+// Where cells are too small to label each one, only every n-th is labelled.
 function axis(element, names, cell, side, positions, labels) {
   const step = Math.ceil(13 / cell);
   for (let i = 0; i < names.length; i += step) {

@@ -1,4 +1,4 @@
-// The patches of a picture, over the picture itself where it is there.
+// The patches of a picture, drawn over the picture if there is one.
 
 function drawPicture(element, payload, state) {
   const patches = patchesOf(payload);
@@ -32,7 +32,7 @@ function drawPicture(element, payload, state) {
   lightUp(payload, state, () => elementsAt);
 }
 
-// The scores of the patches; where a token of the maps is chosen, where it looks instead.
+// The scores of the patches; if a token of the maps is chosen, its attention to them instead.
 function patchScores(patches, payload, state) {
   const site = payload.maps?.sites[state.layer];
   const row = site && state.row !== null ? site.queries.indexOf(state.row) : -1;
@@ -46,12 +46,12 @@ function patchScores(patches, payload, state) {
     columnOf.has(position) ? head.value(row, columnOf.get(position)) : 0);
   const limit = scores.reduce((most, score) => Math.max(most, Math.abs(score)), 0);
   const told = [make("bdi", "mono strong", visible(payload.tokens[state.row].label)),
-    make("span", "quiet", ` looks here, at ${visible(site.name)}, head ${state.head}; strongest weight `),
+    make("span", "quiet", ` attends here, at ${visible(site.name)}, head ${state.head}; strongest weight `),
     make("span", "mono", figure(limit, limit, false))];
   return {scores, limit, signed: payload.maps.signed, told};
 }
 
-// Only a picture that is written out in the payload itself: a page loads nothing.
+// Only a picture inside the payload is shown, since a page loads nothing.
 function pictureOf(payload) {
   if (!/^data:image\/png;base64,[A-Za-z0-9+/=]+$/.test(payload.picture ?? "")) return null;
   const image = make("img", "picture");
@@ -60,7 +60,7 @@ function pictureOf(payload) {
   return image;
 }
 
-// From the picture alone to the scores alone.
+// A slider from the picture alone to the scores alone.
 function opacity(frame) {
   const slider = make("input", "");
   Object.assign(slider, {type: "range", min: 0, max: 100, value: 60});
@@ -68,6 +68,6 @@ function opacity(frame) {
   slider.addEventListener("input", follow);
   follow();
   const label = make("label", "opacity", "picture", slider, "scores");
-  slider.setAttribute("aria-label", "How much of the scores lies over the picture");
+  slider.setAttribute("aria-label", "Opacity of the scores over the picture");
   return label;
 }

@@ -1,4 +1,4 @@
-// Which heads attend alike: a heat map of all pairs, and the nearest ones.
+// Which heads have similar attention: a heat map of all pairs, and the nearest ones.
 
 VIEWS.redundancy = [drawHeader, drawNotes, drawRedundancy, drawReading, drawFoot];
 

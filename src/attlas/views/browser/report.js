@@ -1,5 +1,5 @@
-// A report: the question, the answer in one sentence, the findings, each a line with a small plot;
-// below them a section for each, with the plot itself and with what it does not show.
+// A report: the question, the answer in one sentence, and each finding as a line with a small plot.
+// Below, each finding has a section with its full plot and what it does not show.
 
 VIEWS.report = [drawReport];
 
@@ -95,11 +95,11 @@ function drawFindings(element, payload) {
   for (const finding of payload.findings) list.append(findingLine(finding, payload));
   made.append(list);
   if (payload.plausibility) {
-    made.append(make("p", "apart quiet", "Apart from faithfulness, and without weight in the answer:"),
+    made.append(make("p", "apart quiet", "Not about faithfulness, and not counted in the answer:"),
       make("ul", "", findingLine(payload.plausibility, payload)));
   }
   if (!allFindings(payload).some(hasP)) return;
-  made.append(make("p", "apart quiet", `p ${holmWords(payload)}; each section says of what. It does not move the answer.`));
+  made.append(make("p", "apart quiet", `p ${holmWords(payload)}; each section says what it tests. It does not change the answer.`));
 }
 
 function findingLine(finding, payload) {

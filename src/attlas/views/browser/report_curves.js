@@ -1,4 +1,4 @@
-// Small charts side by side: one for each measure and removal. Pointing at a method lights it in all.
+// Small charts side by side, one for each measure and removal. Pointing at a method highlights it in all.
 
 const PANEL = {width: 320, height: 220, left: 44, right: 8, top: 8, bottom: 36};
 const ARROWS = {higher: "↑", lower: "↓"};

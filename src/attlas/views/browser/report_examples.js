@@ -1,4 +1,4 @@
-// Texts that show a point.
+// Texts that illustrate a point.
 
 function drawExamples(made, payload, state, section = "examples") {
   for (const example of payload.examples.filter((each) => each.section === section)) {
@@ -12,7 +12,7 @@ function drawExamples(made, payload, state, section = "examples") {
 const answer = (label, probability) =>
   make("span", "", make("bdi", "strong", visible(label)), make("span", "mono", ` ${reportNumber(probability)}`));
 
-// Where the answer turns, what is known is how likely the first one still is.
+// If the answer changes, only the probability of the first answer is known.
 const afterwards = (example, reading) => reading.label === example.label
   ? answer(reading.label, reading.probability)
   : make("span", "", make("bdi", "strong", visible(reading.label)),

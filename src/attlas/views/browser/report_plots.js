@@ -1,12 +1,12 @@
-// Intervals on a track: a thin line from the lower bound to the upper, a mark at the value. The
-// colour says the family of the method, the shape of the mark how tokens were removed.
+// Intervals on a track: a thin line between the bounds, a mark at the value. The colour shows the
+// family of the method, the shape of the mark how tokens were removed.
 
 const FAMILY_TINTS = {W: 0, V: 1, P: 2, reference: 3, control: 5};
 const FAMILY_NAMES = {W: "the weights", V: "weights with values or gradients",
   P: "propagation through the model", reference: "reference", control: "control"};
 const SHAPES = ["round", "square", "pointed", "tilted", "hollow"];
-const MARKS = ["●", "■", "▲", "◆", "○"];  // the same, as letters
-const WIDEST = 5;  // letters of a figure: −0.04
+const MARKS = ["●", "■", "▲", "◆", "○"];  // the same as characters
+const WIDEST = 5;  // characters of a figure: −0.04
 const familyTint = (family) => `tint-${FAMILY_TINTS[family] ?? 4}`;
 
 function track(items, [start, end], marks) {
@@ -14,7 +14,7 @@ function track(items, [start, end], marks) {
   const made = make("span", "interval-track");
   for (const {at} of marks) {
     const rule = make("span", "at");
-    rule.style.left = `calc(${place(at)}% - ${place(at) / 100}px)`;  // the last within the track
+    rule.style.left = `calc(${place(at)}% - ${place(at) / 100}px)`;  // keeps the last one within the track
     made.append(rule);
   }
   for (const {figure, family, shape = 0} of items) {
@@ -57,7 +57,7 @@ function familyKey(families) {
 const familyTag = (family) =>
   make("span", `family ${familyTint(family)}`, family.length === 1 ? family : family.charAt(0).toUpperCase());
 
-// The methods from the one that stands highest down; several removals, a line each.
+// The methods from the highest standing to the lowest, with one line for each removal.
 function drawStandings(made, payload) {
   const removals = removalsOf(payload.standings), rows = new Map();
   for (const each of payload.standings) rows.set(each.method, [...(rows.get(each.method) ?? []), each]);
@@ -124,7 +124,7 @@ function drawRemovals(made, payload) {
   made.append(list);
 }
 
-// What the answer rests on: a pair of bounds for each removal, and readings that use more.
+// The evidence for the answer: bounds for each removal, and readings that use more than weights.
 function drawVerdictBounds(made, payload) {
   const {verdict} = payload, delta = payload.settings.delta, list = make("ul", "standings");
   const margin = typeof delta === "number" ? [{at: -delta}] : [];
@@ -140,7 +140,7 @@ function drawVerdictBounds(made, payload) {
   }
   if (verdict.readings.length) {
     list.append(make("li", "heading", make("span", "", "Readings that use more than the weights, ",
-      make("span", "quiet", "and what they gain over them; ✓ beyond doubt"))));
+      make("span", "quiet", "and their gain over the weights; ✓ significant"))));
   }
   for (const {method, family, gain, better} of verdict.readings) {
     row([familyTag(family), make("bdi", "mono", visible(method)), better ? "  ✓" : ""], gain, [{at: 0}], family);

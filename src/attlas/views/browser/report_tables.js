@@ -2,7 +2,7 @@
 
 const isPlausibility = (column) => column.kind === "plausibility";
 
-// The columns that are wanted, each with its number in the rows.
+// The columns of one kind, each with its position in the rows.
 const columnsOf = (payload, isWanted) =>
   payload.table.columns.map((column, index) => ({...column, index})).filter(isWanted);
 

@@ -1,10 +1,10 @@
-// What was done to the attention itself: the figures of each trial, and its plots.
+// The trials of the attention: the figures and plots of each.
 
 const PLOT = {width: 360, height: 252, left: 48, right: 12, top: 10, bottom: 40};
 const PLOTS = {scatter: drawScatter, curve: drawCurves, bars: drawPlotBars, matrix: drawPlotMatrix,
   maps: drawPlotMaps, table: drawPlotTable};
-const MOST_NUMBERED = 8, MOST_FIGURES = 6;  // columns of a matrix; figures seen at first
-const MOST_BESIDE = {matrix: 16, maps: 6, table: 4};  // columns of what has no line of its own
+const MOST_NUMBERED = 8, MOST_FIGURES = 6;  // columns with numbers in a matrix; figures shown at first
+const MOST_BESIDE = {matrix: 16, maps: 6, table: 4};  // the most columns of a plot that shares a line
 const shortNumber = (value) =>
   typeof value === "number" ? minus(String(Number(value.toPrecision(3)))) : "–";
 const isNumber = (value) => typeof value === "number";
@@ -48,7 +48,7 @@ const spanOf = (values) => {
   return [low >= 0 && low <= 0.5 * high ? 0 : low - room, high + room];
 };
 
-// The frame of a chart: rules at round numbers, the labels of both axes, and where a point goes.
+// The frame of a chart: rules at round numbers, axis labels, and the place of a point.
 function plotFrame(plot, xs, ys) {
   const {width, height, left, right, top, bottom} = PLOT, [across, up] = [spanOf(xs), spanOf(ys)];
   const x = (value) => left + (width - left - right) * (value - across[0]) / (across[1] - across[0]);
@@ -130,7 +130,7 @@ function drawPlotBars(box, plot) {
   box.append(make("p", "up quiet", `→ ${visible(plot.x_label)}`), list);
 }
 
-// A table of coloured cells; `tell` is handed the row and the column that is pointed at.
+// A table of coloured cells; `tell` gets the row and the column pointed at.
 function heatTable({rows, columns}, values, {top, signed, numbered}, state, tell) {
   const head = make("tr", "", make("th", ""), ...columns.map((name) =>
     make("th", "upright", make("span", "", visible(name)))));
@@ -162,7 +162,7 @@ function drawPlotMatrix(box, plot, state) {
   box.append(told, make("div", "scroll wide", heatTable(plot, plot.values, scale, state, tell)));
 }
 
-// The same scale for all, so that a colour means the same weight.
+// One scale for all, so that a colour always means the same weight.
 function drawPlotMaps(box, plot, state) {
   const scale = {...heatScale(plot.maps.flatMap((each) => each.values.flat())), numbered: false};
   const told = make("p", "told one-line", `Point at a cell: query → key, and its weight in each; ${strongest(scale)}`);

@@ -1,11 +1,11 @@
-// The whole matrix: what was written down, what it was written from across.
+// The whole matrix: the output goes down, the input across.
 
 function drawTable(element, payload, state) {
   const made = section(element, "Output × input", "whole");
   const readout = make("p", "readout mono"), scroll = make("div", "scroll");
   readout.setAttribute("aria-live", "polite");
-  made.append(make("p", "quiet", "Each row is a part of the output, each column what came before " +
-    "it; all rows have one scale."), readout, scroll);
+  made.append(make("p", "quiet", "Each row is a unit of the output, each column a unit before " +
+    "it; all rows share one scale."), readout, scroll);
   let table = null;
   const build = () => {
     table = tableOf(payload, state, scroll.clientWidth);

@@ -1,6 +1,6 @@
-// The text in the colours of its scores, and the strongest of its units.
+// The text coloured by its scores, and the strongest units as bars.
 
-// `dress` may give a unit's element more to do; what it gives back is called at every colouring.
+// `dress` may extend a unit's element; the function it returns is called at every colouring.
 function drawText(element, payload, state, dress = () => () => {}) {
   const patches = new Set(patchesOf(payload).map((unit) => unit.positions[0]));
   const unitsShown = () =>
@@ -41,7 +41,7 @@ function drawText(element, payload, state, dress = () => () => {}) {
   return made;
 }
 
-// Where a first token holds most of the score, the rest can be looked at without it.
+// If a first token holds most of the score, a switch shows the rest without it.
 function sinkSwitch(payload, state) {
   if (!payload.sinks?.length) return [];
   const box = make("input", "");
@@ -125,7 +125,7 @@ function drawBars(element, payload, state) {
   const build = () => {
     elementsAt.clear();
     const units = unitsOf(payload, state);
-    const able = plainOnes(units).filter((unit) => unit.score || !state.matrix);  // no later ones
+    const able = plainOnes(units).filter((unit) => unit.score || !state.matrix);  // tokens after the output score zero
     const top = able.sort((a, b) => Math.abs(b.score) - Math.abs(a.score)).slice(0, 12);
     bars(list, top, limitOf(units), payload, state, elementsAt);
   };
@@ -144,7 +144,7 @@ function bars(list, units, limit, payload, state, elementsAt, signed = payload.s
     const made = make("li", "unit-row", make("bdi", "label mono", visible(unit.text)),
       make("span", "track", fill), make("span", "mono figure", figure(unit.score, limit, signed)));
     stand(made, unit, payload, state, elementsAt);
-    made.setAttribute("role", "listitem");  // the list then says how many there are
+    made.setAttribute("role", "listitem");  // so that a screen reader counts the items
     return made;
   }));
   rove(list, ".unit-row");

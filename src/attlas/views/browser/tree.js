@@ -1,5 +1,5 @@
-// A tree: tokens across in the order of the text, down by the layer in which they are read. Where
-// each stands is in the payload. Pointing at a token shows how it came to the root.
+// A tree: tokens go across in text order, and down by the layer that reads them. Their places are in
+// the payload. Pointing at a token shows its path from the root.
 
 VIEWS.tree = [
   drawHeader, drawPrediction, drawNotes, drawTree, drawText, drawReading, drawFoot, drawTip
@@ -7,7 +7,7 @@ VIEWS.tree = [
 
 const BOX_HEIGHT = 26, STORY = 68;  // as in tree_drawing.py
 
-// What HTML itself makes of the tag knows the namespace that drawings live in.
+// An `<svg>` that the browser parsed knows the namespace of all elements of a drawing.
 function drawn(tag, attributes, ...children) {
   const holder = document.createElement("div");
   holder.innerHTML = "<svg></svg>";
@@ -69,7 +69,7 @@ function treeNode(box, payload, state, elementsAt) {
     elementsAt);
 }
 
-// The edges from the root down to a token, none where it is not in the tree.
+// The edges from the root down to a token; empty if it is not in the tree.
 function pathTo(position, payload) {
   const above = new Map(payload.edges.map((edge) => [edge.child, edge]));
   const path = [];
@@ -101,8 +101,8 @@ function traceWords(trace, payload) {
 function keptWords(payload) {
   const count = payload.edges.length;
   const share = `${Math.round(100 * payload.share)} %`;
-  return [make("span", "quiet", `${count} ${count === 1 ? "edge" : "edges"}, thick for much: ` +
-    `${share} of the attribution above zero between tokens. Point at a token to see how it is read.`)];
+  return [make("span", "quiet", `${count} ${count === 1 ? "edge" : "edges"}, thicker for more: ` +
+    `${share} of the attribution above zero between tokens. Point at a token to see its path.`)];
 }
 
 function segmentKey(payload) {

@@ -1,4 +1,4 @@
-// Triggers: one row each, and below the row that is opened all gold classes and where it was found.
+// Triggers: one row each; an open row shows all gold classes and where the trigger was found.
 
 VIEWS.triggers = [drawHeader, drawNotes, drawTriggers, drawReading, drawFoot];
 
@@ -12,9 +12,9 @@ function drawTriggers(element, payload) {
     made.append(make("p", "quiet", "None was found."));
     return;
   }
-  made.append(make("p", "hint quiet", "How many texts of a class are labelled rightly: as they are, " +
-    "with random words as frequent put in, and with the trigger. The drop beyond random words has " +
-    "its 95 % interval behind it. Open a row for every class."));
+  made.append(make("p", "hint quiet", "How many texts of a class are labelled correctly: unchanged, " +
+    "with random words of the same frequency, and with the trigger. The drop beyond random words has " +
+    "its 95 % interval in brackets. Open a row to see every class."));
   made.append(...payload.triggers.map(triggerRow));
 }
 
@@ -33,7 +33,7 @@ function triggerRow(trigger) {
   return make("details", "", summary, make("ul", "", ...rows), source, text);
 }
 
-// Three bars: as the texts are, with random words, with the trigger.
+// Three bars: unchanged texts, with random words, with the trigger.
 function accuracies(effect) {
   const bars = [["before", effect.before], ["random words", effect.control], ["trigger", effect.after]];
   const box = make("span", "accuracies");

@@ -1,4 +1,4 @@
-// The state, and what follows from it.
+// The state that all views share, and the units that it selects.
 
 function makeState(values) {
   const listeners = [];
@@ -16,7 +16,7 @@ function makeState(values) {
   return state;
 }
 
-// What is shown together: tokens, words or sentences, each with the sum of its tokens' scores.
+// The units shown: tokens, words or sentences, each with the sum of its tokens' scores.
 function unitsOf(payload, state, level = state.unit) {
   const groups = level === "tokens" ? null : payload[level];
   const units = groups?.length ? groups.map((group) => placed(group, payload))
@@ -26,7 +26,7 @@ function unitsOf(payload, state, level = state.unit) {
 
 function placed(group, payload) {
   const tokens = group.positions.map((position) => payload.tokens[position]);
-  const worded = tokens.filter((token) => token.label.trim());  // spaces stand before the unit
+  const worded = tokens.filter((token) => token.label.trim());  // leading spaces do not count
   const found = (worded.length ? worded : tokens).filter((token) => Number.isInteger(token.start));
   const start = found.length ? Math.min(...found.map((token) => token.start)) : null;
   const end = found.length ? Math.max(...found.map((token) => token.end)) : null;
@@ -40,7 +40,7 @@ const LEVELS = ["tokens", "words", "sentences"];
 const levelsOf = (payload) =>
   LEVELS.filter((level) => level === "tokens" || payload[level]?.length);
 
-// Maps alone have tokens, but no scores for them.
+// Maps alone have tokens without scores.
 const isScored = (payload) => payload.kind !== "maps";
 
 const plainOnes = (units) => {
@@ -50,7 +50,7 @@ const plainOnes = (units) => {
 const limitOf = (units) =>
   plainOnes(units).reduce((most, unit) => Math.max(most, Math.abs(unit.score)), 0);
 
-// The patches are the last tokens of the segment "image", as many as the grid has places.
+// The patches are the last tokens of the segment "image", one for each cell of the grid.
 function patchesOf(payload) {
   if (!payload.grid) return [];
   const [rows, columns] = payload.grid;
@@ -60,7 +60,7 @@ function patchesOf(payload) {
   return found.length >= rows * columns ? found.slice(found.length - rows * columns) : [];
 }
 
-// The token pointed at, with all the tokens of its word or sentence where those are shown.
+// The token pointed at; with words or sentences shown, all tokens of its unit.
 function litPositions(payload, state) {
   if (state.token === null) return [];
   const groups = state.unit === "tokens" ? null : payload[state.unit];
@@ -87,7 +87,7 @@ function describe(payload, unit, state) {
   return `${raw},${score} ${where} ${unit.positions.join(" ")}${kind}`;
 }
 
-// An element that stands for a unit: it lights the unit up, tells its score, and picks its row.
+// Let an element represent a unit: it highlights the unit, shows its score, and picks its row.
 function stand(element, unit, payload, state, elementsAt) {
   element.tabIndex = -1;
   const enter = () => state.set({token: unit.positions[0], tip: {element, unit}});

@@ -2,13 +2,13 @@
 // `embed` for a page. A view is a list of functions draw(element, payload, state) that share one
 // state. Text from the payload enters the document as text nodes only.
 
-// Each kind of payload has its own file, which adds what is drawn for it, from the top of the page.
+// The file of each kind of payload adds the functions that draw it, from the top of the page down.
 const VIEWS = {};
 
-// Unscored tokens are drawn as tokens that score nothing: on bare paper.
+// Tokens without scores are drawn like tokens that score zero.
 const withScores = (payload) => isScored(payload) ? payload : {...payload, signed: false};
 
-// The scores that are shown: of the tokens themselves, or of what was chosen of the writing.
+// The scores shown: those of the tokens, or those of the chosen output.
 function followScores(payload, state) {
   const tokenScores = () => payload.tokens.map((token, position) =>
     isLeftOut(payload, state, position) ? 0 : token.score ?? 0);
@@ -17,7 +17,7 @@ function followScores(payload, state) {
   decide();
 }
 
-// Print is always on light paper; otherwise the switch decides, and before it the system.
+// Print is always light. On a screen the switch decides, and until it is used, the system.
 function followTheme(element, state) {
   const queries = [matchMedia("print"), matchMedia("(prefers-color-scheme: dark)")];
   const decide = () => {
@@ -38,7 +38,7 @@ function followWidth(element, state) {
   return () => observer.disconnect();
 }
 
-// The functions that draw a payload; an unknown kind is an error that is seen on the page too.
+// The functions that draw a payload; an unknown kind is an error that the page shows too.
 function viewOf(payload, element) {
   if (Object.hasOwn(VIEWS, payload.kind)) return VIEWS[payload.kind];
   const known = Object.keys(VIEWS).sort().join(", ");

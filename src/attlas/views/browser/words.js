@@ -1,4 +1,4 @@
-// Words and numbers, as units.py writes them.
+// Texts and numbers in the same form as in units.py.
 
 const UNSAFE =
   /[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]|\p{Surrogate}/gu;

@@ -10,22 +10,22 @@ from rich.text import Text
 
 from attlas.views import terminal
 from attlas.views.colours import DARK, LIGHT, css, pole, strength
-from attlas.views.markup import MONO, ROW, body, card, heading, notes, prediction
+from attlas.views.markup import MONO, ROW, card, coloured_text, heading, notes, prediction
 from attlas.views.terminal import BAR, fit, rightwards
-from attlas.views.units import ShownUnit, figure, limit, strongest, words_or_tokens
+from attlas.views.units import ShownUnit, limit, score_text, strongest, words_or_tokens
 
 _TOP = 8  # units shown as bars or rows
 
 
 def render(payload: Mapping[str, Any]) -> Group:
-    """The prediction, the method, the coloured text, a bar for each of the top units, the notes."""
+    """The prediction, the method, the coloured text, the strongest units as bars, the notes."""
     units = words_or_tokens(payload)
     top, signed = limit(units), payload["signed"]
     return Group(
         *terminal.prediction(payload),
-        terminal.asked(payload),
+        terminal.request_line(payload),
         Text(),
-        *terminal.body(payload, units, top),
+        *terminal.coloured_text(payload, units, top),
         Text(),
         *(_bar(unit, top, signed) for unit in strongest(units, _TOP)),
         *terminal.notes(payload),
@@ -37,13 +37,13 @@ def fragment(payload: Mapping[str, Any]) -> str:
     units = words_or_tokens(payload)
     top = limit(units)
     table = _table(strongest(units, _TOP), top, payload["signed"])
-    parts = [heading(payload), prediction(payload), *body(payload, units, top), table]
+    parts = [heading(payload), prediction(payload), *coloured_text(payload, units, top), table]
     return card([*parts, *notes(payload)])
 
 
 def _bar(unit: ShownUnit, top: float, signed: bool) -> Text:
     share = strength(unit.score, top)
-    line = Text(f"{fit(unit.text)} {figure(unit.score, top, signed=signed):>9} ", no_wrap=True)
+    line = Text(f"{fit(unit.text)} {score_text(unit.score, top, signed=signed):>9} ", no_wrap=True)
     colour = Style(color=css(pole(share, signed, DARK)))
     if not signed:
         return line.append(rightwards(max(share, 0.0)).rstrip(), style=colour)
@@ -60,7 +60,7 @@ def _table(units: Sequence[ShownUnit], top: float, signed: bool) -> str:
     left, right = "text-align:left;padding:0 16px 0 0", "text-align:right;padding:0"
     rows = "".join(
         f'<tr style="{ROW}"><td style="{left}">{escape(unit.text)}</td>'
-        f'<td style="{right}">{figure(unit.score, top, signed=signed)}</td></tr>'
+        f'<td style="{right}">{score_text(unit.score, top, signed=signed)}</td></tr>'
         for unit in units
     )
     look = f"{MONO};font-size:12px;border-collapse:collapse;color:{css(LIGHT.inks[0])}"

@@ -12,9 +12,9 @@ from rich.console import Group
 from rich.text import Text
 
 from attlas.views import terminal
-from attlas.views.markup import MONO, QUIET, as_text, body, card, chip, notes
+from attlas.views.markup import MONO, QUIET, as_text, card, chip, coloured_text, notes
 from attlas.views.terminal import LABEL, fit, style_of
-from attlas.views.units import ShownUnit, figure, limit, scored_units, strongest, visible
+from attlas.views.units import ShownUnit, limit, score_text, scored_units, strongest, visible
 
 _INPUTS = 3  # shown for each written word
 _COLUMNS = 10  # of an input, in a terminal
@@ -22,7 +22,7 @@ _ROWS = 40  # written words shown, in a notebook
 
 
 def render(payload: Mapping[str, Any]) -> Group:
-    """The method, the coloured text, what each written word owes most to, the notes."""
+    """The method, the coloured text, what each written word owes most to, and the notes."""
     units = mean_units(payload)
     written = written_units(payload, _INPUTS)
     top = max((limit(inputs) for _, inputs in written), default=0.0)
@@ -31,7 +31,7 @@ def render(payload: Mapping[str, Any]) -> Group:
     return Group(
         Text(visible(asked), style="dim"),
         Text(),
-        *terminal.body(payload, units, limit(units)),
+        *terminal.coloured_text(payload, units, limit(units)),
         Text(),
         *(_line(unit, inputs, top, signed) for unit, inputs in written),
         *terminal.notes(payload),
@@ -43,7 +43,7 @@ def _line(unit: ShownUnit, inputs: Sequence[ShownUnit], top: float, signed: bool
     for each in inputs:
         line.append(" ")
         line.append(fit(each.text, _COLUMNS), style=style_of(each, top, signed))
-        line.append(f" {figure(each.score, top, signed=signed):<7}")
+        line.append(f" {score_text(each.score, top, signed=signed):<7}")
     line.rstrip()
     return line
 
@@ -51,7 +51,11 @@ def _line(unit: ShownUnit, inputs: Sequence[ShownUnit], top: float, signed: bool
 def fragment(payload: Mapping[str, Any]) -> str:
     """The coloured text, what each written word owes most to, and the notes, as HTML."""
     units, written = mean_units(payload), written_units(payload, _INPUTS)
-    parts = [_heading(payload), *body(payload, units, limit(units)), *_table(payload, written)]
+    parts = [
+        _heading(payload),
+        *coloured_text(payload, units, limit(units)),
+        *_table(payload, written),
+    ]
     return card([*parts, *notes(payload)])
 
 
@@ -72,7 +76,7 @@ def _table(
     for unit, inputs in written[:_ROWS]:
         cells = "".join(
             f'<td style="{plain}">{chip(each, top, signed)} '
-            f'<span style="{QUIET}">{figure(each.score, top, signed=signed)}</span></td>'
+            f'<span style="{QUIET}">{score_text(each.score, top, signed=signed)}</span></td>'
             for each in inputs
         )
         name = f'<td style="{plain};font-weight:600">{escape(unit.text)}</td>'
@@ -87,12 +91,12 @@ Written = tuple[ShownUnit, list[ShownUnit]]
 
 
 def mean_units(payload: Mapping[str, Any]) -> list[ShownUnit]:
-    """Every word, or else token, with its part in all that was written, on average."""
+    """Every word, or token, with its mean score over all written tokens."""
     return scored_units(payload, _mean(payload, _matrix(payload)).tolist())
 
 
 def written_units(payload: Mapping[str, Any], count: int) -> list[Written]:
-    """Every written word, or else token, and the units before it with the largest scores."""
+    """Every written word, or token, with the units before it that score highest."""
     matrix, outputs = _matrix(payload), payload["outputs"]
     rows = {place: row for row, place in enumerate(outputs)}
     units = scored_units(payload, [0.0] * len(payload["tokens"]))
@@ -112,8 +116,8 @@ def written_units(payload: Mapping[str, Any], count: int) -> list[Written]:
 def _strongest(
     units: Sequence[ShownUnit], sums: NDArray[np.float64], count: int
 ) -> list[ShownUnit]:
-    """Those with the largest scores, of them that have one."""
-    # A few more are looked at: special ones stand back.
+    """The units with the largest nonzero scores."""
+    # Take a few more, since special units come last.
     special = sum(unit.special for unit in units)
     order = np.argsort(-np.abs(sums), kind="stable")[: count + special]
     return strongest([replace(units[i], score=float(sums[i])) for i in order if sums[i]], count)

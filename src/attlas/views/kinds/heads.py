@@ -14,8 +14,8 @@ from attlas.views.terminal import notes, text_table
 from attlas.views.units import visible
 
 Payload = Mapping[str, Any]
-_TOP = 8  # heads that are listed by name
-_FAINT = 0.06  # below this share of the largest a cell keeps the terminal's own colours
+_TOP = 8  # heads listed by name
+_FAINT = 0.06  # a cell below this share of the largest keeps the terminal's colours
 
 
 def render(payload: Payload) -> Group:
@@ -43,7 +43,7 @@ def fragment(payload: Payload) -> str:
 
 
 def chart_cells(chart: Payload) -> list[list[str]]:
-    """The curves as rows of text: accuracy in per cent at each place."""
+    """The curves as rows of text: accuracy in per cent at each point."""
     rows = [["", *chart["labels"]]]
     for curve in chart["curves"]:
         points = [f"{100 * point['accuracy']['mean']:.0f}" for point in curve["points"]]
@@ -52,7 +52,7 @@ def chart_cells(chart: Payload) -> list[list[str]]:
 
 
 def area_cells(chart: Payload) -> list[list[str]]:
-    """The means of the curves as rows of text, and what they are beyond random."""
+    """The means of the curves as rows of text, and their lead over a random ranking."""
     head = ["", "mean of the curve", "beyond random"]
     rows = [
         [visible(each["name"]), _percent(each["area"], ""), _ahead(each)]

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from attlas.views.markup import MONO, QUIET, card, heading
 from attlas.views.markup import notes as note_lines
-from attlas.views.terminal import asked, notes
+from attlas.views.terminal import notes, request_line
 from attlas.views.units import visible
 
 _HEADS = ("measure", "removal", "figure", "shuffled", "best", "share", "p", "")
@@ -24,7 +24,7 @@ _WORDS = 2  # columns that hold words
 
 
 def render(payload: Mapping[str, Any]) -> Group:
-    """What was judged, a row for each row, the notes, and how to read it."""
+    """What was judged, a row for each measure and removal, the notes, and how to read them."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for place, name in enumerate(_HEADS):
         justify = "left" if place < _WORDS or not name else "right"
@@ -32,7 +32,7 @@ def render(payload: Mapping[str, Any]) -> Group:
     for row in payload["measured"]:
         table.add_row(*map(Text, _cells(row)))
     reading = [Text(), Text(READING, style="dim")]
-    return Group(asked(payload), Text(), table, *notes(payload), *reading)
+    return Group(request_line(payload), Text(), table, *notes(payload), *reading)
 
 
 def fragment(payload: Mapping[str, Any]) -> str:
@@ -44,7 +44,7 @@ def fragment(payload: Mapping[str, Any]) -> str:
 
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """A row in words and figures."""
+    """The cells of one row."""
     told = "circular: computed by what the measure does" if row["circular"] else row["note"]
     return (
         f"{ARROWS.get(row['better'], '')} {visible(row['measure'])}",

@@ -1,4 +1,4 @@
-"""Attention maps alone: the sites, and the tokens that each of them looks at most."""
+"""Attention maps alone: their sites, and the tokens that each attends to most."""
 
 from base64 import b64decode
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from attlas.views.terminal import text_table
 from attlas.views.units import visible
 
 _KEYS = 3  # tokens shown for each site
-_HEAD = ["site", "heads", "queries", "keys", "looks most at"]
+_HEAD = ["site", "heads", "queries", "keys", "attends most to"]
 _READING = "Weights are means over the heads and queries of a site. to_html draws every head."
 
 

@@ -1,4 +1,4 @@
-"""The heads that attend alike."""
+"""The heads with similar attention."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from attlas.views.units import visible
 
 
 def render(payload: Mapping[str, Any]) -> Group:
-    """The heads that attend most alike, and the notes."""
+    """The pairs of heads with the most similar attention, and the notes."""
     table = terminal.text_table(_cells(payload))
     asked = Text(visible(f"heads that attend alike, on {payload['model']}"), style="dim")
     reading = Text(payload["reading"], style="dim")
@@ -19,7 +19,7 @@ def render(payload: Mapping[str, Any]) -> Group:
 
 
 def fragment(payload: Mapping[str, Any]) -> str:
-    """The heads that attend most alike, as HTML."""
+    """The same pairs as HTML."""
     model = markup.as_text(payload["model"])
     heading = f'<div style="{markup.QUIET}">{model} · heads that attend alike</div>'
     table = markup.plain_table(_cells(payload))

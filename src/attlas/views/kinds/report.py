@@ -1,4 +1,4 @@
-"""A report in a terminal of 80 columns: the answer, the findings, where methods stand, a table."""
+"""A report: the answer, the findings, where methods stand, a table; 80 columns in a terminal."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
@@ -14,8 +14,8 @@ from attlas.views.terminal import fit, notes
 from attlas.views.units import visible
 
 Payload = Mapping[str, Any]
-_COLUMNS, _NAME, _BAR = 80, 24, 26  # of the whole, of a method's name, of an interval drawn
-_MEASURES, _WIDE = 5, 10  # measures side by side, and columns for each
+_COLUMNS, _NAME, _BAR = 80, 24, 26  # the widths of a line, of a method's name, of an interval
+_MEASURES, _WIDE = 5, 10  # measures side by side, and the width of each
 _FIRST = "text-align:left;padding:1px 8px 1px 0"
 _CELL = "text-align:right;padding:1px 8px;white-space:nowrap"
 _TABLE = f"{MONO};font-size:12px;border-collapse:collapse;margin:8px 0"
@@ -46,7 +46,7 @@ def _findings(payload: Payload) -> Iterator[Text]:
         yield from _finding(finding, payload)
     if payload["plausibility"]:
         yield Text()
-        yield Text("Apart from faithfulness, and without weight in the answer:", style="dim")
+        yield Text("Not about faithfulness, and not counted in the answer:", style="dim")
         yield from _finding(payload["plausibility"], payload)
 
 
@@ -61,7 +61,7 @@ def _finding(finding: Payload, payload: Payload) -> Iterator[Text]:
 
 
 def interval(figure: Payload, span: tuple[float, float], mark: float | None, width: int) -> str:
-    """A figure on a line of text: its interval thick, its value a dot, the mark a bar."""
+    """A figure on a line of text: a thick interval, a dot at the value, a bar at the mark."""
     line = ["─"] * width
     place = {
         name: _place(value, span, width)

@@ -13,22 +13,22 @@ from attlas.views import terminal
 from attlas.views.colours import DARK, css
 from attlas.views.markup import card, heading, notes, prediction
 from attlas.views.tree_drawing import colour_of, segments_of, tree_svg
-from attlas.views.units import figure, visible
+from attlas.views.units import score_text, visible
 
 
 def render(payload: Mapping[str, Any]) -> Group:
-    """The prediction, the tree with the layer and the attribution of each edge, the notes."""
+    """The prediction, the tree with the layer and attribution of each edge, and the notes."""
     segments = segments_of(payload)
     branches = {payload["root"]: Tree(_label(payload, payload["root"], segments))}
     top = max((edge["attribution"] for edge in payload["edges"]), default=0.0)
     for edge in payload["edges"]:
         line = _label(payload, edge["child"], segments)
-        line.append(f"  {figure(edge['attribution'], top, signed=False)}")
+        line.append(f"  {score_text(edge['attribution'], top, signed=False)}")
         line.append(f"  layer {edge['layer']}", style="dim")
         branches[edge["child"]] = branches[edge["parent"]].add(line)
     return Group(
         *terminal.prediction(payload),
-        terminal.asked(payload),
+        terminal.request_line(payload),
         Text(),
         *_legend(segments),
         branches[payload["root"]],

@@ -14,11 +14,11 @@ from attlas.views.terminal import notes
 from attlas.views.units import visible
 
 _HEADS = ("trigger", "harms", "before", "random", "after", "drop beyond random", "attribution")
-_ROWS = 20  # shown in a notebook
+_ROWS = 20  # triggers shown in a notebook
 
 
 def render(payload: Mapping[str, Any]) -> Group:
-    """What was asked, a row for each trigger, and the notes."""
+    """The model, a row for each trigger, and the notes."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in _HEADS:
         table.add_column(name, justify="left" if name in _HEADS[:2] else "right", overflow="fold")
@@ -38,7 +38,7 @@ def fragment(payload: Mapping[str, Any]) -> str:
 
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """A trigger in words and figures: what it does to the class that it harms most."""
+    """The cells of one trigger: what it does to the class that it harms most."""
     most = row["strongest"]
     return (
         visible(row["text"]),
