@@ -1,1 +1,1 @@
-"""The audit: methods held to measures over a data set, and the verdict on what they reached."""
+"""The verb `audit`: methods tested by measures over a data set, with a verdict and a report."""

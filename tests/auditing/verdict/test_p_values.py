@@ -225,7 +225,7 @@ def test_an_audit_adjusts_over_what_it_tests_and_it_comes_back():
     """The weights are all there is on 12 texts held out: 1 of 4,096 turns, and there are two."""
     first, control = audited().findings
     assert first.p == pytest.approx(2 / 2**12)
-    assert control.title.startswith("Scores that know no model") and control.p >= first.p
+    assert control.title.startswith("Scores made without the model") and control.p >= first.p
     assert audited().verdict.tested_on == 12 and "12 texts held out" in first.claim
     back = Report.from_dict(json.loads(json.dumps(audited().to_dict())))
     assert back.findings == audited().findings

@@ -1,1 +1,1 @@
-"""The verdict of an audit: rules, tests, words."""
+"""The verdict of an audit: its rules, tests, p-values and sentences."""

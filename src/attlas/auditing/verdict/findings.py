@@ -49,11 +49,11 @@ def _weights(verdict: Verdict, held: HeldOut) -> Iterator[Finding]:
         return
     yield Finding(
         f"The weights ({verdict.method})",
-        f"Of the way from shuffled scores (0) to the best order there is (1), "
-        f"{verdict.method} comes {s.value:.2f}, tokens removed by {removal}.",
+        f"On the scale from shuffled scores (0) to the best order (1), {verdict.method} reaches "
+        f"{s.value:.2f} when tokens are removed by {removal}.",
         s,
         "standing",
-        "That another reading would not do as well; see the other methods.",
+        "That no other reading does as well; see the other methods.",
         (-0.2, 1.0),
         0.0,
         *above_shuffled(held, verdict.method, removal),
@@ -68,11 +68,11 @@ def _better(verdict: Verdict, held: HeldOut) -> Iterator[Finding]:
             first = verdict.readings[0]
             yield Finding(
                 "No better reading",
-                f"No method that adds values, gradients or propagation is surely above "
-                f"{verdict.method}, by a point or more; the highest is {first.method}.",
+                f"No method that adds values, gradients or propagation is surely a point or more "
+                f"above {verdict.method}; the highest is {first.method}.",
                 first.gain,
                 "standing",
-                "That there is none: more texts might tell.",
+                "That there is none: more texts might show one.",
                 (-0.5, 1.0),
                 0.0,
                 *above_weights(held, verdict.method, first.method, names),
@@ -81,11 +81,11 @@ def _better(verdict: Verdict, held: HeldOut) -> Iterator[Finding]:
     first = better[0]
     yield Finding(
         f"A better reading: {first.method}",
-        f"{first.method} comes {first.gain.value:.2f} further than {verdict.method} "
-        f"({len(better)} of {len(verdict.readings)} other readings do better).",
+        f"{first.method} reaches {first.gain.value:.2f} more than {verdict.method} "
+        f"({len(better)} of {len(verdict.readings)} other readings are better).",
         first.gain,
         "standing",
-        "That it is right on every text; it is the mean over texts.",
+        "That it is better on every text: this is a mean over texts.",
         (-0.5, 1.0),
         0.0,
         *above_weights(held, verdict.method, first.method, names),
@@ -115,12 +115,12 @@ def _control(table: ReportTable, verdict: Verdict, held: HeldOut) -> Iterator[Fi
     above = mine.low is not None and best.high is not None and mine.low > best.high
     verb = "does worse than" if above else "is not surely below"
     yield Finding(
-        f"Scores that know no model ({name})",
+        f"Scores made without the model ({name})",
         f"A control, {CONTROLS[name]}, {verb} {verdict.method} in comprehensiveness "
         f"({best.value:.3f} against {mine.value:.3f}, {removal}).",
         best,
         "table",
-        "Why: place and rarity may go along with what the model uses.",
+        "Why: position and rarity may be correlated with what the model uses.",
         (0.0, _round_up(1.2 * max(mine.high or mine.value, best.high or 0.0))),
         mine.value,
         *above_other(held, "comprehensiveness", removal, verdict.method, name),
@@ -141,7 +141,7 @@ def _agreement(mean: Estimate | None, held: HeldOut) -> Iterator[Finding]:
     title = "Methods agree little" if mean.mean < ALIKE else "Methods agree"
     yield Finding(
         title,
-        f"Kendall's τ between two methods that use attention is {mean.mean:.2f} in the mean.",
+        f"Kendall's τ between two methods that use attention is {mean.mean:.2f} on average.",
         as_figure(mean),
         "agreement",
         "Which of them is right: methods may agree and be wrong.",
@@ -159,11 +159,11 @@ def _removals(pairs: Sequence[RemovalPair]) -> Iterator[Finding]:
         return
     yield Finding(
         f"What removing means: {low.one} or {low.other}",
-        f"The two put the methods in orders that correlate by {low.figure.value:.2f} "
+        f"Ranked under one and under the other, the methods correlate at {low.figure.value:.2f} "
         f"({low.measure}).",
         low.figure,
         "removals",
-        "Which of them is the right one: a text with tokens gone is a new text either way.",
+        "Which of them is right: a text without some tokens is a new text either way.",
         (-1.0, 1.0),
         0.0,
     )

@@ -29,9 +29,11 @@ from attlas.mathematics.intervals import Estimate
 class Rules:
     """The thresholds of the verdict.
 
-    `delta`: a difference of s that does not matter · `least_texts`: tested on fewer, nothing is
-    said · `least_room`: where the ceiling is surely no further than this from shuffled scores (as
-    a probability), no token matters.
+    Args:
+        delta: A difference of s that does not matter.
+        least_texts: With fewer texts to test on, the verdict is *too few texts*.
+        least_room: If the ceiling is surely no further than this from shuffled scores (as a
+            probability), no token matters.
     """
 
     delta: float = 0.1
