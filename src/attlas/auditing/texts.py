@@ -140,9 +140,9 @@ def _gold(
     if subject.task is None or subject.task.name != "sequence classification":
         return None, ("The data have labels, but the model does not predict one for each text.",)
     names = {name.casefold(): number for number, name in enumerate(subject.labels)}
-    found = [None if label is None else names.get(str(label).casefold()) for label in labels]
-    if any(number is not None for number in found):
-        return found, ()
+    known = [None if label is None else names.get(str(label).casefold()) for label in labels]
+    if any(number is not None for number in known):
+        return known, ()
     numbers = {str(number): number for number in range(len(subject.labels))}
     if all(str(label) in numbers for label in labels if label is not None):
         shown = ", ".join(f"{number} = {name}" for number, name in enumerate(subject.labels))

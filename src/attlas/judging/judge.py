@@ -94,13 +94,13 @@ def judge(
     check_subject(subject, "judge")
     settings = _settings(measures, removal, shuffles, seed)
     alone = is_one(explanations)
-    given = [explanations] if alone else list(explanations)
+    listed = [explanations] if alone else list(explanations)
     texts, all_marks = (
-        _for_each(value, given, alone, name) for value, name in ((text, "text"), (marks, "marks"))
+        _for_each(value, listed, alone, name) for value, name in ((text, "text"), (marks, "marks"))
     )
     requests = [
         judge_request(subject, each, own_text, target, own_marks)
-        for each, own_text, own_marks in zip(given, texts, all_marks, strict=True)
+        for each, own_text, own_marks in zip(listed, texts, all_marks, strict=True)
     ]
     with torch.inference_mode(False):  # gradients may be needed, whatever the caller switched off
         judgements = _judge_all(subject, requests, settings)
@@ -151,14 +151,16 @@ def _names(argument: str, value: Any) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _for_each(value: Any, given: Sequence[Any], alone: bool, name: str) -> list[Any]:
+def _for_each(value: Any, listed: Sequence[Any], alone: bool, name: str) -> list[Any]:
     """The value for each explanation, from one value or from a list of them."""
     if alone:
         return [value]
     if not isinstance(value, list):
-        return [value] * len(given)
-    if len(value) != len(given):
-        raise UsageError(f"{len(given)} explanations but {len(value)} in {name}: give one for each")
+        return [value] * len(listed)
+    if len(value) != len(listed):
+        raise UsageError(
+            f"{len(listed)} explanations but {len(value)} in {name}: give one for each"
+        )
     return value
 
 

@@ -32,7 +32,7 @@ def make_standings(collected: Collected) -> tuple[Standing, ...]:
             name
             for name in collected.methods
             if not is_circular(AIMS[0], name, removal)
-            and all(name in part.methods for part in known.get(removal, ()))
+            and all(name in each.methods for each in known.get(removal, ()))
         ]
         asked = [MethodComparison(name, None, (removal,)) for name in names]
         estimates = standings(known, asked, collected.seed, groups)

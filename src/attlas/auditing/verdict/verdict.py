@@ -26,7 +26,7 @@ A_POINT = 0.01  # of s: a smaller gain makes no better reading
 
 
 def verdict(
-    found: Evidence,
+    evidence: Evidence,
     families: Mapping[str, str],
     *,
     circular: Collection[tuple[str, str]] = (),
@@ -43,10 +43,10 @@ def verdict(
     a group stay in one half.
     """
     rules = rules or Rules()
-    if text_count(found) < 2:
-        raise UsageError(f"a verdict needs at least two texts, not {text_count(found)}")
-    first, second = halves(text_count(found), groups, seed)
-    chosen, held_out = select_texts(found, first), select_texts(found, second)
+    if text_count(evidence) < 2:
+        raise UsageError(f"a verdict needs at least two texts, not {text_count(evidence)}")
+    first, second = halves(text_count(evidence), groups, seed)
+    chosen, held_out = select_texts(evidence, first), select_texts(evidence, second)
     own = None if groups is None else groups[second]
     method, reference = _choose(chosen, families, {name for name, _ in circular})
     tested = _test(held_out, method, reference, seed, own)
@@ -55,7 +55,9 @@ def verdict(
     readings = _readings(held_out, families, method, seed, own)
     needed = None
     if word == "too few texts":
-        needed = _texts_needed(found, tested, _questions(found, method, reference), rules, groups)
+        needed = _texts_needed(
+            evidence, tested, _questions(evidence, method, reference), rules, groups
+        )
     test = wording.WeightsTest(word, method, reference, tested, used, needed, readings, failing)
     return Verdict(
         word,
@@ -78,10 +80,10 @@ def _choose(
 
     def best(family: str) -> str | None:
         names = [name for name in _of_family(chosen, families, family) if name not in circular]
-        found = {
+        standing_of = {
             name: standing(chosen, MethodComparison(name, None, tuple(chosen))) for name in names
         }
-        known = {name: -float("inf") if isnan(s) else s for name, s in found.items()}
+        known = {name: -float("inf") if isnan(s) else s for name, s in standing_of.items()}
         return max(names, key=known.__getitem__, default=None)
 
     method = best("W")
@@ -90,9 +92,9 @@ def _choose(
     return method, best("reference")
 
 
-def _of_family(found: Evidence, families: Mapping[str, str], family: str) -> list[str]:
+def _of_family(evidence: Evidence, families: Mapping[str, str], family: str) -> list[str]:
     """The methods of a family that have values for every removal and every measure."""
-    every = [each for own in found.values() for each in own]
+    every = [each for own in evidence.values() for each in own]
     return [
         name
         for name, own in families.items()
@@ -100,10 +102,10 @@ def _of_family(found: Evidence, families: Mapping[str, str], family: str) -> lis
     ]
 
 
-def _questions(found: Evidence, method: str, reference: str | None) -> list[MethodComparison]:
+def _questions(evidence: Evidence, method: str, reference: str | None) -> list[MethodComparison]:
     """s of the method under each removal, and its difference from that of the reference."""
     starts = [None] if reference is None else [None, reference]
-    return [MethodComparison(method, less, (removal,)) for less in starts for removal in found]
+    return [MethodComparison(method, less, (removal,)) for less in starts for removal in evidence]
 
 
 def _test(
@@ -160,7 +162,7 @@ def _readings(
         MethodComparison(name, less, removals) for less in (None, method) for name in names
     ]
     answers = standings(test, questions, seed, groups)
-    found = [
+    readings = [
         OtherReading(
             name,
             families[name],
@@ -170,20 +172,20 @@ def _readings(
         )
         for name, s, gain in zip(names, answers, answers[len(names) :], strict=False)
     ]
-    return tuple(sorted(found, key=lambda each: -(each.s.value or 0.0)))
+    return tuple(sorted(readings, key=lambda each: -(each.s.value or 0.0)))
 
 
 def _texts_needed(
-    found: Evidence,
+    evidence: Evidence,
     tested: Mapping[str, RemovalTest],
     questions: Sequence[MethodComparison],
     rules: Rules,
     groups: TextGroups | None,
 ) -> int:
     """About how many texts would suffice in all; half of them are tested on."""
-    by_errors = texts_for(found, questions, rules.delta, groups) or 0
+    by_errors = texts_for(evidence, questions, rules.delta, groups) or 0
     by_widths = [
-        text_count(found) * (each.open_width(rules) / (2 * rules.delta)) ** 2
+        text_count(evidence) * (each.open_width(rules) / (2 * rules.delta)) ** 2
         for each in tested.values()
         if each.s.inputs >= rules.least_texts and isfinite(each.open_width(rules))
     ]

@@ -57,31 +57,31 @@ def notes(
     test: WeightsTest, circular: Collection[tuple[str, str]], families: Mapping[str, str]
 ) -> tuple[str, ...]:
     """What else a reader of the verdict should know."""
-    found = []
+    lines = []
     if test.used is None:
-        found.append("Whether the attention is used at all was not tested.")
+        lines.append("Whether the attention is used at all was not tested.")
     if test.reference is None:
-        found.append("There was no reference to hold the weights against.")
+        lines.append("There was no reference to hold the weights against.")
     names = sorted({name for name, _ in circular if families.get(name) == "reference"})
     if names:
-        found.append(
+        lines.append(
             f"Not taken as the reference, being computed by the removals that test it: "
             f"{', '.join(names)}."
         )
     above = [removal for removal, each in test.tested.items() if each.s.low > 0]
     below = [removal for removal, each in test.tested.items() if each.s.high < 0]
     if above and below:
-        found.append(
+        lines.append(
             f"Removals disagree: {test.method} is above shuffled scores by {_list(above)} and "
             f"below them by {_list(below)}."
         )
     better = [each for each in test.readings if each.better]
     if better:
-        found.append(
+        lines.append(
             f"{len(better)} of {len(test.readings)} methods that use more than the weights come "
             f"further; {better[0].method} by {_points(better[0].gain.value or 0.0)} points."
         )
-    return tuple(found)
+    return tuple(lines)
 
 
 def _supported(test: WeightsTest, rules: Rules) -> str:
@@ -109,18 +109,18 @@ def _partly(test: WeightsTest, rules: Rules) -> str:
     by_finding: dict[str, list[str]] = {"for": [], "against": [], "open": []}
     for removal, each in test.tested.items():
         by_finding[each.finding(rules)].append(removal)
-    parts = []
+    clauses = []
     if by_finding["for"]:
-        parts.append(f"they may where tokens are removed by {_list(by_finding['for'])}")
+        clauses.append(f"they may where tokens are removed by {_list(by_finding['for'])}")
     if by_finding["against"]:
-        parts.append(f"they should not by {_list(by_finding['against'])}")
+        clauses.append(f"they should not by {_list(by_finding['against'])}")
     if by_finding["open"]:
-        parts.append(f"it stands at the border by {_list(by_finding['open'])}")
+        clauses.append(f"it stands at the border by {_list(by_finding['open'])}")
     unlike = by_finding["against"] or by_finding["open"]
     reasons = f" ({_reasons(test, unlike, rules)})" if unlike else ""
     return (
         "The attention weights may be read as an explanation only in part: "
-        f"{', '.join(parts)}{reasons}."
+        f"{', '.join(clauses)}{reasons}."
     )
 
 
@@ -146,8 +146,8 @@ def _reasons(test: WeightsTest, removals: Collection[str], rules: Rules) -> str:
     every = _envelope(tested)
     if {each.finding(rules) for each in tested} == {every.finding(rules)}:
         return why(every, test.reference, rules).replace("it ", f"{test.method} ", 1)
-    found = [f"by {name}, {why(test.tested[name], test.reference, rules)}" for name in removals]
-    return "; ".join(found)
+    reasons = [f"by {name}, {why(test.tested[name], test.reference, rules)}" for name in removals]
+    return "; ".join(reasons)
 
 
 def _envelope(tested: Collection[RemovalTest]) -> RemovalTest:

@@ -121,9 +121,9 @@ class _Answered:
         """Look up all cases at once; measures that remove the same sets share the answers."""
         cases = [*self.cases.values(), *self.drawn]
         ways = [case.ways(choose) for case in cases]
-        found = erasures.of(self.text.index, np.concatenate(ways))
+        outcomes = erasures.of(self.text.index, np.concatenate(ways))
         ends = np.cumsum([len(each) for each in ways])[:-1]
-        columns = (np.split(found.log_probability, ends), np.split(found.chosen, ends))
+        columns = (np.split(outcomes.log_probability, ends), np.split(outcomes.chosen, ends))
         for case, *own in zip(cases, *columns, strict=True):
             self._outcomes[id(case), choose] = Outcomes(*own)
 

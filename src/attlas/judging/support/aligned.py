@@ -30,7 +30,7 @@ from attlas.version import __version__
 class JudgeRequest:
     """An explanation to be judged, and what the model is asked for it."""
 
-    given: Explanation | ForeignScores
+    explanation: Explanation | ForeignScores
     text: Any
     request: Request
     marks: Any = None
@@ -73,17 +73,18 @@ def text_key(text: Any) -> int:
 
 
 def judge_request(
-    subject: OpenModel, given: Any, text: Any, target: Any, marks: Any
+    subject: OpenModel, explanation: Any, text: Any, target: Any, marks: Any
 ) -> JudgeRequest:
     """Find the text of an explanation and what the model is asked about it."""
-    if isinstance(given, Explanation):
-        if given.origin.verb not in ("explain", "judge"):
+    if isinstance(explanation, Explanation):
+        if explanation.origin.verb not in ("explain", "judge"):
+            verb = explanation.origin.verb
             raise UsageError(
-                f"judge takes what explain returns, not a part of what {given.origin.verb} returned"
+                f"judge takes what explain returns, not a part of what {verb} returned"
             )
-        known = _text_of(given) if text is None else text
-        return JudgeRequest(given, known, request_of(given.origin), marks)
-    scores = read_foreign(given)
+        known = _text_of(explanation) if text is None else text
+        return JudgeRequest(explanation, known, request_of(explanation.origin), marks)
+    scores = read_foreign(explanation)
     if text is None and scores.joined and scores.pieces is not None:
         text = join_pieces(scores.pieces, _specials(subject))
     if text is None:
@@ -119,25 +120,26 @@ def _on_tokens(
 ) -> tuple[Explanation, NDArray[np.float64]]:
     """The explanation on the tokens of the question, and the scores of the content tokens."""
     tokens, content = question.inputs.tokens[0], removable(question, 0)
-    given = request.given
-    if isinstance(given, Explanation):
-        if given.tokens == tokens:
-            return given, given.scores[content].astype(np.float64)
-        pairs = zip(given.tokens.labels(), given.tokens.special, strict=True)
+    explanation = request.explanation
+    if isinstance(explanation, Explanation):
+        if explanation.tokens == tokens:
+            return explanation, explanation.scores[content].astype(np.float64)
+        pairs = zip(explanation.tokens.labels(), explanation.tokens.special, strict=True)
         pieces = tuple("" if special else label for label, special in pairs)
-        elsewhere = ForeignScores(given.scores.astype(np.float64), pieces, given.method)
+        elsewhere = ForeignScores(explanation.scores.astype(np.float64), pieces, explanation.method)
         scores = _content_scores(elsewhere, question)
-        return replace(given, tokens=tokens, scores=_spread(scores, question), maps=None), scores
-    scores = _content_scores(given, question)
-    return _record(request, given.source, _spread(scores, question), question), scores
+        spread = _spread(scores, question)
+        return replace(explanation, tokens=tokens, scores=spread, maps=None), scores
+    scores = _content_scores(explanation, question)
+    return _record(request, explanation.source, _spread(scores, question), question), scores
 
 
-def _content_scores(given: ForeignScores, question: Question) -> NDArray[np.float64]:
+def _content_scores(foreign: ForeignScores, question: Question) -> NDArray[np.float64]:
     tokens, content = question.inputs.tokens[0], removable(question, 0)
-    scores = given.scores if given.scores.ndim == 1 else _column(given, question)
-    if given.pieces is not None:
+    scores = foreign.scores if foreign.scores.ndim == 1 else _column(foreign, question)
+    if foreign.pieces is not None:
         specials = _specials(question.subject)
-        return put_on_tokens(tokens, content, given.pieces, scores, specials)
+        return put_on_tokens(tokens, content, foreign.pieces, scores, specials)
     if len(scores) not in (len(content), len(tokens)):
         raise UsageError(
             f"{len(scores)} scores for a text of {len(content)} content tokens ({len(tokens)} with "
@@ -146,15 +148,15 @@ def _content_scores(given: ForeignScores, question: Question) -> NDArray[np.floa
     return scores if len(scores) == len(content) else scores[content]
 
 
-def _column(given: ForeignScores, question: Question) -> NDArray[np.float64]:
+def _column(foreign: ForeignScores, question: Question) -> NDArray[np.float64]:
     """The scores of the target, from scores of each class."""
-    target, count = question.targets[0], given.scores.shape[1]
+    target, count = question.targets[0], foreign.scores.shape[1]
     choice = target.picks[0][1] if count > 1 else 0
     if len(target.picks) != 1 or choice >= count:
         raise UsageError(
             f"scores for {count} choices, and the target {target.name!r} is none of them"
         )
-    return given.scores[:, choice]
+    return foreign.scores[:, choice]
 
 
 def _spread(scores: NDArray[np.float64], question: Question) -> TokenVector:

@@ -138,11 +138,11 @@ def _of_inseq(explanation: Any) -> ForeignScores:
 
 def as_array(scores: Any) -> NDArray[np.float64]:
     """Numbers as an array, from whatever library."""
-    found = scores
+    array = scores
     for step in ("detach", "cpu", "numpy"):  # a tensor, of torch or another library
-        found = getattr(found, step)() if hasattr(found, step) else found
+        array = getattr(array, step)() if hasattr(array, step) else array
     try:
-        return np.asarray(found, dtype=np.float64)
+        return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError):
         raise UsageError(f"judge takes {ACCEPTED}, not {type(scores).__name__}") from None
 
@@ -181,15 +181,15 @@ def _score(
     text = tokens.sources.get(segment, "")
     if span is None or not text[slice(*span)].strip():
         return 0.0
-    found = [
+    own = [
         score
         for place, score in zip(places, scores.tolist(), strict=True)
         if place and place[0] == segment and overlap(place[1], span)
     ]
-    if not found:
+    if not own:
         word = text[slice(*span)]
         raise UsageError(f"token {position}, {word!r}, has no score: no piece covers it")
-    return float(sum(found))
+    return float(sum(own))
 
 
 def _find(

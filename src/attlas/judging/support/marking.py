@@ -12,24 +12,24 @@ from attlas.shapes import TokenMarks
 from attlas.tokens import Tokens, overlap
 
 
-def marked_tokens(given: Any, tokens: Tokens, content: Sequence[int]) -> TokenMarks | None:
+def marked_tokens(marks: Any, tokens: Tokens, content: Sequence[int]) -> TokenMarks | None:
     """The marks of the content tokens; None if there are no marks.
 
     Spans are half-open, in the text or in the second text of a pair. Marks are one for each content
     token, or one for each token.
     """
-    spans = given.spans if isinstance(given, Example) else given
-    if spans is None or (isinstance(given, Example) and not spans):
+    spans = marks.spans if isinstance(marks, Example) else marks
+    if spans is None or (isinstance(marks, Example) and not spans):
         return None
     if all(_is_span(each) for each in spans):
         return _of_spans(spans, tokens, content)
-    marks = np.array(spans)
-    if marks.dtype != bool or len(marks) not in (len(content), len(tokens)):
+    array = np.array(spans)
+    if array.dtype != bool or len(array) not in (len(content), len(tokens)):
         raise UsageError(
             f"marks are spans of characters (start, end), or True and False for each of the "
-            f"{len(content)} content tokens ({len(tokens)} with special ones), not {given!r}"
+            f"{len(content)} content tokens ({len(tokens)} with special ones), not {marks!r}"
         )
-    return marks if len(marks) == len(content) else marks[list(content)]
+    return array if len(array) == len(content) else array[list(content)]
 
 
 def _is_span(each: Any) -> bool:
@@ -39,9 +39,9 @@ def _is_span(each: Any) -> bool:
 def _of_spans(spans: Any, tokens: Tokens, content: Sequence[int]) -> TokenMarks:
     last = [name for name in dict.fromkeys(tokens.segments) if name in tokens.sources][-1]
     places = tokens.spans()
-    found = [
+    marked = [
         tokens.segments[position] == last
         and any(overlap(places[position] or (0, 0), (start, end)) for start, end in spans)
         for position in content
     ]
-    return np.array(found, dtype=bool)
+    return np.array(marked, dtype=bool)
