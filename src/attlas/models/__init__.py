@@ -1,1 +1,1 @@
-"""The only room that touches a model: loading, encoding, asking, opening it at its attention."""
+"""The only room that touches a model: it loads it, feeds it, runs it and opens its attention."""

@@ -268,7 +268,7 @@ def test_what_are_no_objects_is_an_error(lxmert):
 
 def test_a_tokenizer_alone_cannot_bring_a_picture():
     model, processor = tiny.clip_subject()
-    with pytest.raises(UsageError, match="needs a processor of both"):
+    with pytest.raises(UsageError, match="needs a processor with a tokenizer"):
         attlas.Subject(model, processor.tokenizer)
 
 

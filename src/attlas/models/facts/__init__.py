@@ -1,1 +1,1 @@
-"""What a model is: its task, labels, sites and limits, found without asking it anything."""
+"""Facts about a model: its task, labels, attention sites and limits."""

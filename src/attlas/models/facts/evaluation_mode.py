@@ -1,4 +1,4 @@
-"""A model borrowed: held by a lock, in evaluation mode, with frozen parameters; all put back."""
+"""Evaluation mode: a model is locked, without dropout and frozen; all is restored afterwards."""
 
 import threading
 from collections.abc import Iterator
@@ -9,17 +9,17 @@ from torch import nn
 
 _locks: WeakKeyDictionary[nn.Module, threading.RLock] = WeakKeyDictionary()
 _locks_guard = threading.Lock()
-_lent: WeakSet[nn.Module] = WeakSet()  # changed by those who hold the lock of a model
+_in_use: WeakSet[nn.Module] = WeakSet()  # changed only while the lock of the model is held
 
 
 def model_lock(model: nn.Module) -> threading.RLock:
-    """The one lock of a model; a thread may take it again."""
+    """The lock of a model, the same for every caller; a thread may take it repeatedly."""
     with _locks_guard:
         return _locks.setdefault(model, threading.RLock())
 
 
 def every_module(model: nn.Module) -> list[nn.Module]:
-    """Every module once: far quicker than `modules()`."""
+    """Every module once; much faster than `modules()`."""
     found: dict[nn.Module, None] = {}
     waiting: list[nn.Module | None] = [model]
     while waiting:
@@ -32,32 +32,32 @@ def every_module(model: nn.Module) -> list[nn.Module]:
 
 @contextmanager
 def evaluation_mode(model: nn.Module) -> Iterator[None]:
-    """Within the block dropout is off, no parameter asks for a gradient, and no one else is in.
+    """Switch dropout off, freeze the parameters and keep other threads out, within the block.
 
-    Who has borrowed a model may borrow it again, at no cost.
+    Blocks of one thread may nest; the inner ones cost nothing.
     """
     with model_lock(model):
-        if model in _lent:
+        if model in _in_use:
             yield
             return
         modules = every_module(model)
         training = [module for module in modules if module.training]
-        wanting = [
+        trainable = [
             parameter
             for module in modules
             for parameter in module._parameters.values()
             if parameter is not None and parameter.requires_grad
         ]
         try:
-            _lent.add(model)
+            _in_use.add(model)
             for module in training:
                 module.training = False
-            for parameter in wanting:
+            for parameter in trainable:
                 parameter.requires_grad_(False)
             yield
         finally:
-            _lent.discard(model)
+            _in_use.discard(model)
             for module in training:
                 module.training = True
-            for parameter in wanting:
+            for parameter in trainable:
                 parameter.requires_grad_(True)

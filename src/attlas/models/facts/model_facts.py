@@ -1,4 +1,4 @@
-"""ModelFacts: a model and its tokenizer, with what is known of them without running the model."""
+"""ModelFacts: a model and its tokenizer, and what is known about them before running the model."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -25,17 +25,17 @@ class ModelFacts:
         if task is not None and task not in TASKS:
             raise UnknownNameError("task", task, TASKS)
         self.model: nn.Module = unwrap(model)
-        both = hasattr(tokenizer, "tokenizer") and hasattr(tokenizer, "image_processor")
-        self.tokenizer = tokenizer.tokenizer if both else tokenizer
-        self.image_processor = tokenizer.image_processor if both else tokenizer
+        is_pair = hasattr(tokenizer, "tokenizer") and hasattr(tokenizer, "image_processor")
+        self.tokenizer = tokenizer.tokenizer if is_pair else tokenizer
+        self.image_processor = tokenizer.image_processor if is_pair else tokenizer
         self.task: Task | None = TASKS[task] if task else find_task(self.model)
         self.name = name or getattr(self.model, "name_or_path", "") or type(self.model).__name__
         if tokenizer is None:
-            raise UsageError("a subject needs a tokenizer, or an image processor, beside the model")
-        if self.reads_pairs and not self.reads_objects and not both:
+            raise UsageError("a subject needs a tokenizer or an image processor besides the model")
+        if self.reads_pairs and not self.reads_objects and not is_pair:
             raise UsageError(
-                f"{self.name} reads a text and a picture: it needs a processor of both, one with a "
-                f"tokenizer and an image_processor, not {type(tokenizer).__name__}"
+                f"{self.name} reads a text and a picture: it needs a processor with a tokenizer "
+                f"and an image_processor, not {type(tokenizer).__name__}"
             )
 
     @property
@@ -50,27 +50,27 @@ class ModelFacts:
 
     @property
     def reads_pairs(self) -> bool:
-        """Whether an input is a text and a picture, each in a stream of its own."""
+        """Whether an input is a text together with a picture, each in its own stream."""
         return self.task is not None and self.task.pairs
 
     @property
     def reads_objects(self) -> bool:
-        """Whether the model reads objects that a detector found, beside a text."""
+        """Whether the model reads a text together with objects that a detector found."""
         return self.reads_pairs and "visual_feats" in self.parameters
 
     @property
     def has_decoder(self) -> bool:
-        """Whether this is an encoder–decoder."""
+        """Whether the model is an encoder–decoder."""
         return bool(getattr(self._config, "is_encoder_decoder", False))
 
     @property
     def predicts_next(self) -> bool:
-        """Whether the output is about the next token."""
+        """Whether the model predicts the next token."""
         return self.task is not None and self.task.name in ("causal lm", "sequence to sequence")
 
     @property
     def fills_masks(self) -> bool:
-        """Whether the output is about masked tokens."""
+        """Whether the model predicts masked tokens."""
         return self.task is not None and self.task.name == "masked lm"
 
     @property
@@ -86,13 +86,13 @@ class ModelFacts:
             return ["similarity"]
         names: Mapping[int, str] = self._config.id2label
         count = getattr(self._config, "num_qa_labels", len(names))
-        if len(names) != count:  # some configurations give the number of answers alone
+        if len(names) != count:  # some configurations give only the number of answers
             return [f"answer {index}" for index in range(count)]
         return [names[index] for index in sorted(names)]
 
     @property
     def link(self) -> str:
-        """How logits become probabilities: softmax, sigmoid, or identity for a regression."""
+        """How logits become probabilities: `softmax`, `sigmoid`, or `identity` for a regression."""
         problem = getattr(self._config, "problem_type", None)
         name = self.task.name if self.task else ""
         if name == "image and text":
@@ -105,7 +105,7 @@ class ModelFacts:
 
     @cached_property
     def max_tokens(self) -> int:
-        """How many tokens the model takes."""
+        """The largest number of tokens that the model takes."""
         limits = [getattr(self.tokenizer, "model_max_length", None)]
         limits.append(getattr(self._config, "max_position_embeddings", None))
         limits.append(internals.longest_text(self.model))
@@ -129,7 +129,7 @@ class ModelFacts:
 
 
 def unwrap(model: Any) -> nn.Module:
-    """The plain model inside a compiled or adapted one; an error for what is no model at all."""
+    """The plain model inside a compiled or adapted one; raises for anything that is no model."""
     if not isinstance(model, nn.Module):
         raise UnsupportedModelError(
             f"a model is a torch.nn.Module of transformers, not {type(model).__name__}"
@@ -154,23 +154,23 @@ def unwrap(model: Any) -> nn.Module:
 
 
 def _without_adapter_shell(model: Any) -> nn.Module:
-    """Adapters inside the layers stay there; those that add a prompt cannot be left out."""
+    """The base model of a PEFT model, adapters inside its layers included."""
     for adapter in model.peft_config.values():
         if getattr(adapter, "is_prompt_learning", False):
             raise UnsupportedModelError(
                 f"the adapter {adapter.peft_type} adds tokens of its own and cannot be opened; "
-                "adapters inside the layers (LoRA and its like) can"
+                "adapters inside the layers (such as LoRA) can"
             )
     base: nn.Module = model.get_base_model()
     return base
 
 
 def fingerprint(model: nn.Module) -> str:
-    """A digest of the weights: the same on every device, another if a value changes or two swap.
+    """A digest of the weights: the same on every device; different if a value changes or two swap.
 
-    Of each tensor: its name, type and shape, and the sums of its rows and of its columns, bits
-    taken as whole numbers, so that a sum is exact in any order. Of weights that are not in memory
-    it sees the names and shapes alone.
+    It covers the name, type and shape of each tensor, and the sums of its rows and columns. Bits
+    are summed as whole numbers, so the order of a sum does not matter. Weights that are not in
+    memory count by name and shape only.
     """
     total = sha256(type(model).__name__.encode())
     for name, value in sorted(model.state_dict().items()):

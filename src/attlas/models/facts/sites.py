@@ -1,4 +1,4 @@
-"""Which attention happens where: the modules that own one, and the sites they are met as."""
+"""Where attention happens: the modules that compute it, and the kind of site each call is."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -23,7 +23,7 @@ _OTHER_STREAM = (
 )
 _IS_CROSS = ("is_cross_attention", "encoder_decoder_attention")
 
-# Attention that cannot be shown as [batch, head, query, key], and why, by the module's class.
+# Module classes whose attention cannot be shown as [batch, head, query, key], with the reason.
 REFUSED = {
     "LongformerSelfAttention": "it attends in overlapping chunks of a sliding window",
     "LEDEncoderSelfAttention": "it attends in overlapping chunks of a sliding window",
@@ -50,12 +50,12 @@ REFUSED = {
 
 @dataclass(frozen=True, eq=False)
 class Owner:
-    """A module that owns an attention, its path in the model, and its kind when it reads itself."""
+    """A module that computes attention, its path in the model, and its kind as self-attention."""
 
     module: nn.Module
     path: str
     kind: str
-    road: str  # how its attention is met: through the "interface", or at its "softmax"
+    road: str  # where its attention is caught: at the "interface" or at its own "softmax"
 
     def kind_of_call(
         self,
@@ -63,10 +63,10 @@ class Owner:
         kwargs: Mapping[str, Any],
         origin: Callable[[Any], str | None] = lambda _: None,
     ) -> str:
-        """`cross` where the call hands over another stream to read, else the kind of its place.
+        """The kind of site of one call: `cross` if it reads another stream, else the module's kind.
 
-        Where `origin` knows that a stream carries on a picture, attention in it is `vision`, and
-        what reads a text from it is `cross_vision`.
+        `origin` tells whether a hidden state belongs to the text or to the picture: attention
+        within the picture is `vision`, from the picture to the text `cross_vision`.
         """
         own, handed = self._streams(args, kwargs)
         others = [other for other in handed if other is not None and other is not own]
@@ -77,7 +77,7 @@ class Owner:
         return "cross_vision" if "text" in map(origin, others) else "cross"
 
     def _streams(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, list[Any]]:
-        """The hidden states that a call attends from, and all that are handed over to be read."""
+        """The hidden states that a call attends from, and the other streams passed to it."""
         kind: Any = type(self.module)
         names = _parameters(kind)
         own = args[0] if args else kwargs.get(names[0])
@@ -89,7 +89,7 @@ class Owner:
 
 
 def find_owners(model: nn.Module) -> list[Owner]:
-    """The modules of the model that own an attention, or an error that says why it has none."""
+    """The attention modules of a model; raises `UnsupportedModelError` if there are none."""
     modules = dict(model.named_modules())
     roads = {path: _road(module) for path, module in modules.items()}
     owners = [
@@ -99,15 +99,15 @@ def find_owners(model: nn.Module) -> list[Owner]:
     ]
     if not owners:
         raise UnsupportedModelError(
-            f"{type(model).__name__} cannot be opened: none of its {len(modules)} modules owns an "
-            "attention; expected at least one that goes through transformers' AttentionInterface, "
-            "or an attention module with a softmax of its own"
+            f"{type(model).__name__} cannot be opened: none of its {len(modules)} modules computes "
+            "attention; expected at least one that uses transformers' AttentionInterface, or an "
+            "attention module with its own softmax"
         )
     return owners
 
 
 def _road(module: nn.Module) -> str | None:
-    """How a module's attention is met: through the interface, at its softmax, or not at all."""
+    """Where the attention of a module is caught; None if the module computes none."""
     reason = REFUSED.get(type(module).__name__)
     if reason is not None:
         raise UnsupportedModelError(f"{type(module).__name__} cannot be opened: {reason}")
@@ -138,9 +138,9 @@ def _parameters(module_type: Any) -> tuple[str, ...]:
 
 
 def find_block(model: nn.Module, path: str) -> nn.Module:
-    """The block an attention module belongs to: the outermost list element above it, or itself.
+    """The block of an attention module: the outermost `ModuleList` element above it, or itself.
 
-    A list of lists is run by its innermost elements.
+    In a list of lists, the blocks are the elements of the inner lists.
     """
     module = model
     for part in path.split("."):

@@ -1,8 +1,8 @@
-"""What kinds of models there are, and how the output of each is read.
+"""Tasks: the kinds of models there are, and how the output of each kind is read.
 
-Whatever a model is for, its output is seen as `[batch, place, choice]`: at each place, one of the
-choices. A classifier has one place; a tagger or a language model one for each token; an
-answer-finder two, the start and the end, with the tokens as choices.
+Every output is read as `[batch, place, choice]`: a model makes one choice at each place. A
+classifier has one place, a tagger or language model has one for each token, and a question
+answerer has two, start and end, with the tokens as choices.
 """
 
 from collections.abc import Callable
@@ -18,14 +18,14 @@ from attlas.shapes import Logits
 
 @dataclass(frozen=True)
 class Task:
-    """A kind of model: transformers' tables of its classes, and how its output is read."""
+    """A kind of model: the transformers tables of its classes, and how to read its output."""
 
     name: str
     tables: tuple[str, ...]
     logits: Callable[[Any], Logits]
-    by_position: bool = False  # whether a target is tied to a position among the tokens
-    pairs: bool = False  # whether it reads a text and a picture
-    classes: tuple[str, ...] = ()  # that stand in no table, or in a wrong one
+    by_position: bool = False  # whether a target belongs to a position among the tokens
+    pairs: bool = False  # whether an input is a text and a picture
+    classes: tuple[str, ...] = ()  # classes that no table lists, or that a wrong one lists
 
 
 def _one_place(output: Any) -> Logits:
@@ -48,12 +48,12 @@ def _answers(output: Any) -> Logits:
 
 
 def _similarity(output: Any) -> Logits:
-    """Of each picture to its own text: the model compares every one with every other."""
+    """The similarity of each picture to its own text; the model compares all with all."""
     logits: Logits = output.logits_per_image.diagonal()[:, None, None]
     return logits
 
 
-# The order matters: some classes stand in several tables (BART's generator is also a masked LM).
+# The order matters: several tables list some classes (BART's generator is also a masked LM).
 TASKS = {
     task.name: task
     for task in (
@@ -78,11 +78,11 @@ TASKS = {
 
 
 def find_task(model: nn.Module) -> Task | None:
-    """The task a model's class is listed under; None for a model without a head."""
+    """The task that lists the class of a model; None for a model without a head."""
     names = {parent.__name__ for parent in type(model).__mro__}
     listed = [task for task in TASKS.values() if names & _class_names(task)]
     has_decoder = getattr(getattr(model, "config", None), "is_encoder_decoder", False)
-    # Some that only decode stand in the table of encoder–decoders.
+    # The table of encoder–decoders also lists some decoder-only classes.
     return next((t for t in listed if has_decoder or t.name != "sequence to sequence"), None)
 
 

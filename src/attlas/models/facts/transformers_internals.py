@@ -1,8 +1,8 @@
-"""Every name of transformers that Attlas leans on beyond its documented surface, in this one file.
+"""The only file that uses undocumented parts of transformers.
 
 `AttentionInterface.register`, `AttentionMaskInterface.register` and `eager_mask` are documented.
-What is not: that a configuration keeps its implementation in `_attn_implementation_internal`, and
-that an attention module names its own eager function beside `ALL_ATTENTION_FUNCTIONS`.
+Two facts are not: a configuration stores its implementation in `_attn_implementation_internal`,
+and an attention module names its eager function beside `ALL_ATTENTION_FUNCTIONS`.
 """
 
 import inspect
@@ -30,10 +30,10 @@ AttentionFunction = Callable[..., tuple[Any, Any]]
 
 
 class StandInForEager(str):
-    """A name of its own that passes for `eager` where a modelling file asks by name.
+    """A name that equals `"eager"` in comparisons but is looked up as itself.
 
-    Some do: sparse families hide the keys they did not choose only where the implementation is
-    called `eager` or `sdpa`. Tables of implementations still find it under its own name.
+    Some sparse families mask the keys they did not choose only if the implementation is called
+    `eager` or `sdpa`. Tables of implementations still find this one by its own hash.
     """
 
     __slots__ = ()
@@ -50,14 +50,14 @@ IMPLEMENTATION = StandInForEager("attlas")
 
 
 def register(attend: AttentionFunction) -> None:
-    """Make `attend` an attention implementation, with the masks that the eager one gets."""
+    """Register `attend` as an attention implementation that gets the masks of the eager one."""
     AttentionInterface.register(str(IMPLEMENTATION), attend)
     AttentionMaskInterface.register(str(IMPLEMENTATION), eager_mask)
 
 
 @contextmanager
 def implementation(configurations: Sequence[Any], name: str) -> Iterator[None]:
-    """Set the attention implementation of every one of these, and give each its own back."""
+    """Set the attention implementation of these configurations, and restore it after the block."""
     before = [(config, config._attn_implementation_internal) for config in configurations]
     try:
         for config, _ in before:
@@ -69,16 +69,16 @@ def implementation(configurations: Sequence[Any], name: str) -> Iterator[None]:
 
 
 def implementations(configurations: Sequence[Any]) -> list[str | None]:
-    """The attention implementation of every one of these configurations."""
+    """The attention implementation of each of these configurations."""
     return [config._attn_implementation_internal for config in configurations]
 
 
 @contextmanager
 def padding_known(model: nn.Module) -> Iterator[None]:
-    """Let classifiers that read the last token take a batch, though they know no padding token.
+    """Let classifiers that read the last token take a batch although they have no padding token.
 
-    Without one they refuse more than one row, for they could not tell where each ends. Our rows
-    are of equal length and all of them text: a token that never occurs says just that.
+    Without one they refuse more than one row, because they cannot see where each row ends. Our
+    rows have equal lengths and no padding, so an id that never occurs is a valid padding token.
     """
     config: Any = getattr(model, "config", None)
     text = config.get_text_config() if isinstance(config, PretrainedConfig) else None
@@ -93,7 +93,7 @@ def padding_known(model: nn.Module) -> Iterator[None]:
 
 
 def configurations(model: nn.Module) -> list[Any]:
-    """Every configuration the model or a part of it holds, composite ones taken apart."""
+    """Every configuration of the model and its submodules, sub-configurations included."""
     found: dict[int, Any] = {}
     waiting = [getattr(module, "config", None) for module in model.modules()]
     while waiting:
@@ -105,10 +105,10 @@ def configurations(model: nn.Module) -> list[Any]:
 
 
 def eager_attention(module_type: Any) -> AttentionFunction | None:
-    """The eager function that this kind of attention module names itself; None off the interface.
+    """The eager attention function of a module class; None if it does not use the interface.
 
-    It is found where the module's own code mentions it, so a subclass in a user's file, and a
-    modelling file with several eager functions, come out right.
+    The name is read from the code of the class. This also works for subclasses in a user's file
+    and for modelling files with several eager functions.
     """
     return _eager_attention(module_type)
 
@@ -125,10 +125,10 @@ def _eager_attention(module_type: Any) -> AttentionFunction | None:
 
 
 def _is_met_at_softmax(module_type: Any, eager: Any) -> bool:
-    """Whether one call of the interface is not one attention that mixes the values.
+    """Whether a call of the interface is more than the values mixed by the weights.
 
-    Some scale what they mixed, by sinks kept out of their weights: mixing the values again by other
-    weights would leave that out. Some mix by the same weights in two calls.
+    Some families scale the mixed values by sinks that are not part of the weights: mixing the
+    values again would lose the sinks. Others mix with the same weights in two calls.
     """
     names = {parent.__name__ for parent in module_type.__mro__}
     scales_after = "logsumexp" in inspect.unwrap(eager).__code__.co_names
@@ -136,7 +136,7 @@ def _is_met_at_softmax(module_type: Any, eager: Any) -> bool:
 
 
 def is_other_attention(module_type: Any) -> bool:
-    """Whether this looks like attention that does not go through the interface."""
+    """Whether this class looks like attention that does not use the interface."""
     return _is_other_attention(module_type)
 
 
@@ -151,7 +151,7 @@ def _is_other_attention(module_type: Any) -> bool:
 
 
 def _names(function: FunctionType) -> set[str]:
-    """The names a function mentions, and those of the functions of its own file that it names."""
+    """The names in the code of a function, and in that of functions from its file that it names."""
     names = set(function.__code__.co_names)
     for name in function.__code__.co_names:
         helper = function.__globals__.get(name)
@@ -171,37 +171,37 @@ def _functions(module_type: Any) -> Iterator[FunctionType]:
 
 
 def submodels(model: nn.Module) -> list[nn.Module]:
-    """The model itself and every whole model inside it."""
+    """The model itself and every `PreTrainedModel` inside it."""
     inner = [module for module in model.modules() if isinstance(module, PreTrainedModel)]
     return inner if model in inner else [model, *inner]
 
 
 def innermost_model(modules: Sequence[nn.Module]) -> nn.Module:
-    """The last whole model among modules that contain one another, outermost first."""
+    """The last `PreTrainedModel` among nested modules, which come outermost first."""
     models = [module for module in modules if isinstance(module, PreTrainedModel)]
     return models[-1] if models else modules[0]
 
 
 def count_heads(module: nn.Module) -> int | None:
-    """How many heads an attention module says it has."""
+    """The number of heads according to an attention module's own attributes."""
     found = [getattr(module, name, None) for name in _HEAD_COUNTS]
     return next((count for count in found if isinstance(count, int)), None)
 
 
 def only_predicts_next(model: nn.Module) -> bool:
-    """Whether a family has causal language models and no masked ones."""
+    """Whether a family has causal language models but no masked ones."""
     from transformers.models.auto import modeling_auto as tables
 
     config: Any = getattr(model, "config", None)
     kind = getattr(config, "model_type", None)
-    if getattr(config, "attn_type", None) == "bi":  # XLNet looks both ways
+    if getattr(config, "attn_type", None) == "bi":  # XLNet attends in both directions
         return False
     causal = kind in tables.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
     return causal and kind not in tables.MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 
 def longest_text(model: nn.Module) -> int | None:
-    """How many tokens the text part of a composite model takes, where its configuration says."""
+    """How many tokens the text model of a composite model takes, if its configuration says so."""
     config: Any = getattr(model, "config", None)
     text = config.get_text_config() if isinstance(config, PretrainedConfig) else None
     return getattr(text, "max_position_embeddings", None)
@@ -213,12 +213,12 @@ def takes_pixels(model: nn.Module) -> bool:
 
 
 def ways_in(model: nn.Module) -> list[nn.Module]:
-    """The modules that turn ids or pixels into vectors: those that its parts name as their own."""
+    """The modules that turn ids or pixels into vectors: the input embeddings of all submodels."""
     named = []
     for part in submodels(model):
         try:
             named.append(part.get_input_embeddings())  # type: ignore[operator]
-        except (NotImplementedError, AttributeError):  # a shell around the parts that have one
+        except (NotImplementedError, AttributeError):  # a wrapper around submodels that have one
             continue
     weights = {id(each.weight) for each in named if isinstance(each, nn.Embedding)}
     shared = [

@@ -1,1 +1,1 @@
-"""The tap: attention read and rewritten at its sites, while the model runs."""
+"""The tap: read and rewrite attention at its sites while the model runs."""

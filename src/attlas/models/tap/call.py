@@ -10,13 +10,13 @@ from attlas.results import Site
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One attention as it was used: its weights after the edits, the mask and the values."""
+    """One call to an attention: its weights after the edits, the mask and the values."""
 
     site: Site
-    path: str  # of the module that owns it
+    path: str  # of the attention module
     weights: Tensor
     mask: Tensor | None
-    values: Tensor | None  # for `keep` to see; None on the second road, and not held by itself
+    values: Tensor | None  # only for `keep`; None on the second road
 
     @property
     def visible(self) -> Tensor:
@@ -26,23 +26,23 @@ class Call:
 
 @dataclass(eq=False)
 class Seen:
-    """What a tap saw, a list of calls for each forward pass; short names are of the last one."""
+    """What a tap saw: a list of calls for each forward pass. The properties show the last pass."""
 
     passes: list[list[Call]] = field(default_factory=list)
 
     @property
     def calls(self) -> list[Call]:
-        """The calls of the last forward pass."""
+        """The calls of the last pass."""
         return self.passes[-1] if self.passes else []
 
     @property
     def sites(self) -> list[Site]:
-        """The sites of the last forward pass, in the order of call."""
+        """The sites of the last pass, in the order of the calls."""
         return [call.site for call in self.calls]
 
     @property
     def weights(self) -> list[Tensor]:
-        """The attention at each of the sites, `[batch, head, query, key]`."""
+        """The attention at each site of the last pass, `[batch, head, query, key]`."""
         return [call.weights for call in self.calls]
 
 

@@ -12,22 +12,22 @@ _mixing_checked: set[type[nn.Module]] = set()
 
 
 def run_eager(module: nn.Module, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-    """Attention as the modelling file's own eager function computes it."""
+    """Compute attention with the eager function of the modelling file."""
     eager = internals.eager_attention(type(module))
     if eager is None:
-        raise UnsupportedModelError(f"{type(module).__name__} names no eager attention of its own")
+        raise UnsupportedModelError(f"{type(module).__name__} has no eager attention function")
     return eager(module, *args, **kwargs)
 
 
 def mix(weights: Tensor, values: Tensor) -> Tensor:
-    """Mix the values by the weights: `[batch, query, head, width]`; grouped heads share values."""
+    """Mix the values by the weights, `[batch, query, head, width]`; grouped heads share values."""
     groups = weights.shape[1] // values.shape[1]
     shared = values if groups == 1 else values.repeat_interleave(groups, dim=1)
     return torch.matmul(weights, shared).transpose(1, 2).contiguous()
 
 
 def check_mixing(module: nn.Module, weights: Tensor, values: Tensor, output: Tensor) -> None:
-    """Once for each kind of module: its output must be its values mixed by its weights."""
+    """Check once for each module class that its output is its values mixed by its weights."""
     if type(module) in _mixing_checked:
         return
     mixed = mix(weights, values)

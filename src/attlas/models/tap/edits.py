@@ -1,7 +1,7 @@
-"""Edits: ways to rewrite attention at sites, all of them functions of the weights alone.
+"""Edits: ways to rewrite the attention weights at chosen sites.
 
-A change gets the weights `[batch, head, query, key]` of a site and which keys each query may see,
-and gives weights of the same shape.
+A change gets the weights `[batch, head, query, key]` of a site and the keys that each query may
+see, and returns weights of the same shape.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,7 +20,7 @@ Change = Callable[[Attention, Visible], Attention]
 
 @dataclass(frozen=True)
 class Edit:
-    """A rewriting of attention, and where it acts: everywhere, unless narrowed by `at`."""
+    """A change of attention weights, applied everywhere unless `at` narrows it."""
 
     name: str
     change: Change
@@ -37,7 +37,7 @@ class Edit:
         heads: int | Iterable[int] | None = None,
         queries: int | Iterable[int] | None = None,
     ) -> "Edit":
-        """The same edit at these sites, heads and query rows only."""
+        """The same edit, applied only at these sites, heads and query rows."""
         if kind is not None and kind not in KINDS:
             raise UnknownNameError("kind of site", kind, KINDS)
         return changed(self, kind=kind, layer=layer, heads=_tuple(heads), queries=_tuple(queries))
@@ -47,7 +47,7 @@ class Edit:
         return self.kind in (None, site.kind) and self.layer in (None, site.layer)
 
     def rewrite(self, site: Site, weights: Attention, visible: Visible) -> Attention:
-        """The weights with this edit applied to the heads and rows it is about."""
+        """Apply this edit to its heads and query rows; the others keep their weights."""
         new = self.change(weights, visible)
         if new.shape != weights.shape:
             raise UsageError(
@@ -62,7 +62,7 @@ class Edit:
         return heads[:, None, None] & queries[:, None]
 
     def check(self, sites: Iterable[Site]) -> "Edit":
-        """The same edit with a negative layer counted from the top; an error if it acts nowhere."""
+        """Resolve a negative layer; raises if the edit matches none of these sites."""
         reach = [site for site in sites if self.kind in (None, site.kind)]
         if not reach:
             raise UnknownNameError("kind of site", str(self.kind), {site.kind for site in sites})
@@ -75,14 +75,14 @@ class Edit:
 
 
 def scale(factor: int | float | torch.Tensor) -> Edit:
-    """Multiply the weights; 0 switches a head off."""
+    """Multiply the weights by a factor; 0 switches a head off."""
     return Edit("scale", lambda weights, _: weights * factor)
 
 
 def zero(keys: int | Iterable[int]) -> Edit:
-    """Take all weight from these keys and share it out among the others, in proportion.
+    """Set the weight of these keys to zero, and give it to the other keys in proportion.
 
-    A row whose whole weight lay on these keys keeps nothing.
+    A row with all of its weight on these keys becomes zero.
     """
     columns = list(_tuple(keys) or ())
 
@@ -107,7 +107,7 @@ def uniform() -> Edit:
 
 
 def permute(seed: int = 0) -> Edit:
-    """Shuffle each row's weights among the keys it may see, every row and head on its own."""
+    """Shuffle each row's weights among the keys it may see, independently for each row and head."""
 
     def change(weights: Attention, visible: Visible) -> Attention:
         generator = torch.Generator().manual_seed(seed)
@@ -121,7 +121,7 @@ def permute(seed: int = 0) -> Edit:
 
 
 def replace(weights: torch.Tensor) -> Edit:
-    """Put these weights, or any that broadcast to `[batch, head, query, key]`, in their place."""
+    """Replace the weights by these, which must broadcast to `[batch, head, query, key]`."""
 
     def change(old: Attention, visible: Visible) -> Attention:
         try:
@@ -135,7 +135,7 @@ def replace(weights: torch.Tensor) -> Edit:
 
 
 def apply(function: Callable[[torch.Tensor], torch.Tensor]) -> Edit:
-    """Rewrite the weights by a function of your own, `[batch, head, query, key]` to the same."""
+    """Rewrite the weights by your own function of `[batch, head, query, key]`."""
     name = getattr(function, "__name__", "apply")
     return Edit(name, lambda weights, _: function(weights))
 

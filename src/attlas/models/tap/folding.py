@@ -1,4 +1,4 @@
-"""Folding: each attention is reduced as the model computes it, so that no two layers are held."""
+"""Folding: reduce each attention while the model computes it, so that only one is in memory."""
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -20,9 +20,10 @@ Held = TypeVar("Held")
 def fold_calls(
     model: nn.Module, keep: Callable[[Call], Held], sites: Collection[Site] | None = None
 ) -> Iterator[list[Held]]:
-    """Open a model and reduce each attention as it is computed; the list holds what `keep` gave.
+    """Open a model and reduce each attention as it is computed; the list collects the results.
 
-    `sites` are those to read, all if not given.
+    `keep` gets each call and returns what to hold of it. `sites` are the sites to read; the
+    default is all.
     """
     held: list[Held] = []
 
@@ -36,7 +37,7 @@ def fold_calls(
 
 
 def among(sites: Collection[Site] | None) -> Callable[[Site], bool] | None:
-    """Whether a site is one of these, as a function for the tap; None means every site."""
+    """A function for the tap that tells whether a site is one of these; None means every site."""
     if sites is None:
         return None
     names = {site.name for site in sites}

@@ -1,8 +1,7 @@
-"""Fused attention for what is only passed through: the same mathematics, no weights spelled out.
+"""Fused attention for calls that nobody reads or edits: it is faster and computes no weights.
 
-Whether a module's attention is what the fused function computes (no sinks, no soft cap, nothing of
-its own) is not read off a table of models: the first time a module is met, both are computed and
-compared.
+A module may do more than the fused function (sinks, soft caps). There is no table of such models:
+on the first call of a module both versions are computed and compared.
 """
 
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from torch import Tensor, nn
 from transformers import AttentionInterface
 
 _HANDED_ON = ("dropout", "scaling", "position_bias")
-# What a module may hand its attention function that means nothing to it, or is in the mask already.
+# Arguments that do not change the result of attention, or that the mask contains already.
 _HARMLESS = {
     *("deterministic", "is_causal", "output_attentions", "output_hidden_states"),
     *("output_router_logits", "position_ids", "cache_position", "return_dict"),
@@ -27,12 +26,12 @@ _fusible: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 def run_fused(
     module: nn.Module, streams: tuple[Tensor, Tensor, Tensor], mask: Any, given: Mapping[str, Any]
 ) -> Tensor | None:
-    """Attention without its weights, `[batch, query, head, width]`; None where it cannot be had.
+    """The output of fused attention, `[batch, query, head, width]`; None if it does not apply.
 
-    `streams` are query, key and value. The mask is the eager one's and says all there is to see.
+    `streams` are query, key and value. The mask is that of eager attention and is complete.
     """
     asked = {name for name, value in given.items() if value is not None}
-    # A soft cap shows only on large scores: what is not known is not left to the comparison.
+    # A comparison may miss a soft cap, which changes only large scores: refuse unknown arguments.
     if _fusible.get(module) is False or not asked <= _HARMLESS.union(_HANDED_ON):
         return None
     fused = AttentionInterface()["sdpa"]
@@ -46,12 +45,12 @@ def run_fused(
 
 
 def is_proven(module: nn.Module) -> bool:
-    """Whether the fused function has been held against the module's own."""
+    """Whether fused and eager attention of this module have been compared."""
     return module in _fusible
 
 
 def prove(module: nn.Module, fused: Tensor | None, eager: Tensor) -> None:
-    """Hold the fused output against the module's own, and remember whether they agree."""
+    """Compare the fused with the eager output, and remember whether they agree."""
     tolerance = _TOLERANCE.get(eager.dtype, 2e-2)
     own = eager.detach()
     scale = float(own.abs().max()) or 1.0

@@ -37,13 +37,12 @@ def tap(
     wants: Callable[[Site], bool] | None = None,
     keep: Callable[[Call], Call] | None = None,
 ) -> Iterator[Seen]:
-    """Open a model at its attention, and leave it as it was found.
+    """Open a model at its attention within the block, and restore it afterwards.
 
-    With `gradients`, the attention of every site is part of the graph even where nothing below it
-    is, so that autograd can be asked for it. `wants` chooses the sites to read: the others pass
-    through, on fused attention where the family allows it. `keep` is given each call as it comes
-    and gives what to hold of it, a call with less in it. Taps nest: an inner one gets what the
-    outer ones made.
+    With `gradients`, the attention of every site is part of the autograd graph even if nothing
+    below it is. `wants` chooses the sites to read; the others use fused attention where the family
+    allows it. `keep` gets each call and returns a smaller one to hold. Taps may be nested: an inner
+    tap sees the attention that the outer ones have edited.
     """
     known = anatomy(model)
     with opened_by(Tap(model, known.owners, edits, gradients, wants, keep), known) as opened:
@@ -52,7 +51,7 @@ def tap(
 
 @contextmanager
 def opened_by(opened: Tap, known: Anatomy) -> Iterator[Tap]:
-    """Put a tap in place, and leave the model as it was found."""
+    """Put this tap in place within the block, and restore the model afterwards."""
     _register()
     model = opened.model
     with ExitStack() as stack:
@@ -68,7 +67,7 @@ def opened_by(opened: Tap, known: Anatomy) -> Iterator[Tap]:
 
 
 def is_tapped(model: nn.Module) -> bool:
-    """Whether a model is tapped here, so that what it does now is not all its own."""
+    """Whether a tap is open on this model in the current context."""
     return any(each.model is model for each in open_taps.get())
 
 
@@ -81,7 +80,7 @@ def attend(
     *args: Any,
     **kwargs: Any,
 ) -> tuple[Tensor, Tensor | None]:
-    """The registered attention function: the module's own eager one, seen by the open taps."""
+    """The registered attention function: run eager attention and show it to the open taps."""
     opened = [each for each in open_taps.get() if each.owns(module)]
     if opened:
         streams = (query, key, value)
@@ -104,7 +103,7 @@ def attend(
 
 
 def _watch(opened: Tap, known: Anatomy) -> Iterator[RemovableHandle]:
-    """Hooks that tell the tap of passes and attention modules called, in its own context only."""
+    """Hooks that tell the tap about passes and attention calls, in its own context only."""
 
     def is_open() -> bool:
         return opened in open_taps.get()

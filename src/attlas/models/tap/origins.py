@@ -1,8 +1,8 @@
-"""Whether a hidden state is of the picture or of the text, in models that are handed both.
+"""Origins: whether a hidden state belongs to the text or to the picture of an input.
 
-What a module gives is of the stream of the first tensor it is handed: followed from the model's
-own arguments through every module, this says of each hidden state which of the two it carries on,
-though both are soon mixed in it. Nothing is read off names or shapes of what comes after.
+The output of a module belongs to the same stream as the first tensor it gets. Following this rule
+from the model's arguments through every module labels each hidden state, even though attention
+soon mixes both. No names or shapes of later tensors are used.
 """
 
 import inspect
@@ -18,15 +18,15 @@ TEXTS = ("input_ids",)
 
 
 def takes_both(model: nn.Module) -> bool:
-    """Whether a model's forward takes a text and a picture."""
+    """Whether the forward of a model takes both a text and a picture."""
     names = set(inspect.signature(model.forward).parameters)
     return bool(names & set(PICTURES)) and bool(names & set(TEXTS))
 
 
 class Origins:
-    """Which hidden states of the pass under way carry on the text, and which the picture.
+    """The origin of each hidden state in the current pass.
 
-    `is_open` says whether a call is ours: other threads may run the model meanwhile.
+    `is_open` tells whether a call belongs to our tap: other threads may run the model too.
     """
 
     def __init__(self, is_open: Callable[[], bool]) -> None:
@@ -34,7 +34,7 @@ class Origins:
         self._found: dict[int, tuple[ReferenceType[Tensor], str]] = {}
 
     def of(self, state: Any) -> str | None:
-        """`text` or `image`; None where it cannot be said."""
+        """`text` or `image`; None if unknown."""
         known, origin = self._found.get(id(state), (None, None))
         return origin if known is not None and known() is state else None
 

@@ -1,10 +1,10 @@
-"""The second road: attention that does not go through the interface, met at its softmax.
+"""The second road to attention: catch the softmax of modules that do not use the interface.
 
-Some modelling files write their attention out, softmax and all. While a tap is open, a torch
-function mode watches for a softmax inside an attention module's forward: its result is the
-attention, and what is given back in its place is what the module goes on with. A call to the fused
-function inside such a module is spelled out beside it. Softmaxes elsewhere (routers, heads) are no
-attention and are left alone.
+Some modelling files compute attention themselves. While a tap is open, a torch function mode
+watches for a softmax inside the forward of an attention module. The result of that softmax is the
+attention, and the module continues with what the tap returns in its place. A call to fused
+attention inside such a module is computed step by step instead. Softmaxes elsewhere (routers,
+heads) are left alone.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,27 +19,27 @@ from torch.overrides import TorchFunctionMode
 from attlas.errors import UnsupportedModelError
 
 _SOFTMAX = {torch.softmax, functional.softmax, Tensor.softmax}
-MASKED = -1e4  # scores below this were masked: models write anything from here to minus infinity
+MASKED = -1e4  # lower scores are masked: models use anything from here to minus infinity
 
 
 @runtime_checkable
 class Watcher(Protocol):
-    """What the mode tells of a softmax, and what it asks."""
+    """The part of a tap that the watch talks to."""
 
     def is_inside(self) -> bool:
-        """Whether an attention module on this road is being run."""
+        """Whether an attention module on this road is running."""
 
     def meet_softmax(self, weights: Tensor, visible: Tensor) -> Tensor:
-        """The weights to go on with, for those the softmax gave, whatever their shape."""
+        """Return the weights to use in place of those that the softmax computed, of any shape."""
 
 
 class SoftmaxWatch(TorchFunctionMode):
-    """Hands every softmax inside an attention module to a watcher."""
+    """Reports every softmax inside an attention module to a watcher."""
 
     def __init__(self, watcher: Watcher) -> None:
         super().__init__()
         self._watcher = watcher
-        self._last: tuple[Tensor, Tensor] | None = None  # what was met last, and what it became
+        self._last: tuple[Tensor, Tensor] | None = None  # the last weights, and what replaced them
 
     def __torch_function__(
         self,
@@ -48,7 +48,7 @@ class SoftmaxWatch(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Let the function run, unless it is a softmax, or fused, inside an attention module."""
+        """Run the function; watch it if it is a softmax or fused attention in such a module."""
         given = dict(kwargs or {})
         if not self._watcher.is_inside():
             return func(*args, **given)
@@ -69,7 +69,7 @@ class SoftmaxWatch(TorchFunctionMode):
         return result if used is result else _windows_back(used, result)
 
     def _meet(self, weights: Tensor, visible: Tensor) -> Tensor:
-        """The weights to go on with; a module that takes the same softmax twice gets the same."""
+        """The weights to use; a module that computes the same softmax twice gets the same ones."""
         try:
             used = self._watcher.meet_softmax(weights, visible)
         except UnsupportedModelError:
@@ -80,7 +80,7 @@ class SoftmaxWatch(TorchFunctionMode):
         return used
 
     def _multi_head(self, *args: Any, **kwargs: Any) -> Any:
-        """torch's own multi-head attention, with the softmax in it watched."""
+        """Run torch's multi-head attention with its inner softmax watched."""
         watched = {
             "has_torch_function": lambda _: False,
             "softmax": lambda *a, **k: self._softmax(functional.softmax, *a, **k),
@@ -91,7 +91,7 @@ class SoftmaxWatch(TorchFunctionMode):
         return copy(*args, **kwargs)
 
     def _fused(self, *args: Any, **kwargs: Any) -> Tensor:
-        """Fused attention: its own result, unless its weights are changed or derived by."""
+        """Run fused attention; mix the values again if the weights change or need a gradient."""
         scores, weights, values = _spell_out(*args, **kwargs)
         used = self._meet(weights, scores > MASKED)
         if used is weights and not weights.requires_grad:
@@ -109,7 +109,7 @@ def _spell_out(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Attention by its definition: its scores, its weights, and the values for each head."""
+    """Attention by its definition: the scores, the weights, and the values of each head."""
     groups = query.shape[-3] // key.shape[-3] if enable_gqa else 1
     key, value = (each.repeat_interleave(groups, dim=-3) for each in (key, value))
     scaled = query * (query.shape[-1] ** -0.5 if scale is None else scale)
@@ -123,12 +123,12 @@ def _spell_out(
 
 
 def _windows_first(each: Tensor) -> Tensor:
-    """`[batch, head, window, query, key]` with the windows beside the batch; others as they are."""
+    """Move the windows of `[batch, head, window, query, key]` into the batch, if there are any."""
     return each.transpose(1, 2).flatten(0, 1) if each.ndim == 5 else each
 
 
 def _windows_back(used: Tensor, like: Tensor) -> Tensor:
-    """The weights in the shape that the module made them in."""
+    """Undo `_windows_first`: the weights in the shape that the module computed."""
     if like.ndim != 5:
         return used
     apart: Tensor = used.unflatten(0, (like.shape[0], like.shape[2]))
@@ -136,6 +136,6 @@ def _windows_back(used: Tensor, like: Tensor) -> Tensor:
 
 
 def _is_over_keys(result: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    """Whether a softmax is over the last axis, with at least one for the queries before it."""
+    """Whether a softmax is over the last axis of a tensor with at least three."""
     axis = kwargs.get("dim", args[1] if len(args) > 1 else None)
     return isinstance(result, Tensor) and result.ndim >= 3 and axis in (-1, result.ndim - 1)

@@ -24,7 +24,10 @@ open_taps: ContextVar[tuple["Tap", ...]] = ContextVar("attlas_open_taps", defaul
 
 
 class Tap:
-    """An open tap on one model: counts what owns an attention against what was met."""
+    """An open tap on one model.
+
+    It compares the attention modules that ran with the attention that it saw: none may be missed.
+    """
 
     def __init__(
         self,
@@ -47,14 +50,14 @@ class Tap:
         self._unmet: Counter[str] = Counter()
         self._depth = 0
         self.origins = Origins(lambda: self in open_taps.get())
-        self._inside: list[Owner] = []  # the attention modules on the second road being run
+        self._inside: list[Owner] = []  # attention modules on the second road that are running
 
     def owns(self, module: nn.Module) -> bool:
         """Whether this module belongs to the tapped model."""
         return id(module) in self._owners
 
     def begin(self) -> None:
-        """A whole model is called: a new pass, if no other is under way."""
+        """A model is called: start a new pass, unless one is already running."""
         if self._depth == 0:
             self.seen.passes.append([])
             self._numbers.clear()
@@ -62,18 +65,18 @@ class Tap:
         self._depth += 1
 
     def end(self, failed: bool) -> None:
-        """A whole model is done: by now every attention module that ran must have been met."""
+        """A model has returned: every attention module that ran must have been seen by now."""
         self._depth -= 1
         unmet = +self._unmet
         if self._depth == 0 and unmet and not failed:
             raise UnsupportedModelError(
-                f"{type(self.model).__name__} was not opened whole: {sum(unmet.values())} of the "
-                f"calls to its attention modules were not seen ({', '.join(list(unmet)[:3])}); "
+                f"{type(self.model).__name__} was not opened completely: {sum(unmet.values())} of "
+                f"the calls to its attention modules were not seen ({', '.join(list(unmet)[:3])}); "
                 f"{len(self.seen.calls)} were"
             )
 
     def arrive(self, owner: Owner, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """An attention module is called: number it within its kind, and expect its attention."""
+        """An attention module is called: number the call and expect its attention."""
         kind = owner.kind_of_call(args, kwargs, self.origins.of)
         self._places[id(owner.module)] = (kind, self._numbers[kind])
         self._numbers[kind] += 1
@@ -82,22 +85,22 @@ class Tap:
             self._inside.append(owner)
 
     def leave(self, owner: Owner) -> None:
-        """An attention module is done, or has failed."""
+        """An attention module has returned or failed."""
         if self._inside and self._inside[-1] is owner:
             self._inside.pop()
 
     def is_inside(self) -> bool:
-        """Whether an attention module on the second road is being run."""
+        """Whether an attention module on the second road is running."""
         return bool(self._inside)
 
     def meet_softmax(self, weights: Tensor, visible: Tensor) -> Tensor:
-        """Read the attention that a module's own softmax gave, and rewrite it."""
+        """Read and rewrite the attention that a module's own softmax computed."""
         owner = self._inside[-1]
         shape, per_head = weights.shape, split_heads(owner, weights)
         if self._unmet[owner.path] < 1:
             raise UnsupportedModelError(
-                f"{type(owner.module).__name__} takes more than one softmax: its attention comes "
-                "in pieces and cannot be opened"
+                f"{type(owner.module).__name__} computes more than one softmax: its attention "
+                "comes in pieces and cannot be opened"
             )
         used = self._use(owner, per_head, visible.reshape(per_head.shape), None)
         return weights if used is weights else used.reshape(shape)
@@ -110,7 +113,7 @@ class Tap:
         mask: Tensor | None,
         output: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """Read the attention of one call, rewrite it, and mix the values again if it changed."""
+        """Read and rewrite the attention of one call; mix the values again if it changed."""
         used = self._use(self._owners[id(module)], weights, mask, values)
         if used is not weights:
             check_mixing(module, weights, values, output)
@@ -125,23 +128,23 @@ class Tap:
         given: Mapping[str, Any],
         outer: Sequence["Tap"],
     ) -> Tensor | None:
-        """The attention output of a call, from a tap that computes it itself; None otherwise.
+        """Compute the attention output of a call; None leaves it to the model, the default.
 
-        It then owes the `outer` taps the edits that they hand down.
+        A tap that computes it must apply the edits that the `outer` taps hand down.
         """
         return None
 
     def hand_down(self, module: nn.Module, heads: int) -> list[Edit]:
-        """The edits of a call that an inner tap computes, which this one does not read."""
+        """The edits of this tap for a call that an inner tap computes."""
         owner = self._owners[id(module)]
         site = self._site(owner, heads)
         if self.wants is None or self.wants(site):
-            return []  # stays unmet, which is an error when the pass ends
+            return []  # the site stays unmet, an error at the end of the pass
         self._unmet[owner.path] -= 1
         return [edit for edit in self.edits if edit.touches(site)]
 
     def passes_through(self, module: nn.Module, heads: int) -> bool:
-        """Whether the attention of this call is neither read nor rewritten."""
+        """Whether this tap neither reads nor rewrites the attention of this call."""
         if self.wants is None:
             return False
         owner = self._owners[id(module)]
@@ -154,7 +157,7 @@ class Tap:
     def _use(
         self, owner: Owner, weights: Tensor, mask: Tensor | None, values: Tensor | None
     ) -> Tensor:
-        """The weights to go on with: edited, part of the graph if asked, and written down."""
+        """Apply the edits, add the weights to the graph if asked, and record the call."""
         self._unmet[owner.path] -= 1
         site = self._site(owner, weights.shape[1])
         used = weights
@@ -165,10 +168,10 @@ class Tap:
             used = used.detach().requires_grad_()
         if self.wants is None or self.wants(site):
             held = None if self.keep is None else values
-            self._write_down(Call(site, owner.path, used, mask, held))
+            self._record(Call(site, owner.path, used, mask, held))
         return used
 
-    def _write_down(self, call: Call) -> None:
+    def _record(self, call: Call) -> None:
         if not self.seen.passes:
             self.seen.passes.append([])
         self.seen.calls.append(call if self.keep is None else self.keep(call))
@@ -179,7 +182,7 @@ class Tap:
 
 
 def split_heads(owner: Owner, weights: Tensor) -> Tensor:
-    """The weights of a softmax as `[batch, head, query, key]`; an error where they are not that."""
+    """The weights of a softmax as `[batch, head, query, key]`; raises if they do not fit."""
     heads = internals.count_heads(owner.module)
     if weights.ndim == 3 and heads and weights.shape[0] % heads == 0:  # batch and head in one
         return weights.reshape(-1, heads, *weights.shape[1:])
