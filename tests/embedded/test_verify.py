@@ -56,4 +56,4 @@ def test_the_command_line_lists_and_verifies(monkeypatch, capsys):
     broken = Verified("recall", {"accuracy": 0.5}, {"accuracy": 0.99}, {})
     monkeypatch.setattr(verifying, "verify", lambda name: broken)
     status, written = run("--verify", "--name", "recall")
-    assert status == 1 and "not what was promised: recall" in written.err
+    assert status == 1 and "not what the card promises: recall" in written.err

@@ -11,6 +11,7 @@ from tiny import BART_SHAPE, BERT_SHAPE, LABELS, MODERNBERT, labels
 
 import attlas
 from attlas.errors import UnknownNameError, UsageError
+from attlas.methods import METHODS
 from attlas.models.asking.reading import find_readout, read_attention
 from attlas.models.encoding.request import Request
 
@@ -187,7 +188,7 @@ def test_several_targets_of_one_input():
         known_scores=first.known_scores + second.known_scores,
     )
     for name in ("attention_flow", "attention_rollout", "raw_attention"):
-        method = getattr(attlas.methods, name)
+        method = METHODS[name].score_tokens
         expected = torch.cat([method(first).scores, method(second).scores])
         torch.testing.assert_close(method(both).scores, expected)
         assert not torch.allclose(expected[0], expected[1])

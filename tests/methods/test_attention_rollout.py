@@ -18,7 +18,7 @@ from tiny import BART_SHAPE, FUNNEL_SHAPE, LABELS, LLAMA_SHAPE, labels
 
 import attlas
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
-from attlas.methods.attention_rollout import Rolling, fold_copy
+from attlas.methods.attention_rollout import Rolling, attention_rollout, fold_copy
 from attlas.models.encoding.request import Request
 
 RESIDUALS = [0.0, 0.5, 0.9]
@@ -193,10 +193,10 @@ def test_unknown_fusion():
 
 def test_is_read_where_the_prediction_is():
     question = ask("causal lm")
-    scored = attlas.methods.attention_rollout(question)
+    scored = attention_rollout(question)
     assert torch.equal(scored.scores[0], scored.maps[0][1][0, 0, -1])
     question = subject("token classification").ask(["a cat sat"], Request(position=2))[0]
-    scored = attlas.methods.attention_rollout(question)
+    scored = attention_rollout(question)
     assert torch.equal(scored.scores[0], scored.maps[0][1][0, 0, 2])
 
 
