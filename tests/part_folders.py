@@ -26,6 +26,8 @@ def missing_files(registry):
         ):
             if not (ROOT / path).is_file():
                 yield f"{path} is missing"
+            elif "TODO" in (ROOT / path).read_text(encoding="utf-8"):
+                yield f"{path} has a TODO"
 
 
 def pages_without_a_part(registry):
