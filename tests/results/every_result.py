@@ -1,12 +1,15 @@
 """One small result of every class, with a saved file of each in `saved/`."""
 
+import re
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 from results import report_sample
 from results.records import film, maps, origin
 
+import attlas
 from attlas.results import (
     CheckResult,
     Edge,
@@ -27,8 +30,19 @@ from attlas.results.triggers import Effect, Entry, TriggerWord
 from attlas.studies.support.attattr_result import AttattrStudy, TaskFound
 from attlas.tokens import Tokens
 
+HOUSE = Path(attlas.__file__).parent
 SAVED = Path(__file__).parent / "saved"
 SITES = (Site("encoder", 0, 2), Site("encoder", 1, 1))
+
+
+def result_classes():
+    """Every subclass of `Result` in the package, found in its source."""
+    found = []
+    for path in sorted(HOUSE.rglob("*.py")):
+        for name in re.findall(r"^class (\w+)\(Result\):", path.read_text("utf-8"), re.MULTILINE):
+            module = ".".join(["attlas", *path.relative_to(HOUSE).with_suffix("").parts])
+            found.append(getattr(import_module(module), name))
+    return found
 
 
 def explanation():

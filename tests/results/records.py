@@ -1,4 +1,4 @@
-"""Results to save and to look at, some worked out by hand and some of any kind."""
+"""Results for tests: some worked out by hand, some drawn at random by hypothesis."""
 
 from functools import partial
 
@@ -57,7 +57,7 @@ def origin(**changes):
 
 
 def maps(tokens=None, signed=False):
-    """Two sites: an encoder over three tokens, and a decoder's token that looks at two of them."""
+    """An encoder over three tokens, and a decoder's token that attends to two of them."""
     tokens = tokens or Tokens(
         ("a", "b", "x"), (None,) * 3, (False,) * 3, ("text", "text", "prefix")
     )
@@ -67,8 +67,8 @@ def maps(tokens=None, signed=False):
     return Maps(sites, (encoder, cross), tokens, ((0, 1, 2), (2,)), ((0, 1, 2), (0, 1)), signed)
 
 
-# The strategies give functions that make a result: beartype, which checks what is made, draws lots,
-# and no strategy may.
+# The strategies return functions that make a result: beartype draws random numbers when it checks a
+# new object, which hypothesis does not allow inside a strategy.
 
 
 @st.composite
@@ -92,7 +92,7 @@ def any_tokens(draw, count):
 
 
 def any_array(shape):
-    """Finite numbers of any precision and size, but for those whose sums no float can hold."""
+    """Finite numbers of any precision and size, except those whose sums no float can hold."""
     finite = {"allow_nan": False, "allow_infinity": False}
     limits = {"f2": finite, "f4": finite, "f8": {"min_value": -1e300, "max_value": 1e300}}
     return st.sampled_from(sorted(limits)).flatmap(

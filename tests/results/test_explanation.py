@@ -147,7 +147,7 @@ def test_to_dict():
     assert record["origin"]["options"] == {"layer": -1, "positive": False}
 
 
-def test_a_pair_is_told_from_two_words():
+def test_a_pair_differs_from_two_words():
     pair = film(origin=origin(asked={"text": ("a", "b")})).to_dict()
     words = film(origin=origin(asked={"text": ["a", "b"]})).to_dict()
     assert strict_json(pair)["origin"]["asked"]["text"] == {"pair": ["a", "b"]}

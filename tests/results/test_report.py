@@ -1,4 +1,4 @@
-"""A report as a record: it comes back whole, and parts that do not fit are refused."""
+"""A report as a record: it is saved and read whole, and sections that do not fit are refused."""
 
 import json
 from collections.abc import Mapping

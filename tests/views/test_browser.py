@@ -126,7 +126,7 @@ def test_the_keyboard_reaches_every_unit(show):
     assert focused == "great: great, score +0.38, position 3"
     assert tab.locator('.flow .unit[tabindex="0"]').count() == 1
     tab.keyboard.press("Enter")
-    assert tab.locator(".chosen h3").inner_text() == "great looks at"
+    assert tab.locator(".chosen h3").inner_text() == "great attends to"
 
 
 def test_a_thumbnail_opens_its_head(show):

@@ -1,4 +1,4 @@
-"""What heads are worth, drawn: in a terminal, as a fragment, on a page."""
+"""The importance of heads in a terminal, in a notebook and on a page."""
 
 import copy
 import io
@@ -107,7 +107,7 @@ def test_a_terminal_shows_curves_and_the_first_heads():
     assert "encoder.0 0: 0.5 (0.4 to 0.6)" in shown and "Stay up long." in shown
 
 
-def test_a_terminal_shows_one_ranking_as_a_grid_in_parts_of_the_largest():
+def test_a_terminal_shows_one_ranking_as_a_grid_in_per_cent_of_the_largest():
     lines = in_terminal(ALONE).splitlines()
     assert [line.split() for line in lines if line.startswith("encoder.") and ":" not in line] == [
         ["encoder.0", "-50", "25"],

@@ -80,7 +80,7 @@ class Report(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON."""
-        record: dict[str, Any] = plain(_known(asdict(self)))
+        record: dict[str, Any] = plain(_without_nan(asdict(self)))
         return record
 
     @classmethod
@@ -106,10 +106,10 @@ class Report(Result):
         return f"Report({self.model} on {self.data.name}: {self.verdict.word})"
 
 
-def _known(value: Any) -> Any:
+def _without_nan(value: Any) -> Any:
     """The value with None for every NaN and infinity."""
     if isinstance(value, Mapping):
-        return {key: _known(each) for key, each in value.items()}
+        return {key: _without_nan(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_known(each) for each in value]
+        return [_without_nan(each) for each in value]
     return None if isinstance(value, float) and not isfinite(value) else value

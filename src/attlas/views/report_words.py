@@ -21,7 +21,7 @@ def figure_words(figure: Payload) -> str:
     if figure["low"] is not None and figure["high"] is not None:
         parts.append(f"({number(figure['low'])} to {number(figure['high'])})")
     words = " ".join(parts)
-    return words if figure["n"] is None else f"{words}, {texts(figure['n'])}"
+    return words if figure["n"] is None else f"{words}, {text_count(figure['n'])}"
 
 
 def p_words(p: float | int) -> str:
@@ -49,7 +49,7 @@ def adjusted_words(payload: Payload) -> str:
 def facts(payload: Payload) -> str:
     """The model, the data, and the model's accuracy if it is known."""
     data = payload["data"]
-    words = f"{visible(payload['model'])} on {visible(data['name'])} · {texts(data['texts'])}"
+    words = f"{visible(payload['model'])} on {visible(data['name'])} · {text_count(data['texts'])}"
     right = data["accuracy"]
     if right is None or right["value"] is None:
         return words
@@ -105,7 +105,7 @@ def number(value: float | int | None) -> str:
     return "–" if value is None else f"{value:.2f}".replace("-", "−")
 
 
-def texts(count: int) -> str:
+def text_count(count: int) -> str:
     """A number of texts in words: `1 text`, `2 texts`."""
     return f"{count} text{'' if count == 1 else 's'}"
 

@@ -1,4 +1,4 @@
-"""Plots as JSON: what is made can be drawn, and what could not be is refused where it is made."""
+"""Plots as JSON: views can draw every plot, and values that do not fit are refused."""
 
 import json
 from dataclasses import replace
@@ -50,7 +50,7 @@ def test_numbers_of_any_kind_and_what_is_none():
         (lambda: plots.table("t", ["c"], [[1, 2]], reading="r"), "t: row 0: 2 cells, but 1 col"),
     ],
 )
-def test_parts_that_do_not_fit_are_refused(make, message):
+def test_values_that_do_not_fit_are_refused(make, message):
     with pytest.raises(UsageError, match=message):
         make()
 

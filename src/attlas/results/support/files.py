@@ -41,7 +41,7 @@ def write_record(
         tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
         data = save(tensors, metadata={"attlas": text, "digest": _digest(text, tensors)})
     except _UNREADABLE as problem:
-        raise ResultFileError(f"cannot write {fspath(path)!r}: {_line(problem)}") from problem
+        raise ResultFileError(f"cannot write {fspath(path)!r}: {_one_line(problem)}") from problem
     return write_whole(path, data)
 
 
@@ -52,19 +52,19 @@ def read_record(
     """The header and the arrays of a record of this kind; every problem is a ResultFileError."""
     name = repr(fspath(path))
     header, arrays, whole = _parse(path, name)
-    found, number = header.get("kind"), header.get("format")
+    saved_kind, number = header.get("kind"), header.get("format")
     if number != FORMAT:
         raise ResultFileError(
             f"{name} has format {number!r}; this version of Attlas reads {FORMAT}"
         )
     if not whole:
         raise ResultFileError(f"{name} is damaged: its content is not what was written")
-    if found != kind:
-        raise ResultFileError(f"{name} holds {found!r}, not {kind!r}")
+    if saved_kind != kind:
+        raise ResultFileError(f"{name} holds {saved_kind!r}, not {kind!r}")
     try:
         yield header, arrays
     except _UNREADABLE as problem:
-        reason = f"{type(problem).__name__}: {_line(problem)}"
+        reason = f"{type(problem).__name__}: {_one_line(problem)}"
         raise ResultFileError(f"{name} is damaged: {reason}") from problem
 
 
@@ -76,7 +76,7 @@ def _parse(path: str | PathLike[str], name: str) -> tuple[dict[str, Any], dict[s
     except FileNotFoundError as problem:
         raise ResultFileError(f"there is no file {name}") from problem
     except _UNREADABLE as problem:
-        reason = _line(problem)
+        reason = _one_line(problem)
         raise ResultFileError(f"{name} cannot be read as an Attlas result: {reason}") from problem
 
 
@@ -142,5 +142,5 @@ def _digest(text: str, arrays: Mapping[str, Any]) -> str:
     return total.hexdigest()
 
 
-def _line(problem: BaseException) -> str:
+def _one_line(problem: BaseException) -> str:
     return " ".join(str(problem).split())[:200]

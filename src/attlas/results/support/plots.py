@@ -28,7 +28,7 @@ def scatter(
     groups = []
     for name, (x, y) in points.items():
         across, up = _numbers(x), _numbers(y)
-        _same(f"{title}: {name}", "places across", across, "places up", up)
+        _check_lengths(f"{title}: {name}", "places across", across, "places up", up)
         groups.append({"name": name, "x": across, "y": up})
     return _plot("scatter", title, reading, x_label=x_label, y_label=y_label, groups=groups)
 
@@ -50,7 +50,7 @@ def curve(
         if bands and name in bands:
             line["low"], line["high"] = map(_numbers, bands[name])
         for each in (line["y"], line["low"] or places, line["high"] or places):
-            _same(f"{title}: {name}", "points", each, "places", places)
+            _check_lengths(f"{title}: {name}", "points", each, "places", places)
         made.append(line)
     return _plot("curve", title, reading, x_label=x_label, y_label=y_label, x=places, lines=made)
 
@@ -111,7 +111,7 @@ def table(
     """A table of words and numbers."""
     made = [[_cell(each) for each in row] for row in rows]
     for number, row in enumerate(made):
-        _same(f"{title}: row {number}", "cells", row, "columns", columns)
+        _check_lengths(f"{title}: row {number}", "cells", row, "columns", columns)
     return _plot("table", title, reading, x_label="", y_label="", columns=list(columns), rows=made)
 
 
@@ -124,7 +124,7 @@ def check_plot(plot: Mapping[str, Any]) -> None:
     if not (isinstance(title, str) and isinstance(reading, str) and title and reading):
         raise UsageError(f"a plot needs a title and a reading, not {title!r} and {reading!r}")
     try:
-        made = _again(kind, title, reading, given)
+        made = _made_again(kind, title, reading, given)
     except (KeyError, TypeError) as problem:
         raise UsageError(f"{title}: this cannot be drawn as a {kind} ({problem})") from problem
     if made != plot:
@@ -134,7 +134,7 @@ def check_plot(plot: Mapping[str, Any]) -> None:
         )
 
 
-def _again(kind: str, title: str, reading: str, given: Mapping[str, Any]) -> Plot:
+def _made_again(kind: str, title: str, reading: str, given: Mapping[str, Any]) -> Plot:
     """The plot made again from its own values."""
     if kind == "table":
         return table(title, given["columns"], given["rows"], reading=reading)
@@ -179,12 +179,14 @@ def _cell(value: Any) -> str | float | int | None:
 
 def _matrix(title: str, rows: Sequence[Any], columns: Sequence[Any], values: Any) -> list[Any]:
     made = [_numbers(row) for row in values]
-    _same(title, "rows of numbers", made, "names of rows", rows)
+    _check_lengths(title, "rows of numbers", made, "names of rows", rows)
     for row in made:
-        _same(title, "numbers in a row", row, "names of columns", columns)
+        _check_lengths(title, "numbers in a row", row, "names of columns", columns)
     return made
 
 
-def _same(title: str, one: str, these: Sequence[Any], other: str, those: Sequence[Any]) -> None:
+def _check_lengths(
+    title: str, one: str, these: Sequence[Any], other: str, those: Sequence[Any]
+) -> None:
     if len(these) != len(those):
         raise UsageError(f"{title}: {len(these)} {one}, but {len(those)} {other}")

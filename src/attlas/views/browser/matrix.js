@@ -160,6 +160,6 @@ function listRow(element, matrix, payload, state, elementsAt) {
   units.sort((a, b) => Math.abs(b.score) - Math.abs(a.score));
   const list = make("ol", "bars");
   const name = visible(payload.tokens[state.row].label);
-  element.append(make("h3", "", make("bdi", "mono", name), " looks at"), list);
+  element.append(make("h3", "", make("bdi", "mono", name), " attends to"), list);
   bars(list, units.slice(0, 8), head.limit, payload, state, elementsAt, payload.maps.signed);
 }

@@ -102,7 +102,7 @@ function keptWords(payload) {
   const count = payload.edges.length;
   const share = `${Math.round(100 * payload.share)} %`;
   return [make("span", "quiet", `${count} ${count === 1 ? "edge" : "edges"}, thicker for more: ` +
-    `${share} of the attribution above zero between tokens. Point at a token to see its path.`)];
+    `${share} of the positive attribution between tokens. Point at a token to see its path.`)];
 }
 
 function segmentKey(payload) {

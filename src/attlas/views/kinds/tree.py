@@ -48,7 +48,7 @@ def fragment(payload: Mapping[str, Any]) -> str:
 def _kept(payload: Mapping[str, Any]) -> str:
     count = len(payload["edges"])
     edges = f"{count} edge{'' if count == 1 else 's'}"
-    return f"{edges}: {100 * payload['share']:.0f} % of the attribution above zero between tokens."
+    return f"{edges}: {100 * payload['share']:.0f} % of the positive attribution between tokens."
 
 
 def _label(payload: Mapping[str, Any], place: int, segments: list[str]) -> Text:
