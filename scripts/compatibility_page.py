@@ -1,4 +1,4 @@
-"""The page of the compatibility survey: its rows, its numbers, and how they are written down."""
+"""The page of the compatibility survey: its rows, its numbers, and their Markdown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEAD = ("| " + " | ".join(_COLUMNS) + " |", "|---" * len(_COLUMNS) + "|")
 
 @dataclass(frozen=True)
 class Row:
-    """What the survey found out about one type."""
+    """The survey's result for one type."""
 
     kind: str
     head: str
@@ -27,12 +27,12 @@ class Row:
 
 
 def count(rows: Sequence[Row]) -> Counter[str]:
-    """How many types came out how."""
+    """Count the types by verdict."""
     return Counter(row.verdict for row in rows)
 
 
 def share(rows: Sequence[Row]) -> float:
-    """The share opened, of the types with softmax attention and those that could not be built."""
+    """The share opened among all types, except those without softmax attention."""
     asked = [row for row in rows if row.verdict != "no softmax attention"]
     return sum(row.verdict in OPENED for row in asked) / max(1, len(asked))
 
@@ -46,7 +46,7 @@ class Survey:
     rows: list[Row]
 
     def summary(self) -> str:
-        """One line of the table of versions."""
+        """One line in the table of versions."""
         counts = [str(count(self.rows)[verdict]) for verdict in VERDICTS]
         cells = [self.transformers, self.torch, str(len(self.rows)), *counts]
         return "| " + " | ".join([*cells, f"**{share(self.rows):.1%}**"]) + " |"
@@ -62,7 +62,7 @@ class Survey:
         return "\n".join([*head, *lines])
 
     def differences(self, newer: Survey) -> str:
-        """What came out otherwise than in a newer version."""
+        """What differs from a newer version."""
         now = {row.kind: row for row in newer.rows}
         lines = [
             f"- `{row.kind}`: {describe(row)}; {newer.transformers}: {describe(now[row.kind])}"
@@ -78,54 +78,54 @@ class Survey:
 
 
 def describe(row: Row) -> str:
-    """The verdict, and why, where it is not open."""
+    """The verdict, with the reason if the type is not open."""
     unopened = row.verdict in ("refused", "not built", "wrong")
-    said = {"not built": "could not be built"}.get(row.verdict, row.verdict)
-    return f"{said}: {row.note}" if unopened else said
+    shown = {"not built": "could not be built"}.get(row.verdict, row.verdict)
+    return f"{shown}: {row.note}" if unopened else shown
 
 
 def named(sites: dict[str, int]) -> str:
-    """How many sites of each kind."""
+    """The number of sites of each kind, in words."""
     return ", ".join(f"{number} {kind}" for kind, number in sites.items())
 
 
 def against(row: Row) -> str:
-    """With how many of transformers' own maps the sites were compared."""
+    """How many sites were compared with transformers' own maps."""
     return f"{row.compared} of {sum(row.sites.values())}" if row.verdict in OPENED else ""
 
 
 PAGE = """\
 # Compatibility
 
-Which types of models does Attlas open? This page is written by `scripts/compatibility.py`, which
+Which types of models does Attlas open? `scripts/compatibility.py` writes this page. It
 builds every type in seven of transformers' tables of heads (sequence and token classification,
 question answering, masked and causal language models, encoder–decoders, image classification) from
 its configuration, small and with random weights, and opens it. Nothing is downloaded.
 
 {summaries}
 
-**Opened** is attention that goes through transformers' `AttentionInterface`, **second road**
-attention that a modelling file writes out and that is met at its softmax. For both, all of this
-holds, on two texts of twelve tokens (or two pictures):
+**Opened** means that the attention goes through transformers' `AttentionInterface`; **second road**
+means that the modelling file computes attention in its own code, and Attlas reads it at its softmax. For
+both, all of this holds, on two texts of twelve tokens (or two pictures):
 
-- with the tap open, the model computes to the bit what it computes on `eager`; closed again, to the
-  bit what it computed before (where eager does not repeat itself, to 1e-6);
-- every map that transformers returns on `eager` with `output_attentions=True` is one that the tap
-  saw, in the same order, to 1e-6. What is returned under that name but is no share of attention
-  (SqueezeBERT's scores, the states of MiniMax' linear attention) is left out; windows stand beside
-  the batch, as Swin gives them;
-- as many attentions were seen as transformers returns or, where it returns fewer, as softmaxes of
-  three or more axes (those over the vocabulary aside) and fused attentions ran;
-- an edit that changes nothing moves the output by no more than 1e-6; uniform attention changes it;
-- gradients are finite and reach every site on which the output depends.
+- With the tap open, the model's output is bit for bit that on `eager`; closed again, it is bit for
+  bit what it was before (to 1e-6 if eager itself does not repeat its output).
+- The tap saw every map that transformers returns on `eager` with `output_attentions=True`, in the
+  same order, to 1e-6. What is returned under that name but is not attention
+  (SqueezeBERT's scores, the states of MiniMax' linear attention) is left out; windows are next to
+  the batch, as Swin gives them.
+- The tap saw as many attentions as transformers returns or, if it returns fewer, as there were fused
+  attentions and softmaxes of three or more axes (except those over the vocabulary).
+- An edit that changes nothing moves the output by no more than 1e-6; uniform attention changes it.
+- Gradients are finite and reach every site on which the output depends.
 
-**No softmax attention**: in its forward pass no softmax of three or more axes over more than one
-element runs, nor fused attention, nor (Reformer, MRA) the same done by hand. The **share** is of
-all other types; what is refused and what could not be built counts against it.
+**No softmax attention** means that the forward pass runs no softmax of three or more axes over more than
+one element, no fused attention, and (Reformer, MRA) no softmax written by hand. The **share** is that of
+all other types; types that are refused or could not be built count as not opened.
 
-Models that also take pictures or sound are given text alone, except where text is not enough; the
+Models that also take pictures or sound get only text, unless text is not enough; the
 notes say how many of their attention modules did not run. LayoutLMv2 and Gemma 3n are built without
-the parts that other libraries bring (convolutions of detectron2, a vision tower of timm).
+the modules that come from other libraries (convolutions of detectron2, a vision tower of timm).
 
 ## Refused, or not built
 
@@ -138,7 +138,7 @@ the parts that other libraries bring (convolutions of detectron2, a vision tower
 
 
 def page(survey: Survey, others: Sequence[Survey] = ()) -> str:
-    """The page for one version, with what was otherwise in others."""
+    """The page for one version, with what differs in others."""
     closed = [row for row in survey.rows if row.verdict in ("refused", "not built", "wrong")]
     refused = [f"- `{row.kind}`: {describe(row)}" for row in sorted(closed, key=lambda r: r.kind)]
     return PAGE.format(
@@ -147,13 +147,13 @@ def page(survey: Survey, others: Sequence[Survey] = ()) -> str:
         version=survey.transformers,
         table=survey.table(),
         others="".join(
-            f"\n## Otherwise in transformers {each.transformers}\n\n{each.differences(survey)}\n"
+            f"\n## Differences in transformers {each.transformers}\n\n{each.differences(survey)}\n"
             for each in others
         ),
     )
 
 
 def read(path: Path) -> Survey:
-    """A survey that was printed with `--json`."""
+    """Read a survey that was printed with `--json`."""
     found = json.loads(path.read_text())
     return Survey(found["transformers"], found["torch"], [Row(**row) for row in found["rows"]])
