@@ -105,8 +105,8 @@ its configuration, small and with random weights, and opens it. Nothing is downl
 {summaries}
 
 **Opened** means that the attention goes through transformers' `AttentionInterface`; **second road**
-means that the modelling file computes attention in its own code, and Attlas reads it at its softmax. For
-both, all of this holds, on two texts of twelve tokens (or two pictures):
+means that the modelling file computes attention in its own code, and Attlas reads it at its
+softmax. For both, all of this holds, on two texts of twelve tokens (or two pictures):
 
 - With the tap open, the model's output is bit for bit that on `eager`; closed again, it is bit for
   bit what it was before (to 1e-6 if eager itself does not repeat its output).
@@ -114,14 +114,14 @@ both, all of this holds, on two texts of twelve tokens (or two pictures):
   same order, to 1e-6. What is returned under that name but is not attention
   (SqueezeBERT's scores, the states of MiniMax' linear attention) is left out; windows are next to
   the batch, as Swin gives them.
-- The tap saw as many attentions as transformers returns or, if it returns fewer, as there were fused
-  attentions and softmaxes of three or more axes (except those over the vocabulary).
+- The tap saw as many attentions as transformers returns or, if it returns fewer, as there were
+  fused attentions and softmaxes of three or more axes (except those over the vocabulary).
 - An edit that changes nothing moves the output by no more than 1e-6; uniform attention changes it.
 - Gradients are finite and reach every site on which the output depends.
 
-**No softmax attention** means that the forward pass runs no softmax of three or more axes over more than
-one element, no fused attention, and (Reformer, MRA) no softmax written by hand. The **share** is that of
-all other types; types that are refused or could not be built count as not opened.
+**No softmax attention** means that the forward pass runs no softmax of three or more axes over more
+than one element, no fused attention, and (Reformer, MRA) no softmax written by hand. The **share** is
+that of all other types; types that are refused or could not be built count as not opened.
 
 Models that also take pictures or sound get only text, unless text is not enough; the
 notes say how many of their attention modules did not run. LayoutLMv2 and Gemma 3n are built without
