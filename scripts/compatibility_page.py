@@ -120,8 +120,8 @@ softmax. For both, all of this holds, on two texts of twelve tokens (or two pict
 - Gradients are finite and reach every site on which the output depends.
 
 **No softmax attention** means that the forward pass runs no softmax of three or more axes over more
-than one element, no fused attention, and (Reformer, MRA) no softmax written by hand. The **share** is
-that of all other types; types that are refused or could not be built count as not opened.
+than one element, no fused attention, and (Reformer, MRA) no softmax written by hand. The **share**
+is that of all other types; types that are refused or could not be built count as not opened.
 
 Models that also take pictures or sound get only text, unless text is not enough; the
 notes say how many of their attention modules did not run. LayoutLMv2 and Gemma 3n are built without
