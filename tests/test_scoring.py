@@ -224,6 +224,6 @@ def test_the_command_line_names_mistakes(run):
     status, out, err = run("--score", "--model", "recal")
     assert (status, out, "did you mean 'recall'" in err) == (2, "", True)
     status, out, err = run("--count", 3)
-    assert (status, out, "go with --score" in err) == (2, "", True)
+    assert (status, out, "need --score" in err) == (2, "", True)
     status, out, err = run("--score", "--json", "--markdown")
     assert (status, out, "not both" in err) == (2, "", True)
