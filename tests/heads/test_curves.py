@@ -138,11 +138,11 @@ def test_what_is_done_is_said(subject):
 def test_what_cannot_be_is_said(subject, curves):
     with pytest.raises(UnknownNameError, match="unknown ranking of heads 'tailor'"):
         attlas.prune_curve(subject, RANKED, TRIED, ["tailor"])
-    with pytest.raises(UsageError, match=r"by is a list of rankings, as \['taylor'\]"):
+    with pytest.raises(UsageError, match=r"by must be a list of rankings, such as \['taylor'\]"):
         attlas.prune_curve(subject, RANKED, TRIED, "taylor")
     with pytest.raises(UsageError, match="there is no text to ask about"):
         attlas.prune_curve(subject, TRIED, TRIED)
-    with pytest.raises(UsageError, match="draws are at least 1, not 0"):
+    with pytest.raises(UsageError, match="draws must be at least 1, not 0"):
         attlas.prune_curve(subject, RANKED, TRIED, draws=0)
     with pytest.raises(UnknownNameError, match="unknown curve 'taylor'"):
         curves["taylor"]

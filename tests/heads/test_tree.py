@@ -100,7 +100,7 @@ def test_the_graph_has_the_nodes_and_edges():
         ({"tau": 2}, UsageError, "between 0 and 1"),
         ({"lambda_": -1}, UsageError, "between 0 and 1"),
         ({"variant": "other"}, UnknownNameError, "published, released"),
-        ({"variant": "released", "lambda_": 0.1}, UsageError, "knows no lambda_"),
+        ({"variant": "released", "lambda_": 0.1}, UsageError, "takes no lambda_"),
         ({"root": 99}, UsageError, "unknown position 99"),
         ({"steps": 0}, UsageError, "at least 1"),
     ],

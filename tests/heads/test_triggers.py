@@ -8,7 +8,7 @@ import attlas
 from attlas.data import Example, read_examples
 from attlas.data.generated.shortcuts import generate, generate_undecided
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
-from attlas.heads.insertion import insert
+from attlas.heads.trigger_effects import insert
 from attlas.heads.triggers import by_class_in_turn, known_labels
 from attlas.results import Trigger, Triggers
 
@@ -129,7 +129,7 @@ def test_data_are_read_once_each_and_unknown_labels_left_out():
     [
         ([("one", "no")], UsageError, "two different texts"),
         ([("one", "perhaps")], UnknownNameError, "allowed: NO, YES"),
-        ([("one", "no"), (("one", "two"), "no")], UsageError, "not some of each"),
+        ([("one", "no"), (("one", "two"), "no")], UsageError, "not a mixture"),
     ],
 )
 def test_data_that_cannot_be_used(given, error, said):
@@ -145,7 +145,7 @@ def test_other_models_are_refused(task):
 
 @pytest.mark.parametrize("name", ["candidates", "draws", "extract_from"])
 def test_numbers_are_at_least_one(name):
-    with pytest.raises(UsageError, match=f"{name} is at least 1, not 0"):
+    with pytest.raises(UsageError, match=f"{name} must be at least 1, not 0"):
         attlas.triggers(subject("sequence classification"), [("a", 0), ("b", 1)], **{name: 0})
 
 

@@ -1,1 +1,1 @@
-"""What attribution says of heads, of how a prediction came together, and of what misleads it."""
+"""What single heads contribute, what happens without them, and what their attribution shows."""

@@ -1,4 +1,4 @@
-"""The verbs `prune_curve` and `head_effectiveness`: how right a model stays as heads go.
+"""The verbs `prune_curve` and `head_effectiveness`: accuracy as heads are switched off.
 
 Hao, Dong, Wei and Xu, "Self-Attention Attribution", AAAI 2021.
 """
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from attlas.data import ReadData, read_examples
 from attlas.errors import UsageError
-from attlas.heads.gold import Gold, ask_gold
-from attlas.heads.importance import how, rank
+from attlas.heads.accuracy import correct_with_heads
+from attlas.heads.importance import rank, ranking_origin
+from attlas.heads.labelled_questions import LabelledQuestions, ask_about_labels
 from attlas.heads.rankings import RANKINGS, Ranking
-from attlas.heads.switching import right_with
 from attlas.mathematics.intervals import bootstrap_mean
 from attlas.models.asking.question import Question
 from attlas.models.subject import Subject, check_subject
@@ -27,18 +27,18 @@ from attlas.results import HeadImportance, Origin
 from attlas.results.prune_curve import LAYER_AXIS, SHARE_AXIS, Curve, CurvePoint, Mean, PruneCurve
 from attlas.shapes import HeadScores, HeadSwitches
 
-Right = NDArray[np.floating[Any]]  # `[point, example]`: the share of tries that were right
-RANKED = 200  # texts of one data set that heads are ranked on, half of all at most
+Correct = NDArray[np.floating[Any]]  # `[point, example]`: the share of correct answers
+RANKED = 200  # texts of one data set that heads are ranked on; at most half of all
 SHARES = tuple(tenth / 10 for tenth in range(11))
 CURVES_READING = (
-    "How many of the texts are answered rightly with so many heads switched off, the least "
-    "important first. A good ranking's curve stays up long. The texts were not used to rank."
+    "The share of texts that are answered correctly with this many heads switched off, the least "
+    "important first. The curve of a good ranking stays up long. Other texts were used to rank."
 )
 EFFECTIVENESS_READING = (
-    "How many texts are answered rightly with so many heads switched off in every layer at once, "
-    "each text by its own ranking. A ranking that knows what a prediction rests on falls at once "
-    "from the top and late from the bottom. The gold label is part of the ranking, so this is a "
-    "test of the attribution and not of a way to prune."
+    "The share of texts that are answered correctly with this many heads switched off in every "
+    "layer at once, each text by its own ranking. If a ranking knows what a prediction rests on, "
+    "its curve falls at once with the highest heads first and late with the lowest first. The "
+    "ranking uses the gold label, so this tests the attribution and not a way to prune."
 )
 
 
@@ -60,18 +60,18 @@ def prune_curve(
     truncate: bool = False,
     watch: Watch = lambda step: None,
 ) -> PruneCurve:
-    """Switch heads off, the least important first, and see how many texts are still answered right.
+    """Switch heads off, the least important first, and measure how accurate the model stays.
 
-    Heads are ranked by their importance in `rank_on`, by each of the rankings `by`, all if none are
-    named; accuracy is that on `try_on`. Texts that are in both are not ranked on. Without `try_on`,
-    the texts are divided by the `seed`: half of them rank, 200 at most, and the others are tried.
-    The arguments from `text` to `count` are those of `read_examples` and hold for both data sets.
-    The random ranking is the mean of `draws` orders. `steps` are those of attattr.
+    Heads are ranked on `rank_on` by each of the rankings `by`, by default all; accuracy is measured
+    on `try_on`. Texts in both are not ranked on. Without `try_on`, the texts are divided by the
+    `seed`: half of them, at most 200, rank, and the others are tried. The arguments from `text` to
+    `count` are those of `read_examples` and hold for both data sets. The random ranking is the mean
+    of `draws` orders. `steps` is the option of attattr.
     """
     check_subject(subject, "prune_curve")
     chosen = _choose(by)
     if draws < 1:
-        raise UsageError(f"draws are at least 1, not {draws}")
+        raise UsageError(f"draws must be at least 1, not {draws}")
     read = partial(
         read_examples, text=text, pair=pair, label=label, spans=spans, split=split, count=count,
         seed=seed,
@@ -83,25 +83,25 @@ def prune_curve(
         tried = read(try_on).labelled("prune_curve")
         ranked = _without(ranked, tried)
     with torch.inference_mode(False):
-        gold = ask_gold(subject, tried, truncate=truncate)
-        first = ask_gold(subject, ranked, truncate=truncate)
-        importances = [rank(first, each, _options(each, steps), watch) for each in chosen]
+        to_try = ask_about_labels(subject, tried, truncate=truncate)
+        to_rank = ask_about_labels(subject, ranked, truncate=truncate)
+        importances = [rank(to_rank, each, _options(each, steps), watch) for each in chosen]
         orders = [
-            _others(each, draws) if ranking.control else [each]
+            _random_orders(each, draws) if ranking.control else [each]
             for ranking, each in zip(chosen, importances, strict=True)
         ]
-        found = _pruned(gold, orders, watch)
+        correct = _correct_at_shares(to_try, orders, watch)
     counts = [round(share * len(importances[0])) for share in SHARES]
     notes = (
-        f"Ranked on {len(first)} texts, tried on {len(gold)} others.",
-        *(f"Of those ranked on, {each}" for each in first.notes()),
-        *(f"Of those tried on, {each}" for each in gold.notes()),
+        f"Ranked on {len(to_rank)} texts, tried on {len(to_try)} others.",
+        *(f"Of those ranked on, {each}" for each in to_rank.notes()),
+        *(f"Of those tried on, {each}" for each in to_try.notes()),
     )
     names = [each.name for each in chosen]
     options = {"by": names, "steps": steps, "draws": draws}
     made = _origin(subject, "prune_curve", CURVES_READING, options)
-    curves = _curves(names, SHARES, counts, found, _control(chosen, found))
-    return PruneCurve(SHARE_AXIS, curves, tuple(importances), len(gold), made, notes)
+    curves = _curves(names, SHARES, counts, correct, _control(chosen, correct))
+    return PruneCurve(SHARE_AXIS, curves, tuple(importances), len(to_try), made, notes)
 
 
 def head_effectiveness(
@@ -119,9 +119,9 @@ def head_effectiveness(
     truncate: bool = False,
     watch: Watch = lambda step: None,
 ) -> PruneCurve:
-    """Switch off the first or the last heads of every layer, by each text's own ranking of them.
+    """Switch off the highest or lowest heads of every layer, ranked for each text by itself.
 
-    For each ranking there are two curves: from the most important head on, and from the least.
+    For each ranking there are two curves: the most important heads first, and the least important.
     `data` and the arguments from `text` to `count` are those of `read_examples`; every text needs a
     label.
     """
@@ -131,17 +131,17 @@ def head_effectiveness(
         data, text=text, pair=pair, label=label, spans=spans, split=split, count=count
     )
     with torch.inference_mode(False):
-        gold = ask_gold(subject, read.labelled("head_effectiveness"), truncate=truncate)
+        asked = ask_about_labels(subject, read.labelled("head_effectiveness"), truncate=truncate)
         most = max(site.heads for site in subject.sites)
-        found: list[Right] = []
+        correct: list[Correct] = []
         for ranking in chosen:
-            found += _by_layer(gold, ranking, _options(ranking, steps), most, watch)
+            correct += _by_layer(asked, ranking, _options(ranking, steps), most, watch)
     names = [f"{each.name}, {end} first" for each in chosen for end in ("highest", "lowest")]
     counts = [sum(min(count, site.heads) for site in subject.sites) for count in range(most + 1)]
     options = {"by": [each.name for each in chosen], "steps": steps}
     made = _origin(subject, "head_effectiveness", EFFECTIVENESS_READING, options)
-    curves = _curves(names, range(most + 1), counts, found, None)
-    return PruneCurve(LAYER_AXIS, curves, (), len(gold), made, gold.notes())
+    curves = _curves(names, range(most + 1), counts, correct, None)
+    return PruneCurve(LAYER_AXIS, curves, (), len(asked), made, asked.notes())
 
 
 def _divide(data: ReadData, seed: int) -> tuple[ReadData, ReadData]:
@@ -159,7 +159,7 @@ def _without(data: ReadData, others: ReadData) -> ReadData:
 
 def _choose(by: Sequence[str]) -> list[Ranking]:
     if isinstance(by, str):
-        raise UsageError(f"by is a list of rankings, as [{by!r}]")
+        raise UsageError(f"by must be a list of rankings, such as [{by!r}]")
     return list(dict.fromkeys(RANKINGS[name] for name in by or RANKINGS.names()))
 
 
@@ -167,8 +167,10 @@ def _options(ranking: Ranking, steps: int) -> dict[str, Any]:
     return {"steps": steps} if "steps" in ranking.options else {}
 
 
-def _pruned(gold: Gold, orders: Sequence[Sequence[HeadImportance]], watch: Watch) -> list[Right]:
-    """Which texts stay right at each share, in the mean over the orders of each ranking."""
+def _correct_at_shares(
+    asked: LabelledQuestions, orders: Sequence[Sequence[HeadImportance]], watch: Watch
+) -> list[Correct]:
+    """Which texts stay correct at each share: the mean over the orders of each ranking."""
     cuts = [
         frozenset(each.lowest(round(share * len(each))))
         for own in orders
@@ -176,82 +178,86 @@ def _pruned(gold: Gold, orders: Sequence[Sequence[HeadImportance]], watch: Watch
         for share in SHARES
     ]
     numbers = {cut: number for number, cut in enumerate(dict.fromkeys(cuts))}
-    heads = [(site.name, head) for site in gold.subject.sites for head in range(site.heads)]
-    left = torch.tensor([[[head not in cut for head in heads]] for cut in numbers])
-    parts, done = [], 0
-    for question in gold.questions:
-        watch(Step("pruning", done, len(gold)))
-        parts.append(right_with(question, left))
+    heads = [(site.name, head) for site in asked.subject.sites for head in range(site.heads)]
+    kept = torch.tensor([[[head not in cut for head in heads]] for cut in numbers])
+    answers, done = [], 0
+    for question in asked.questions:
+        watch(Step("pruning", done, len(asked)))
+        answers.append(correct_with_heads(question, kept))
         done += len(question)
-    right = np.concatenate(parts, axis=1)
-    tried = iter(right[[numbers[cut] for cut in cuts]].reshape(-1, len(SHARES), len(gold)))
+    correct = np.concatenate(answers, axis=1)
+    tried = iter(correct[[numbers[cut] for cut in cuts]].reshape(-1, len(SHARES), len(asked)))
     return [np.stack([next(tried) for _ in own]).mean(axis=0) for own in orders]
 
 
-def _others(importance: HeadImportance, draws: int) -> list[HeadImportance]:
-    """So many random orders: the one that is given, and others."""
+def _random_orders(importance: HeadImportance, draws: int) -> list[HeadImportance]:
+    """This many random orders: this one and others."""
     random = np.random.default_rng(0)
     more = [replace(importance, mean=random.random(len(importance))) for _ in range(draws - 1)]
     return [importance, *more]
 
 
 def _by_layer(
-    gold: Gold, ranking: Ranking, options: Mapping[str, Any], most: int, watch: Watch
-) -> tuple[Right, Right]:
-    """Which texts stay right as heads go, the highest first and the lowest first."""
-    parts: tuple[list[Right], list[Right]] = ([], [])
+    asked: LabelledQuestions,
+    ranking: Ranking,
+    options: Mapping[str, Any],
+    most: int,
+    watch: Watch,
+) -> tuple[Correct, Correct]:
+    """Which texts stay correct as heads are switched off, highest first and lowest first."""
+    answers: tuple[list[Correct], list[Correct]] = ([], [])
     done = 0
-    for question in gold.questions:
-        watch(Step(f"heads of each text by {ranking.name}", done, len(gold)))
-        for part in question.batches_holding(question.subject.sites):
-            scores = ranking.score_heads(part, **options)
-            for sign, found in zip((1, -1), parts, strict=True):
-                found.append(right_with(part, _first_off(part, sign * scores, most)))
+    for question in asked.questions:
+        watch(Step(f"heads of each text by {ranking.name}", done, len(asked)))
+        for batch in question.batches_holding(question.subject.sites):
+            scores = ranking.score_heads(batch, **options)
+            for sign, own in zip((1, -1), answers, strict=True):
+                own.append(correct_with_heads(batch, _without_first(batch, sign * scores, most)))
         done += len(question)
-    highest, lowest = (np.concatenate(found, axis=1) for found in parts)
+    highest, lowest = (np.concatenate(own, axis=1) for own in answers)
     return highest, lowest
 
 
-def _first_off(question: Question, scores: HeadScores, most: int) -> HeadSwitches:
-    """Which heads are left of each row without none, one, … `most` of the highest of each site."""
-    left, start = [], 0
+def _without_first(question: Question, scores: HeadScores, most: int) -> HeadSwitches:
+    """Which heads are on in each row without the 0, 1, … `most` highest of each site."""
+    kept, start = [], 0
     for site in question.subject.sites:
         own = scores[:, start : start + site.heads]
         start += site.heads
         ranks = own.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
-        left.append(ranks[None] >= torch.arange(most + 1, device=ranks.device)[:, None, None])
-    return torch.cat(left, dim=-1)
+        kept.append(ranks[None] >= torch.arange(most + 1, device=ranks.device)[:, None, None])
+    return torch.cat(kept, dim=-1)
 
 
-def _control(chosen: Sequence[Ranking], found: Sequence[Right]) -> Right | None:
-    return next((right for each, right in zip(chosen, found, strict=True) if each.control), None)
+def _control(chosen: Sequence[Ranking], correct: Sequence[Correct]) -> Correct | None:
+    return next((own for each, own in zip(chosen, correct, strict=True) if each.control), None)
 
 
 def _curves(
     names: Sequence[str],
     places: Sequence[int | float],
     counts: Sequence[int],
-    found: Sequence[Right],
-    control: Right | None,
+    correct: Sequence[Correct],
+    control: Correct | None,
 ) -> tuple[Curve, ...]:
-    def points(right: Right) -> Iterator[CurvePoint]:
-        for place, count, row in zip(places, counts, right, strict=True):
+    def points(own: Correct) -> Iterator[CurvePoint]:
+        for place, count, row in zip(places, counts, own, strict=True):
             yield CurvePoint(float(place), count, _mean(row))
 
-    def ahead(right: Right) -> Mean | None:
-        return None if control is None else _mean((right - control).mean(axis=0))
+    def ahead(own: Correct) -> Mean | None:
+        return None if control is None else _mean((own - control).mean(axis=0))
 
     return tuple(
-        Curve(name, tuple(points(right)), _mean(right.mean(axis=0)), ahead(right))
-        for name, right in zip(names, found, strict=True)
+        Curve(name, tuple(points(own)), _mean(own.mean(axis=0)), ahead(own))
+        for name, own in zip(names, correct, strict=True)
     )
 
 
-def _mean(values: Right) -> Mean:
-    found = bootstrap_mean([[float(value)] for value in values])
-    return Mean(found.mean, found.low, found.high)
+def _mean(values: Correct) -> Mean:
+    estimate = bootstrap_mean([[float(value)] for value in values])
+    return Mean(estimate.mean, estimate.low, estimate.high)
 
 
 def _origin(subject: Subject, verb: str, reading: str, options: Mapping[str, Any]) -> Origin:
-    made = how(subject, RANKINGS["attattr"], options)
+    made = ranking_origin(subject, RANKINGS["attattr"], options)
     return replace(made, method=verb, verb=verb, reading=reading)

@@ -10,7 +10,7 @@ import torch
 from attlas.data import read_examples
 from attlas.errors import ModelError, UnknownNameError
 from attlas.explaining.method_call import MethodCall, origin
-from attlas.heads.gold import Gold, ask_gold
+from attlas.heads.labelled_questions import LabelledQuestions, ask_about_labels
 from attlas.heads.rankings import RANKINGS, Ranking
 from attlas.mathematics.intervals import DRAWS, LEVEL
 from attlas.methods import METHODS
@@ -41,11 +41,11 @@ def head_importance(
     watch: Watch = lambda step: None,
     **options: Any,
 ) -> HeadImportance:
-    """Say how much each head matters for the gold labels of these texts.
+    """Measure how much each head matters for the gold labels of these texts.
 
     `data` and the arguments from `text` to `count` are those of `read_examples`; every text needs a
-    label. `by` is a ranking, whose `options` are those of its function: `steps` of attattr, `seed`
-    of random.
+    label. `by` is the name of a ranking (`attlas.list_rankings()`), and `options` are its own:
+    `steps` of attattr, `seed` of random.
     """
     check_subject(subject, VERB)
     chosen = RANKINGS[by]
@@ -53,55 +53,60 @@ def head_importance(
         data, text=text, pair=pair, label=label, spans=spans, split=split, count=count
     )
     with torch.inference_mode(False):
-        gold = ask_gold(subject, read.labelled(VERB), truncate=truncate)
-        return rank(gold, chosen, options, watch)
+        asked = ask_about_labels(subject, read.labelled(VERB), truncate=truncate)
+        return rank(asked, chosen, options, watch)
 
 
-def rank(gold: Gold, chosen: Ranking, options: Mapping[str, Any], watch: Watch) -> HeadImportance:
-    """The importance of every head by one ranking, from texts that are asked about already."""
+def rank(
+    asked: LabelledQuestions, chosen: Ranking, options: Mapping[str, Any], watch: Watch
+) -> HeadImportance:
+    """The importance of every head by one ranking."""
     for name in options:
         if name not in chosen.options:
             raise UnknownNameError(f"option of {chosen.name}", name, chosen.options)
     used = {**chosen.options, **options}
-    values = score_each(gold, chosen, used, watch)
-    sites = gold.subject.sites
+    values = score_each(asked, chosen, used, watch)
+    sites = asked.subject.sites
     means = _means(values)
-    found = means if chosen.finish is None else chosen.finish(means, sites)
-    low, high = np.quantile(found[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-    return HeadImportance(
-        sites, found[0], low, high, len(gold), how(gold.subject, chosen, used), gold.notes()
-    )
+    final = means if chosen.finish is None else chosen.finish(means, sites)
+    low, high = np.quantile(final[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    made = ranking_origin(asked.subject, chosen, used)
+    return HeadImportance(sites, final[0], low, high, len(asked), made, asked.notes())
 
 
-def score_each(gold: Gold, chosen: Ranking, options: Mapping[str, Any], watch: Watch) -> HeadTable:
-    """What every head is worth in each text."""
-    subject, done = gold.subject, 0
+def score_each(
+    asked: LabelledQuestions, chosen: Ranking, options: Mapping[str, Any], watch: Watch
+) -> HeadTable:
+    """The score of every head in each text."""
+    subject, done = asked.subject, 0
     rows: list[HeadScores] = []
     too_large = f"one text does not fit on {subject.device}: load it in half precision"
 
-    def score(part: Question) -> Callable[[Sequence[int]], HeadScores]:
-        return lambda chosen_rows: chosen.score_heads(part.rows(chosen_rows), **options)
+    def score(batch: Question) -> Callable[[Sequence[int]], HeadScores]:
+        return lambda chosen_rows: chosen.score_heads(batch.rows(chosen_rows), **options)
 
-    for question in gold.questions:
-        watch(Step(f"ranking heads by {chosen.name}", done, len(gold)))
-        for part in question.batches_holding(subject.sites):
-            rows += in_fitting_batches(range(len(part)), score(part), too_large)
+    for question in asked.questions:
+        watch(Step(f"ranking heads by {chosen.name}", done, len(asked)))
+        for batch in question.batches_holding(subject.sites):
+            rows += in_fitting_batches(range(len(batch)), score(batch), too_large)
         done += len(question)
     table = torch.cat([each.detach().double().cpu() for each in rows]).numpy()
     if not np.isfinite(table).all():
-        raise ModelError(f"what {chosen.name} says of {subject.name} is not finite; try float32")
+        raise ModelError(
+            f"{chosen.name} gave scores that are not finite for {subject.name}; try float32"
+        )
     return table
 
 
 def _means(values: HeadTable, seed: int = 0) -> HeadDraws:
-    """The mean over examples, and then those over examples drawn anew."""
+    """The mean over all examples, followed by means over resampled examples."""
     count = len(values)
     drawn = np.random.default_rng(seed).multinomial(count, [1 / count] * count, size=DRAWS)
     return np.concatenate([values.mean(axis=0, keepdims=True), drawn @ values / count])
 
 
-def how(subject: Subject, chosen: Ranking, options: Mapping[str, Any]) -> Origin:
-    """How a ranking was made."""
+def ranking_origin(subject: Subject, chosen: Ranking, options: Mapping[str, Any]) -> Origin:
+    """How a ranking was made: everything that is needed to compute it again."""
     made = origin(MethodCall(METHODS["attattr"], Request(), {}), subject, {}, VERB)
     return replace(
         made,

@@ -1,4 +1,4 @@
-"""The verb `prune`: heads switched off for a while, or taken out of the weights for good."""
+"""The verb `prune`: switch heads off in a `with` block, or remove them from the weights."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -13,7 +13,7 @@ from attlas.models.intervening.removing_heads import (
     first_output,
     smaller_copy,
 )
-from attlas.models.subject import Subject
+from attlas.models.subject import Subject, check_subject
 from attlas.models.tap.edits import Edit, scale
 from attlas.models.tap.opening import is_tapped
 from attlas.results import Site
@@ -36,13 +36,14 @@ def prune(subject: Subject, heads: Heads, *, permanently: Literal[True]) -> Subj
 def prune(
     subject: Subject, heads: Heads, *, permanently: bool = False
 ) -> AbstractContextManager[Subject] | Subject:
-    """Do without heads: within a `with` block, or in a smaller copy of the model.
+    """Switch heads off within a `with` block, or remove them in a smaller copy of the model.
 
     `heads` are given by site, `{"encoder.3": [0, 5]}`, or one by one, `[("encoder.3", 0), ...]`; a
     site is its name or `(kind, layer)`. In the block the attention of these heads is multiplied by
-    zero. `permanently` gives a new subject, whose model has lost the weights of these heads; the
-    subject that was given keeps its own.
+    zero. `permanently` returns a new subject whose model lacks the weights of these heads; the old
+    subject stays as it is.
     """
+    check_subject(subject, "prune")
     chosen = _choose(subject.sites, heads)
     return _removed(subject, chosen) if permanently else _switched_off(subject, chosen)
 
@@ -75,34 +76,34 @@ def _removed(subject: Subject, chosen: Chosen) -> Subject:
 def _check_removable(subject: Subject, chosen: Chosen) -> None:
     if is_tapped(subject.model):
         raise UsageError(
-            f"{subject.name} is open in a with block, where it is not itself: remove heads outside"
+            f"{subject.name} is changed by an open with block: remove heads outside of it"
         )
     for site, heads in chosen.items():
         if len(heads) == site.heads:
             raise UsageError(
-                f"all {site.heads} heads of {site.name} were given: one has to stay when heads are "
-                "removed; a with block can switch all of them off"
+                f"all {site.heads} heads of {site.name} cannot be removed: one has to stay; "
+                "a with block can switch all of them off"
             )
 
 
 def _choose(sites: Sequence[Site], heads: Heads) -> Chosen:
-    """The heads that are asked for at each site, in order, each once."""
+    """The requested heads of each site, sorted, without repeats."""
     pairs = heads.items() if isinstance(heads, Mapping) else [_pair(each) for each in heads]
-    found: dict[Site, set[int]] = {}
-    for place, asked in pairs:
+    chosen: dict[Site, set[int]] = {}
+    for place, requested in pairs:
         site = _site(sites, place)
-        numbers = asked if isinstance(asked, Iterable) else [asked]
-        found.setdefault(site, set()).update(_head(site, each) for each in numbers)
-    return {site: tuple(sorted(found[site])) for site in sites if found.get(site)}
+        numbers = requested if isinstance(requested, Iterable) else [requested]
+        chosen.setdefault(site, set()).update(_head(site, each) for each in numbers)
+    return {site: tuple(sorted(chosen[site])) for site in sites if chosen.get(site)}
 
 
-def _pair(given: Any) -> tuple[Any, Any]:
-    if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != 2:
+def _pair(item: Any) -> tuple[Any, Any]:
+    if isinstance(item, str) or not isinstance(item, Sequence) or len(item) != 2:
         raise UsageError(
-            f"heads are pairs of a site and a head, as ('encoder.3', 0), or a dictionary, as "
-            f"{{'encoder.3': [0, 5]}}; not {given!r}"
+            f"heads are pairs of a site and a head, such as ('encoder.3', 0), or a dictionary, "
+            f"such as {{'encoder.3': [0, 5]}}; not {item!r}"
         )
-    return given[0], given[1]
+    return item[0], item[1]
 
 
 def _site(sites: Sequence[Site], place: Any) -> Site:

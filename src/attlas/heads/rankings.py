@@ -1,7 +1,7 @@
-"""Ways to say how much each head matters for an answer, one function each.
+"""Rankings: ways to measure how much each head matters for an answer, one function each.
 
-Each gives a number for every row and every head, those of the first site first; what a head is
-worth is the mean over examples.
+Each gives a number for every row and every head, the heads of the first site first. The importance
+of a head is the mean over examples.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from attlas.heads.attributing import attribute_sites
-from attlas.heads.gold import about_rightness, are_right
+from attlas.heads.accuracy import are_correct, ask_whether_correct
+from attlas.heads.site_attribution import attribute_sites
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import attention_gradients, fold_attention
 from attlas.models.branching import variants
@@ -30,14 +30,14 @@ Finish = Callable[[Means, Sequence[Site]], Means]
 
 @dataclass(frozen=True)
 class Ranking:
-    """A way to say how much each head matters, and what its reader must know of it."""
+    """A way to measure how much each head matters, and what its readers must know."""
 
     name: str
     score_heads: Callable[..., HeadScores]
     paper: str
     reading: str
-    finish: Finish | None = None  # what is done to the means over examples
-    control: bool = False  # knows nothing: what the others are compared with
+    finish: Finish | None = None  # applied to the means over examples
+    control: bool = False  # uses no knowledge: the others are compared with it
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -56,75 +56,75 @@ def list_rankings() -> list[str]:
 
 
 def of_unit_length(means: Means, sites: Sequence[Site]) -> Means:
-    """The means with those of each site divided by their length, so that sites weigh the same."""
+    """The means, with those of each site divided by their length, so that sites weigh the same."""
     ends = np.cumsum([site.heads for site in sites])[:-1]
-    parts = np.split(means, ends, axis=-1)
-    lengths = [np.linalg.norm(part, axis=-1, keepdims=True) for part in parts]
-    apart = zip(parts, lengths, strict=True)
-    return np.concatenate([part / (length + 1e-20) for part, length in apart], axis=-1)
+    by_site = np.split(means, ends, axis=-1)
+    lengths = [np.linalg.norm(own, axis=-1, keepdims=True) for own in by_site]
+    pairs = zip(by_site, lengths, strict=True)
+    return np.concatenate([own / (length + 1e-20) for own, length in pairs], axis=-1)
 
 
 @ranking(
     paper="arXiv:2004.11207",
-    reading="The largest part of the gold label's probability that one entry of its attention "
-    "brings, in the mean over texts.",
+    reading="How much one attention weight of the head adds to the gold label's probability at "
+    "most, averaged over texts.",
 )
 def attattr(question: Question, *, steps: int = 20) -> HeadScores:
     """The largest attribution in the head's map."""
-    found = attribute_sites(question, question.subject.sites, steps)
-    return torch.cat([each.weights.flatten(2).amax(dim=2) for each in found], dim=1)
+    sites = attribute_sites(question, question.subject.sites, steps)
+    return torch.cat([each.weights.flatten(2).amax(dim=2) for each in sites], dim=1)
 
 
 @ranking(
     paper="arXiv:1905.10650",
-    reading="By how much the loss would change without it, to first order, in the mean over texts.",
+    reading="How much the loss would change without the head, to first order, averaged over texts.",
 )
 def taylor(question: Question) -> HeadScores:
-    """The size of the sum of its attention times the gradient of the loss on it."""
+    """The absolute sum of the head's attention times the gradient of the loss on it."""
     return torch.cat([each.sum(dim=(2, 3)).abs() for each in _terms(question)], dim=1)
 
 
 @ranking(
     paper="arXiv:1905.10650",
-    reading="By how much the loss would change without it at each token, to first order, as a "
-    "part of its layer's length.",
+    reading="How much the loss would change without the head at each token, to first order, "
+    "relative to the other heads of its layer.",
     finish=of_unit_length,
 )
 def taylor_michel(question: Question) -> HeadScores:
-    """As taylor, but for the size, which is taken token by token; then each layer has length 1."""
+    """Like taylor, but with absolute values for each token, and each layer scaled to length 1."""
     return torch.cat([each.sum(dim=3).abs().sum(dim=2) for each in _terms(question)], dim=1)
 
 
 @ranking(
     paper="arXiv:1905.10650",
-    reading="The share of texts that are answered rightly with it and not without it, less those "
-    "of which the reverse is true.",
+    reading="The share of texts that are answered correctly only with the head, minus the share "
+    "of those answered correctly only without it.",
 )
 def accuracy_difference(question: Question) -> HeadScores:
-    """Whether the answer is right, less whether it is with this head alone switched off."""
+    """1 or 0 for a correct answer, minus the same with only this head switched off."""
     sites = question.subject.sites
     off = scale(0.0)
     branches = [
         Branch(site, variants.each([off.at(heads=head) for head in range(site.heads)]))
         for site in sites
     ]
-    whole = are_right(question)
-    found = run_branches(about_rightness(question), branches, "probability")
-    return torch.cat([whole[:, None] - each.scores.T for each in found], dim=1)
+    whole = are_correct(question)
+    results = run_branches(ask_whether_correct(question), branches, "probability")
+    return torch.cat([whole[:, None] - each.scores.T for each in results], dim=1)
 
 
 @ranking(
     paper="arXiv:2004.11207",
-    reading="How much of its attention a token gives to the one it attends to most, in the mean "
-    "over tokens and texts. The answer plays no part.",
+    reading="The largest attention weight of a token, averaged over tokens and texts. The answer "
+    "plays no part.",
 )
 def attention(question: Question) -> HeadScores:
-    """The mean over tokens of the largest weight in the row."""
+    """The largest weight in a token's row, averaged over tokens."""
     held = fold_attention(question, lambda call: call.weights.amax(dim=3).mean(dim=2)).held
     return torch.cat(list(held), dim=1)
 
 
-@ranking(paper="", reading="A number drawn at random: what knowing nothing gives.", control=True)
+@ranking(paper="", reading="A random number: a ranking without any knowledge.", control=True)
 def random(question: Question, *, seed: int = 0) -> HeadScores:
     """A random number, the same for every text."""
     count = sum(site.heads for site in question.subject.sites)
@@ -134,7 +134,7 @@ def random(question: Question, *, seed: int = 0) -> HeadScores:
 
 def _terms(question: Question) -> Iterator[Attention]:
     """The attention of each site times the gradient of the loss, −log p of the target, on it."""
-    # A target of tokens in a row is scored by its log-probability; so is, then, one of a single.
+    # A chained target is scored by its log-probability, also if it has only one token.
     logs = tuple(replace(target, chained=True) for target in question.targets)
     for call, gradient in attention_gradients(replace(question, targets=logs), "probability"):
         yield -call.weights * gradient

@@ -1,4 +1,4 @@
-"""The verb `head_redundancy`: which heads attend alike."""
+"""The verb `head_redundancy`: which heads attend to the same tokens."""
 
 import warnings
 from dataclasses import replace
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from attlas.data import read_examples
 from attlas.errors import UsageError
-from attlas.heads.importance import how
+from attlas.heads.importance import ranking_origin
 from attlas.heads.rankings import RANKINGS
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import read_attention
@@ -23,9 +23,9 @@ from attlas.shapes import Attention, HeadPairs
 
 VERB = "head_redundancy"
 READING = (
-    "How far apart the attention of two heads is: the Jensen–Shannon divergence of their rows in "
-    "bits, 0 where they are the same and 1 where no token is attended to by both; the mean over "
-    "tokens and texts. Heads that attend alike may still say different things: values differ."
+    "How different the attention of two heads is: the Jensen–Shannon divergence of their rows in "
+    "bits, averaged over tokens and texts; 0 if they are equal, 1 if no token is attended to by "
+    "both. Heads with equal attention can still differ, because their values differ."
 )
 
 
@@ -43,7 +43,7 @@ def head_redundancy(
     watch: Watch = lambda step: None,
     texts: Any = None,
 ) -> HeadRedundancy:
-    """Say how far apart the attention of every two heads is, in the mean over these texts.
+    """Measure how different the attention of every two heads is, averaged over these texts.
 
     `data` and the arguments from `text` to `count` are those of `read_examples`; labels are not
     needed. A model that reads pictures takes a list of its inputs. Heads of different kinds of
@@ -59,18 +59,18 @@ def head_redundancy(
         data = _as_read_before(subject, data)
         read = read_examples(data, split=split, count=count, **columns)
         data, notes = [each.text for each in read.examples], read.notes_on_left_out()
-    given = list(data)
-    if not given:
+    inputs = list(data)
+    if not inputs:
         raise UsageError(f"{VERB} needs at least one text or picture")
     total, done = np.zeros(()), 0
     with torch.inference_mode(False):
-        for question in subject.ask(given, Request(truncate=truncate)):
-            for part in question.batches_holding(subject.sites):
-                watch(Step("comparing heads", done, len(given)))
-                total = total + _pairs(part)
-                done += len(part)
+        for question in subject.ask(inputs, Request(truncate=truncate)):
+            for batch in question.batches_holding(subject.sites):
+                watch(Step("comparing heads", done, len(inputs)))
+                total = total + _pairs(batch)
+                done += len(batch)
     made = replace(
-        how(subject, RANKINGS["attention"], {}),
+        ranking_origin(subject, RANKINGS["attention"], {}),
         method=VERB,
         verb=VERB,
         reading=READING,
@@ -100,7 +100,7 @@ def _is_pair(item: Any) -> bool:
 
 
 def _pairs(question: Question) -> HeadPairs:
-    """The divergence of every two heads, summed over rows; not a number where kinds differ."""
+    """The divergence of every two heads, summed over the batch; NaN if their kinds differ."""
     calls = read_attention(question)
     count = sum(call.site.heads for call in calls)
     table = np.full((count, count), np.nan)
@@ -114,13 +114,13 @@ def _pairs(question: Question) -> HeadPairs:
 
 
 def divergences(maps: Attention) -> Tensor:
-    """The Jensen–Shannon divergence of every two heads in bits, the mean over rows.
+    """The Jensen–Shannon divergence of every two heads in bits, averaged over rows.
 
-    It is `[batch, head, head]`.
+    The result is `[batch, head, head]`.
     """
     single = _entropy(maps)
     columns = []
-    for head in range(maps.shape[1]):  # one by one: a table of all pairs of maps would not fit
+    for head in range(maps.shape[1]):  # one at a time: a table of all pairs of maps would not fit
         middle = _entropy((maps + maps[:, head : head + 1]) / 2)
         columns.append((middle - (single + single[:, head : head + 1]) / 2).mean(dim=2))
     return torch.stack(columns, dim=2).clamp_min(0)

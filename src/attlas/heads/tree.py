@@ -1,16 +1,22 @@
-"""The verb `attribution_tree`: how a prediction came together, layer by layer."""
+"""The verb `attribution_tree`: the few edges of attention that brought a prediction.
 
-from collections.abc import Mapping
+Hao, Dong, Wei and Xu, "Self-Attention Attribution", AAAI 2021.
+
+An edge says that in its layer the parent reads the child. A token enters a tree once, and then
+reads others in the layers below.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 
 from attlas.errors import ModelError, UnknownNameError, UnsupportedModelError, UsageError
 from attlas.explaining.explanations import is_one_text
 from attlas.explaining.method_call import MethodCall, origin, target_record
-from attlas.heads.attributing import attribute_sites, check_one_stack
-from attlas.heads.growing import grow, grow_as_released, kept_share, strongest_row
+from attlas.heads.site_attribution import attribute_sites, check_one_stack
 from attlas.methods import METHODS
 from attlas.methods.support.token_rows import check_share
 from attlas.models.asking.question import Question
@@ -26,8 +32,8 @@ from attlas.shapes import LayerMaps
 VERB = "attribution_tree"
 VARIANTS = ("published", "released")
 READING = (
-    "Each edge: in this layer the upper token reads the lower one, and that much of the target's "
-    "probability is owed to it. Edges of different layers do not add up to anything."
+    "Each edge: in this layer the upper token reads the lower one, which adds that much to the "
+    "target's probability. Sums over edges of different layers mean nothing."
 )
 
 
@@ -48,18 +54,19 @@ def attribution_tree(
 ) -> Tree:
     """Grow the attribution tree of one text: the edges of attention that brought a prediction.
 
-    An edge is kept if it has more than `tau` of the largest attribution of its layer and more than
-    `lambda_` of probability. `root` is the token to start from, by its place: if not given, the one
-    that the prediction is read from. `variant="released"` grows the tree as the authors' code does,
-    from the token that reads most, and knows no `lambda_`. `steps` are those of the attribution's
-    integral: as many as it takes, if not given.
+    An edge is kept if it has more than `tau` of the largest attribution of its layer and adds more
+    than `lambda_` to the probability. `root` is the position of the token to start from; by default
+    the one that the prediction is read from. `variant="released"` grows the tree as the authors'
+    code does, from the token that reads most, and takes no `lambda_`. `steps` is the number of
+    steps of the attribution's integral; by default as many as it needs. `target`, `contrast`,
+    `position`, `chat` and `truncate` are those of `explain`.
     """
     check_subject(subject, VERB)
     if not is_one_text(text):
         raise UsageError(f"{VERB} takes one text, not a list of {len(text)}")
     _check_options(tau, lambda_, variant)
-    wanted = Target.from_dict(target) if isinstance(target, Mapping) else target
-    request = Request(wanted, contrast, position, None, chat, truncate)
+    what = Target.from_dict(target) if isinstance(target, Mapping) else target
+    request = Request(what, contrast, position, None, chat, truncate)
     options = {"tau": tau, "lambda_": lambda_, "variant": variant, "root": root, "steps": steps}
     with torch.inference_mode(False):
         check_one_stack(subject)
@@ -79,15 +86,15 @@ def _check_options(tau: int | float, lambda_: int | float, variant: str) -> None
         raise UnknownNameError("variant", variant, VARIANTS)
     check_share("tau", float(tau))
     if not 0 <= lambda_ <= 1:
-        raise UsageError(f"lambda_ is a probability, between 0 and 1, not {lambda_}")
+        raise UsageError(f"lambda_ must be a probability, between 0 and 1, not {lambda_}")
     if lambda_ and variant == "released":
-        raise UsageError("the released variant knows no lambda_: every edge above tau is kept")
+        raise UsageError("the released variant takes no lambda_: it keeps every edge above tau")
 
 
 def _attribution(question: Question, steps: int | None) -> tuple[LayerMaps, float]:
     """The attribution of each layer, summed over heads, and its largest completeness error."""
-    found = list(attribute_sites(question, question.subject.sites, steps))
-    maps = [each.weights[0].sum(dim=0) for each in found]
+    sites = list(attribute_sites(question, question.subject.sites, steps))
+    maps = [each.weights[0].sum(dim=0) for each in sites]
     count = len(question.inputs.tokens[0])
     if any(each.shape != (count, count) for each in maps):
         raise UnsupportedModelError(
@@ -96,7 +103,7 @@ def _attribution(question: Question, steps: int | None) -> tuple[LayerMaps, floa
     table = torch.stack(maps).double().cpu().numpy()
     if not torch.isfinite(torch.from_numpy(table)).all():
         raise ModelError(f"the attribution of {question.subject.name} is not finite")
-    return table, max(float(each.completeness_error[0]) for each in found)
+    return table, max(float(each.completeness_error[0]) for each in sites)
 
 
 def _root(question: Question, attribution: LayerMaps, variant: str, root: int | None) -> int:
@@ -109,8 +116,8 @@ def _root(question: Question, attribution: LayerMaps, variant: str, root: int | 
 
 def _origin(subject: Subject, request: Request, text: Any, options: Mapping[str, Any]) -> Origin:
     method = METHODS["attattr"]
-    given = text if isinstance(text, (str, tuple, list)) else type(text).__name__
-    made = origin(MethodCall(method, request, {}), subject, {"text": given}, VERB)
+    recorded = text if isinstance(text, (str, tuple, list)) else type(text).__name__
+    made = origin(MethodCall(method, request, {}), subject, {"text": recorded}, VERB)
     return replace(made, method=VERB, signed=False, reading=READING, options=options)
 
 
@@ -133,6 +140,81 @@ def _record(
         question.predictions[0],
         (
             *question.inputs.notes[0],
-            f"completeness error of the attribution, largest of a layer: {error:.2g}",
+            f"largest completeness error of the attribution in a layer: {error:.2g}",
         ),
     )
+
+
+def grow(attribution: LayerMaps, root: int, tau: float, cost: float) -> list[Edge]:
+    """The tree from this root, grown layer by layer from the top.
+
+    An edge needs more than `tau` of the largest attribution in its layer, and more than `cost`.
+    A new token is attached to the token of the tree that gives it the largest attribution. Within
+    a layer no other choice adds more to the objective; over several layers this is greedy.
+    """
+    edges: list[Edge] = []
+    inside = [root]
+    for layer in reversed(range(len(attribution))):
+        table = attribution[layer]
+        least = max(tau * float(table.max()), cost, 0.0)
+        candidates = [
+            _best_edge(table, layer, inside, child)
+            for child in range(len(table))
+            if child not in inside
+        ]
+        added = [edge for edge in candidates if edge.attribution > least]
+        edges += added
+        inside += [edge.child for edge in added]
+    return edges
+
+
+def _best_edge(table: np.ndarray, layer: int, parents: Sequence[int], child: int) -> Edge:
+    parent = max(parents, key=lambda each: float(table[each, child]))
+    return Edge(layer, parent, child, float(table[parent, child]))
+
+
+def grow_as_released(attribution: LayerMaps, root: int, tau: float) -> list[Edge]:
+    """The tree as the authors' code grows it.
+
+    Differences: the last layer is left out, and in the layer below it only the root reads; the
+    first token reads nothing, and its row does not count for the largest value of a layer; tokens
+    are visited in text order, the first one to read another keeps it, and a token that was read in
+    a layer may read others in the same layer.
+    """
+    edges: list[Edge] = []
+    inside = {root}
+    below = len(attribution) - 2
+    for layer in range(below, -1, -1):
+        table = attribution[layer]
+        largest = abs(float(table[1:].max(initial=-np.inf)))
+        for parent in [root] if layer == below else range(1, len(table)):
+            for child in range(len(table)):
+                value = float(table[parent, child])
+                if parent in inside and child not in inside and value > tau * largest:
+                    edges.append(Edge(layer, parent, child, value))
+                    inside.add(child)
+    return edges
+
+
+def strongest_row(attribution: LayerMaps) -> int:
+    """The token that reads most: the largest sum of positive attribution in its row.
+
+    Attribution to itself does not count. The first token is left out if there are others, as in
+    the authors' code.
+    """
+    summed = attribution.sum(axis=0).clip(min=0)
+    np.fill_diagonal(summed, 0)
+    rows = summed.sum(axis=1)
+    return int(rows[1:].argmax()) + 1 if len(rows) > 1 else 0
+
+
+def worth(edges: Sequence[Edge], cost: float) -> float:
+    """The objective: the attribution of all edges, minus a cost for each."""
+    return sum((edge.attribution - cost for edge in edges), 0.0)
+
+
+def kept_share(attribution: LayerMaps, edges: Sequence[Edge]) -> float:
+    """The share of these edges in all positive attribution between different tokens."""
+    others = ~np.eye(attribution.shape[-1], dtype=bool)
+    whole = float(attribution.clip(min=0)[:, others].sum())
+    return worth(edges, 0.0) / whole if whole > 0 else 0.0

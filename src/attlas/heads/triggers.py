@@ -1,4 +1,4 @@
-"""The verb `triggers`: words that a model over-trusts, put into other texts.
+"""The verb `triggers`: words that a model trusts too much, inserted into other texts.
 
 Hao, Dong, Wei and Xu, "Self-Attention Attribution", AAAI 2021.
 """
@@ -16,10 +16,9 @@ from attlas.data import ReadData, read_examples
 from attlas.data.example import Text
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.explaining.method_call import MethodCall, origin
-from attlas.heads.attributing import check_one_stack
-from attlas.heads.extraction import extract
-from attlas.heads.insertion import count_words
-from attlas.heads.trial import CUT, Gold, Trial
+from attlas.heads.site_attribution import check_one_stack
+from attlas.heads.trigger_effects import CUT, LabelledText, TriggerTest, count_words
+from attlas.heads.trigger_extraction import extract
 from attlas.methods import METHODS
 from attlas.models.asking.resolve import find_label
 from attlas.models.subject import Subject, check_subject
@@ -34,9 +33,9 @@ OLD_COUNT = (
     "the number of triggers to try is candidates="
 )
 READING = (
-    "Each row: words that one prediction rested on, put into other texts at the same place. The "
-    "drop that counts is the one beyond random words that are as frequent, put there too. "
-    "The strongest of many is partly luck: an interval is that of one trigger alone."
+    "Each row: words that one prediction rested on, inserted into other texts at the same place. "
+    "What counts is the drop beyond that of random words of the same frequency. The strongest of "
+    "many triggers is partly luck: each interval is for one trigger alone."
 )
 
 
@@ -58,15 +57,16 @@ def triggers(
     seed: int = 0,
     watch: Watch = lambda step: None,
 ) -> Triggers:
-    """Find words that a classifier over-trusts, and measure what they do to other texts.
+    """Find words that a classifier trusts too much, and measure what they do to other texts.
 
     `data` and the arguments from `text` to `count` are those of `read_examples`; every text needs a
-    label. Triggers come from up to `extract_from` of the texts, half of them at most: from the head
-    with the largest attribution to what it predicts. Those of the largest attribution, `candidates`
-    of them (10 by default) and of each predicted class in turn, are put into all other texts, and
-    so are random words of the same frequency, `draws` times. What is below `least` is not tried.
-    `seed` decides which texts are which. `count` without `candidates` has its old meaning for one
-    more version: the number of candidates.
+    label. Triggers come from at most `extract_from` of the texts and at most half of them: in each
+    text, from the head with the largest attribution to the prediction. The `candidates` (10 by
+    default) with the largest attributions, taken from each predicted class in turn, are inserted
+    into all other texts, and so are random words of the same frequency, `draws` times. Triggers
+    with an attribution below `least` are not tried. `seed` decides which texts serve for what.
+    `count` without `candidates` keeps its old meaning for one more version: the number of
+    candidates.
     """
     check_subject(subject, VERB)
     _check_model(subject)
@@ -74,7 +74,7 @@ def triggers(
     options = {"candidates": candidates, "extract_from": extract_from, "draws": draws}
     for name, value in options.items():
         if value < 1:
-            raise UsageError(f"{name} is at least 1, not {value}")
+            raise UsageError(f"{name} must be at least 1, not {value}")
     columns: dict[str, Any] = {"text": text, "pair": pair, "label": label, "spans": spans}
     read = read_examples(data, split=split, count=count, seed=seed, **columns).labelled(VERB)
     examples, unknown = known_labels(read, subject.labels)
@@ -82,14 +82,14 @@ def triggers(
     shuffled = [examples[i] for i in random.permutation(len(examples))]
     cut = min(extract_from, len(examples) // 2)
     counts = count_words(text for text, _ in examples)
-    trial = Trial(subject, shuffled[cut:], counts, draws, random)
+    test = TriggerTest(subject, shuffled[cut:], counts, draws, random)
     with torch.inference_mode(False):
-        all_found = _find(subject, [text for text, _ in shuffled[:cut]], steps, watch)
-        found = [trigger for trigger in all_found if trigger.attribution >= least]
-        measured = trial.measure(by_class_in_turn(found)[:candidates], watch)
+        extracted = _extract_all(subject, [text for text, _ in shuffled[:cut]], steps, watch)
+        strong = [trigger for trigger in extracted if trigger.attribution >= least]
+        measured = test.measure(by_class_in_turn(strong)[:candidates], watch)
     notes = [
-        f"{len(found)} different triggers in {cut} texts; {len(measured)} of them tried on "
-        f"{len(examples) - cut} others, each beside {draws} draws of random words."
+        f"{len(strong)} different triggers in {cut} texts; {len(measured)} of them tried on "
+        f"{len(examples) - cut} other texts, each compared with {draws} draws of random words."
     ]
     notes += read.notes_on_left_out()
     if unknown:
@@ -116,54 +116,55 @@ def _check_model(subject: Subject) -> None:
     name = subject.task.name if subject.task else "no head"
     if name != "sequence classification" or subject.link != "softmax":
         raise UnsupportedModelError(
-            f"triggers are for models that give a text one of several labels, and {subject.name} "
+            f"triggers need a model that gives a text one of several labels, and {subject.name} "
             f"is for {name} ({subject.link})"
         )
     check_one_stack(subject)
 
 
-def known_labels(data: ReadData, labels: Sequence[str]) -> tuple[list[Gold], int]:
-    """Texts, each once, with the numbers of their labels, and how many have another label."""
-    found: dict[Text, int] = {}
+def known_labels(data: ReadData, labels: Sequence[str]) -> tuple[list[LabelledText], int]:
+    """Texts without repeats and the numbers of their labels; and how many have unknown labels."""
+    known: dict[Text, int] = {}
     unknown: dict[Text, UnknownNameError] = {}
     for each in data.examples:
         try:
-            found.setdefault(each.text, find_label(labels, each.label))
+            known.setdefault(each.text, find_label(labels, each.label))
         except UnknownNameError as problem:
             unknown[each.text] = problem
-    if unknown and not found:
+    if unknown and not known:
         raise next(iter(unknown.values()))
-    if len(found) < 2:
-        raise UsageError(f"triggers need at least two different texts, not {len(found)}")
-    if len({isinstance(text, str) for text in found}) > 1:
-        raise UsageError("the data are texts or pairs of texts, not some of each")
-    return list(found.items()), len(unknown)
+    if len(known) < 2:
+        raise UsageError(f"triggers need at least two different texts, not {len(known)}")
+    if len({isinstance(text, str) for text in known}) > 1:
+        raise UsageError("the data must be texts or pairs of texts, not a mixture")
+    return list(known.items()), len(unknown)
 
 
-def _find(
+def _extract_all(
     subject: Subject, texts: Sequence[Text], steps: int | None, watch: Watch
 ) -> list[Trigger]:
-    """The triggers of these texts, the largest attribution first, those of equal words once."""
-    found: list[Trigger] = []
+    """The triggers of these texts, largest attribution first; equal words count once."""
+    extracted: list[Trigger] = []
     done = 0
     for question in subject.ask(texts, CUT):
         watch(Step("reading", done, len(texts)))
-        found += extract(question, steps)
+        extracted += extract(question, steps)
         done += len(question)
     unique: dict[Any, Trigger] = {}
-    for each in sorted(found, key=lambda trigger: -trigger.attribution):
+    for each in sorted(extracted, key=lambda trigger: -trigger.attribution):
         unique.setdefault(tuple((word.text.casefold(), word.segment) for word in each.words), each)
     return list(unique.values())
 
 
-def by_class_in_turn(found: Sequence[Trigger]) -> list[Trigger]:
+def by_class_in_turn(triggers: Sequence[Trigger]) -> list[Trigger]:
     """The first of each predicted class, then the second of each, and so on.
 
-    What a class that is sure of itself owes to attention may be little in all its texts.
+    Otherwise a class that is always predicted with certainty could have no trigger: there,
+    attention adds little to the probability.
     """
     ranks: Counter[str] = Counter()
     ranked = []
-    for trigger in found:
+    for trigger in triggers:
         ranked.append((ranks[trigger.predicted], trigger))
         ranks[trigger.predicted] += 1
     return [trigger for _, trigger in sorted(ranked, key=lambda pair: pair[0])]

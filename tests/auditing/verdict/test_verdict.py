@@ -207,7 +207,7 @@ def test_a_method_that_lacks_texts_is_compared_on_those_it_has():
             part.methods["decompx"][::2] = np.nan
     said = verdict(found, FAMILIES)
     half = {
-        removal: [part.of(np.arange(1, 120, 2)) for part in found[removal]] for removal in found
+        removal: [part.select(np.arange(1, 120, 2)) for part in found[removal]] for removal in found
     }
     _, second = halves(120, None, 0)
     kept = select_texts(found, second[second % 2 == 1])

@@ -1,15 +1,15 @@
-"""Words put into texts, and words as frequent."""
+"""Words inserted into texts, and control words of the same frequency."""
 
 from collections import Counter
 
 import numpy as np
 import pytest
 
-from attlas.heads.insertion import (
+from attlas.heads.trigger_effects import (
     POOL,
     choose_places,
     count_words,
-    draw_alike,
+    draw_controls,
     insert,
     relative_place,
 )
@@ -63,7 +63,7 @@ def test_random_words_are_about_as_frequent_and_never_the_trigger():
     counts = Counter({f"rare{i}": 1 for i in range(40)} | {f"common{i}": 100 for i in range(POOL)})
     counts["Common0".casefold()] = 100
     random = np.random.default_rng(0)
-    drawn = [draw_alike(words(("Common0", 0.3)), counts, random)[0] for _ in range(200)]
+    drawn = [draw_controls(words(("Common0", 0.3)), counts, random)[0] for _ in range(200)]
     names = {word.text for word in drawn}
     assert "common0" not in names
     # 19 others are as frequent; the pool has one more, and which of the rare it is changes

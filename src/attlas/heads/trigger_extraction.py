@@ -1,4 +1,4 @@
-"""Where triggers come from: the largest attributions in texts whose prediction rests on them."""
+"""Where triggers come from: the largest attributions in texts and the words they point at."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,20 +6,20 @@ from typing import Any
 
 from torch import Tensor
 
-from attlas.heads.attributing import attribute_sites
-from attlas.heads.insertion import relative_place
+from attlas.heads.site_attribution import attribute_sites
+from attlas.heads.trigger_effects import relative_place
 from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.question import Question
 from attlas.results.support.words import word_units
 from attlas.results.triggers import Entry, Trigger, TriggerWord
 from attlas.tokens import Tokens
 
-SECOND = 0.2  # the share of the largest entry that the next must have to be part of a trigger
+SECOND = 0.2  # the second largest entry joins a trigger if it has this share of the largest
 
 
 @dataclass(frozen=True, eq=False)
 class Peak:
-    """The head with the largest entry of all, as `[query, key]`."""
+    """The head with the largest entry of all, and its attribution `[query, key]`."""
 
     site: str
     head: int
@@ -27,29 +27,30 @@ class Peak:
 
 
 def extract(question: Question, steps: int | None) -> Iterator[Trigger]:
-    """The trigger of each row, those with no word left out."""
+    """The trigger of each row; rows whose largest attribution is at no word have none."""
     device = question.subject.device
     too_large = f"the attribution of one text does not fit on {device}: load it in half precision"
 
     def work(rows: Sequence[int]) -> list[Trigger | None]:
-        part = batch.rows(rows)
-        peaks = find_peaks(part, steps)
-        return [_trigger(part, row, peak) for row, peak in enumerate(peaks)]
+        asked = batch.rows(rows)
+        peaks = find_peaks(asked, steps)
+        return [_trigger(asked, row, peak) for row, peak in enumerate(peaks)]
 
     for batch in question.batches_holding(question.subject.sites):
-        for found in in_fitting_batches(range(len(batch)), work, too_large):
-            yield from (trigger for trigger in found if trigger is not None)
+        for triggers in in_fitting_batches(range(len(batch)), work, too_large):
+            yield from (trigger for trigger in triggers if trigger is not None)
 
 
 def find_peaks(question: Question, steps: int | None) -> list[Peak]:
-    """For each row, the head that has the largest entry over all sites."""
+    """For each row, the head with the largest entry over all sites."""
     best: list[Peak | None] = [None] * len(question)
-    for found in attribute_sites(question, question.subject.sites, steps):
-        tops = found.weights.flatten(2).amax(dim=2)  # [batch, head]
-        for row, heads in enumerate(tops):
-            held, head = best[row], int(heads.argmax())
-            if held is None or float(heads[head]) > float(held.table.max()):
-                best[row] = Peak(found.site.name, head, found.weights[row, head].cpu())
+    for attribution in attribute_sites(question, question.subject.sites, steps):
+        largest = attribution.weights.flatten(2).amax(dim=2)  # [batch, head]
+        for row, heads in enumerate(largest):
+            peak, head = best[row], int(heads.argmax())
+            if peak is None or float(heads[head]) > float(peak.table.max()):
+                table = attribution.weights[row, head].cpu()
+                best[row] = Peak(attribution.site.name, head, table)
     return [peak for peak in best if peak is not None]
 
 
@@ -77,7 +78,7 @@ def _trigger(question: Question, row: int, peak: Peak) -> Trigger | None:
 
 
 def words_at(tokens: Tokens, places: set[int]) -> tuple[TriggerWord, ...]:
-    """The whole words that these tokens are part of; special tokens are left out."""
+    """The whole words that contain these tokens, without special tokens."""
     units = [unit for unit in word_units(tokens) if places & set(unit.positions)]
     return tuple(
         TriggerWord(

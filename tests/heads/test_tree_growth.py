@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from attlas.heads.growing import grow, grow_as_released, kept_share, strongest_row, worth
+from attlas.heads.tree import grow, grow_as_released, kept_share, strongest_row, worth
 from attlas.results import Edge
 
 

@@ -1,4 +1,4 @@
-"""Where the attribution of attention comes from, for all that is built on it."""
+"""The attribution of attention to a target, at each site of one stack."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,15 +12,15 @@ from attlas.results import Site
 def attribute_sites(
     question: Question, sites: Sequence[Site], steps: int | None
 ) -> Iterator[Attribution]:
-    """What each head of these sites brings the target's probability, entry by entry.
+    """What each attention weight of these sites adds to the target's probability.
 
-    With no number of `steps`, as many as it takes.
+    `steps` of None takes as many steps as the integral needs.
     """
     yield from attributions(question, sites, Quadrature(steps=steps))
 
 
 def check_one_stack(subject: Subject) -> None:
-    """An error unless all attention is from the tokens of one text to each other."""
+    """Raise an error unless all attention is between the tokens of one text."""
     kinds = list(dict.fromkeys(site.kind for site in subject.sites))
     if len(kinds) > 1:
         raise UnsupportedModelError(
