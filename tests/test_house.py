@@ -41,8 +41,6 @@ MOST_LINES = 300
 MOST_LEVELS = 3
 # Class names that exist more than once. The list may only become shorter.
 NAMES_TWICE: set[str] = set()
-    "Trial",
-}
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 

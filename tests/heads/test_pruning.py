@@ -302,5 +302,8 @@ def test_a_family_whose_heads_cannot_be_removed_is_refused_and_can_be_switched_o
 
 def test_a_model_that_is_open_is_not_copied():
     subject = build("bert")
-    with attlas.prune(subject, ENCODER), pytest.raises(UsageError, match="open in a with block"):
+    with (
+        attlas.prune(subject, ENCODER),
+        pytest.raises(UsageError, match="changed by an open with block"),
+    ):
         attlas.prune(subject, ENCODER, permanently=True)

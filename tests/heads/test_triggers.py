@@ -155,4 +155,4 @@ def test_count_alone_keeps_its_old_meaning_and_warns(data):
         old = attlas.triggers(model, data[:12], count=2, **options)
     assert old.to_dict() == attlas.triggers(model, data[:12], candidates=2, **options).to_dict()
     drawn = attlas.triggers(model, data[:12], candidates=2, count=6, **options)
-    assert "in 3 texts" in drawn.notes[0] and "on 3 others" in drawn.notes[0]
+    assert "in 3 texts" in drawn.notes[0] and "on 3 other texts" in drawn.notes[0]
