@@ -3,13 +3,16 @@
 import gzip
 import json
 import sys
+from inspect import isfunction
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from attlas.data import Example
+from attlas.data import Example, generated
+from attlas.data.sets import readers
 from attlas.data.sets.catalogue import DATA_SETS
-from attlas.data.texts_by_name import texts, texts_names
+from attlas.data.texts_by_name import GENERATED, texts, texts_names
 from attlas.errors import UnknownNameError, UsageError
 
 
@@ -37,153 +40,171 @@ def numbered(count):
 PAIR = {"text_a": "He runs.", "text_b": "He moves."}
 
 
-@pytest.mark.parametrize(
-    ("name", "file", "record", "expected"),
-    [
-        ("sst2", "dev.jsonl", {"text": "fun", "label": 1}, Example("fun", "POSITIVE")),
-        (
-            "imdb",
-            "test.jsonl.gz",
-            {"id": "7", "text": "dull", "label": 0},
-            Example("dull", "NEGATIVE", (), {"id": "7"}),
+# A file with one record of each data set, and its Example.
+RECORDS = [
+    ("sst2", "dev.jsonl", {"text": "fun", "label": 1}, Example("fun", "POSITIVE")),
+    (
+        "imdb",
+        "test.jsonl.gz",
+        {"id": "7", "text": "dull", "label": 0},
+        Example("dull", "NEGATIVE", (), {"id": "7"}),
+    ),
+    (
+        "ag_news",
+        "test.jsonl.gz",
+        {"text": "Rain.", "title": "Wet", "label": 3},
+        Example("Rain.", "Sci/Tech", (), {"title": "Wet"}),
+    ),
+    ("cola", "dev.jsonl", {"text": "Us go.", "label": 0}, Example("Us go.", "unacceptable")),
+    (
+        "20newsgroups",
+        "test.jsonl",
+        {"id": "1", "label": "sci.med", "text": "From: a\nLines: 1\n\nTake\n\nrest."},
+        Example("Take\n\nrest.", "sci.med", (), {"id": "1", "headers": "From: a\nLines: 1"}),
+    ),
+    (
+        "rte",
+        "dev.jsonl",
+        {**PAIR, "label": "entailment"},
+        Example(("He runs.", "He moves."), "entailment"),
+    ),
+    (
+        "mrpc",
+        "test.jsonl",
+        {**PAIR, "label": 0},
+        Example(("He runs.", "He moves."), "not_equivalent"),
+    ),
+    (
+        "qnli",
+        "dev.jsonl",
+        {**PAIR, "label": "not_entailment"},
+        Example(("He runs.", "He moves."), "not_entailment"),
+    ),
+    (
+        "mnli",
+        "dev_matched.jsonl",
+        {**PAIR, "label": "neutral"},
+        Example(("He runs.", "He moves."), "neutral"),
+    ),
+    (
+        "esnli",
+        "test.jsonl.gz",
+        {**PAIR, "label": "entailment", "explanations": ["to run is to move"]},
+        Example(
+            ("He runs.", "He moves."),
+            "entailment",
+            (),
+            {"explanations": ["to run is to move"]},
         ),
-        (
-            "ag_news",
-            "test.jsonl.gz",
-            {"text": "Rain.", "title": "Wet", "label": 3},
-            Example("Rain.", "Sci/Tech", (), {"title": "Wet"}),
-        ),
-        ("cola", "dev.jsonl", {"text": "Us go.", "label": 0}, Example("Us go.", "unacceptable")),
-        (
-            "20newsgroups",
-            "test.jsonl",
-            {"id": "1", "label": "sci.med", "text": "From: a\nLines: 1\n\nTake\n\nrest."},
-            Example("Take\n\nrest.", "sci.med", (), {"id": "1", "headers": "From: a\nLines: 1"}),
-        ),
-        (
-            "rte",
-            "dev.jsonl",
-            {**PAIR, "label": "entailment"},
-            Example(("He runs.", "He moves."), "entailment"),
-        ),
-        (
-            "mrpc",
-            "test.jsonl",
-            {**PAIR, "label": 0},
-            Example(("He runs.", "He moves."), "not_equivalent"),
-        ),
-        (
-            "qnli",
-            "dev.jsonl",
-            {**PAIR, "label": "not_entailment"},
-            Example(("He runs.", "He moves."), "not_entailment"),
-        ),
-        (
-            "mnli",
-            "dev_matched.jsonl",
-            {**PAIR, "label": "neutral"},
-            Example(("He runs.", "He moves."), "neutral"),
-        ),
-        (
-            "esnli",
-            "test.jsonl.gz",
-            {**PAIR, "label": "entailment", "explanations": ["to run is to move"]},
-            Example(
-                ("He runs.", "He moves."),
-                "entailment",
-                (),
-                {"explanations": ["to run is to move"]},
-            ),
-        ),
-        (
-            "sst5",
-            "test.jsonl.gz",
+    ),
+    (
+        "sst5",
+        "test.jsonl.gz",
+        {
+            "tokens": ["not", "dull", "but", "great"],
+            "label": 4,
+            "token_labels": [1, 0, 2, 4],
+            "phrase_labels": [[0, 2, 3], [0, 4, 4]],
+        },
+        Example(
+            "not dull but great",
+            "VERY POSITIVE",
+            ((13, 18),),
             {
-                "tokens": ["not", "dull", "but", "great"],
-                "label": 4,
-                "token_labels": [1, 0, 2, 4],
-                "phrase_labels": [[0, 2, 3], [0, 4, 4]],
+                "token_labels": ((0, 3, 1), (4, 8, 0), (9, 12, 2), (13, 18, 4)),
+                "phrase_labels": ((0, 8, 3), (0, 18, 4)),
             },
-            Example(
-                "not dull but great",
-                "VERY POSITIVE",
-                ((13, 18),),
-                {
-                    "token_labels": ((0, 3, 1), (4, 8, 0), (9, 12, 2), (13, 18, 4)),
-                    "phrase_labels": ((0, 8, 3), (0, 18, 4)),
-                },
-            ),
         ),
-        (
-            "imdb_cad",
-            "test.jsonl.gz",
+    ),
+    (
+        "imdb_cad",
+        "test.jsonl.gz",
+        {
+            "id": "4",
+            "text": "Long, boring.",
+            "label": 0,
+            "revised_text": "Long, very funny.",
+            "revised_label": 1,
+        },
+        Example(
+            "Long, boring.",
+            "NEGATIVE",
+            ((6, 12),),
             {
                 "id": "4",
-                "text": "Long, boring.",
-                "label": 0,
                 "revised_text": "Long, very funny.",
-                "revised_label": 1,
+                "revised_label": "POSITIVE",
+                "revised_spans": ((6, 16),),
             },
-            Example(
-                "Long, boring.",
-                "NEGATIVE",
-                ((6, 12),),
-                {
-                    "id": "4",
-                    "revised_text": "Long, very funny.",
-                    "revised_label": "POSITIVE",
-                    "revised_spans": ((6, 16),),
-                },
-            ),
         ),
-        (
-            "eraser_movies",
-            "val.jsonl.gz",
+    ),
+    (
+        "eraser_movies",
+        "val.jsonl.gz",
+        {
+            "id": "n",
+            "label": "NEG",
+            "text": "it is\nso bad",
+            "rationale_spans": [[2, 4], [1, 1]],
+        },
+        Example("it is\nso bad", "NEGATIVE", ((6, 12),), {"id": "n"}),
+    ),
+    (
+        "yelp_hat",
+        "50words.jsonl.gz",
+        {
+            "tokens": ["really", "good", "", "soup"],
+            "label": 1,
+            "annotator_labels": ["yes", "yes", "no", "idk"],
+            "attention": [[1, 1, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]],
+        },
+        Example(
+            "really good  soup",
+            "POSITIVE",
+            ((7, 11),),
             {
-                "id": "n",
-                "label": "NEG",
-                "text": "it is\nso bad",
-                "rationale_spans": [[2, 4], [1, 1]],
+                "annotators": (
+                    {"label": "POSITIVE", "spans": ((0, 11),)},
+                    {"label": "POSITIVE", "spans": ((7, 11),)},
+                    {"label": "NEGATIVE", "spans": ((13, 17),)},
+                    {"label": None, "spans": ()},
+                )
             },
-            Example("it is\nso bad", "NEGATIVE", ((6, 12),), {"id": "n"}),
         ),
-        (
-            "yelp_hat",
-            "50words.jsonl.gz",
-            {
-                "tokens": ["really", "good", "", "soup"],
-                "label": 1,
-                "annotator_labels": ["yes", "yes", "no", "idk"],
-                "attention": [[1, 1, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]],
-            },
-            Example(
-                "really good  soup",
-                "POSITIVE",
-                ((7, 11),),
-                {
-                    "annotators": (
-                        {"label": "POSITIVE", "spans": ((0, 11),)},
-                        {"label": "POSITIVE", "spans": ((7, 11),)},
-                        {"label": "NEGATIVE", "spans": ((13, 17),)},
-                        {"label": None, "spans": ()},
-                    )
-                },
-            ),
-        ),
-        (
-            "deceptive_attention",
-            "sst-wiki_test.jsonl.gz",
-            {"label": "1", "text": "A joy . Oslo is wet", "impermissible": [1, 1, 1, 0, 0, 0]},
-            Example("A joy . Oslo is wet", "POSITIVE", ((0, 7),), {"task": "sst_wiki"}),
-        ),
-        (
-            "deceptive_attention",
-            "pronoun_test.jsonl.gz",
-            {"label": "F", "text": "Her hat helps , she says"},
-            Example("Her hat helps , she says", "F", ((0, 3), (16, 19)), {"task": "pronoun"}),
-        ),
-    ],
-)
+    ),
+    (
+        "deceptive_attention",
+        "sst-wiki_test.jsonl.gz",
+        {"label": "1", "text": "A joy . Oslo is wet", "impermissible": [1, 1, 1, 0, 0, 0]},
+        Example("A joy . Oslo is wet", "POSITIVE", ((0, 7),), {"task": "sst_wiki"}),
+    ),
+    (
+        "deceptive_attention",
+        "pronoun_test.jsonl.gz",
+        {"label": "F", "text": "Her hat helps , she says"},
+        Example("Her hat helps , she says", "F", ((0, 3), (16, 19)), {"task": "pronoun"}),
+    ),
+]
+# The data sets that need more than one record, or many, have tests of their own below.
+LARGER = {"cose", "eraser_multirc", "fair_rationales", "snli_cad"}
+
+
+def test_every_data_set_has_a_record_here():
+    assert {name for name, *_ in RECORDS} | LARGER == set(DATA_SETS)
+
+
+def test_every_reader_is_used_by_a_data_set():
+    used = {each.read for each in DATA_SETS.values()}
+    makers = {readers.text_reader, readers.pair_reader}
+    functions = {
+        each
+        for name, each in vars(readers).items()
+        if isfunction(each) and each.__module__ == readers.__name__ and not name.startswith("_")
+    }
+    assert functions - makers - {readers.review} <= used
+
+
+@pytest.mark.parametrize(("name", "file", "record", "expected"), RECORDS)
 def test_each_format_of_one_row(home, name, file, record, expected):
     write(home, f"{name}/{file}", record)
     assert texts(name) == [expected]
@@ -455,7 +476,12 @@ def test_generated_sets_have_one_split(generator):
         texts("facts", count=-1)
 
 
+def test_every_generator_has_a_name():
+    folder = Path(generated.__file__).parent
+    assert {path.stem for path in folder.glob("*.py")} - {"__init__"} == set(GENERATED)
+
+
 def test_every_name_has_one_line():
     names = texts_names()
-    assert {"reviews", "recall", "dates", "facts", "shortcuts", *DATA_SETS} == set(names)
+    assert {"reviews", *GENERATED, *DATA_SETS} == set(names)
     assert all(about and "\n" not in about and len(about) < 80 for about in names.values())

@@ -1,17 +1,21 @@
 """The command line. Heavy imports stand inside the commands, so that `--help` is quick.
 
-To add a command, write a file with a function of the same name, and list it in `COMMANDS`.
+To add a command, write a file with a function of the same name, and add the name to `COMMANDS`.
 """
 
 import sys
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from attlas.cli import audit, check, explain, heads, methods, models, study, tree, triggers
 from attlas.cli.options import spread
 from attlas.errors import AttlasError, UsageError
 from attlas.version import __version__
+
+COMMANDS = (  # in the order of the help
+    "explain", "audit", "check", "methods", "models", "tree", "triggers", "heads", "study",
+)  # fmt: skip
 
 app = typer.Typer(
     name="attlas",
@@ -23,19 +27,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-COMMANDS = (
-    explain.explain,
-    audit.audit,
-    check.check,
-    methods.methods,
-    models.models,
-    tree.tree,
-    triggers.triggers,
-    heads.heads,
-    study.study,
-)
-for _command in COMMANDS:
-    app.command()(spread(_command))
+for _name in COMMANDS:
+    app.command()(spread(getattr(import_module(f"attlas.cli.{_name}"), _name)))
 
 
 def _show_version(wanted: bool | None) -> None:

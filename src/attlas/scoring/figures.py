@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from attlas.data.example import Example, Span
-from attlas.data.generated.facts import parts, sentence_spans
+from attlas.data.generated.facts import question_and_story, sentence_spans
 from attlas.mathematics.ranking import average_precision, precision_at
 from attlas.results import Explanation
 from attlas.shapes import TokenMarks, TokenVector
@@ -74,7 +74,7 @@ def answer_first(explanation: Explanation, case: KnownCase) -> float:
 def supporting_first(explanation: Explanation, case: KnownCase) -> float:
     """Whether the sentence with the largest sum of sizes is a supporting one."""
     sums, truth = [], []
-    for sentence in sentence_spans(parts(case.example)[1]):
+    for sentence in sentence_spans(question_and_story(case.example)[1]):
         sizes, inside = _sizes_and_truth(explanation, STORY, [sentence])
         sums.append(sizes[inside].sum(dtype=np.float64))
         truth.append(sentence in case.example.spans)

@@ -68,10 +68,10 @@ def test_reviews_are_short_and_plain():
 
 def test_words_that_are_there_twice_need_their_start():
     record = {"text": "no wine, no song", "label": "NEGATIVE", "kind": "plain", "marked": ["no"]}
-    with pytest.raises(ValueError, match="'no' is there 2 times: give its start"):
+    with pytest.raises(ValueError, match="'no' occurs 2 times: give its start"):
         review(record)
     record["marked"] = [{"text": "no", "start": 9}]
     assert review(record).spans == ((9, 11),)
     record["marked"] = [{"text": "no", "start": 8}]
-    with pytest.raises(ValueError, match="does not stand at 8"):
+    with pytest.raises(ValueError, match="is not at 8"):
         review(record)

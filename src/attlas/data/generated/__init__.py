@@ -1,1 +1,1 @@
-"""Texts that are generated, with the truth known."""
+"""Generators of texts for which it is known what decides the label."""

@@ -1,8 +1,8 @@
-"""dates: a date as people write it, and the same date as 1987-03-03.
+"""dates: a date as people write it, to be written as 1987-03-03.
 
-Every digit of the answer comes from a known place: from one digit that is copied, or from a word or
-a number as a whole ("March" for 03, the lone 3 of "3 March" for the 0 of 03). A place counts as the
-source of a copied digit because another digit there changes the answer there and nowhere else.
+The source of every digit of the answer is known. It is one digit that is copied, or a whole word or
+number ("March" for 03, the single 3 of "3 March" for the 0 of 03). A digit counts as copied because
+changing it in the text changes that digit of the answer and no other.
 """
 
 from dataclasses import replace
@@ -13,7 +13,7 @@ from zlib import crc32
 from attlas.data.example import Example, Span
 
 FIRST_YEAR, LAST_YEAR = 1000, 2999
-HELD_OUT_OF = 10  # one date in so many is kept out of training
+HELD_OUT_OF = 10  # one date in ten is held out from training
 FORMS = (
     "{day} {month} {year}",
     "{day} {short} {year}",
@@ -51,26 +51,26 @@ DAY_WORDS = (
     "thirtieth",
     "thirty-first",
 )
-TENS_OF_DAY = 8  # its place in the answer
+TENS_OF_DAY = 8  # its position in the answer
 
 
 def generate(count: int, seed: int) -> list[Example]:
-    """Dates that are kept out of training; the label is the date as 1987-03-03.
+    """Generate dates that are held out from training; the label has the form 1987-03-03.
 
-    The spans are those of the year, the month and the day. `fields` holds "sources", for each
-    character of the label the span that decides it (None for the hyphens), and "copied", the
-    places in the label of the digits that are copied from a single digit.
+    The spans are those of the year, the month and the day. `fields` holds "sources", the span that
+    decides each character of the label (None for hyphens), and "copied", the positions in the label
+    of the digits that are copied from a single digit.
     """
     return _generate(Random(seed), count, held_out=True)
 
 
 def generate_for_training(count: int, seed: int) -> list[Example]:
-    """Dates like those of `generate`, and none of them."""
+    """Generate dates for training: like those of `generate`, but never the same ones."""
     return _generate(Random(f"training {seed}"), count, held_out=False)
 
 
 def is_held_out(label: str) -> bool:
-    """Whether a date is kept out of training."""
+    """Whether a date is held out from training."""
     return crc32(label.encode()) % HELD_OUT_OF == 0
 
 
@@ -86,7 +86,7 @@ def _generate(random: Random, count: int, *, held_out: bool) -> list[Example]:
 
 
 def write(day: date, form: str) -> Example:
-    """A date in one of the forms, with the sources of every digit."""
+    """Write a date in one of the forms, with the source of every digit."""
     text, places = _fill(form, _slots(day))
     spans = tuple(_find(places, *names) for names in (("year",), _MONTH_SLOTS, _DAY_SLOTS))
     sources = _sources(text, *spans)
@@ -117,12 +117,12 @@ def _slots(day: date) -> dict[str, str]:
 
 
 def ending(day: int) -> str:
-    """The two letters behind a day: 1st, 2nd, 3rd, 11th."""
+    """Return the two letters after a day: 1st, 2nd, 3rd, 11th."""
     return "th" if day in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
 
 
 def _fill(form: str, slots: dict[str, str]) -> tuple[str, dict[str, Span]]:
-    """The form with its slots filled, and where each of them stands."""
+    """Fill the slots of a form, and locate each of them."""
     text, places = "", {}
     for piece in form.split("{"):
         name, closed, rest = piece.partition("}")
@@ -139,13 +139,13 @@ def _find(places: dict[str, Span], *names: str) -> Span:
 
 
 def _sources(text: str, year: Span, month: Span, day: Span) -> tuple[Span | None, ...]:
-    """For each character of the answer the span that decides it."""
+    """Return the span that decides each character of the answer."""
     digits = [(year[0] + i, year[0] + i + 1) for i in range(4)]
     return (*digits, None, *_two_digits(text, month), None, *_two_digits(text, day))
 
 
 def _two_digits(text: str, span: Span) -> tuple[Span, Span]:
-    """The sources of two digits: one each where two digits are written, else the whole."""
+    """Return the sources of two digits: a digit each if both are written, else the whole."""
     start, stop = span
     if not text[start:stop].isdigit():
         return span, span
@@ -153,12 +153,12 @@ def _two_digits(text: str, span: Span) -> tuple[Span, Span]:
 
 
 def _is_copied(place: int, day: Span) -> bool:
-    """A lone digit is the source of the 0 before it, but it is not copied there."""
+    """Whether a digit is copied; the 0 before a single digit comes from it, but is no copy."""
     return not (place == TENS_OF_DAY and day[1] - day[0] == 1)
 
 
 def other_digits(example: Example, place: int) -> list[str]:
-    """The digits that may stand in place of a copied one, so that it is still such a date."""
+    """Return the digits that can replace a copied one and still make a valid date."""
     label, (start, _) = str(example.label), example.fields["sources"][place]
     allowed = "123456789" if start == example.spans[2][0] else "0123456789"
     return [
@@ -176,7 +176,7 @@ def _is_date(label: str) -> bool:
 
 
 def with_digit(example: Example, place: int, digit: str) -> Example:
-    """The example with another digit at the source of a copied one, and in the label."""
+    """Replace a copied digit, in the text and in the label."""
     start, stop = example.fields["sources"][place]
     text, label = str(example.text), str(example.label)
     return replace(

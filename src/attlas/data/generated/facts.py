@@ -1,8 +1,9 @@
-"""Stories and questions whose supporting sentences are known, in the manner of bAbI tasks 1 to 3.
+"""facts: stories and questions whose supporting sentences are known, like bAbI tasks 1 to 3.
 
-Persons go from place to place, take objects and drop them. Where a person is needs one
-sentence of the story; where an object is needs two, the going and the last handling; where it was
-before needs three. Weston et al., Towards AI-Complete Question Answering, 2015.
+Persons go from place to place, take objects and drop them. To say where a person is takes one
+sentence of the story. To say where an object is takes two: the carrier went there, and took or
+dropped it. To say where it was before takes three. Weston et al., Towards AI-Complete Question
+Answering, 2015.
 """
 
 import re
@@ -41,7 +42,7 @@ class Event:
 
     @property
     def sentence(self) -> str:
-        """The event in words."""
+        """The event as a sentence."""
         return f"{self.person} {self.verb} the {self.thing}."
 
 
@@ -49,7 +50,7 @@ class Event:
 class Solution:
     """The answer to a question, and the numbers of the sentences it follows from.
 
-    `source` is that one of `facts` which names the answer.
+    `source` is the one of `facts` that names the answer.
     """
 
     answer: str
@@ -59,7 +60,7 @@ class Solution:
 
 @dataclass
 class World:
-    """Where everyone and everything is, and by which sentences; an object is taken once."""
+    """Where everyone and everything is, and which sentences say so; an object is taken once."""
 
     at: dict[str, tuple[str, int]] = field(default_factory=dict)
     trails: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
@@ -67,7 +68,7 @@ class World:
     left: dict[str, int] = field(default_factory=dict)
 
     def carried(self, person: str) -> list[str]:
-        """What a person has in hand."""
+        """List what a person carries."""
         return [
             thing
             for thing, (holder, _) in self.taken.items()
@@ -83,7 +84,7 @@ class World:
         return event.thing in self.carried(event.person)
 
     def happen(self, number: int, event: Event) -> None:
-        """Take in the next sentence of the story."""
+        """Update the world with the next sentence of the story."""
         if event.verb in GOING:
             self.at[event.person] = (event.thing, number)
             for thing in self.carried(event.person):
@@ -95,14 +96,14 @@ class World:
             self.left[event.thing] = number
 
     def of_person(self, person: str) -> Solution | None:
-        """Where a person is."""
+        """Say where a person is."""
         if person not in self.at:
             return None
         place, number = self.at[person]
         return Solution(place, number, (number,))
 
     def of_object(self, thing: str) -> Solution | None:
-        """Where an object is."""
+        """Say where an object is."""
         if thing not in self.trails:
             return None
         place, number = self.trails[thing][-1]
@@ -110,7 +111,7 @@ class World:
         return Solution(place, number, tuple(sorted((number, handled))))
 
     def of_object_before(self, thing: str, place: str) -> Solution | None:
-        """Where an object was before it came to a place; none if it was there twice, or first."""
+        """Say where an object was before a place; None if it began there or came there twice."""
         trail = self.trails.get(thing, [])
         visits = [index for index, (where, _) in enumerate(trail) if where == place]
         if len(visits) != 1 or visits == [0]:
@@ -123,42 +124,43 @@ class World:
 def generate(
     count: int, seed: int, kind: str | None = None, *, held_out: bool | None = True
 ) -> list[Example]:
-    """Stories of four to eight sentences, each with a question; `kind` is how many facts it needs.
+    """Generate stories of four to eight sentences, each with a question.
 
-    The text is the pair (question, story), the label the place asked for, the spans the supporting
-    sentences in the story. `fields` has the kind, the supporting sentences by number (`facts`) and
-    the span of the place that is the answer (`source`). One text in eight is held out from
-    training: `held_out` says which are wanted; None for all.
+    `kind` says how many facts the question needs. The text is the pair (question, story), the label
+    is the place asked for, and the spans are the supporting sentences in the story. `fields` has
+    the kind, the numbers of the supporting sentences (`facts`) and the span of the answer in the
+    story (`source`). One text in eight is held out from training: `held_out` chooses those, the
+    others, or both if None.
     """
     if kind is not None and kind not in KINDS:
         raise UnknownNameError("kind", kind, KINDS)
     random = Random(seed)
-    found: list[Example] = []
-    while len(found) < count:
+    examples: list[Example] = []
+    while len(examples) < count:
         example = _write(random, kind or random.choice(KINDS))
         if held_out is None or is_held_out(example) == held_out:
-            found.append(example)
-    return found
+            examples.append(example)
+    return examples
 
 
 def is_held_out(example: Example) -> bool:
-    """Whether a text is among those that training never sees."""
+    """Whether a text is held out from training."""
     return crc32(" ".join(example.text).encode()) % 8 == 0
 
 
-def parts(example: Example) -> tuple[str, str]:
-    """The question and the story."""
+def question_and_story(example: Example) -> tuple[str, str]:
+    """Return the question and the story."""
     question, story = example.text[0], example.text[1]
     return question, story
 
 
 def read_story(story: str) -> list[Event]:
-    """The events that a story tells."""
+    """Read the events of a story."""
     return [Event(*match.groups()) for match in SENTENCE.finditer(story)]
 
 
 def replay(events: Sequence[Event]) -> World | None:
-    """The world after a story; none if the story is impossible."""
+    """Return the world after a story; None if the story is impossible."""
     world = World()
     for number, event in enumerate(events):
         if not world.allows(event):
@@ -168,7 +170,7 @@ def replay(events: Sequence[Event]) -> World | None:
 
 
 def solve(question: str, story: str) -> Solution | None:
-    """The answer and its facts; none if the story is impossible or does not settle the question."""
+    """Find the answer and its facts; None if the story is impossible or does not give an answer."""
     world = replay(read_story(story))
     for kind, form in QUESTIONS.items():
         match = form.fullmatch(question)
@@ -178,20 +180,20 @@ def solve(question: str, story: str) -> Solution | None:
 
 
 def sentence_spans(story: str) -> list[Span]:
-    """Where each sentence of a story stands."""
+    """Locate each sentence of a story."""
     return [match.span() for match in SENTENCE.finditer(story)]
 
 
 def thing_spans(story: str) -> list[Span]:
-    """Where the place or object of each sentence stands."""
+    """Locate the place or object that each sentence names."""
     return [match.span(3) for match in SENTENCE.finditer(story)]
 
 
 def make_example(question: str, story: str, kind: str) -> Example:
-    """A question and its story, with the answer and what it follows from."""
+    """Make an Example of a question and its story, with the answer and its facts."""
     solution = solve(question, story)
     if solution is None:
-        raise ValueError(f"the story does not settle the question: {question} {story}")
+        raise ValueError(f"the story does not answer the question: {question} {story}")
     sentences = sentence_spans(story)
     return Example(
         (question, story),

@@ -1,8 +1,7 @@
-"""recall: pairs of a key and a value, and then one of the keys: what comes next is its value.
+"""recall: pairs of a key and a value, then one of the keys; its value must come next.
 
-Three tokens are needed for the answer: the value itself, the key before it, and the key that is
-asked for. No other token matters, as long as it is not a copy of one of them: keys are distinct
-within a text, and so are values.
+The answer needs three tokens: the value, the key before it, and the key at the end. No other token
+matters, because keys are distinct within a text, and so are values.
 """
 
 import string
@@ -23,17 +22,17 @@ Pair = tuple[str, str]
 
 
 def generate(count: int, seed: int) -> list[Example]:
-    """Texts of 8 to 16 pairs and a key, with the three spans that carry the label.
+    """Generate texts of 8 to 16 pairs and a key, with the three spans that carry the label.
 
-    The spans are those of the value, of the key before it and of the key asked for; `fields` holds
-    them by name: "value", "key", "query".
+    The spans are those of the value, the key before it and the key at the end; `fields` holds them
+    by name: "value", "key", "query".
     """
     random = Random(seed)
     return [_write(random) for _ in range(count)]
 
 
 def draw_pairs(random: Random, count: int) -> list[Pair]:
-    """Distinct keys, each with a value of its own."""
+    """Draw distinct keys, each with a value of its own."""
     return list(zip(random.sample(KEYS, count), random.sample(VALUES, count), strict=True))
 
 
@@ -43,7 +42,7 @@ def _write(random: Random) -> Example:
 
 
 def ask(pairs: Sequence[Pair], asked: int) -> Example:
-    """The text that asks for the key of one of the pairs."""
+    """Write the text that ends with the key of one of the pairs."""
     words = [word for pair in pairs for word in pair] + [pairs[asked][0]]
     places = _places(words)
     named = {"value": places[2 * asked + 1], "key": places[2 * asked], "query": places[-1]}

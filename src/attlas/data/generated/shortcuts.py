@@ -1,8 +1,8 @@
-"""Neutral texts with a planted shortcut: which tokens decide the label is known.
+"""shortcuts: neutral texts with a planted shortcut, so the tokens that decide the label are known.
 
-Three kinds. `token`: one of two triggers decides. `context`: a trigger decides only where the
-context word is there too. `pair`: both triggers are there and their order decides. What is not
-decided has the label `NONE`. Bastings et al., "Will You Find These Shortcuts?", 2022.
+There are three kinds. `token`: one of two triggers decides. `context`: a trigger decides only if
+the text has the context word too. `pair`: both triggers occur, and their order decides. Other texts
+have the label `NONE`. Bastings et al., "Will You Find These Shortcuts?", 2022.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,28 +37,29 @@ WORDS = ("the", "a", "on", "in", "day", "week", *DESCRIPTIONS, *THINGS, *DOINGS,
 def generate(
     count: int, seed: int, kind: str = "token", *, held_out: bool | None = True
 ) -> list[Example]:
-    """Texts that a planted shortcut decides: LEFT or RIGHT, as often as not.
+    """Generate texts that a planted shortcut decides: LEFT or RIGHT, equally often.
 
-    The spans are the deciding tokens: the trigger; trigger and context word; both triggers.
-    One text in eight is held out from training: `held_out` says which are wanted; None for all.
+    The spans are the deciding tokens: the trigger, the trigger and the context word, or both
+    triggers. One text in eight is held out from training: `held_out` chooses those, the others, or
+    both if None.
     """
-    return _drawn(count, seed, kind, _decided, held_out)
+    return _generate(count, seed, kind, _decided, held_out)
 
 
 def generate_undecided(
     count: int, seed: int, kind: str = "token", *, held_out: bool | None = True
 ) -> list[Example]:
-    """Texts labelled NONE: neutral ones, and those in which a part of the shortcut is missing."""
-    return _drawn(count, seed, kind, _undecided, held_out)
+    """Generate texts labelled NONE: neutral ones, and those with an incomplete shortcut."""
+    return _generate(count, seed, kind, _undecided, held_out)
 
 
 def is_held_out(example: Example) -> bool:
-    """Whether a text is among those that training never sees."""
+    """Whether a text is held out from training."""
     return crc32(str(example.text).encode()) % 8 == 0
 
 
 def decide(words: Sequence[str], kind: str) -> str:
-    """The label of a text by the rule of its kind."""
+    """Return the label of a text by the rule of its kind."""
     triggers = [word for word in words if word in TRIGGERS]
     if kind == "context" and CONTEXT not in words:
         return "NONE"
@@ -68,21 +69,21 @@ def decide(words: Sequence[str], kind: str) -> str:
 
 
 def write_neutral(random: Random) -> list[str]:
-    """The words of a text that says nothing of any label."""
+    """Write the words of a text that does not depend on the label."""
     return [word for _ in range(random.randint(*SENTENCES)) for word in _sentence(random) if word]
 
 
 def plant(words: Sequence[str], planted: Sequence[str], random: Random) -> list[str]:
-    """The words with others put in between, at random places but in the order given."""
+    """Insert words at random places, in the order given."""
     places = sorted(random.choices(range(len(words) + 1), k=len(planted)))
-    found = list(words)
+    result = list(words)
     for place, word in reversed(list(zip(places, planted, strict=True))):
-        found.insert(place, word)
-    return found
+        result.insert(place, word)
+    return result
 
 
 def planted_words(kind: str, label: str, random: Random) -> list[str]:
-    """What must be planted for a label, in an order that is good for it."""
+    """Choose the words to plant for a label, in an order that gives it."""
     trigger = TRIGGERS[LABELS.index(label) - 1]
     if kind == "token":
         return [trigger]
@@ -102,7 +103,7 @@ def _undecided(random: Random, kind: str) -> list[str]:
     return random.choice(([], lone, [CONTEXT] if kind == "context" else lone * 2))
 
 
-def _drawn(
+def _generate(
     count: int,
     seed: int,
     kind: str,
@@ -112,26 +113,28 @@ def _drawn(
     if kind not in KINDS:
         raise UnknownNameError("kind", kind, KINDS)
     random = Random(seed)
-    found: list[Example] = []
-    while len(found) < count:
+    examples: list[Example] = []
+    while len(examples) < count:
         words = plant(write_neutral(random), planting(random, kind), random)
         example = make_example(words, kind)
         if held_out is None or is_held_out(example) == held_out:
-            found.append(example)
-    return found
+            examples.append(example)
+    return examples
 
 
 def make_example(words: Sequence[str], kind: str) -> Example:
-    """Words as a text, with the label they have and the tokens that decide it."""
+    """Make a text of words, with its label and the tokens that decide it."""
     label = decide(words, kind)
     deciding = {*TRIGGERS, *([CONTEXT] if kind == "context" else [])}
     spans = [] if label == "NONE" else _spans(words, deciding)
     return Example(" ".join(words), label, tuple(spans), {"kind": kind})
 
 
-def _spans(words: Sequence[str], wanted: set[str]) -> list[Span]:
+def _spans(words: Sequence[str], deciding: set[str]) -> list[Span]:
     ends = [len(" ".join(words[: number + 1])) for number in range(len(words))]
-    return [(end - len(word), end) for word, end in zip(words, ends, strict=True) if word in wanted]
+    return [
+        (end - len(word), end) for word, end in zip(words, ends, strict=True) if word in deciding
+    ]
 
 
 def _sentence(random: Random) -> list[str]:

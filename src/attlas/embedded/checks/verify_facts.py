@@ -82,7 +82,7 @@ def _others(example: Example, span: Span, random: Random) -> list[str]:
 
 
 def _exchanged(example: Example, span: Span, place: str) -> Example | None:
-    question, story = facts.parts(example)
+    question, story = facts.question_and_story(example)
     story = story[: span[0]] + place + story[span[1] :]
     solution = facts.solve(question, story)
     if solution is None or solution.facts != example.fields["facts"]:

@@ -111,7 +111,7 @@ def waves(positions: int, width: int) -> Tensor:
 
 def row_of(example: Example, tokenizer: Tokenizer) -> TokenizedStory:
     """A text as numbers, with all that the story settles."""
-    question, story = facts.parts(example)
+    question, story = facts.question_and_story(example)
     encoding = tokenizer.encode(question, story)
     world = facts.replay(facts.read_story(story))
     if world is None or example.label is None:
