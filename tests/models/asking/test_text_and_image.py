@@ -253,14 +253,14 @@ def test_what_needs_one_stack_is_refused(clip, lxmert, method):
     "given", [TEXT, picture(0), (TEXT, OTHER), (picture(0), picture(1)), (TEXT, objects()), 3]
 )
 def test_what_is_no_pair_is_an_error(clip, given):
-    with pytest.raises(UsageError, match="reads a text and a picture: give a pair of both, not"):
+    with pytest.raises(UsageError, match="reads a text and a picture: give a pair of the two, not"):
         attlas.explain(clip, given)
 
 
 def test_what_are_no_objects_is_an_error(lxmert):
     with pytest.raises(UsageError, match=r"reads a text and Objects\(features, boxes\): give"):
         attlas.explain(lxmert, (TEXT, picture(0)))
-    with pytest.raises(UsageError, match="an object has 10 features for this model, not 7"):
+    with pytest.raises(UsageError, match="needs 10 features for each object, not 7"):
         attlas.explain(lxmert, (TEXT, objects(width=7)))
     with pytest.raises(UsageError, match=r"not \[2, 3\] and \[1, 4\]"):
         Objects(np.ones((2, 3)), np.ones((1, 4)))

@@ -1,4 +1,4 @@
-"""From a text to tokens with their places: strings, pairs, lists of words, token ids."""
+"""Encoding a text: a string, a pair, a list of words or token ids become tokens with offsets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -15,18 +15,18 @@ MOST_SHOWN = 60  # characters of what was cut
 
 @dataclass(frozen=True)
 class Encoded:
-    """Tokens with the arguments that bring them to the model, not yet tensors."""
+    """Tokens, and the model's arguments for them as lists."""
 
     tokens: Tokens
     arguments: dict[str, list[int]]
     notes: tuple[str, ...] = ()
-    plain: bool = False  # whether the text came with its special tokens, as a chat does
-    added: tuple[bool, ...] = ()  # which tokens the tokenizer put around the text
+    plain: bool = False  # whether the text contained its special tokens, like a chat
+    added: tuple[bool, ...] = ()  # which tokens the tokenizer added to the text
 
 
 @dataclass(frozen=True)
 class Segments:
-    """A text taken apart: what the tokenizer gets, by segment, and the words if they are given."""
+    """The segments of a text by name, and the spans of the words if the user gave a list."""
 
     sources: dict[str, str]
     words: dict[str, tuple[Span, ...]] = field(default_factory=dict)
@@ -40,10 +40,10 @@ def encode(
     truncate: bool = False,
     plain: bool = False,
 ) -> Encoded:
-    """Tokenize a text whole; an error where it is too long, unless it may be cut.
+    """Tokenize a text; raises if it is longer than `limit` and `truncate` is false.
 
-    `names` are what the segments of a text and of a pair are called: one name, then two. A `plain`
-    text holds its special tokens already.
+    `names` are the names of the segments: first that of a single text, then the two of a pair. A
+    `plain` text already contains its special tokens.
     """
     if _are_ids(text):
         found = encode_ids(tokenizer, [int(number) for number in text], names[0])
@@ -54,36 +54,36 @@ def encode(
     if not truncate:
         raise TextTooLongError(
             f"the text has {len(found.tokens)} tokens and the model takes {limit}: "
-            "shorten it, or ask for it to be cut (truncate=True, --truncate)"
+            "shorten it, or let it be cut (truncate=True, --truncate)"
         )
     return _cut(found, limit)
 
 
 def split_segments(text: Any, names: Sequence[str]) -> Segments:
-    """The segments of a text; an error for anything that is no text, or an empty one."""
+    """The segments of a text; raises for an empty text and for anything else than a text."""
     if isinstance(text, str):
-        parts = Segments({names[0]: text})
+        found = Segments({names[0]: text})
     elif isinstance(text, tuple) and len(text) == 2 and all(isinstance(t, str) for t in text):
-        parts = Segments({names[1]: text[0], names[2]: text[1]})
+        found = Segments({names[1]: text[0], names[2]: text[1]})
     elif isinstance(text, list) and text and all(isinstance(word, str) for word in text):
-        parts = Segments({names[0]: " ".join(text)}, {names[0]: _spans(text)})
+        found = Segments({names[0]: " ".join(text)}, {names[0]: _spans(text)})
     else:
         raise UsageError(
             "a text is a string, a pair (a tuple of two strings), a list of words or a list of "
             f"token ids, not {_describe(text)}"
         )
-    for name, source in parts.sources.items():
+    for name, source in found.sources.items():
         if not source.strip():
             raise UsageError(f"the {name.replace('_', ' ')} is empty")
         if any("\ud800" <= sign <= "\udfff" for sign in source):
             raise UsageError(
-                f"the {name.replace('_', ' ')} has half a character (a lone surrogate)"
+                f"the {name.replace('_', ' ')} contains half a character (a lone surrogate)"
             )
-    return parts
+    return found
 
 
 def encode_ids(tokenizer: Any, ids: Sequence[int], name: str) -> Encoded:
-    """Token ids as they are; the text is what they decode to, piece by piece."""
+    """Encode token ids as they are; the text is what they decode to."""
     texts = _texts_of(tokenizer, ids)
     special = _special(tokenizer, ids, [False] * len(ids))
     text, offsets = decode_with_offsets(tokenizer, ids, special)
@@ -94,7 +94,7 @@ def encode_ids(tokenizer: Any, ids: Sequence[int], name: str) -> Encoded:
 
 def _texts_of(tokenizer: Any, ids: Sequence[int]) -> tuple[str, ...]:
     wrong = [number for number in ids if not 0 <= number < len(tokenizer)]
-    if wrong:  # unless the numbers of this vocabulary have gaps
+    if wrong:  # unless this vocabulary has gaps in its ids
         wrong = sorted(set(wrong) - set(tokenizer.get_vocab().values()), key=ids.index)
     texts = [] if wrong else tokenizer.convert_ids_to_tokens(list(ids))
     wrong += [number for number, text in zip(ids, texts, strict=False) if text is None]
@@ -105,9 +105,9 @@ def _texts_of(tokenizer: Any, ids: Sequence[int]) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _tokenize(tokenizer: Any, parts: Segments, plain: bool) -> Encoded:
+def _tokenize(tokenizer: Any, texts: Segments, plain: bool) -> Encoded:
     found = tokenizer(
-        *parts.sources.values(),
+        *texts.sources.values(),
         add_special_tokens=not plain,
         return_special_tokens_mask=True,
         return_offsets_mapping=tokenizer.is_fast,
@@ -117,24 +117,24 @@ def _tokenize(tokenizer: Any, parts: Segments, plain: bool) -> Encoded:
     added = tuple(bool(mark) for mark in arguments.pop("special_tokens_mask"))
     special = _special(tokenizer, ids, added)
     if all(special):
-        raise UsageError("nothing is left of the text once it is tokenized")
-    segments = _segments(found, added, list(parts.sources))
+        raise UsageError("the tokenizer leaves nothing of the text")
+    segments = _segments(found, added, list(texts.sources))
     offsets = arguments.pop("offset_mapping", None)
     if offsets is None:
-        offsets = offsets_by_decoding(tokenizer, ids, special, "".join(parts.sources.values()))
+        offsets = offsets_by_decoding(tokenizer, ids, special, "".join(texts.sources.values()))
     spans = tuple(
         None if mark or span is None else (int(span[0]), int(span[1]))
         for span, mark in zip(offsets, special, strict=True)
     )
-    texts = tuple(tokenizer.convert_ids_to_tokens(ids))
-    tokens = Tokens(texts, spans, special, segments, parts.sources, parts.words)
+    names = tuple(tokenizer.convert_ids_to_tokens(ids))
+    tokens = Tokens(names, spans, special, segments, texts.sources, texts.words)
     return Encoded(tokens, arguments, plain=plain, added=added)
 
 
 def _special(tokenizer: Any, ids: Sequence[int], added: Sequence[bool]) -> tuple[bool, ...]:
-    """Which tokens stand for no text: those the tokenizer added, and special ones in the text.
+    """Which tokens stand for no text: those that the tokenizer added, and special ones in the text.
 
-    The unknown token stands for a word, unless it has another part to play, as in GPT-2.
+    The unknown token stands for a word, unless it has another role too, as in GPT-2.
     """
     names = tokenizer.special_tokens_map
     known = set(tokenizer.all_special_ids)
@@ -145,11 +145,11 @@ def _special(tokenizer: Any, ids: Sequence[int], added: Sequence[bool]) -> tuple
 
 
 def _segments(found: Any, added: Sequence[bool], names: list[str]) -> tuple[str, ...]:
-    """The segment of each token; a token put around the text belongs to the one before it."""
+    """The segment of each token; an added token belongs to the segment before it."""
     if len(names) == 1:
         return (names[0],) * len(added)
     if not found.encodings:
-        raise UsageError("pairs of texts need a fast tokenizer, and this one is not")
+        raise UsageError("pairs of texts need a fast tokenizer")
     current, segments = names[0], []
     for number in found.sequence_ids(0):
         current = current if number is None else names[number]
@@ -158,7 +158,7 @@ def _segments(found: Any, added: Sequence[bool], names: list[str]) -> tuple[str,
 
 
 def _cut(found: Encoded, limit: int) -> Encoded:
-    """As much of the beginning as fits, and the special tokens around it."""
+    """Keep as much of the beginning as fits, with the added special tokens."""
     inside = [i for i, mark in enumerate(found.added) if not mark]
     room = limit - (len(found.added) - len(inside))
     segments = list(dict.fromkeys(found.tokens.segments[i] for i in inside))
@@ -179,7 +179,7 @@ def _cut(found: Encoded, limit: int) -> Encoded:
 
 
 def _share(lengths: Sequence[int], room: int) -> list[int]:
-    """How much of each of one text or two is kept: the longer gives way until both are equal."""
+    """How many tokens of each text are kept: the longer of two is cut until both are equal."""
     if len(lengths) == 1:
         return [room]
     short = min(*lengths, room // 2)
@@ -222,7 +222,7 @@ def _describe(text: Any) -> str:
 def decode_with_offsets(
     tokenizer: Any, ids: Sequence[int], special: Sequence[bool]
 ) -> tuple[str, tuple[Span | None, ...]]:
-    """The text that the ids stand for, and where in it each token is; special ones are nowhere."""
+    """Decode ids into a text, with the span of each token in it; None for special tokens."""
     content = [number for number, mark in zip(ids, special, strict=True) if not mark]
     whole = _decode(tokenizer, content)
     found = iter(_places(tokenizer, content, whole))
@@ -232,7 +232,7 @@ def decode_with_offsets(
 def offsets_by_decoding(
     tokenizer: Any, ids: Sequence[int], special: Sequence[bool], text: str
 ) -> tuple[Span | None, ...]:
-    """Offsets for a tokenizer that gives none; None where its text is not the one it was given."""
+    """Offsets for a tokenizer without any; all None if it does not decode to the text."""
     decoded, spans = decode_with_offsets(tokenizer, ids, special)
     shift = text.find(decoded) if decoded else -1
     if shift < 0:
@@ -241,9 +241,9 @@ def offsets_by_decoding(
 
 
 def _places(tokenizer: Any, content: Sequence[int], whole: str) -> list[Span]:
-    """The place of each token in the whole text, one token more at a time.
+    """The span of each token in the whole text, found by decoding one more token at a time.
 
-    Pieces of one character, which mean nothing until the last of them is there, share its span.
+    Tokens that are pieces of one character share its span.
     """
     spans: list[Span] = []
     start, settled = 0, [0]

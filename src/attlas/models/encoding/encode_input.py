@@ -1,4 +1,4 @@
-"""From one input of any kind (a text, a pair, a picture, both) to a batch of one."""
+"""Encoding one input of any kind (a text, a pair, a picture, both) as a batch of one."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,11 +19,11 @@ from attlas.models.facts.model_facts import ModelFacts
 from attlas.models.tap.folding import fold_calls
 from attlas.tokens import Tokens
 
-SAMPLE = "one of these"  # more than one token, or any attention would look the same
+SAMPLE = "one of these"  # several tokens: attention over a single one is always 1
 
 
 def encode_input(facts: ModelFacts, text: Any, request: Request) -> Inputs:
-    """One text (or picture, or a pair of both) as a batch of one, on the model's device."""
+    """Encode one text, picture, or pair of both as a batch of one on the model's device."""
     if facts.reads_pairs:
         return encode_pair(facts, text, request)
     if facts.reads_images:
@@ -45,13 +45,13 @@ def sample_input(facts: ModelFacts) -> Any:
 
 
 def sample_inputs(facts: ModelFacts) -> Inputs:
-    """The sample as a batch of one; a decoder is given a prefix, so that it writes nothing."""
+    """The sample as a batch of one; a decoder gets a prefix, so that nothing is generated."""
     prefix = SAMPLE if facts.has_decoder else ""
     return encode_input(facts, sample_input(facts), Request(prefix=prefix, truncate=True))
 
 
 def encode_image(facts: ModelFacts, image: Any) -> Inputs:
-    """One picture as a batch of one: its patches are the tokens."""
+    """Encode one picture as a batch of one; its patches are the tokens."""
     pixels = _pixels_of(facts, image)
     size = images.patch_size(facts.model)
     tokens = images.patch_tokens(pixels, size, _count_patches(facts, {"pixel_values": pixels}))
@@ -59,7 +59,7 @@ def encode_image(facts: ModelFacts, image: Any) -> Inputs:
 
 
 def encode_pair(facts: ModelFacts, pair: Any, request: Request) -> Inputs:
-    """A text and a picture (or objects) as a batch of one: the text's tokens first."""
+    """Encode a text and a picture (or objects) as a batch of one; the text comes first."""
     text, seen = _split_pair(pair, facts.reads_objects)
     inputs = encode_text(facts, text, request)
     if facts.reads_objects:
@@ -72,7 +72,7 @@ def encode_pair(facts: ModelFacts, pair: Any, request: Request) -> Inputs:
 
 
 def _pixels_of(facts: ModelFacts, image: Any) -> Tensor:
-    """A picture as the model takes it."""
+    """The pixels of a picture, on the model's device and in its precision."""
     weight = next(facts.model.parameters())
     return images.prepare(facts.image_processor, image).to(weight.device, weight.dtype)
 
@@ -90,7 +90,7 @@ def _count_patches(facts: ModelFacts, arguments: Mapping[str, Tensor]) -> int:
 def _add_picture(
     inputs: Inputs, pair: Any, arguments: Mapping[str, Tensor], more: Tokens
 ) -> Inputs:
-    """Inputs of a text with the tokens of a picture behind; the first argument brings these in."""
+    """Append the tokens of a picture to the inputs of a text; `arguments` bring them in."""
     tokens = inputs.tokens[0].followed_by(more)
     return replace(
         inputs,
@@ -102,13 +102,15 @@ def _add_picture(
 
 
 def _split_pair(pair: Any, objects: bool) -> tuple[Any, Any]:
-    """The text of a pair, and the picture or the objects."""
+    """The text of a pair, and its picture or objects."""
     members = list(pair) if isinstance(pair, tuple) and len(pair) == 2 else []
     seen = [isinstance(each, Objects) if objects else images.is_image(each) for each in members]
     if sum(seen) != 1 or isinstance(members[seen.index(False)], tuple):
         needed = "Objects(features, boxes)" if objects else "a picture"
         given = ", ".join(type(each).__name__ for each in members or [pair])
-        raise UsageError(f"this model reads a text and {needed}: give a pair of both, not {given}")
+        raise UsageError(
+            f"this model reads a text and {needed}: give a pair of the two, not {given}"
+        )
     return members[seen.index(False)], members[seen.index(True)]
 
 
@@ -116,7 +118,7 @@ def _object_arguments(facts: ModelFacts, objects: Objects) -> dict[str, Tensor]:
     weight = next(facts.model.parameters())
     needed, given = feature_width(facts.model), objects.features.shape[1]
     if given != needed:
-        raise UsageError(f"an object has {needed} features for this model, not {given}")
+        raise UsageError(f"this model needs {needed} features for each object, not {given}")
     arrays = {"visual_feats": objects.features, "visual_pos": objects.boxes}
     return {
         name: torch.as_tensor(array)[None].to(weight.device, weight.dtype)

@@ -1,4 +1,4 @@
-"""From a picture to patches with their places."""
+"""Pictures: their pixels as a model takes them, and their patches as tokens."""
 
 from typing import Any
 
@@ -11,14 +11,14 @@ from attlas.tokens import Tokens
 
 
 def is_image(given: Any) -> bool:
-    """Whether this is a picture: a PIL image, or an array of rows, columns and colours."""
+    """Whether this is a picture: a PIL image, or an array with two or three axes."""
     return isinstance(given, Image.Image) or (
         isinstance(given, np.ndarray) and given.ndim in (2, 3)
     )
 
 
 def prepare(processor: Any, image: Any) -> Tensor:
-    """The pixels as the model wants them, `[1, colour, row, column]`."""
+    """The pixels as the processor prepares them, `[1, colour, row, column]`."""
     if not is_image(image):
         raise UsageError(
             f"this model reads pictures: give a PIL image or an array, not {type(image).__name__}"
@@ -38,7 +38,7 @@ def _as_picture(image: Any) -> Image.Image:
         return image
     if image.dtype != np.uint8 or image.shape[2:] not in ((), (1,), (3,), (4,)):
         raise UsageError(
-            "an array is a picture where it is [row, column] or [row, column, colour] of uint8, "
+            "a picture as an array is [row, column] or [row, column, colour] of uint8, "
             f"not {list(image.shape)} of {image.dtype}"
         )
     if 0 in image.shape:
@@ -47,7 +47,7 @@ def _as_picture(image: Any) -> Image.Image:
 
 
 def patch_size(model: nn.Module) -> int:
-    """The side of a patch in pixels."""
+    """The side length of a patch in pixels."""
     config: Any = model.config
     config = getattr(config, "vision_config", config)
     size = getattr(config, "patch_size", None)
@@ -55,14 +55,14 @@ def patch_size(model: nn.Module) -> int:
         size = size[0] if len(set(size)) == 1 else None
     if not isinstance(size, int):
         raise UnsupportedModelError(
-            f"{type(model).__name__} names no single patch size, so its tokens have no place in "
+            f"{type(model).__name__} has no single patch size, so its tokens have no place in "
             "the picture"
         )
     return size
 
 
 def patch_tokens(pixels: Tensor, size: int, count: int) -> Tokens:
-    """The patches of a picture as `count` tokens; what comes before them is special."""
+    """The patches of a picture as `count` tokens; extra tokens come first and are special."""
     rows, columns = pixels.shape[-2] // size, pixels.shape[-1] // size
     extra = count - rows * columns
     if extra < 0:
@@ -76,9 +76,9 @@ def patch_tokens(pixels: Tensor, size: int, count: int) -> Tokens:
 
 
 def as_seen(processor: Any, pixels: Tensor) -> np.ndarray:
-    """The picture that pixels `[colour, row, column]` stand for, as bytes `[row, column, colour]`.
+    """Turn pixels `[colour, row, column]` back into a picture, bytes `[row, column, colour]`.
 
-    It is what the model sees, cut and scaled as its processor does, so that patches lie on it.
+    It shows what the model sees, cut and scaled by the processor, so that the patches fit on it.
     """
     wide = pixels.detach().float().cpu()
     mean, spread = (getattr(processor, f"image_{name}", None) for name in ("mean", "std"))

@@ -1,4 +1,4 @@
-"""Inputs: what the model is handed, a batch of equal length, with the tokens of each row."""
+"""Inputs: a batch of equal length with the arguments of the model and the tokens of each row."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from attlas.tokens import Tokens
 
 @dataclass(frozen=True)
 class Stream:
-    """Tokens that run through a stack together: the argument that brings them, and their places."""
+    """Tokens that run through one stack: the argument that brings them, and their positions."""
 
     argument: str
     start: int
@@ -28,8 +28,8 @@ class Stream:
 class Inputs:
     """A batch of inputs of equal length: the model's arguments, and the tokens of each row.
 
-    `source` is what the encoder, or the only stack, reads; `prefix` is what the decoder of an
-    encoder–decoder has written so far; `picture` is what a model sees beside a text.
+    `source` is what the encoder or the only stack reads; `prefix` is what the decoder of an
+    encoder–decoder has written so far; `picture` is the picture that comes with a text.
     """
 
     arguments: Mapping[str, Tensor]
@@ -38,12 +38,14 @@ class Inputs:
     source: Stream
     prefix: Stream | None = None
     notes: tuple[tuple[str, ...], ...] = ()
-    chains: tuple[tuple[int, ...], ...] = ()  # the target's own token ids, where they are fed in
+    chains: tuple[
+        tuple[int, ...], ...
+    ] = ()  # token ids of the target, if they are part of the input
     picture: Stream | None = None
 
     @classmethod
     def of_image(cls, pixels: Tensor, tokens: Tokens, image: Any) -> "Inputs":
-        """A picture as a batch of one."""
+        """A batch of one picture."""
         return cls(
             {"pixel_values": pixels},
             (tokens,),
@@ -57,13 +59,13 @@ class Inputs:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """Inputs of the same shape can share a batch."""
+        """A key: inputs of the same shape can share a batch."""
         shapes = {name: tuple(value.shape[1:]) for name, value in self.arguments.items()}
         chain = len(self.chains[0]) if self.chains else 0
         return (tuple(sorted(shapes.items())), self.source, self.prefix, self.picture, chain)
 
     def rows(self, rows: Sequence[int]) -> "Inputs":
-        """Some rows of the batch; a row may be taken more than once."""
+        """The batch of these rows; a row may occur more than once."""
         index = torch.as_tensor(list(rows), dtype=torch.long)
         return replace(
             self,
@@ -75,11 +77,11 @@ class Inputs:
         )
 
     def streams(self) -> list[Stream]:
-        """The streams there are: source, and prefix or picture where there is one."""
+        """All streams: the source, and the prefix or picture if there is one."""
         return [each for each in (self.source, self.prefix, self.picture) if each is not None]
 
     def queries_and_keys(self, kind: str) -> tuple[Stream, Stream]:
-        """The streams that the rows and the columns of a site of this kind stand for."""
+        """The streams of the queries (rows) and of the keys (columns) at a site of this kind."""
         whole = Stream("", 0, len(self.tokens[0]))
         if self.picture is not None:
             queries = self.picture if kind in ("vision", "cross_vision") else self.source
@@ -92,7 +94,7 @@ class Inputs:
         return self.prefix, self.source if kind == "cross" else self.prefix
 
     def companions(self, stream: Stream) -> list[str]:
-        """The arguments with an entry for each token of a stream: ids, mask, segment ids."""
+        """The arguments with one entry for each token of a stream: ids, mask, segment ids."""
         ids = self.arguments[stream.argument]
         return [
             name
@@ -102,13 +104,13 @@ class Inputs:
 
 
 def _side(argument: str) -> str:
-    """What an argument is about: the text, what a decoder wrote, or a picture."""
+    """What an argument belongs to: the text, the decoder or a picture."""
     first = argument.split("_")[0]
     return first if first in ("decoder", "pixel", "visual") else "text"
 
 
 def stack(inputs: Sequence[Inputs]) -> Inputs:
-    """One batch of several inputs of the same shape."""
+    """Join inputs of the same shape into one batch."""
     first = inputs[0]
     return replace(
         first,
@@ -121,9 +123,9 @@ def stack(inputs: Sequence[Inputs]) -> Inputs:
 
 
 def group_by_shape(inputs: Sequence[Inputs], most: int) -> list[list[int]]:
-    """Which inputs can share a batch of at most this many rows; batches by their first input."""
+    """Group inputs by shape into batches of at most `most` rows, ordered by their first input."""
     groups: dict[Any, list[int]] = {}
     for index, each in enumerate(inputs):
         groups.setdefault(each.shape, []).append(index)
-    parts = [group[i : i + most] for group in groups.values() for i in range(0, len(group), most)]
-    return sorted(parts)
+    batches = [group[i : i + most] for group in groups.values() for i in range(0, len(group), most)]
+    return sorted(batches)

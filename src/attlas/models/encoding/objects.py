@@ -1,4 +1,4 @@
-"""Objects: what a detector found in a picture, for models that read a text beside them."""
+"""Objects: what a detector found in a picture, for models that read them with a text."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +12,9 @@ from attlas.tokens import Tokens
 
 @dataclass(frozen=True, eq=False)
 class Objects:
-    """What a detector found in a picture: the features of each object, and its box.
+    """Objects that a detector found in a picture: their features and boxes.
 
-    A box is left, top, right, bottom, as shares of the picture's width and height.
+    A box is (left, top, right, bottom), in shares of the picture's width and height.
     """
 
     features: np.ndarray  # `[object, feature]`
@@ -24,7 +24,7 @@ class Objects:
         shapes = self.features.shape, self.boxes.shape
         if len(shapes[0]) != 2 or shapes[1] != (shapes[0][0], 4) or not shapes[0][0]:
             raise UsageError(
-                "objects are features of [object, feature] and boxes of [object, 4], one at least, "
+                "objects need features [object, feature] and boxes [object, 4], at least one each, "
                 f"not {list(shapes[0])} and {list(shapes[1])}"
             )
 
@@ -32,19 +32,19 @@ class Objects:
         return len(self.features)
 
     def tokens(self) -> Tokens:
-        """The objects as tokens, by their numbers."""
+        """The objects as tokens, named by number."""
         count = len(self)
         texts = tuple(f"object {number}" for number in range(count))
         return Tokens(texts, (None,) * count, (False,) * count, ("image",) * count)
 
 
 def sample_objects(model: nn.Module) -> Objects:
-    """Three objects of the width that a model takes."""
+    """Three made-up objects with the number of features that a model takes."""
     features = np.linspace(-1, 1, 3 * feature_width(model)).reshape(3, -1)
     return Objects(features, np.tile([0.0, 0.0, 0.5, 0.5], (3, 1)))
 
 
 def feature_width(model: nn.Module) -> int:
-    """How many features of an object a model takes."""
+    """How many features a model takes for each object."""
     config: Any = model.config
     return int(config.visual_feat_dim)

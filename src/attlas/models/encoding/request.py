@@ -1,4 +1,4 @@
-"""Request: what a user asks of one text."""
+"""Request: what a user wants to know about one text."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Request:
-    """What to explain of one text: a target, what to contrast it with, and where to read it."""
+    """What to explain: the target, its contrast, where to read it, and how to encode the text."""
 
     target: Any = None
     contrast: Any = None

@@ -1,8 +1,8 @@
-"""Target: what is being explained, as one number of the model's output.
+"""Target: the number in the model's output that is explained.
 
-A target picks choices at places of the output (see tasks.py): one for a class or a next token,
-several for a string of tokens, two for the start and the end of an answer. A contrast picks what
-is to be taken away: "why this and not that".
+A target picks choices at places of the output (see facts/tasks.py): one for a class or the next
+token, several for a string of tokens, two for the start and the end of an answer. The score of a
+contrast is subtracted: "why this and not that".
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,14 +22,15 @@ LINKS = ("softmax", "sigmoid", "identity")
 
 @dataclass(frozen=True)
 class Target:
-    """What is being explained.
+    """The number in the model's output that is explained.
 
-    Places are counted from the end (-1 is the last), so that a prefix may be left out.
+    Places are counted from the end (-1 is the last), so that they stay valid when the output is
+    computed for its last places only.
     """
 
     name: str
     picks: tuple[Pick, ...]
-    link: str = "softmax"  # how logits become probabilities: softmax, sigmoid, or identity: a value
+    link: str = "softmax"  # how logits become probabilities; identity means a plain value
     contrast: tuple[Pick, ...] = ()
     contrast_name: str | None = None
     chained: bool = False  # several tokens in a row: their log-probabilities are summed
@@ -46,7 +47,7 @@ class Target:
             raise UsageError(f"the contrast is the target itself, {self.name!r}")
 
     def quantity(self, of: str) -> str:
-        """What the number is when a method asks for the `logit` or the `probability`."""
+        """The name of the number that a method gets when it asks for `logit` or `probability`."""
         if of not in QUANTITIES:
             raise UnknownNameError("quantity", of, QUANTITIES)
         if self.link == "identity":
@@ -54,7 +55,7 @@ class Target:
         return "log-probability" if self.chained else of
 
     def score(self, logits: Tensor, of: str) -> Tensor:
-        """The number for each row of outputs, `[…, place, choice]`, the contrast taken away."""
+        """The score of each row of outputs, `[…, place, choice]`, less that of the contrast."""
         quantity = self.quantity(of)
         table = logits if logits.dtype == torch.float64 else logits.float()
         if quantity in ("probability", "log-probability"):
@@ -63,11 +64,11 @@ class Target:
         return total - _sum(table, self.contrast, quantity) if self.contrast else total
 
     def first_place(self) -> int:
-        """The earliest place that is looked at, counted from the end."""
+        """The earliest place that is read, counted from the end."""
         return min(place for place, _ in (*self.picks, *self.contrast))
 
     def check(self, logits: Tensor) -> "Target":
-        """The target itself, if all it picks is there in a row of outputs, `[place, choice]`."""
+        """Return the target; raises if a row of outputs, `[place, choice]`, lacks what it picks."""
         places, choices = logits.shape
         for place, choice in (*self.picks, *self.contrast):
             if place < -places or not 0 <= choice < choices:
@@ -89,7 +90,7 @@ class Target:
 
 
 def score_each(targets: Sequence[Target], logits: Logits, of: str) -> BatchScores:
-    """The number of each target on its own row of outputs; alike targets are computed together."""
+    """The score of each target on its own row of outputs; similar targets are computed together."""
     alike: dict[Any, list[int]] = {}
     for row, target in enumerate(targets):
         form = (target.link, target.chained, len(target.picks), len(target.contrast))
@@ -97,15 +98,15 @@ def score_each(targets: Sequence[Target], logits: Logits, of: str) -> BatchScore
     if len(alike) == 1:
         return _score_alike(targets, logits, of)
     rows = [row for group in alike.values() for row in group]
-    parts = [
+    scores = [
         _score_alike([targets[row] for row in group], logits[group], of) for group in alike.values()
     ]
     back = torch.tensor(rows, device=logits.device).argsort()
-    return torch.cat(parts)[back]
+    return torch.cat(scores)[back]
 
 
 def _score_alike(targets: Sequence[Target], logits: Logits, of: str) -> BatchScores:
-    """As `score_each`, for targets that pick as many choices by the same link."""
+    """Like `score_each`, for targets with the same link and number of picks."""
     first = targets[0]
     quantity = first.quantity(of)
     table = logits if logits.dtype == torch.float64 else logits.float()
@@ -118,7 +119,7 @@ def _score_alike(targets: Sequence[Target], logits: Logits, of: str) -> BatchSco
 
 
 def _gather(table: Logits, picks: Sequence[tuple[Pick, ...]], quantity: str) -> BatchScores:
-    """What each row picks of its own part of the table, `[batch, place, choice]`, summed."""
+    """Sum what each row picks from its own table, `[batch, place, choice]`."""
     index = torch.tensor(picks, device=table.device)  # `[batch, pick, (place, choice)]`
     rows = torch.arange(len(table), device=table.device)[:, None]
     total = table[rows, index[..., 0], index[..., 1]].sum(dim=-1)

@@ -1,4 +1,4 @@
-"""From one text to a batch of one, with what the decoder has written or the target's tokens."""
+"""Encoding one text as a batch of one, with its continuation if the task needs one."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ SEGMENTS = ("text", "text_a", "text_b")
 
 
 def encode_text(facts: ModelFacts, text: Any, request: Request) -> Inputs:
-    """One text as a batch of one, with what the decoder has written or the target's own tokens."""
+    """Encode one text as a batch of one, with target tokens or what the decoder has written."""
     name = facts.task.name if facts.task else ""
     encoded = encode_plain(facts, text, request)
     if name == "causal lm":
@@ -24,12 +24,12 @@ def encode_text(facts: ModelFacts, text: Any, request: Request) -> Inputs:
 
 
 def encode_plain(facts: ModelFacts, text: Any, request: Request) -> Encoded:
-    """One text with its special tokens, and nothing behind it."""
+    """Encode one text with its special tokens and no continuation."""
     name = facts.task.name if facts.task else ""
     given = _as_chat(facts.tokenizer, text) if request.chat else text
     names = ("text", "question", "context") if name == "question answering" else SEGMENTS
     if name == "question answering" and not isinstance(given, tuple):
-        raise UsageError("this model answers questions: give a pair, (question, context)")
+        raise UsageError("this model answers questions: give a pair (question, context)")
     limit = facts.max_tokens
     return encode(facts.tokenizer, given, names, limit, request.truncate, plain=request.chat)
 

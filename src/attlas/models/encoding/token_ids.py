@@ -1,4 +1,4 @@
-"""The token ids of what is wanted of a language model: a number, a token, a string of several."""
+"""The token ids of a target: given as an id, as a token or as a string of several tokens."""
 
 from numbers import Integral
 from typing import Any
@@ -7,42 +7,42 @@ from attlas.errors import UsageError
 from attlas.tokens import Tokens
 
 
-def is_number(wanted: Any) -> bool:
-    """Whether this is a whole number, numpy's too; True and False are none."""
-    return isinstance(wanted, Integral) and not isinstance(wanted, bool)
+def is_number(target: Any) -> bool:
+    """Whether this is an integer, numpy integers included and booleans excluded."""
+    return isinstance(target, Integral) and not isinstance(target, bool)
 
 
-def token_ids(tokenizer: Any, wanted: Any, written: bool = False) -> list[int]:
-    """The ids of a target: a number, a token as the tokenizer writes it, or a string.
+def token_ids(tokenizer: Any, target: Any, written: bool = False) -> list[int]:
+    """The ids of a target: an id, a token in the tokenizer's own spelling, or a string.
 
-    `written` asks for the ids that a decoder writes, where they are not those that it reads.
+    `written` asks for the ids that a decoder writes, which may differ from those that it reads.
     """
-    if is_number(wanted):
-        if not 0 <= wanted < len(tokenizer):
-            raise UsageError(f"unknown token id {wanted}: there are 0 to {len(tokenizer) - 1}")
-        return [int(wanted)]
-    if not isinstance(wanted, str) or not wanted:
-        raise UsageError(f"a target is a string or a token id, not {wanted!r}")
-    given = {"text_target" if written else "text": wanted}
-    return _own_token(tokenizer, wanted, tokenizer(**given, add_special_tokens=False)["input_ids"])
+    if is_number(target):
+        if not 0 <= target < len(tokenizer):
+            raise UsageError(f"unknown token id {target}: there are 0 to {len(tokenizer) - 1}")
+        return [int(target)]
+    if not isinstance(target, str) or not target:
+        raise UsageError(f"a target is a string or a token id, not {target!r}")
+    given = {"text_target" if written else "text": target}
+    return _own_token(tokenizer, target, tokenizer(**given, add_special_tokens=False)["input_ids"])
 
 
-def following_ids(tokenizer: Any, prompt: Tokens, wanted: Any, plain: bool) -> list[int]:
-    """The ids of a target as they follow a prompt, which may differ from those it has alone.
+def following_ids(tokenizer: Any, prompt: Tokens, target: Any, plain: bool) -> list[int]:
+    """The ids of a target behind a prompt, which may differ from its ids on its own.
 
-    A `plain` prompt holds its special tokens already.
+    A `plain` prompt already contains its special tokens.
     """
     text = prompt.sources.get("text")
-    if isinstance(wanted, str) and wanted and text is not None:
+    if isinstance(target, str) and target and text is not None:
         before = tokenizer.convert_tokens_to_ids(list(prompt.texts))
         alone = tokenizer(text, add_special_tokens=not plain)["input_ids"]
-        whole = tokenizer(text + wanted, add_special_tokens=not plain)["input_ids"]
-        # A prompt that was cut, or that ends in a special token, is not what the target follows.
+        whole = tokenizer(text + target, add_special_tokens=not plain)["input_ids"]
+        # A prompt that was cut or ends in a special token is not followed by the target.
         if alone == before and len(whole) > len(before) and whole[: len(before)] == before:
-            return _own_token(tokenizer, wanted, whole[len(before) :])
-    return token_ids(tokenizer, wanted)
+            return _own_token(tokenizer, target, whole[len(before) :])
+    return token_ids(tokenizer, target)
 
 
-def _own_token(tokenizer: Any, wanted: str, ids: list[int]) -> list[int]:
+def _own_token(tokenizer: Any, target: str, ids: list[int]) -> list[int]:
     known: dict[str, int] = tokenizer.get_vocab()
-    return [known[wanted]] if len(ids) != 1 and wanted in known else list(ids)
+    return [known[target]] if len(ids) != 1 and target in known else list(ids)
