@@ -124,7 +124,7 @@ def content(task, text=None):
     return [place for place, number in enumerate(ids) if number not in special]
 
 
-def test_the_surest_label_that_is_one():
+def test_the_most_certain_label_that_is_one():
     task = "token classification"
     for text in TEXTS[task]:
         sure = output(task, text).softmax(-1)
@@ -139,7 +139,7 @@ def test_the_surest_label_that_is_one():
         assert choice == best or best == 0
 
 
-def test_a_label_is_read_where_it_is_surest():
+def test_a_label_is_read_where_it_is_most_certain():
     task = "token classification"
     sure = output(task).softmax(-1)
     for index, label in enumerate(subject(task).labels):
@@ -207,12 +207,12 @@ def test_another_position_than_the_mask():
 
 
 def test_no_mask():
-    with pytest.raises(UsageError, match=r"no \[MASK\] to fill in: put one, or give a position"):
+    with pytest.raises(UsageError, match=r"no \[MASK\] to fill in: add one, or give a position"):
         resolved("masked lm", "a cat sat")
 
 
 def test_more_than_one_token_for_a_mask():
-    with pytest.raises(UsageError, match="is 2 tokens, and one is needed here"):
+    with pytest.raises(UsageError, match="is 2 tokens, but one is needed here"):
         resolved("masked lm", target="the and")
 
 
@@ -296,7 +296,7 @@ def test_an_answer_against_another():
 
 @pytest.mark.parametrize("answer", ["elephant", "who wrote", "", 3])
 def test_an_answer_that_is_not_there(answer):
-    with pytest.raises(UsageError, match="does not stand in the context"):
+    with pytest.raises(UsageError, match="is not in the context"):
         resolved("question answering", target=answer)
 
 
@@ -403,7 +403,7 @@ def test_a_target_is_cut_as_it_follows_the_prompt():
 def test_a_contrast_needs_one_token(task):
     with pytest.raises(UsageError, match="a contrast needs a target of one token"):
         resolved(task, target=" the dog", contrast=" not")
-    with pytest.raises(UsageError, match="tokens, and one is needed here"):
+    with pytest.raises(UsageError, match="tokens, but one is needed here"):
         resolved(task, target=" the", contrast=" the dog")
 
 

@@ -1,4 +1,4 @@
-"""From texts to Questions: encode each, group those of equal length, find out what is explained."""
+"""From texts to Questions: encode them, group them by length, and resolve their targets."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -19,17 +19,17 @@ from attlas.shapes import Logits
 
 
 def ask(subject: OpenModel, texts: Sequence[Any], request: Request) -> list[Question]:
-    """Questions about these texts, those of equal length together."""
-    subject.is_sequence_first  # noqa: B018  settled before anything is opened to be read
+    """Questions about these texts; texts of equal length share one."""
+    subject.is_sequence_first  # noqa: B018  computed now, before a tap is open
     encoded = [encode_input(subject, text, request) for text in texts]
 
     def question(order: Sequence[int]) -> Question:
         return _question(subject, order, stack([encoded[i] for i in order]), request)
 
     return [
-        part
+        batch
         for group in _groups(subject, encoded)
-        for part in in_fitting_batches(group, question, _too_large(subject, encoded[group[0]]))
+        for batch in in_fitting_batches(group, question, _too_large(subject, encoded[group[0]]))
     ]
 
 
@@ -39,7 +39,7 @@ def _too_large(subject: OpenModel, inputs: Inputs) -> str:
 
 
 def _groups(subject: OpenModel, encoded: Sequence[Inputs]) -> Iterator[list[int]]:
-    """Which texts share a batch; the longer they are, the fewer."""
+    """Which texts share a batch; long texts make small batches."""
     for group in group_by_shape(encoded, max(len(encoded), 1)):
         most = subject.rows_at_once(encoded[group[0]])
         yield from (group[start : start + most] for start in range(0, len(group), most))
@@ -71,7 +71,7 @@ def _question(
 
 
 def _first_look(subject: OpenModel, inputs: Inputs, request: Request) -> Logits:
-    """The output from the first place that a target may be read at."""
+    """The output from the first place where a target may be read."""
     first = -max(len(inputs.chains[0]) if inputs.chains else 1, 1)
     if isinstance(request.target, Target):
         first = min(first, request.target.first_place())
@@ -80,7 +80,7 @@ def _first_look(subject: OpenModel, inputs: Inputs, request: Request) -> Logits:
 
 
 def predict_each(subject: OpenModel, texts: Sequence[Any]) -> list[tuple[str, float]]:
-    """What the model says of each text: its label, and its probability or value."""
+    """The label that the model gives each text, with its probability or value."""
     rows: list[tuple[str, float]] = [("", 0.0)] * len(texts)
     for question in ask(subject, texts, Request()):
         for index, target, prediction in question.answers():

@@ -1,7 +1,7 @@
-"""Filling up: texts of several lengths in one batch, with tokens behind the shorter that none sees.
+"""Filling up: texts of different lengths in one batch, the shorter ones padded with masked tokens.
 
-On a device that waits for its next order most of the time, one batch takes hardly longer than each
-of its lengths alone.
+A GPU that runs short texts mostly waits for work, so one larger batch takes hardly longer than a
+small one.
 """
 
 from collections.abc import Sequence
@@ -17,15 +17,15 @@ from attlas.models.encoding.inputs import Inputs, stack
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.tokens import Tokens
 
-FILLER = ""  # what such a token reads as: no other reads as nothing
-NEAR = {"cuda": 16}  # lengths that share a batch; a processor gains nothing by it
+FILLER = ""  # the text of a filling token; no other token has an empty text
+NEAR = {"cuda": 16}  # how many lengths share a batch; on a CPU this gains nothing
 TOLERANCE = 1e-5
-TRIED = 16  # tokens behind a text, that are seen to change nothing
+TRIED = 16  # filling tokens in the test that they change nothing
 _takes: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 
 
 def fill(questions: Sequence[Question]) -> list[Question]:
-    """The same questions, those of near lengths together where that changes nothing."""
+    """The same questions; those of similar lengths are joined if that changes no result."""
     groups: dict[object, list[Question]] = {}
     for number, question in enumerate(questions):
         near = NEAR.get(question.subject.device.type)
@@ -36,9 +36,9 @@ def fill(questions: Sequence[Question]) -> list[Question]:
 
 
 def can_fill(question: Question) -> bool:
-    """Whether texts of other lengths may stand beside these, which is tried once for a model.
+    """Whether these texts may share a batch with texts of other lengths, tried once for a model.
 
-    There must be one stream, and a mask to say what is not to be seen.
+    It needs a single stream and an attention mask.
     """
     subject, inputs = question.subject, question.inputs
     if subject.task is None or subject.task.name != "sequence classification":
@@ -53,9 +53,9 @@ def can_fill(question: Question) -> bool:
 
 
 def _stays_the_same(question: Question) -> bool:
-    """Whether the model says the same of a text with something unseen behind it.
+    """Whether the model gives the same output for a text with masked tokens behind it.
 
-    What is unseen must have something to see, which it has not where attention is to near tokens.
+    The masked tokens themselves must be able to attend: with local attention they may see nothing.
     """
     subject, inputs = question.subject, question.inputs.rows([0])
     width = len(inputs.tokens[0]) + TRIED
@@ -71,7 +71,7 @@ def _stays_the_same(question: Question) -> bool:
 
 
 def filled(questions: Sequence[Question]) -> Question:
-    """One question of several, the shorter texts filled up with special tokens that none sees."""
+    """Join several questions into one; the shorter texts get masked special tokens behind them."""
     first = questions[0]
     width = max(len(each.inputs.tokens[0]) for each in questions)
     return replace(
@@ -90,7 +90,7 @@ def _lengthened(subject: OpenModel, inputs: Inputs, width: int) -> Inputs:
     filler = getattr(subject.tokenizer, "pad_token_id", None) or 0
     arguments = dict(inputs.arguments)
     for each in inputs.companions(inputs.source):
-        value = filler if each == name else 0  # in a mask: not seen
+        value = filler if each == name else 0  # 0 in a mask means hidden
         arguments[each] = nn.functional.pad(arguments[each], (0, more), value=value)
     tokens = tuple(_followed(each, more) for each in inputs.tokens)
     source = replace(inputs.source, stop=inputs.source.start + width)
@@ -98,12 +98,12 @@ def _lengthened(subject: OpenModel, inputs: Inputs, width: int) -> Inputs:
 
 
 def fillers(tokens: Tokens) -> int:
-    """How many tokens of a text do nothing but fill it up."""
+    """How many filling tokens a text ends with."""
     return next((n for n, text in enumerate(reversed(tokens)) if text != FILLER), len(tokens))
 
 
 def _followed(tokens: Tokens, more: int) -> Tokens:
-    """Tokens with so many special ones behind them, that stand for no text."""
+    """The tokens with `more` special ones behind them that stand for no text."""
     return replace(
         tokens,
         texts=tokens.texts + (FILLER,) * more,

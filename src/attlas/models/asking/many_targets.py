@@ -1,7 +1,7 @@
-"""Several targets of one input: each token that was written, read at a place of its own.
+"""Several targets of one input: each token that a model wrote, read at its own place.
 
-The model runs once. What stands above the last block works on each place by itself, so one backward
-pass through it serves all targets; below it there is one pass for each.
+The model runs once. Everything above the last block works on each place separately, so one backward
+pass through it serves all targets; below it, each target has its own backward pass.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,12 +16,12 @@ from attlas.shapes import Hidden
 
 
 def share_of_each(gradient: Tensor, targets: Sequence[Target]) -> Iterator[Tensor]:
-    """What each target has of the gradient of all of them on the last stream: its own places."""
+    """Split the gradient on the last stream by target: each one owns the places it is read at."""
     taken: set[int] = set()
     for target in targets:
         places = {place for place, _ in (*target.picks, *target.contrast)}
         if taken & places:
-            raise UsageError("several targets of one input must be read at places of their own")
+            raise UsageError("several targets of one input must be read at different places")
         taken |= places
         own = torch.zeros_like(gradient)
         for place in places:
@@ -30,7 +30,7 @@ def share_of_each(gradient: Tensor, targets: Sequence[Target]) -> Iterator[Tenso
 
 
 def reached_tokens(inputs: Inputs, targets: Sequence[Target]) -> Hidden:
-    """Which tokens come before the places that each target is read at, `[target, token]`."""
+    """Which tokens each target can depend on, `[target, token]`: up to where it is read."""
     stream = inputs.prefix or inputs.source
     last = torch.tensor([max(place for place, _ in target.picks) for target in targets])
     positions = torch.arange(len(inputs.tokens[0]))
@@ -40,7 +40,7 @@ def reached_tokens(inputs: Inputs, targets: Sequence[Target]) -> Hidden:
 def differentiate_each(
     scores: Tensor, leaves: Sequence[Tensor], stream: Tensor, targets: Sequence[Target]
 ) -> list[Tensor | None]:
-    """The gradient of each target on each leaf, `[target, …]`; None where it depends on none."""
+    """The gradient of each target on each leaf, `[target, …]`; None if a leaf has no influence."""
     (above,) = torch.autograd.grad(scores.sum(), stream, retain_graph=True)
     rows = [
         torch.autograd.grad(stream, leaves, own, retain_graph=True, allow_unused=True)

@@ -1,4 +1,4 @@
-"""Holding attention: which sites, heads and rows are asked for, what they take, and as Maps."""
+"""Selecting attention: which sites, heads and rows to hold, their size, and Maps of them."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from attlas.results import Maps, Site
 
 @dataclass(frozen=True, eq=False)
 class MapSelection:
-    """The sites to read, and which heads and rows of each to hold; None is all of them."""
+    """The sites to read, and which heads and rows of each to hold; None means all."""
 
     sites: tuple[Site, ...]
     heads: tuple[int, ...] | None
@@ -28,7 +28,7 @@ class MapSelection:
         heads: int | Sequence[int] | None,
         queries: int | Sequence[int] | None,
     ) -> "MapSelection":
-        """What was asked for, checked against the sites of a model and the length of an input."""
+        """A selection, checked against the sites of a model and the length of an input."""
         chosen = choose_sites(all_sites, sites)
         selection = cls(chosen, _numbers(heads), _numbers(queries))
         for site in chosen:
@@ -38,7 +38,7 @@ class MapSelection:
         return selection
 
     def take(self, call: Call) -> tuple[Site, Tensor]:
-        """The part of a call that was asked for, and the site with as many heads as are left."""
+        """The selected weights of a call, and its site with the number of selected heads."""
         weights = call.weights
         if self.heads is not None:
             weights = weights[:, list(self.heads)]
@@ -50,7 +50,7 @@ class MapSelection:
 def choose_sites(
     sites: Sequence[Site], asked: str | int | Sequence[str | int] | None
 ) -> tuple[Site, ...]:
-    """The sites of these names, kinds or layer numbers, in the order of call; all for None."""
+    """The sites with these names, kinds or layer numbers, in the order of call; None means all."""
     if asked is None:
         return tuple(sites)
     each = [asked] if isinstance(asked, (str, int)) else asked
@@ -86,7 +86,7 @@ def _check(asked: tuple[int, ...] | None, size: int, what: str, site: Site) -> N
 
 
 def map_bytes(inputs: Inputs, sites: Collection[Site]) -> int:
-    """How much memory the maps of one row of a batch take at these sites."""
+    """How many bytes the maps of one row of a batch take at these sites."""
     total = 0
     for site in sites:
         queries, keys = inputs.queries_and_keys(site.kind)
@@ -101,7 +101,7 @@ def maps_of(
     signed: bool = False,
     queries: Sequence[int] | None = None,
 ) -> Maps:
-    """The maps of one row of a batch, each axis tied to its tokens; `queries` are the rows held."""
+    """The maps of one row of a batch with the tokens of both axes; `queries` are the rows held."""
     streams = [inputs.queries_and_keys(site.kind) for site, _ in weights]
     rows = tuple(
         stream.positions if queries is None else tuple(stream.positions[i] for i in queries)

@@ -31,7 +31,7 @@ Held = TypeVar("Held")
 
 
 class OpenModel(ModelFacts):
-    """A model with its facts, run on batches and opened at the places where attention happens."""
+    """A model that can be run on batches and opened at its attention."""
 
     @property
     def sites(self) -> tuple[Site, ...]:
@@ -40,10 +40,10 @@ class OpenModel(ModelFacts):
 
     @cached_property
     def places(self) -> tuple[tuple[Site, str], ...]:
-        """Each site with the path of the module that owns it; one short forward finds them.
+        """Each site with the path of its attention module, found by one short forward pass.
 
-        A second forward reads nothing. It settles which modules may use fused attention, so that
-        everything asked later is computed in the same way.
+        A second pass, without reading, finds out which modules may use fused attention, so that
+        all later passes compute in the same way.
         """
         inputs = sample_inputs(self)
         found = tuple((call.site, call.path) for call in self.read(inputs))
@@ -53,7 +53,7 @@ class OpenModel(ModelFacts):
 
     @cached_property
     def is_sequence_first(self) -> bool:
-        """Whether the stream through the blocks is `[token, batch, feature]`, as in XLNet."""
+        """Whether hidden states are `[token, batch, feature]`, as in XLNet."""
         sizes: list[int] = []
 
         def look(_module: Any, _arguments: Any, output: Any) -> None:
@@ -69,7 +69,7 @@ class OpenModel(ModelFacts):
 
     @property
     def last_blocks(self) -> list[nn.Module]:
-        """The last block of the model, or of the text and of the picture where it reads both."""
+        """The last block of the model, or the last of the text and the last of the picture."""
         paths = [[path for _, path in self.places]]
         if self.reads_pairs:
             seen = [path for site, path in self.places if site.kind in OF_PICTURES]
@@ -77,14 +77,14 @@ class OpenModel(ModelFacts):
         return [find_block(self.model, each[-1]) for each in paths]
 
     def run(self, arguments: Mapping[str, Tensor], first_place: int | None = None) -> Logits:
-        """The output as `[batch, place, choice]`, from `first_place` on where it can be cut.
+        """The output as `[batch, place, choice]`, from `first_place` on if the model can do that.
 
-        Places are counted from the end, so whether the output was cut makes no difference.
+        Places are counted from the end, so it makes no difference whether the output was cut.
         """
         if self.task is None:
             raise UsageError(
-                f"{self.name} has no head, so it predicts nothing; if it has one that its "
-                "config.json does not name, give the task (task=, --task)"
+                f"{self.name} has no head, so it predicts nothing; if its config.json only fails "
+                "to name the head, give the task (task=, --task)"
             )
         extra: dict[str, Any] = {}
         if "use_cache" in self.parameters:
@@ -104,13 +104,13 @@ class OpenModel(ModelFacts):
         return f"the output of {self.name} is not finite in {self.model.dtype}; try float32"
 
     def forward(self, inputs: Inputs) -> None:
-        """Run the model on a batch without gradients, for what a tap sees on the way."""
+        """Run the model on a batch without gradients, for a tap to read."""
         extra = {"use_cache": False} if "use_cache" in self.parameters else {}
         with torch.no_grad(), internals.padding_known(self.model):
             self.model(**inputs.arguments, **extra)
 
     def read(self, inputs: Inputs) -> list[Call]:
-        """The attention of a batch at every site, without gradients, all of it held at once."""
+        """The attention of a batch at every site, without gradients, all in memory at once."""
         with self.tap() as seen:
             self.forward(inputs)
         return seen.calls
@@ -123,10 +123,10 @@ class OpenModel(ModelFacts):
         gradients: bool = False,
         sites: Collection[Site] | None = None,
     ) -> Iterator[Seen]:
-        """Open the model at its attention: read it, rewrite it, and leave it as it was found.
+        """Open the model to read and rewrite its attention, and restore it after the block.
 
-        Within the block dropout is off and no parameter asks for a gradient. `sites` are those to
-        read, all if not given; the others are not spelled out.
+        Within the block dropout is off and no parameter asks for a gradient. `sites` are the sites
+        to read, by default all; the weights of the others are not computed.
         """
         given = [edits] if isinstance(edits, Edit) else list(edits)
         checked = [edit.check(self.sites) for edit in given]
@@ -137,7 +137,7 @@ class OpenModel(ModelFacts):
     def folding(
         self, keep: Callable[[Call], Held], sites: Collection[Site] | None = None
     ) -> AbstractContextManager[list[Held]]:
-        """Open the model and reduce each attention as it is computed, as `fold_calls` does."""
+        """Open the model and reduce each attention as it is computed (see `fold_calls`)."""
         return fold_calls(self.model, keep, sites)
 
     def rows_at_once(self, inputs: Inputs) -> int:
@@ -146,12 +146,12 @@ class OpenModel(ModelFacts):
         return _rows(COPIES * largest)
 
     def rows_holding(self, inputs: Inputs, sites: Collection[Site]) -> int:
-        """How many inputs of this length may share a batch that holds the maps of these sites."""
+        """How many inputs of this length may share a batch if the maps of these sites are held."""
         return _rows(map_bytes(inputs, sites))
 
 
 def _is_recorded(tensor: Tensor) -> bool:
-    """Whether a CUDA graph only records the kernels: then there is no number to look at yet."""
+    """Whether a CUDA graph is recording: then the tensor has no values yet."""
     return tensor.is_cuda and torch.cuda.is_current_stream_capturing()
 
 

@@ -1,4 +1,4 @@
-"""Question: a batch of inputs and what to explain of each. It is data; functions ask the model."""
+"""Question: a batch of inputs and what to explain of each; functions put it to the model."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,11 +15,11 @@ from attlas.results import Site
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A batch of inputs of equal length, and what to explain of each: the one thing a method gets.
+    """A batch of inputs of equal length, and what to explain of each: the argument of a method.
 
-    `order` says where each row stood among the texts of the user; `maps` whether a method shall
-    give its maps too, or scores alone. One input may have several targets: then what belongs to
-    the input (attention, vectors) has a batch of one, and what belongs to the targets a row each.
+    `order` has the place of each row among the user's texts. `maps` tells whether a method should
+    return maps besides scores. One input may have several targets: what belongs to the input
+    (attention, vectors) then has a batch of one, and what belongs to the targets a row each.
     """
 
     subject: OpenModel
@@ -35,20 +35,20 @@ class Question:
 
     @property
     def is_shared(self) -> bool:
-        """Whether all targets belong to one input."""
+        """Whether several targets share one input."""
         return len(self.inputs) == 1 < len(self.targets)
 
     def answers(self) -> Iterator[tuple[int, Target, tuple[Mapping[str, Any], ...]]]:
-        """For each row: its place among the texts, its target, the model's best choices."""
+        """For each row: its place among the texts, its target, and the model's best choices."""
         return zip(self.order, self.targets, self.predictions, strict=True)
 
     def picture(self, row: int) -> np.ndarray | None:
-        """The picture of a row as the model sees it, where it sees one."""
+        """The picture of a row as the model sees it; None if it reads no picture."""
         pixels = self.inputs.arguments.get("pixel_values")
         return None if pixels is None else as_seen(self.subject.image_processor, pixels[row])
 
     def rows(self, rows: Sequence[int]) -> "Question":
-        """The same question for some rows; a row may be taken more than once."""
+        """The question of these rows; a row may occur more than once."""
         return replace(
             self,
             inputs=self.inputs if self.is_shared else self.inputs.rows(rows),
@@ -59,7 +59,7 @@ class Question:
         )
 
     def batches_holding(self, sites: Collection[Site]) -> list["Question"]:
-        """The same question in batches small enough to hold the attention of these sites."""
+        """The question in batches small enough to hold the attention of these sites."""
         most = self.subject.rows_holding(self.inputs, sites)
         starts = range(0, len(self), most)
         return [self.rows(range(start, min(start + most, len(self)))) for start in starts]

@@ -1,4 +1,4 @@
-"""Reading attention: whole, folded as it passes, with gradients, and where the target is read."""
+"""Reading attention: all at once, folded layer by layer, or with gradients; and the readout."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -21,24 +21,23 @@ Held = TypeVar("Held")
 
 @dataclass(frozen=True, eq=False)
 class Folded(Generic[Held]):
-    """What was held of each attention, and from which positions the target is read."""
+    """What `keep` returned for each attention, and the positions that the target is read from."""
 
     held: Sequence[Held]
     readout: QueryWeights
 
 
 def read_attention(question: Question) -> list[Call]:
-    """The attention of every site, all of it held at once."""
+    """The attention of every site, all in memory at once."""
     return question.subject.read(question.inputs)
 
 
 def fold_attention(
     question: Question, keep: Callable[[Call], Held], sites: Collection[Site] | None = None
 ) -> Folded[Held]:
-    """Reduce the attention of these sites, or of all, as it is computed, in one forward.
+    """Reduce the attention of these sites, by default all, as it is computed in one forward pass.
 
-    `keep` gets each call and returns what to hold of it: no two layers are in memory at once
-    unless it holds them. Sites that are not read are not spelled out.
+    `keep` gets each call and returns what to hold of it, so only one layer is in memory at a time.
     """
     with (
         torch.enable_grad(),
@@ -56,9 +55,9 @@ def attention_gradients(
     edits: Edit | Sequence[Edit] = (),
     sites: Collection[Site] | None = None,
 ) -> list[tuple[Call, Attention]]:
-    """The attention of these sites, or of all, with the gradient of the target on it.
+    """The attention of these sites, by default all, with the gradient of the target on it.
 
-    Where the output does not depend on a site (an encoder that nothing reads), it is zero.
+    The gradient is zero if the output does not depend on a site.
     """
     tap = question.subject.tap(edits, gradients=True, sites=sites)
     with torch.enable_grad(), tap as seen, last_stream(question.subject) as stream:
@@ -70,7 +69,7 @@ def attention_gradients(
 def gradients_and_readout(
     question: Question, sites: Collection[Site] | None = None
 ) -> Folded[tuple[Call, Attention]]:
-    """Like `attention_gradients` of the logit, with the readout from the same pass."""
+    """Like `attention_gradients` for the logit, with the readout from the same pass."""
     tap = question.subject.tap(gradients=True, sites=sites)
     with torch.enable_grad(), tap as seen, last_stream(question.subject) as stream:
         scores = target_scores_in_graph(question, "logit")
@@ -86,12 +85,12 @@ def gradients_and_readout(
 
 
 def find_readout(question: Question) -> QueryWeights:
-    """From which positions of the last layer the target is read: weights that sum to one."""
+    """The positions of the last layer that the target is read from, as weights that sum to one."""
     return fold_attention(question, lambda _: None, sites=()).readout
 
 
 def _readout(question: Question, *gradients: Tensor) -> QueryWeights:
-    """From which positions each target is read, by its gradient on the last stream."""
+    """The positions that each target is read from, by its gradient on the last stream."""
     if not question.is_shared:
         return readout_weights(question.subject, *gradients)
     each = torch.cat(list(share_of_each(gradients[0], question.targets)))
@@ -101,7 +100,7 @@ def _readout(question: Question, *gradients: Tensor) -> QueryWeights:
 def _pair(
     calls: Sequence[Call], gradients: Sequence[Tensor | None]
 ) -> list[tuple[Call, Attention]]:
-    """Each call with the gradient on its weights, zero where there is none."""
+    """Each call with the gradient on its weights, or zero if there is none."""
     detached = [replace(call, weights=call.weights.detach()) for call in calls]
     return [
         (call, torch.zeros_like(call.weights) if gradient is None else gradient)

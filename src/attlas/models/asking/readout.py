@@ -1,4 +1,4 @@
-"""Readout: from which positions a prediction comes, found by gradient and by no table of models."""
+"""Readout: the positions that a prediction comes from, found by gradient for any model."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,23 +17,22 @@ NEGLIGIBLE = 1e-6  # of the largest gradient norm in the row
 
 @contextmanager
 def last_stream(subject: OpenModel) -> Iterator[list[Tensor]]:
-    """Within the block, the list holds what the last block gave, in the graph of what follows.
+    """The output of the last block, filled in when the model runs and part of the autograd graph.
 
-    Of a model that reads a text and a picture it is what the last block of each gave. Where nothing
-    below asks for a gradient the graph begins there, and costs next to nothing. Rows come first,
-    whatever the model does.
+    A model that reads a text and a picture has two last blocks. If nothing below needs a gradient,
+    the graph starts here and costs next to nothing. The batch is always the first axis.
     """
     blocks = subject.last_blocks
     axes = (1, 0) if subject.is_sequence_first else (0, 1)
     kept = [torch.empty(0)] * len(blocks)
 
     def keep(number: int, _module: Any, _arguments: Any, output: Any) -> Any:
-        parts = [output] if isinstance(output, Tensor) else list(output)
-        place = blocks[:number].count(blocks[number])  # a block of both gives the text's first
-        stream = parts[place].movedim((0, 1), axes)
+        outputs = [output] if isinstance(output, Tensor) else list(output)
+        place = blocks[:number].count(blocks[number])  # a shared block returns the text first
+        stream = outputs[place].movedim((0, 1), axes)
         kept[number] = stream if stream.requires_grad else stream.detach().requires_grad_()
-        parts[place] = kept[number].movedim((0, 1), axes)
-        return parts[0] if isinstance(output, Tensor) else tuple(parts)
+        outputs[place] = kept[number].movedim((0, 1), axes)
+        return outputs[0] if isinstance(output, Tensor) else tuple(outputs)
 
     with ExitStack() as stack:
         for number, block in enumerate(blocks):
@@ -43,11 +42,11 @@ def last_stream(subject: OpenModel) -> Iterator[list[Tensor]]:
 
 
 def readout_weights(subject: OpenModel, *gradients: Tensor | None) -> QueryWeights:
-    """The share of each position of the last block in the target, by the gradient's norm.
+    """The share of each position of the last block in the target, by the norm of its gradient.
 
-    One position for a [CLS] or last-token head, several for a pooled one. Where a text and a
-    picture are read, those of the picture stand behind those of the text, and each sum to one,
-    or to nothing where the target is not read from there.
+    A [CLS] or last-token head has one position, a pooled head several. If the model reads a text
+    and a picture, the positions of the picture follow those of the text. Each of the two sums to
+    one, or to zero if the target is not read from it.
     """
     found = [gradient for gradient in gradients if gradient is not None]
     if not any(gradient.any() for gradient in found):
@@ -56,7 +55,7 @@ def readout_weights(subject: OpenModel, *gradients: Tensor | None) -> QueryWeigh
 
 
 def shares(gradient: Tensor) -> QueryWeights:
-    """Gradient norms as weights that sum to one, what is negligible set to zero."""
+    """Gradient norms as weights that sum to one; negligible norms become zero."""
     norms = gradient.float().norm(dim=-1)
     norms = norms.where(norms > NEGLIGIBLE * norms.amax(dim=-1, keepdim=True), norms.new_zeros(()))
     total = norms.sum(dim=-1, keepdim=True)

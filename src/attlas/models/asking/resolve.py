@@ -1,4 +1,4 @@
-"""From what a user asks for (a label, a token, an answer, nothing) to a Target, task by task."""
+"""From what a user asks for (a label, a token, an answer or nothing) to a Target, by task."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,13 +24,13 @@ Prediction = tuple[Mapping[str, Any], ...]
 
 @dataclass(frozen=True, eq=False)
 class TargetCase:
-    """One row to resolve: its tokens, its logits `[place, choice]`, and the target's own tokens."""
+    """One row whose target is resolved: its tokens, logits `[place, choice]`, and target tokens."""
 
     subject: ModelFacts
     request: Request
     tokens: Tokens
     logits: Tensor
-    chain: tuple[int, ...] = ()  # the target's token ids, where they are part of the input
+    chain: tuple[int, ...] = ()  # token ids of the target, if they are part of the input
 
 
 Resolved = tuple[Target, Prediction, tuple[str, ...]]  # with notes
@@ -56,7 +56,7 @@ def resolve(case: TargetCase) -> Resolved:
 
 
 def _classes(case: TargetCase) -> Resolved:
-    """A class of the whole input."""
+    """A class of the whole input; by default the most likely one."""
     labels, link = case.subject.labels, case.subject.link
     row = case.logits[-1]
     chosen = case.request.target
@@ -66,7 +66,7 @@ def _classes(case: TargetCase) -> Resolved:
 
 
 def _classes_of_a_token(case: TargetCase) -> Resolved:
-    """A label of one token: the one asked for, else the surest that is not `O`."""
+    """A label of one token; by default the most certain one that is not `O`."""
     labels = case.subject.labels
     position, notes = _position_of_label(case, labels)
     row, place = case.logits[position], position - len(case.tokens)
@@ -86,19 +86,19 @@ def _position_of_label(case: TargetCase, labels: Sequence[str]) -> tuple[int, tu
         sure = sure[:, find_label(labels, case.request.target)]
     else:
         outside = [index for index, label in enumerate(labels) if label.upper() == "O"]
-        sure[:, outside] -= 1  # only if nothing else is found
+        sure[:, outside] -= 1  # chosen only if there is nothing else
         sure = sure.max(-1).values
     sure = sure.masked_fill(torch.tensor(case.tokens.special, device=sure.device), -2.0)
     position = int(sure.argmax())
-    return position, (f"read at token {position}, {case.tokens[position]!r}: the surest one",)
+    return position, (f"read at token {position}, {case.tokens[position]!r}: the most certain one",)
 
 
 def _masked_token(case: TargetCase) -> Resolved:
-    """What stands at the mask, or at another position if one is given."""
-    tokenizer, wanted = case.subject.tokenizer, case.request.target
+    """The token at the mask, or at another position if the user gave one."""
+    tokenizer, given = case.subject.tokenizer, case.request.target
     position, notes = _position_of_mask(case)
     place, row = position - len(case.tokens), case.logits[position]
-    index = int(row.argmax()) if wanted is None else _one_token(case, wanted)
+    index = int(row.argmax()) if given is None else _one_token(case, given)
     contrast = _token_contrast(case, place)
     target = Target(show_ids(tokenizer, [index]), ((place, index),), position=position, **contrast)
     return target, best_choices(row, "softmax", lambda i: show_ids(tokenizer, [i])), notes
@@ -110,12 +110,12 @@ def _position_of_mask(case: TargetCase) -> tuple[int, tuple[str, ...]]:
     mask = case.subject.tokenizer.mask_token
     masks = [i for i, text in enumerate(case.tokens) if text == mask]
     if not masks:
-        raise UsageError(f"the text has no {mask} to fill in: put one, or give a position")
+        raise UsageError(f"the text has no {mask} to fill in: add one, or give a position")
     return masks[0], (f"read at the first of {len(masks)} masks",) if len(masks) > 1 else ()
 
 
 def _next_tokens(case: TargetCase) -> Resolved:
-    """The token that comes next, or a string of several: the sum of their log-probabilities."""
+    """The next token, or several next tokens: the sum of their log-probabilities."""
     tokenizer, count = case.subject.tokenizer, max(len(case.chain), 1)
     row = case.logits[-count]
     chain = case.chain or (int(row.argmax()),)
@@ -128,29 +128,29 @@ def _next_tokens(case: TargetCase) -> Resolved:
     return target, best_choices(row, "softmax", lambda i: show_ids(tokenizer, [i])), notes
 
 
-def find_label(labels: Sequence[str], wanted: Any) -> int:
-    """The index of a class by its number or its name, whatever the case of its letters."""
-    if is_number(wanted):
-        if not 0 <= wanted < len(labels):
-            raise UsageError(f"unknown class {wanted}: this model has 0 to {len(labels) - 1}")
-        return int(wanted)
+def find_label(labels: Sequence[str], given: Any) -> int:
+    """The index of a class, given by number or by name in any case."""
+    if is_number(given):
+        if not 0 <= given < len(labels):
+            raise UsageError(f"unknown class {given}: this model has 0 to {len(labels) - 1}")
+        return int(given)
     lowered = [label.lower() for label in labels]
-    if str(wanted).lower() in lowered:
-        return lowered.index(str(wanted).lower())
-    if str(wanted).isdigit() and int(wanted) < len(labels):
-        return int(wanted)
-    raise UnknownNameError("label", str(wanted), labels)
+    if str(given).lower() in lowered:
+        return lowered.index(str(given).lower())
+    if str(given).isdigit() and int(given) < len(labels):
+        return int(given)
+    raise UnknownNameError("label", str(given), labels)
 
 
 def check_position(position: int, tokens: Tokens) -> int:
-    """A position among the tokens, counted from the end if negative."""
+    """A valid position among the tokens; negative ones count from the end."""
     if not -len(tokens) <= position < len(tokens):
         raise UsageError(f"unknown position {position}: the input has 0 to {len(tokens) - 1}")
     return position % len(tokens)
 
 
 def best_choices(row: Tensor, link: str, name: Callable[[int], str]) -> Prediction:
-    """The choices the model likes best, with their probabilities; a value where it has none."""
+    """The most likely choices with their probabilities; values for a regression."""
     if link == "identity":
         return tuple(
             {"label": name(i), "probability": None, "value": float(v)} for i, v in enumerate(row)
@@ -178,25 +178,25 @@ def _token_contrast(case: TargetCase, place: int) -> dict[str, Any]:
     }
 
 
-def _one_token(case: TargetCase, wanted: Any) -> int:
+def _one_token(case: TargetCase, given: Any) -> int:
     subject = case.subject
     if subject.task is not None and subject.task.name == "causal lm":
-        ids = following_ids(subject.tokenizer, case.tokens, wanted, case.request.chat)
+        ids = following_ids(subject.tokenizer, case.tokens, given, case.request.chat)
     else:
-        ids = token_ids(subject.tokenizer, wanted, written=subject.has_decoder)
+        ids = token_ids(subject.tokenizer, given, written=subject.has_decoder)
     if len(ids) != 1:
-        raise UsageError(f"{wanted!r} is {len(ids)} tokens, and one is needed here")
+        raise UsageError(f"{given!r} is {len(ids)} tokens, but one is needed here")
     return ids[0]
 
 
 def show_ids(tokenizer: Any, ids: Sequence[int]) -> str:
-    """Tokens as a reader would write them."""
+    """Token ids as readable text."""
     text: str = tokenizer.decode(list(ids))
     return text or " ".join(tokenizer.convert_ids_to_tokens(list(ids)))
 
 
-def find_answer(case: TargetCase) -> Resolved:
-    """The answer asked for, by its text, or the one the model likes best."""
+def _answer(case: TargetCase) -> Resolved:
+    """An answer in the context, given by its text; by default the most likely one."""
     inside = _inside_context(case.tokens)
     best = _best_span(case.logits, inside)
     prediction = (
@@ -248,7 +248,7 @@ def _text_of(tokens: Tokens, span: tuple[int, int]) -> str:
 def _find(tokens: Tokens, inside: Sequence[int], answer: Any) -> tuple[int, int]:
     start = tokens.sources["context"].find(answer) if isinstance(answer, str) and answer else -1
     if start < 0:
-        raise UsageError(f"the answer {answer!r} does not stand in the context")
+        raise UsageError(f"the answer {answer!r} is not in the context")
     stop = start + len(answer)
     touched = [i for i in inside if (o := tokens.offsets[i]) and o[0] < stop and start < o[1]]
     if not touched:
@@ -266,5 +266,5 @@ _RESOLVERS: dict[str, Resolver] = {
     "masked lm": _masked_token,
     "causal lm": _next_tokens,
     "sequence to sequence": _next_tokens,
-    "question answering": find_answer,
+    "question answering": _answer,
 }

@@ -1,4 +1,4 @@
-"""The model's answer to a question: its logits, and the score of each target."""
+"""Scores: the model's logits for a question, and the score of each target."""
 
 from collections.abc import Sequence
 
@@ -14,14 +14,14 @@ from attlas.shapes import BatchScores, Hidden, Logits, Table
 
 
 def run_logits(question: Question) -> Logits:
-    """The output from the first place that a target is read at; in a graph if there is one."""
+    """The output from the first place where a target is read; in a graph if grad is enabled."""
     subject = question.subject
     first = min(target.first_place() for target in question.targets)
     return subject.run(question.inputs.arguments, first if subject.predicts_next else None)
 
 
 def target_scores(question: Question, of: str, edits: Edit | Sequence[Edit] = ()) -> BatchScores:
-    """The target of each row, as a `logit` or a `probability`, with the attention edited so."""
+    """The score of each row's target, `logit` or `probability`, under these edits of attention."""
     with torch.no_grad():
         if not edits:
             with evaluation_mode(question.subject.model):
@@ -31,20 +31,20 @@ def target_scores(question: Question, of: str, edits: Edit | Sequence[Edit] = ()
 
 
 def target_scores_in_graph(question: Question, of: str) -> BatchScores:
-    """Like `target_scores`, for use inside an open tap: it keeps what autograd needs."""
+    """Like `target_scores`, for use inside an open tap: it keeps the autograd graph."""
     logits = run_logits(question).expand(len(question), -1, -1)
     return score_each(question.targets, logits, of)
 
 
 def score_table(question: Question, of: str) -> Table:
-    """The score of every target on every input, however many there are of each."""
+    """The score of every target on every input, `[input, target]`."""
     with torch.no_grad(), evaluation_mode(question.subject.model):
         logits = run_logits(question)
         return torch.stack([target.score(logits, of) for target in question.targets], dim=1)
 
 
 def visible_tokens(question: Question) -> Hidden:
-    """Which tokens each target can depend on: not those that its decoder comes to later."""
+    """Which tokens each target can depend on: not those that are written after it."""
     return reached_tokens(question.inputs, question.targets).to(question.subject.device)
 
 

@@ -1,4 +1,4 @@
-"""What a model writes, and the question of every token of it."""
+"""Written texts: what a model writes, and a question about every token of it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,10 +21,10 @@ from attlas.tokens import Tokens
 
 @dataclass(frozen=True, eq=False)
 class Written:
-    """The question of every token that was written, all of one input, in the order of writing.
+    """One question with a target for every written token, in the order of writing.
 
-    `tokens` are those of the input and the last one written; `outputs` are the places in them of
-    the tokens that the targets are.
+    `tokens` are the tokens of the input and the last written one. `outputs` are the positions of
+    the targets among them.
     """
 
     question: Question
@@ -32,7 +32,7 @@ class Written:
     outputs: tuple[int, ...]
 
     def alone(self, row: int) -> Question:
-        """The question of one token, with nothing behind the place that it is read at."""
+        """The question about one token, with the input cut behind the place where it is read."""
         asked = self.question.rows([row])
         stop = self.outputs[row]
         inputs = _until(asked.inputs, stop)
@@ -44,8 +44,8 @@ class Written:
 def ask_written(
     subject: OpenModel, found: Encoded, text: Any, output: str | None, most: int
 ) -> Written:
-    """The question of every token of an output: the one given, else what the model writes."""
-    subject.is_sequence_first  # noqa: B018  found now, before anything is opened to be read
+    """Ask about every token of an output; by default the model writes it."""
+    subject.is_sequence_first  # noqa: B018  computed now, before a tap is open
     given = as_inputs(subject, found, text)
     if subject.has_decoder:
         start, ids, note = _behind_source(subject, given, output, most)
@@ -80,14 +80,14 @@ def _behind_source(
     return (*write(subject, given, most), _GREEDY)
 
 
-_GIVEN = "explains an output that was given"
+_GIVEN = "explains an output that the user gave"
 _GREEDY = "explains the model's own greedy output"
 
 
 def _fed(
     subject: OpenModel, given: Inputs, ids: Sequence[int], whole: Tokens, notes: tuple[str, ...]
 ) -> Inputs:
-    """The inputs with all that was written but the last token behind them."""
+    """The inputs, followed by all written tokens but the last."""
     tokens = whole.select(range(len(whole) - 1))
     more = torch.tensor([list(ids)], dtype=torch.long, device=subject.device)
     inputs = replace(given, tokens=(tokens,), notes=(notes,))
@@ -108,7 +108,7 @@ def _fed(
 
 
 def _until(inputs: Inputs, stop: int) -> Inputs:
-    """The inputs up to a place among the tokens of the stream that is written to."""
+    """The inputs, cut at a position in the stream that is written."""
     stream = inputs.prefix or inputs.source
     length = stop - stream.start
     names = inputs.companions(stream)
@@ -126,7 +126,7 @@ def _until(inputs: Inputs, stop: int) -> Inputs:
 
 
 def _continued(value: torch.Tensor, more: torch.Tensor) -> torch.Tensor:
-    """A mask or segment ids for more tokens: as at the last one."""
+    """Extend a mask or segment ids to more tokens by repeating the last entry."""
     return value[:, -1:].expand(-1, more.shape[1])
 
 

@@ -1,1 +1,1 @@
-"""From a text or a picture to the batch that a model takes."""
+"""Encoding: from a text or a picture to the batch that a model takes."""
