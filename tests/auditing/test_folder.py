@@ -22,7 +22,7 @@ def rows(number):
     return pd.DataFrame({"text": [0, 1], "method": ["a", "b"], "value": [number / 3, np.nan]})
 
 
-def test_a_part_comes_back_as_it_was(tmp_path):
+def test_a_table_comes_back_as_it_was(tmp_path):
     names = ["a", "text 1/of: two", "..", ".hidden", "é%2F", "con.parquet"]
     with Folder(tmp_path / "new" / "audit", SETTINGS) as folder:
         for number, name in enumerate(names):
@@ -38,7 +38,7 @@ def test_a_part_comes_back_as_it_was(tmp_path):
             assert details == {"n": number, "third": 1 / 3}
 
 
-def test_a_part_may_be_an_arrow_table_and_is_replaced(tmp_path):
+def test_a_table_may_be_an_arrow_table_and_is_replaced(tmp_path):
     with Folder(tmp_path, SETTINGS) as folder:
         folder.write("a", rows(1))
         folder.write("a", pa.table({"x": [1, 2]}))
@@ -57,7 +57,7 @@ def part_file(folder, name):
 
 
 @pytest.mark.parametrize("keep", [0, 3, 0.5, 0.99])
-def test_a_part_that_is_cut_is_not_done(keep, tmp_path):
+def test_a_table_that_is_cut_is_not_done(keep, tmp_path):
     with Folder(tmp_path, SETTINGS) as folder:
         folder.write("a", rows(1))
         folder.write("b", rows(2))
@@ -82,7 +82,7 @@ def test_what_a_killed_run_was_writing_is_cleared_away(tmp_path):
     assert list(tmp_path.rglob(".attlas-*")) == []
 
 
-def test_a_part_with_a_changed_figure_is_not_done(tmp_path):
+def test_a_table_with_a_changed_figure_is_not_done(tmp_path):
     figure = np.float64(0.123456789)
     with Folder(tmp_path, SETTINGS) as folder:
         folder.write("a", pd.DataFrame({"value": [figure]}))
@@ -147,12 +147,12 @@ def test_the_first_difference_is_in_the_order_of_the_settings():
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("manifest.json", '{"name": "a site"}', "of no audit"),
-        ("manifest.json", "[1]", "of no audit"),
+        ("manifest.json", '{"name": "a site"}', "no audit wrote it"),
+        ("manifest.json", "[1]", "no audit wrote it"),
         ("manifest.json", '{"settings": {}, "done"', "cannot be read"),
         ("manifest.json", '{"format": 2, "settings": {}, "done": false}', "format 2"),
-        ("results.parquet", "mine", "of no audit"),
-        ("parts", "mine", "of no audit"),
+        ("results.parquet", "mine", "no audit wrote it"),
+        ("parts", "mine", "no audit wrote it"),
     ],
 )
 def test_the_files_of_others_are_left_alone(name, content, message, tmp_path):

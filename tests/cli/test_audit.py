@@ -47,7 +47,7 @@ def test_a_dry_run_says_what_it_would_take_and_does_nothing(audit, tmp_path):
     assert [line.split("  ")[1].strip() for line in lines[1:]] == [
         "explaining",
         "removing tokens",
-        "asking methods again",
+        "running methods again",
         "trials",
     ]
     assert not (tmp_path / "new").exists()
@@ -89,7 +89,7 @@ def test_quick_in_json_is_one_document_that_can_be_read(audit):
         (("--measure", "suficiency"), "did you mean 'sufficiency'"),
         (("--removal", "maks"), "did you mean 'mask'"),
         (("--trial", "no-such-trial"), "unknown trial 'no-such-trial'"),
-        (("--method", "gradient"), "methods at least"),
+        (("--method", "gradient"), "one of these methods"),
         (("--text", "reviw"), "reviw"),
         (("--data", "nowhere.csv"), "nowhere.csv"),
         (("--seed", -1), "seed is 0 or more, not -1"),
