@@ -55,7 +55,7 @@ def test_the_terminal_shows_each_edge_under_the_token_that_reads():
         ["└──", "plot", "0.250", "layer", "1"],
         ["└──", "thin", "0.125", "layer", "0"],
     ]
-    assert "3 edges: 42 % of the attribution" in shown(tree())
+    assert "3 edges: 42 % of the positive attribution" in shown(tree())
     assert "text_a" in shown(tree()) and "text_b" in shown(tree())
 
 
