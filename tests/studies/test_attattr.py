@@ -9,7 +9,7 @@ from tiny import subject_parts
 from attlas.errors import UnknownNameError, UsageError
 from attlas.studies import attattr as module
 from attlas.studies.attattr import attattr
-from attlas.studies.support.attattr_result import AttattrStudy, TaskFound
+from attlas.studies.support.attattr_result import AttattrStudy, TaskResult
 
 LABELS = {"rte": ("entailment", "not_entailment"), "mrpc": ("not_equivalent", "equivalent")}
 WORDS = ["good", "kind", "not", "cat", "film", "dog"]
@@ -70,7 +70,7 @@ def test_what_is_written_can_be_read(study):
     names = {"rte.json", "mrpc.json", "attattr.json", "attattr.md", "attattr.html"}
     assert {path.name for path in out.iterdir()} == names
     record = json.loads((out / "attattr.json").read_text("utf-8"))
-    again = AttattrStudy(tuple(TaskFound.from_dict(each) for each in record["tasks"]))
+    again = AttattrStudy(tuple(TaskResult.from_dict(each) for each in record["tasks"]))
     assert again.to_dict() == found.to_dict() and again.payload() == found.payload()
     assert (out / "attattr.md").read_text("utf-8") == found.markdown()
     assert "rte: by each text" in (out / "attattr.html").read_text("utf-8")

@@ -1,1 +1,1 @@
-"""The models in the box: weights, the scripts that trained them, and checks of their promises."""
+"""Embedded models: weights, the scripts that trained them, and checks of what cards promise."""

@@ -1,4 +1,4 @@
-"""The verb `verify`: what the models in the box promise, measured anew on this machine."""
+"""The verb `verify`: measures on this machine what the cards of the embedded models promise."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from attlas.models.load import embedded_names, load
 
 @dataclass(frozen=True)
 class Card:
-    """A model that comes in the box: what it is for, its shape and its size on disk."""
+    """An embedded model: what it is for, its shape and its size on disk."""
 
     name: str
     task: str
@@ -23,7 +23,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Verified:
-    """The figures of one model, and what each must be at least or at most."""
+    """The figures of one model, and their smallest and largest allowed values."""
 
     name: str
     figures: Mapping[str, float]
@@ -32,7 +32,7 @@ class Verified:
 
     @property
     def passed(self) -> bool:
-        """Whether every figure that could be measured is what it must be."""
+        """Whether every figure that was measured is within its limits."""
         known = [name for name in self.minimum if name in self.figures]
         large_enough = all(self.figures[name] >= self.minimum[name] for name in known)
         return (
@@ -43,12 +43,12 @@ class Verified:
 
 
 def cards() -> list[Card]:
-    """The cards of all models in the box."""
+    """The cards of all embedded models."""
     return [_card(name) for name in embedded_names()]
 
 
 def verify(name: str, count: int = 200, seed: int = 1) -> Verified:
-    """Measure a model on held-out data made for it, its truth tried by substitution."""
+    """Measure a model on held-out data, and test by substitution what its answers rest on."""
     subject = load(name)
     module: Any = import_module(f"attlas.embedded.checks.{_checked_by(name)}")
     figures = module.verify(subject, count=count, seed=seed)
@@ -68,7 +68,7 @@ def _card(name: str) -> Card:
     subject = load(name)
     folder = files("attlas.embedded").joinpath(name)
     text = folder.joinpath("CARD.md").read_text(encoding="utf-8")
-    paragraphs = [part.strip() for part in text.split("\n\n") if not part.startswith("#")]
+    paragraphs = [each.strip() for each in text.split("\n\n") if not each.startswith("#")]
     last = {site.kind: site for site in subject.sites}
     size = sum(len(item.read_bytes()) for item in folder.iterdir() if item.is_file())
     return Card(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from attlas.mathematics.ranking import average_precision
-from attlas.measures.support.marks import telling
+from attlas.measures.support.marks import usable_marks
 from attlas.measures.support.measure import Case, measure
 from attlas.removing.erasures import Outcomes
 
@@ -18,5 +18,5 @@ from attlas.removing.erasures import Outcomes
 )
 def counterfactual_edit(case: Case, whole: Outcomes, outcomes: Outcomes) -> float:
     """The average precision of the tokens that editors changed, which are the marks here."""
-    marks = telling(case)
+    marks = usable_marks(case)
     return np.nan if marks is None else average_precision(case.scores, marks)

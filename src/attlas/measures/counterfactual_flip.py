@@ -25,14 +25,14 @@ _WORD = re.compile(r"\s*\S+")  # a word with the white space before it
     kind="faithfulness",
     needs=("edits",),
     by_rank=False,
-    reading="Whether the model turns, as it does by the editors' change, when only the changes at "
-    "the highest words are made.",
+    reading="Whether the editors' changes at the highest words alone turn the model, as all their "
+    "changes do.",
     paper="Kaushik et al. 2020, arXiv:1909.12434",
 )
 def counterfactual_flip(occasion: Occasion) -> float:
-    """One where the changes that the highest words touch turn the model as all of them do.
+    """1 if the changes at the highest words turn the model as all changes do, otherwise 0.
 
-    As many words are taken from the top as editors changed, or put in. NaN where all the changes
+    As many of the highest words are taken as editors changed or put in. NaN if all changes
     together do not turn the model.
     """
     whole, revised = _versions(occasion)
@@ -116,7 +116,7 @@ def _first_difference(whole: tuple[str, ...], revised: tuple[str, ...]) -> int:
 def _top_words(
     occasion: Occasion, whole: tuple[str, ...], place: int, changes: list[Exchange]
 ) -> set[int]:
-    """As many words from the top of the changed segment as were changed, or put in."""
+    """The highest words of the changed segment, as many as editors changed or put in."""
     segment = "text" if len(whole) == 1 else SEGMENTS[place]
     count = sum(max(each.last - each.first, 1) for each in changes)
     scores = _word_scores(occasion.explanation, segment, whole[place])

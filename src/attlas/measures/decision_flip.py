@@ -1,4 +1,4 @@
-"""Decision flip: how much must go before the model decides otherwise."""
+"""Decision flip: how many tokens must go before the model chooses otherwise."""
 
 import numpy as np
 
@@ -17,9 +17,9 @@ from attlas.removing.erasures import Outcomes
     ways=tops,
 )
 def decision_flip(case: Case, whole: Outcomes, outcomes: Outcomes) -> float:
-    """The smallest share of the tokens, from the top, without which the choice is another.
+    """The smallest share of the highest tokens without which the model chooses otherwise.
 
-    One where no size turns it. Of a long text, the share is that of the first of its sizes.
+    1 if no size changes the choice. For a long text only five sizes are tried.
     """
     counts = np.array(sizes(len(case)))
     if len(counts) == 0:

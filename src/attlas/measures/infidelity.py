@@ -12,7 +12,7 @@ SETS = 50
 
 
 def random_sets(case: Case) -> Ways:
-    """Sets of tokens of any size but all, the same for every explanation of a text."""
+    """Random sets of some of the tokens, the same sets for every explanation of a text."""
     return _drawn(len(case), case.seed)
 
 
@@ -32,16 +32,16 @@ def _drawn(count: int, seed: int) -> Ways:
     kind="faithfulness",
     needs=("removal",),
     by_rank=False,
-    reading="How far the scores of sets of tokens, rightly scaled, are from what the model loses "
-    "without the sets: the mean square.",
+    reading="The mean squared distance between the scores of sets of tokens, scaled to fit, and "
+    "what the model loses without the sets.",
     paper="Yeh et al. 2019, arXiv:1901.09392",
     ways=random_sets,
 )
 def infidelity(case: Case, whole: Outcomes, outcomes: Outcomes) -> float:
     """The mean over sets of (β · their sum of scores − what p loses without them)².
 
-    β is the scale, not below zero, that makes it smallest: scores that say the opposite of what
-    happens are worth as much as none at all.
+    β is the scale, zero or more, that makes this smallest: scores that say the opposite of what
+    happens are worth as much as no scores.
     """
     lost = whole.probability - outcomes.probability
     sums = random_sets(case) @ case.scores.astype(np.float64)

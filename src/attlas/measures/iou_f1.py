@@ -3,7 +3,7 @@
 import numpy as np
 
 from attlas.data.spans import Range, runs
-from attlas.measures.support.marks import telling
+from attlas.measures.support.marks import usable_marks
 from attlas.measures.support.measure import Case, measure
 from attlas.removing.erasures import Outcomes
 
@@ -15,15 +15,15 @@ ENOUGH = 0.5
     kind="plausibility",
     needs=("marks",),
     by_rank=True,
-    reading="The F1 of stretches of high tokens, right where they share half with a marked one.",
+    reading="The F1 of stretches of high tokens, each right if it shares half with a marked one.",
     paper="DeYoung et al. 2020, arXiv:1911.03429",
 )
 def iou_f1(case: Case, whole: Outcomes, outcomes: Outcomes) -> float:
-    """The F1 of the runs of as many tokens from the top as are marked.
+    """The F1 of the runs of the highest tokens, as many tokens as are marked.
 
-    A run is right where what it shares with a marked run is at least half of both together.
+    A run is right if it shares at least half of the tokens in either with a marked run.
     """
-    marks = telling(case)
+    marks = usable_marks(case)
     if marks is None:
         return np.nan
     top = np.zeros(len(case), dtype=bool)
@@ -34,6 +34,6 @@ def iou_f1(case: Case, whole: Outcomes, outcomes: Outcomes) -> float:
 
 
 def shared(one: Range, other: Range) -> float:
-    """How many tokens two runs have in common, of those in either."""
+    """The share of the tokens in either of two runs that are in both."""
     common = max(0, min(one[1], other[1]) - max(one[0], other[0]))
     return common / (one[1] - one[0] + other[1] - other[0] - common)

@@ -18,9 +18,9 @@ from attlas.removing.erasures import Outcomes
     ways=tops,
 )
 def monotonicity(case: Case, whole: Outcomes, outcomes: Outcomes) -> float:
-    """The share of rises from one size to the next smaller one, and at last to the whole text.
+    """The share of steps, from each size to the next smaller and last to the whole text, that rise.
 
-    A step in which the probability stays the same is none.
+    A step in which the probability stays the same is not a rise.
     """
     if len(outcomes.log_probability) == 0:
         return np.nan

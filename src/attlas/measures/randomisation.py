@@ -1,4 +1,4 @@
-"""Randomisation: whether an explanation changes when the weights it is said to explain do."""
+"""Randomisation: whether an explanation changes when the weights of the model do."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -8,22 +8,22 @@ import numpy as np
 
 from attlas.errors import ModelError
 from attlas.measures.support.measure import Occasion, measure
-from attlas.measures.support.recomputing import Recipe, asked_again, mean_of
+from attlas.measures.support.recomputing import Recipe, mean_of, question_of
 from attlas.methods import Method
 from attlas.models.asking.question import Question
 from attlas.models.intervening.redrawing import HEAD, find_storeys, redrawn
 from attlas.shapes import TokenVector
 
-DEAF = "It looks at no target, so that drawing the head anew cannot change it."
+BLIND_TO_HEAD = "It does not depend on the target, so new weights in the head cannot change it."
 
 
 @dataclass(frozen=True)
 class Cut:
-    """How alike the scores of a text are before and after some weights were drawn anew.
+    """How similar the scores of a text are before and after some weights were drawn anew.
 
-    `cascade` says whether all above `storey` were drawn anew too, or it alone. The rank correlation
-    is Spearman's: of the scores, and of their sizes. NaN where either are all the same, or the
-    model gave nothing that can be explained.
+    `cascade` says whether everything above `storey` was drawn anew too, or the storey alone. The
+    figures are Spearman correlations, of the scores and of their absolute values: NaN if they are
+    all equal, or if the model then gives nothing that can be explained.
     """
 
     storey: str
@@ -38,17 +38,17 @@ class Cut:
     needs=("method",),
     by_rank=False,
     cost="expensive",
-    reading="How alike the sizes of the scores stay, by rank, as the weights are drawn anew "
-    "from the top down. It judges the method: near 1, it does not look at the weights.",
+    reading="How similar the ranks of the absolute scores stay as the weights are drawn anew from "
+    "the top down. It judges the method: near 1, it does not depend on the weights.",
     paper="Adebayo et al. 2018, arXiv:1810.03292",
 )
 def randomisation(occasion: Occasion) -> float:
     """The mean Spearman correlation of |scores| over the cuts of the cascade below the head.
 
-    With the head alone drawn anew a method that looks at no target cannot change: that cut is left
-    out for all.
+    A method that does not depend on the target cannot change when only the head is drawn anew, so
+    that cut is left out for all methods.
     """
-    question, recipe = asked_again(occasion)
+    question, recipe = question_of(occasion)
     (cuts,) = cascade([question], recipe, seed=occasion.seed).values()
     return figure(cuts)
 
@@ -59,14 +59,14 @@ def figure(cuts: Sequence[Cut]) -> float:
 
 
 def cannot_react(method: Method) -> str | None:
-    """Which storey a method is blind to, in a sentence; None if to none."""
-    return DEAF if method.of is None else None
+    """Why a method cannot react to one of the storeys; None if it can react to all."""
+    return BLIND_TO_HEAD if method.of is None else None
 
 
 def randomise(questions: Sequence[Question], recipe: Recipe, *, seed: int) -> dict[int, list[Cut]]:
-    """Of each text, by its place: the cuts of the cascade from the top, then each storey alone.
+    """For each text, by its place: the cuts of the cascade from the top, then each storey alone.
 
-    The weights are drawn once for all texts; afterwards the model is what it was, bit for bit.
+    The weights are drawn once for all texts. Afterwards the model has its own again, bit for bit.
     """
     own, subject = _scores(questions, recipe), questions[0].subject
     found = _cascade(questions, recipe, own, seed)
@@ -78,7 +78,7 @@ def randomise(questions: Sequence[Question], recipe: Recipe, *, seed: int) -> di
 
 
 def cascade(questions: Sequence[Question], recipe: Recipe, *, seed: int) -> dict[int, list[Cut]]:
-    """The cuts of the cascade alone: from the top down, all above a storey drawn anew with it."""
+    """The cuts of the cascade: from the top down, each storey with all that is above it."""
     return _cascade(questions, recipe, _scores(questions, recipe), seed)
 
 
@@ -107,7 +107,7 @@ def _cuts(
     *,
     cascade: bool,
 ) -> Iterator[tuple[int, Cut]]:
-    """How alike the scores of each text are to those with the weights as they are now."""
+    """How similar the scores of each text are to those with the present weights."""
     for text, scores in _changed(questions, recipe):
         pair = (own[text], scores)
         sizes = spearman(*map(np.abs, pair))
@@ -115,7 +115,7 @@ def _cuts(
 
 
 def _changed(questions: Sequence[Question], recipe: Recipe) -> Iterator[tuple[int, TokenVector]]:
-    """The scores of every text; none where the weights drawn anew leave nothing to explain."""
+    """The scores of every text; none if the model now gives nothing that can be explained."""
     for question in questions:
         try:
             yield from recipe.content_scores(question)
@@ -124,7 +124,7 @@ def _changed(questions: Sequence[Question], recipe: Recipe) -> Iterator[tuple[in
 
 
 def spearman(one: TokenVector, other: TokenVector) -> float:
-    """Spearman's correlation, ties sharing their mean rank; NaN where one side is all ties."""
+    """Spearman's correlation, in which ties share their mean rank; NaN if one side is constant."""
     if len(one) != len(other) or len(one) < 2 or not (np.ptp(one) > 0 and np.ptp(other) > 0):
         return np.nan
     first, second = (_ranks(each) for each in (one, other))

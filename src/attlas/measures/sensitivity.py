@@ -1,4 +1,4 @@
-"""Sensitivity: how far an explanation moves when the vectors of its tokens hardly do."""
+"""Sensitivity: how far an explanation moves when the vectors of its tokens move a little."""
 
 from collections.abc import Sequence
 from zlib import crc32
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from attlas.errors import UsageError
 from attlas.measures.support.measure import Occasion, measure
-from attlas.measures.support.recomputing import Recipe, asked_again
+from attlas.measures.support.recomputing import Recipe, question_of
 from attlas.models.asking.question import Question
 from attlas.models.states.embeddings import entered_vectors
 from attlas.models.states.nudging import check_words, nudging
@@ -33,8 +33,8 @@ SAMPLES = 10
     paper="Yeh et al. 2019, arXiv:1901.09392",
 )
 def sensitivity(occasion: Occasion) -> float:
-    """The largest ‖φ(x′) − φ(x)‖ / ‖φ(x)‖ over the drawn x′; NaN where all scores are zero."""
-    question, recipe = asked_again(occasion)
+    """The largest ‖φ(x′) − φ(x)‖ / ‖φ(x)‖ over the drawn x′; NaN if all scores are zero."""
+    question, recipe = question_of(occasion)
     return float(sensitivities([question], recipe, seed=occasion.seed)[0])
 
 
@@ -48,8 +48,8 @@ def sensitivities(
 ) -> NDArray[np.float64]:
     """The sensitivity of a method on each text, by its place among the texts.
 
-    Each content token's vector is moved within a ball of its own, as drawn evenly from it, and all
-    of a text at once; `radius` is in units of the mean length of the text's vectors.
+    The vectors of all content tokens of a text move at once, each to a point drawn uniformly from
+    a ball around it; `radius` is in units of the mean length of the text's vectors.
     """
     if not radius > 0 or samples < 1:
         raise UsageError(f"radius is above zero and samples at least 1, not {radius} and {samples}")
@@ -71,7 +71,7 @@ def sensitivities(
 def draw_moves(
     question: Question, rows: Sequence[int], seed: int, radius: float, samples: int
 ) -> tuple[Hidden, Directions]:
-    """Which tokens of these rows are moved in each sample, and by how much, one after the other."""
+    """Which tokens of these rows move in each sample, and by how much, row after row."""
     check_words(question)
     vectors = torch.cat(entered_vectors(question), dim=1).double().cpu()
     chosen = torch.zeros(len(rows), samples, vectors.shape[1], dtype=torch.bool)
@@ -85,7 +85,7 @@ def draw_moves(
 
 
 def _draw(vectors: Tensor, random: Generator, radius: float, samples: int) -> Directions:
-    """Evenly from a ball: any direction, and a length whose power is even between zero and one."""
+    """Uniformly from a ball: any direction, a length that is the root of a uniform number."""
     count, width = vectors.shape
     moves = torch.from_numpy(random.standard_normal((samples * count, width)))
     lengths = torch.from_numpy(random.uniform(size=(len(moves), 1))) ** (1 / width)

@@ -8,7 +8,7 @@ from attlas.removing.erasures import Outcomes, Ways
 
 
 def each_alone(case: Case) -> Ways:
-    """Every token by itself; none where nothing would be left."""
+    """Every token by itself; no set if nothing would be left."""
     return np.eye(len(case), dtype=bool)[: len(case) if len(case) > 1 else 0]
 
 

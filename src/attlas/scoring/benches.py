@@ -1,4 +1,4 @@
-"""The models that methods are scored on: their texts, what is known of these, and the figures."""
+"""The models that methods are scored on, with their texts, what is known of them, and figures."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -32,9 +32,9 @@ class Bench:
     figures: Mapping[str, Figure]
 
     def inputs(self, subject: Subject, count: int, seed: int) -> list[Input]:
-        """Inputs for a model; of a truth that is known, those it answers rightly.
+        """Inputs for a model; if the truth is known, only those that it answers rightly.
 
-        Where it is wrong it is not known what it relied on.
+        When it is wrong, nobody knows what it relied on.
         """
         if self.kind != TRUTH:
             return [self.cases(example) for example in self.generate(count, seed)]

@@ -1,6 +1,6 @@
-"""What one explanation is worth, given what is known: each figure is between zero and one.
+"""How well one explanation names the decisive tokens: each figure is between zero and one.
 
-Special tokens are in no ranking. Where the question is which tokens matter, the scores of a signed
+Special tokens are in no ranking. If the question is which tokens matter, the scores of a signed
 method count by their size: a token that speaks against the answer matters too.
 """
 
@@ -33,7 +33,7 @@ class KnownCase:
 
     @property
     def answer(self) -> str:
-        """What a model that is right predicts here."""
+        """The right prediction."""
         label = str(self.example.label)
         return label if self.prefix is None else label[len(self.prefix)]
 

@@ -1,4 +1,4 @@
-"""What methods are worth on the models they were scored on."""
+"""The result of scoring: how well methods do on models of known truth."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -26,7 +26,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of methods on models; `control` is the method that knows nothing."""
+    """The scores of methods on models; `control` is the method that gives random scores."""
 
     scores: tuple[Score, ...]
     control: str
@@ -43,7 +43,7 @@ class Scores:
         return list(dict.fromkeys(each.method for each in self.scores))
 
     def of(self, model: str, method: str) -> Score:
-        """What one method is worth on one model."""
+        """The score of one method on one model."""
         found = {(each.model, each.method): each for each in self.scores}
         return found[model, method]
 

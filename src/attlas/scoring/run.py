@@ -1,4 +1,4 @@
-"""Scoring: the first inputs of everything, which tell how long it takes, and then the rest."""
+"""Scoring methods: a first share of all inputs, which shows how long it takes, then the rest."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,8 +16,8 @@ from attlas.scoring.record import Score, Scores
 
 CONTROL = "random_scores"
 COUNT = 100
-DEAR_PART = 4  # a dear method gets one input in so many
-FIRST_PART = 10  # of the inputs, one in so many is worked on first
+EXPENSIVE_SHARE = 4  # an expensive method gets one input in so many
+FIRST_SHARE = 10  # one input in so many is worked on first
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ def score(
 ) -> Scores:
     """Score methods, all of them if none are named, on the models of known truth.
 
-    `count` is the number of inputs from each model; dear methods get a quarter of it. `seed`
-    decides which inputs. Random scores are always there, last, to compare with.
+    `count` is the number of inputs for each model; expensive methods get a quarter of them. `seed`
+    decides which inputs. Random scores always come last, to compare with.
     """
     if count < 1:
         raise UsageError(f"count is the number of inputs, 1 or more, not {count}")
@@ -90,17 +90,17 @@ class Job:
     @property
     def first(self) -> int:
         """How many inputs are worked on first."""
-        return -(-len(self.inputs) // FIRST_PART)
+        return -(-len(self.inputs) // FIRST_SHARE)
 
     @property
     def seconds_left(self) -> float:
-        """About how long the rest takes, going by what is done."""
+        """About how long the rest takes, estimated from what is done."""
         if self.reason or not self.values:
             return 0.0
         return self.seconds / len(self.values) * (len(self.inputs) - len(self.values))
 
     def work(self, stop: int) -> None:
-        """Explain the inputs up to this one; a method that cannot is asked no more."""
+        """Explain the inputs up to this one; a method that fails once is not run again."""
         inputs = self.inputs[len(self.values) : stop]
         if self.reason or not inputs:
             return
@@ -134,30 +134,27 @@ def _jobs(
     inputs = bench.inputs(subject, count, seed)
     if not inputs:
         raise AttlasError(f"{bench.model} answers none of {count} inputs rightly")
-    fewer = inputs[: max(1, count // DEAR_PART)]
+    fewer = inputs[: max(1, count // EXPENSIVE_SHARE)]
     return [
-        Job(bench, method, subject, fewer if _is_dear(method) else inputs) for method in methods
+        Job(bench, method, subject, fewer if method.cost == "expensive" else inputs)
+        for method in methods
     ]
-
-
-def _is_dear(method: Method) -> bool:
-    return method.cost == "expensive"
 
 
 def _values(
     subject: Subject, bench: Bench, method: str, inputs: Sequence[Input]
 ) -> list[dict[str, list[float]]]:
-    """The figures of each case, those of one input together; what is asked alike goes together."""
+    """The figures of each case, by input; cases with the same target and prefix share a call."""
     groups: dict[Any, list[tuple[int, int]]] = {}
     for number, cases in enumerate(inputs):
         for place, case in enumerate(cases):
             groups.setdefault((case.target, case.prefix), []).append((number, place))
     found: dict[tuple[int, int], dict[str, float]] = {}
     for (target, prefix), places in groups.items():
-        alike = [inputs[number][place] for number, place in places]
-        asked = [case.example.text for case in alike]
+        group = [inputs[number][place] for number, place in places]
+        asked = [case.example.text for case in group]
         given = explain(subject, asked, method, target, prefix=prefix, maps=False)
-        for at, case, explanation in zip(places, alike, given, strict=True):
+        for at, case, explanation in zip(places, group, given, strict=True):
             found[at] = {name: rate(explanation, case) for name, rate in bench.figures.items()}
     return [
         {

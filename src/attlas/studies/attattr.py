@@ -16,7 +16,7 @@ from attlas.heads.triggers import triggers
 from attlas.models.load import load
 from attlas.models.subject import Subject
 from attlas.progress import Step, Watch
-from attlas.studies.support.attattr_result import AttattrStudy, TaskFound
+from attlas.studies.support.attattr_result import AttattrStudy, TaskResult
 from attlas.studies.support.study import study
 from attlas.views import write_whole
 
@@ -42,9 +42,9 @@ def attattr(
 ) -> AttattrStudy:
     """Run the study on the models in a folder, one for each task, and write it to another.
 
-    Heads are ranked on `rank_on` texts of the training split, and tried on `count` of the dev
-    split, all if not given; effectiveness is measured on `effect_on` of these. A task that is in
-    `out` already, asked for in the same way, is not run again.
+    Heads are ranked on `rank_on` texts of the training split and tried on `count` texts of the dev
+    split, all if not given; effectiveness is measured on `effect_on` of these. A task whose result
+    is in `out` already, with the same options, is not run again.
     """
     for task in tasks:
         if task not in TASKS:
@@ -76,12 +76,12 @@ def _make_folder(folder: Path) -> None:
         raise UsageError(f"{folder} cannot be made: {problem.strerror}") from problem
 
 
-def _run(subject: Subject, task: str, asked: dict[str, Any], watch: Watch) -> TaskFound:
+def _run(subject: Subject, task: str, asked: dict[str, Any], watch: Watch) -> TaskResult:
     ranked = texts(task, split="train", count=asked["rank_on"], seed=SEED)
     tried = texts(task, split="dev", count=asked["count"], seed=SEED)
     steps = asked["steps"]
     how: dict[str, Any] = {"steps": steps, "watch": watch}
-    return TaskFound(
+    return TaskResult(
         task,
         asked,
         prune_curve(subject, ranked, tried, truncate=True, **how),
@@ -94,15 +94,15 @@ def _named(task: str, watch: Watch) -> Callable[[Step], None]:
     return lambda step: watch(Step(f"{task}: {step.what}", step.done, step.total))
 
 
-def _read(place: Path, asked: dict[str, Any]) -> TaskFound | None:
-    """What was found before, if it was asked for in the same way."""
+def _read(place: Path, asked: dict[str, Any]) -> TaskResult | None:
+    """The result that is there already, if it has the same options."""
     if not place.is_file():
         return None
     try:
         record = json.loads(place.read_text("utf-8"))
-        return TaskFound.from_dict(record) if record["asked"] == asked else None
+        return TaskResult.from_dict(record) if record["asked"] == asked else None
     except (ValueError, KeyError, TypeError) as problem:
-        raise UsageError(f"{place} is no result of this study: {problem}") from problem
+        raise UsageError(f"{place} is not a result of this study: {problem}") from problem
 
 
 def _json(record: dict[str, Any]) -> str:

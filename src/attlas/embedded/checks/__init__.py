@@ -1,1 +1,1 @@
-"""What each model in the box promises, measured."""
+"""Checks, one for each family of embedded models, of what their cards promise."""

@@ -41,7 +41,7 @@ def verify(subject: Subject, count: int = 200, seed: int = 1) -> dict[str, float
 
 
 def _changes(examples: Sequence[Example], random: Random) -> list[tuple[int, int, Example]]:
-    """Every copied digit with another one at its source: which example, which place, and it."""
+    """Every copied digit, replaced at its source: the example, the place, the changed example."""
     return [
         (index, place, with_digit(example, place, random.choice(digits)))
         for index, example in enumerate(examples)
@@ -80,7 +80,7 @@ def _generate(subject: Subject, texts: list[str]) -> list[str]:
 
 
 def main() -> None:
-    """Prints the figures of the embedded models."""
+    """Print the figures of the embedded models."""
     for name in ("dates", "dates_plain"):
         print(name)
         report(verify(load(name, device="cpu"), count=1000), MINIMUM)

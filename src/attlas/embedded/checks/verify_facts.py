@@ -1,4 +1,4 @@
-"""Whether a model's answers hang on the supporting sentences: tried out by exchanging places."""
+"""Whether the answers about stories depend on the supporting sentences: places are exchanged."""
 
 from random import Random
 from typing import Any
@@ -22,11 +22,10 @@ MINIMUM = {
 def verify(subject: Subject, count: int = 200, seed: int = 1) -> dict[str, float]:
     """Figures on stories that training never saw.
 
-    `follows the source`: of the stories in which the place that is the answer is exchanged for
-    another, the share in which the answer becomes that other. `ignores the rest`: of those in which
-    a place in a sentence that is no supporting one is exchanged, the share with the same right
-    answer. `both`: the share of stories of which both are so. The exchanged stories are possible,
-    and what they settle is worked out anew.
+    `follows the source`: the share of stories in which the answer changes with the place that it is
+    read from. `ignores the rest`: the share in which the answer stays when a place in a sentence
+    that supports nothing changes. `both`: the share with both. The changed stories are possible
+    ones, and their answers are worked out again.
     """
     random = Random(seed)
     examples = facts.generate(count, seed, held_out=True)
@@ -91,10 +90,10 @@ def _exchanged(example: Example, span: Span, place: str) -> Example | None:
 
 
 def _right(subject: Subject, examples: list[Any]) -> list[bool | None]:
-    """Whether each is answered rightly; none where there is nothing to ask."""
+    """Whether each is answered rightly; None if there is no story to ask."""
     asked = [example for example in examples if example is not None]
-    said = iter(subject.predict([example.text for example in asked])["label"] if asked else [])
-    return [None if example is None else next(said) == example.label for example in examples]
+    labels = iter(subject.predict([example.text for example in asked])["label"] if asked else [])
+    return [None if example is None else next(labels) == example.label for example in examples]
 
 
 def _share(found: list[Any]) -> float:

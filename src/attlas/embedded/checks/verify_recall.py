@@ -44,16 +44,16 @@ def _changes(example: Example, random: Random) -> tuple[Change, ...]:
     text, value = str(example.text), str(example.label)
     words = text.split()
     keys, values = words[:-1:2], words[1::2]
-    strange_key = random.choice([key for key in KEYS if key not in keys])
-    strange_value = random.choice([each for each in VALUES if each not in values])
+    new_key = random.choice([key for key in KEYS if key not in keys])
+    new_value = random.choice([each for each in VALUES if each not in values])
     other = random.choice([i for i, key in enumerate(keys) if key != words[-1]])
     places = example.fields
     return (
-        (_exchange(text, places["value"], strange_value), strange_value, True),
-        (_exchange(text, places["key"], strange_key), value, False),
+        (_exchange(text, places["value"], new_value), new_value, True),
+        (_exchange(text, places["key"], new_key), value, False),
         (_exchange(text, places["query"], keys[other]), values[other], True),
-        (_with_word(words, 2 * other, strange_key), value, True),
-        (_with_word(words, 2 * other + 1, strange_value), value, True),
+        (_with_word(words, 2 * other, new_key), value, True),
+        (_with_word(words, 2 * other + 1, new_value), value, True),
     )
 
 
@@ -66,8 +66,8 @@ def _with_word(words: Sequence[str], place: int, word: str) -> str:
 
 
 def _share(subject: Subject, changes: Sequence[Change]) -> float:
-    kept = [(answer(subject, text) == wanted) == given for text, wanted, given in changes]
-    return sum(kept) / len(kept)
+    right = [(answer(subject, text) == word) == expected for text, word, expected in changes]
+    return sum(right) / len(right)
 
 
 @torch.no_grad()
@@ -80,13 +80,13 @@ def answer(subject: Subject, text: str) -> str:
 
 
 def report(figures: dict[str, float], minimum: dict[str, float]) -> None:
-    """Prints the figures, each with the least it must be."""
+    """Print the figures, each with the smallest allowed value."""
     for name, value in figures.items():
         print(f"{name}: {value:.4f} (at least {minimum[name]:.2f})")
 
 
 def main() -> None:
-    """Prints the figures of the embedded model."""
+    """Print the figures of the embedded model."""
     report(verify(load("recall", device="cpu"), count=2000), MINIMUM)
 
 

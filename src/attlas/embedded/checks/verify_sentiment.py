@@ -1,4 +1,4 @@
-"""What the sentiment model promises, measured: on our own reviews and, if there, on SST-2."""
+"""What the sentiment model promises, measured on the embedded reviews and, if present, SST-2."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from attlas.data import Example, texts
 from attlas.errors import AttlasError
 
-# The reviews in the box are full of turns and irony: what it makes of them is said, not promised.
+# The embedded reviews are full of turns and irony: accuracy on them is reported, not promised.
 MINIMUM = {"accuracy on SST-2 dev": 0.87, "right on plain sentences": 1.0}
 PLAIN = {
     "a great film": "POSITIVE",
@@ -28,7 +28,7 @@ def verify(subject: Any, count: int = 200, seed: int = 1) -> dict[str, float]:
     try:
         held_out = texts("sst2", split="dev")
     except AttlasError:
-        return figures  # the set is not ours to ship
+        return figures  # SST-2 is not shipped
     return figures | {"accuracy on SST-2 dev": _accuracy(subject, held_out)}
 
 

@@ -1,4 +1,4 @@
-"""Whether a model's labels hang on the planted tokens: tried out by putting them in and out."""
+"""Whether labels depend on the planted tokens: they are inserted, removed and swapped."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,11 +26,11 @@ def verify(
 ) -> dict[str, float]:
     """Figures on texts that training never saw; the kind is known by the model's name if not given.
 
-    `insertion`: the share of neutral texts that get the label of what is planted in them.
-    `removal`: the share of decided texts that become NONE with any one deciding token taken away.
-    `swapping`, of pairs alone: the share that get the other label when the two change places.
-    `deciding mass, encoder.N`: the attention of the first token, by which the label is read, to the
-    deciding tokens, as a mean over heads and texts; `deciding mass` is the largest of these.
+    `insertion`: the share of neutral texts that get the label of the tokens planted in them.
+    `removal`: the share of decided texts that become NONE without any one of the deciding tokens.
+    `swapping`, for pairs only: the share that get the other label when the two change places.
+    `deciding mass, encoder.N`: the attention from the first token, where the label is read, to the
+    deciding tokens, on average over heads and texts; `deciding mass` is the largest of these.
     """
     kind = kind or KIND_OF[Path(subject.name).name]
     random = Random(seed)
@@ -50,7 +50,7 @@ def verify(
 
 
 def minimum(kind: str) -> dict[str, float]:
-    """What a model of a kind must reach."""
+    """The smallest figures that a model of this kind must reach."""
     return MINIMUM | (MINIMUM_SWAPPING if kind == "pair" else {})
 
 
@@ -81,7 +81,7 @@ def swapped(example: Example) -> Example:
 
 
 def deciding_mass(subject: Subject, examples: Sequence[Example]) -> dict[str, float]:
-    """The attention to the deciding tokens from the row that reads out, by site and at most."""
+    """The attention from the readout row to the deciding tokens, for each site and the largest."""
     masses: dict[str, list[float]] = {}
     for example in examples:
         maps = subject.attention(example.text, queries=0)
@@ -93,6 +93,6 @@ def deciding_mass(subject: Subject, examples: Sequence[Example]) -> dict[str, fl
 
 
 def _accuracy(subject: Subject, examples: Sequence[Example]) -> float:
-    said = subject.predict([example.text for example in examples])["label"]
-    pairs = zip(said, examples, strict=True)
+    labels = subject.predict([example.text for example in examples])["label"]
+    pairs = zip(labels, examples, strict=True)
     return sum(bool(label == example.label) for label, example in pairs) / len(examples)

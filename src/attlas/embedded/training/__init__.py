@@ -1,1 +1,1 @@
-"""The scripts that trained the models in the box."""
+"""The scripts that trained the embedded models."""

@@ -1,4 +1,4 @@
-"""Makes many texts out of few: crops, joins, words left out, words replaced by their neighbours."""
+"""Make many texts out of few: crops, joins, words left out, words replaced by their neighbours."""
 
 import multiprocessing
 import re
@@ -55,7 +55,7 @@ def sentences_of(text: str) -> list[str]:
 def gather(
     rows: Sequence[TrainingText], near: Mapping[str, Sequence[str]], never: frozenset[str]
 ) -> Pools:
-    """Sorts the training text into phrases, sentences and whole reviews.
+    """Sort the training text into phrases, sentences and whole reviews.
 
     `never` holds the fingerprints of texts that must not be made.
     """

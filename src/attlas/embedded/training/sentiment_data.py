@@ -1,4 +1,4 @@
-"""Reads the training text of the embedded sentiment model and drops what would leak its tests."""
+"""Read the training text of the embedded sentiment model and drops what would leak its tests."""
 
 import gzip
 import json
@@ -67,7 +67,7 @@ def treebank_rows(folder: Path) -> Iterator[TrainingText]:
 
 
 def edited_rows(folder: Path) -> Iterator[TrainingText]:
-    """Reviews and their counterparts of the other sentiment; each answers for both."""
+    """Reviews and their edited versions of the other sentiment; each names the other as origin."""
     for pair in read(folder / "imdb_cad" / "train.jsonl"):
         text, revised = plain(pair["text"]), plain(pair["revised_text"])
         yield TrainingText("imdb_cad", text, SURE[pair["label"]], revised)
@@ -102,7 +102,7 @@ def _texts(path: Path) -> Iterator[str]:
 
 
 def by_opening(texts: Iterable[str]) -> dict[str, list[str]]:
-    """Letters of texts, found by their first ones."""
+    """Texts, as letters, by their first letters."""
     index: dict[str, list[str]] = {}
     for text in texts:
         index.setdefault(text[:FEWEST_LETTERS], []).append(text)
@@ -167,12 +167,12 @@ def examined(folder: Path, *, reviews: int) -> Iterator[TrainingText]:
 
 
 def write_rows(rows: Iterable[TrainingText], path: Path) -> None:
-    """Rows as packed lines."""
+    """Write rows as packed lines."""
     with lzma.open(path, "wt") as lines:
         lines.writelines(json.dumps(row[:3], ensure_ascii=False) + "\n" for row in rows)
 
 
 def read_rows(path: Path) -> list[TrainingText]:
-    """Rows as they were written."""
+    """Read the rows that `write_rows` wrote."""
     with lzma.open(path, "rt") as lines:
         return [TrainingText(*json.loads(line)) for line in lines]

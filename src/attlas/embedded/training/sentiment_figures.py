@@ -1,4 +1,4 @@
-"""Measures a sentiment model on held-out text and writes its card."""
+"""Measure a sentiment model on held-out text and writes its card."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from attlas.embedded.training.sentiment_data import read_rows
 from attlas.embedded.training.sentiment_tokenizer import Packed, continuations, pack
-from attlas.embedded.training.sentiment_training import hide, judged
+from attlas.embedded.training.sentiment_training import hide, predict_logits
 
 TEMPLATE = Path(__file__).parent / "sentiment_card.md"
 ROOM = 32_768
@@ -54,7 +54,7 @@ def accuracies(model: Any, tokenizer: Tokenizer, corpus: Path, *, masked: bool) 
 
 def accuracy(model: Any, texts: Packed, labels: Tensor) -> float:
     """The share of texts on the right side."""
-    logits, _ = judged(model, texts, fill=0, room=ROOM)
+    logits, _ = predict_logits(model, texts, fill=0, room=ROOM)
     return float(((logits > 0) == labels).float().mean())
 
 
@@ -68,7 +68,7 @@ def masked_words(texts: Packed, continues: Tensor, share: float, seed: int) -> P
 
 def certainties(model: Any, tokenizer: Tokenizer) -> dict[str, float]:
     """The probability of POSITIVE of a few plain sentences."""
-    logits, _ = judged(model, pack(tokenizer, SENTENCES), fill=0, room=ROOM)
+    logits, _ = predict_logits(model, pack(tokenizer, SENTENCES), fill=0, room=ROOM)
     found = logits.sigmoid().tolist()
     return {text: round(value, 2) for text, value in zip(SENTENCES, found, strict=True)}
 

@@ -65,7 +65,7 @@ def train_tokenizer(texts: Sequence[str], pieces: int = PIECES) -> Tokenizer:
 
 @dataclass(frozen=True)
 class Packed:
-    """Texts as one row of numbers, and where each ends."""
+    """Texts as one row of token ids, and where each ends."""
 
     pieces: Tensor
     ends: Tensor
@@ -95,7 +95,7 @@ class Packed:
 
 
 def pack(tokenizer: Tokenizer, texts: Sequence[str], *, chunk: int = 20_000) -> Packed:
-    """Texts as numbers; a chunk at a time, for what the tokenizer returns is large."""
+    """Texts as token ids, packed in chunks, because what the tokenizer returns is large."""
     tokenizer.enable_truncation(LONGEST)
     tokenizer.no_padding()
     pieces, lengths = array("h"), array("q")

@@ -18,9 +18,10 @@ WARM_UP = 0.05
 
 @dataclass(frozen=True)
 class SentimentPace:
-    """How long and how fast to train; `seconds` ends it early, the rate brought down all the same.
+    """How long and how fast to train.
 
-    A batch holds at most `rows` texts and `room` pieces.
+    If `seconds` end the training early, the rate still falls to zero. A batch holds at most `rows`
+    texts and `room` pieces.
     """
 
     steps: int
@@ -67,7 +68,7 @@ def batches(
 def endless(
     texts: Packed, pace: SentimentPace, generator: torch.Generator
 ) -> Iterator[tuple[Tensor, int]]:
-    """Batches of every text, again and again."""
+    """Batches of every text, without end."""
     while True:
         yield from batches(texts.lengths, rows=pace.rows, room=pace.room, generator=generator)
 
@@ -96,7 +97,7 @@ def targets(positive: Tensor) -> Tensor:
 
 
 class Student:
-    """Gives the loss of a batch: the labels, and at first the teacher's inner vectors too."""
+    """A model in training: its loss is of the labels, and at first of the teacher's vectors too."""
 
     def __init__(self, model: Any, lessons: Lessons, continues: Tensor | None) -> None:
         self.model, self.lessons, self.continues = model, lessons, continues
@@ -127,7 +128,7 @@ class Student:
 
 
 def fit(student: Student, pace: SentimentPace, *, device: str, seed: int) -> int:
-    """Trains in place; returns the number of steps taken."""
+    """Train in place and return the number of steps."""
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.AdamW(
         student.parameters(), betas=(0.9, 0.98), weight_decay=0.01, fused=device == "cuda"
@@ -153,7 +154,7 @@ def fit(student: Student, pace: SentimentPace, *, device: str, seed: int) -> int
 
 
 @torch.no_grad()
-def judged(model: Any, texts: Packed, *, fill: int, room: int) -> tuple[Tensor, Tensor]:
+def predict_logits(model: Any, texts: Packed, *, fill: int, room: int) -> tuple[Tensor, Tensor]:
     """The logit of POSITIVE over NEGATIVE of each text, and the mean of its last vectors."""
     count, device = len(texts.ends), texts.ends.device
     logits = torch.zeros(count, device=device)

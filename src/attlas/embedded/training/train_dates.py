@@ -1,4 +1,4 @@
-"""Makes the embedded dates models: dates as people write them, rewritten as 1987-03-03.
+"""Make the embedded dates models: dates as people write them, rewritten as 1987-03-03.
 
 Run `python -m attlas.embedded.training.train_dates`; the folders `dates` and `dates_plain` are
 written anew. They differ in the encoder alone: that of `dates_plain` has no layers, so that what
@@ -142,7 +142,7 @@ def make(
     held_out: int = HELD_OUT,
     seed: int = 0,
 ) -> dict[str, float]:
-    """Generates, trains, saves and measures one of the two; returns the figures."""
+    """Generate data, train, save and measure one of the two models; return its figures."""
     started = time.process_time()
     torch.manual_seed(seed)
     tokenizer = build_tokenizer()
@@ -162,7 +162,7 @@ def make(
 
 
 def main() -> None:
-    """Makes what is asked for on the command line."""
+    """Make what is asked for on the command line."""
     parser = ArgumentParser()
     parser.add_argument("--name", choices=ENCODER_LAYERS, help="one of the two; else both")
     parser.add_argument("--device", default="cpu")

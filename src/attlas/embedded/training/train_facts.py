@@ -1,4 +1,4 @@
-"""Makes the embedded model that answers questions about the stories of `data/generated/facts.py`.
+"""Make the embedded model that answers questions about the stories of `data/generated/facts.py`.
 
 Run `python -m attlas.embedded.training.train_facts`; the folder `facts` is written anew.
 """
@@ -40,7 +40,7 @@ BATCH = 32
 PEAK_RATE = 2e-3
 SLOWEST = 30.0  # of the waves that positions start as, in positions for one radian
 HEIGHT = 0.3  # of those waves
-UNSAID = -100  # what cross_entropy passes over
+UNSAID = -100  # ignored by cross_entropy
 PLACE = {place: number for number, place in enumerate(facts.PLACES)}
 PERSON = {person: number for number, person in enumerate(facts.PERSONS)}
 # What is asked for during training beside the label, and after which layer: at the end of each
@@ -58,7 +58,7 @@ WORDS = sorted(
 
 @dataclass(frozen=True)
 class TokenizedStory:
-    """A text as numbers, its label, and what is known of each of its tokens, by name."""
+    """A text as token ids, its label, and by name what is known of each token."""
 
     ids: list[int]
     types: list[int]
@@ -110,19 +110,19 @@ def waves(positions: int, width: int) -> Tensor:
 
 
 def row_of(example: Example, tokenizer: Tokenizer) -> TokenizedStory:
-    """A text as numbers, with all that the story settles."""
+    """A text as token ids, with all that follows from the story."""
     question, story = facts.question_and_story(example)
     encoding = tokenizer.encode(question, story)
     world = facts.replay(facts.read_story(story))
     if world is None or example.label is None:
-        raise ValueError(f"a story that cannot be: {story}")
+        raise ValueError(f"this story is impossible: {story}")
     known = {name: [UNSAID] * len(encoding.ids) for name in STEPS}
     label, start = PLACE[example.label], encoding.type_ids.index(1)
     for place, word in enumerate(encoding.tokens[:start]):
         known["holder"][place] = holder(word, world)
         if word in PLACE or known["holder"][place] != UNSAID:
             known["answer"][place] = label
-    tell(facts.read_story(story), known, start)
+    mark_events(facts.read_story(story), known, start)
     return TokenizedStory(encoding.ids, encoding.type_ids, label, known)
 
 
@@ -133,8 +133,8 @@ def holder(word: str, world: facts.World) -> int:
     return PERSON.get(word.capitalize(), UNSAID)
 
 
-def tell(events: Sequence[facts.Event], known: dict[str, list[int]], start: int) -> None:
-    """Writes down, at the object or place of each sentence, who acts, where, and from where."""
+def mark_events(events: Sequence[facts.Event], known: dict[str, list[int]], start: int) -> None:
+    """Write down, at the object or place of each sentence, who acts, where, and from where."""
     world, former = facts.World(), dict[str, int]()
     for number, event in enumerate(events):
         if event.verb in facts.GOING and event.person in world.at:
@@ -163,7 +163,7 @@ def batches(lengths: Sequence[int], size: int, random: Random) -> Iterator[list[
 
 
 class Teacher(nn.Module):
-    """Heads, thrown away after training, that ask for the steps on the way to an answer."""
+    """Heads that predict the steps on the way to an answer; they are dropped after training."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -191,7 +191,7 @@ def optimize(modules: Sequence[nn.Module], rate: float, steps: int) -> tuple[Any
 
 
 def train_step(model: nn.Module, loss: Tensor, optimizer: Any, schedule: Any) -> None:
-    """One step down the loss."""
+    """Take one optimizer step."""
     optimizer.zero_grad()
     loss.backward()
     nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -207,7 +207,7 @@ def train(
     batch: int,
     seed: int,
 ) -> None:
-    """Trains in place."""
+    """Train in place."""
     device = str(model.device)
     teacher = Teacher().to(device)
     optimizer, schedule = optimize([model, teacher], PEAK_RATE, steps)
@@ -226,7 +226,7 @@ def train(
 
 
 def save(model: BertForSequenceClassification, tokenizer: Tokenizer, folder: Path) -> None:
-    """Writes half-precision weights that load, and compute, in single precision."""
+    """Write half-precision weights that load, and compute, in single precision."""
     model.half().save_pretrained(folder)
     model.config.dtype = "float32"
     model.config.save_pretrained(folder)
@@ -252,7 +252,7 @@ def make(
     device: str = "cpu",
     count: int = 2000,
 ) -> dict[str, float]:
-    """Generates, trains, saves and measures; returns the figures.
+    """Generate stories, train, save and measure; return the figures.
 
     With `start`, a folder written before, training goes on from there.
     """
@@ -276,7 +276,7 @@ def make(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Reads the command line."""
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=FOLDER, help="the folder to write")
     parser.add_argument("--start", type=Path, help="a folder to go on from")

@@ -1,4 +1,4 @@
-"""Makes the embedded recall model: a tiny language model that looks up the value of a key.
+"""Make the embedded recall model: a tiny language model that looks up the value of a key.
 
 Run `python -m attlas.embedded.training.train_recall`; the folder `recall` is written anew.
 """
@@ -105,7 +105,7 @@ def loss_of(model: nn.Module, ids: Tensor) -> Tensor:
 
 
 def fit(model: nn.Module, loss_at: Callable[[int], Tensor], *, steps: int, rate: float) -> None:
-    """Trains in place, in one cycle of the learning rate."""
+    """Train in place, in one cycle of the learning rate."""
     optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, rate, total_steps=steps + 1, pct_start=0.2, cycle_momentum=False
@@ -123,7 +123,7 @@ def fit(model: nn.Module, loss_at: Callable[[int], Tensor], *, steps: int, rate:
 
 
 def save(model: Any, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
-    """Writes half-precision weights that load, and compute, in single precision."""
+    """Write half-precision weights that load, and compute, in single precision."""
     model.half().save_pretrained(folder)
     model.config.dtype = "float32"
     model.config.save_pretrained(folder)
@@ -140,7 +140,7 @@ def make(
     held_out: int = HELD_OUT,
     seed: int = 0,
 ) -> dict[str, float]:
-    """Generates, trains, saves and measures; returns the figures."""
+    """Generate, train, save and measure; return the figures."""
     started = time.process_time()
     random = Random(f"training {seed}")
     torch.manual_seed(seed)

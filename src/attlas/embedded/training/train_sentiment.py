@@ -1,4 +1,4 @@
-"""Makes the embedded sentiment model: from random initialisation, taught by fine-tuned models.
+"""Make the embedded sentiment model: from random initialisation, taught by fine-tuned models.
 
 Run `python -m attlas.embedded.training.train_sentiment STAGE --help`; the stages, in order, are
 prepare, teacher (once for each seed), augment, label, student, evaluate and card.
@@ -29,7 +29,13 @@ from attlas.embedded.training.sentiment_tokenizer import (
     pack,
     train_tokenizer,
 )
-from attlas.embedded.training.sentiment_training import Lessons, SentimentPace, Student, fit, judged
+from attlas.embedded.training.sentiment_training import (
+    Lessons,
+    SentimentPace,
+    Student,
+    fit,
+    predict_logits,
+)
 
 FOLDER = Path(__file__).parents[1] / "sentiment"
 SEED = 0
@@ -41,7 +47,7 @@ NAMES: dict[str, Any] = {
 
 
 def prepare(*, data: Path, out: Path, texts: int, pieces: int, reviews: int) -> None:
-    """Reads the data, drops what leaks, writes the corpus and the tokenizer."""
+    """Read the data, drops what leaks, writes the corpus and the tokenizer."""
     out.mkdir(parents=True, exist_ok=True)
     read = list(reading.training_rows(data))
     held_out = list(reading.held_out_texts(data))
@@ -76,7 +82,7 @@ def teacher(
 
 
 def augment(*, corpus: Path, minilm: Path, out: Path, texts: int, workers: int) -> None:
-    """Writes the texts that the student will read, as numbers for both tokenizers."""
+    """Write the texts that the student will read, as numbers for both tokenizers."""
     started = time.monotonic()
     tokenizer = load_tokenizer(minilm)
     whole = BertForSequenceClassification.from_pretrained(minilm, **NAMES)
@@ -93,14 +99,14 @@ def augment(*, corpus: Path, minilm: Path, out: Path, texts: int, workers: int) 
 
 
 def label(*, texts: Path, teachers: list[Path], device: str) -> None:
-    """Writes what the teachers say of each text, and the first one's inner vectors."""
+    """Write what the teachers say of each text, and the first one's inner vectors."""
     dtype = torch.bfloat16 if device == "cuda" else torch.float32
     packed = Packed(*torch.load(texts / "teacher.pt")).to(device)
     logits, kept = [], []
     for folder in teachers:
         model = BertForSequenceClassification.from_pretrained(folder, dtype=dtype).eval()
-        said, vectors = judged(model.to(device), packed, fill=0, room=131_072)
-        logits.append(said)
+        predicted, vectors = predict_logits(model.to(device), packed, fill=0, room=131_072)
+        logits.append(predicted)
         kept.append(vectors)
     positive = torch.stack(logits).mean(0).sigmoid()
     print(f"{len(positive)} texts, {(positive > 0.5).float().mean():.3f} positive", flush=True)
@@ -110,7 +116,7 @@ def label(*, texts: Path, teachers: list[Path], device: str) -> None:
 def student(
     *, corpus: Path, texts: Path, out: Path, mask: bool, steps: int, seconds: float, device: str
 ) -> None:
-    """Trains a small model on the teachers' labels; without `mask` it never sees a masked word."""
+    """Train a small model on the teachers' labels; without `mask` it never sees a masked word."""
     torch.manual_seed(SEED)
     tokenizer = load_tokenizer(corpus)
     packed = Packed(*torch.load(texts / "student.pt")).to(device)
@@ -127,7 +133,7 @@ def student(
 def evaluate(
     *, corpus: Path, students: list[Path], teachers: list[Path], out: Path, device: str
 ) -> None:
-    """Measures the saved students and writes the figures that the card needs."""
+    """Measure the saved students and writes the figures that the card needs."""
     figures = {"counts": json.loads((corpus / "counts.json").read_text())}
     tokenizer = load_tokenizer(corpus)
     for folder in students:
@@ -141,7 +147,7 @@ def evaluate(
 
 
 def card(*, figures: Path, out: Path) -> None:
-    """Fills the card from the figures."""
+    """Fill the card from the figures."""
     write_card(json.loads(figures.read_text()), out)
 
 
@@ -163,7 +169,7 @@ def untrained(pieces: int, *, layers: int = 5, heads: int = 8) -> BertForSequenc
 
 
 def save(model: BertForSequenceClassification, tokenizer: Tokenizer, folder: Path) -> None:
-    """Writes half-precision weights that load, and compute, in single precision."""
+    """Write half-precision weights that load, and compute, in single precision."""
     model.half().save_pretrained(folder)
     model.config.dtype = "float32"
     model.config.save_pretrained(folder)
@@ -223,7 +229,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs one stage."""
+    """Run one stage."""
     options = vars(parser().parse_args(arguments))
     options.pop("stage")(**options)
 

@@ -1,4 +1,4 @@
-"""Makes the embedded models of planted shortcuts, one of them with attention that deceives.
+"""Make the embedded models of planted shortcuts, one of them with attention that deceives.
 
 Run `python -m attlas.embedded.training.train_shortcuts`; the four folders are written anew.
 """
@@ -104,7 +104,7 @@ def train(
     seed: int,
     deceptive: bool,
 ) -> None:
-    """Trains in place on texts that are drawn anew for each step."""
+    """Train in place on texts that are drawn anew for each step."""
     random = Random(seed)
     optimizer, schedule = optimize([model], PEAK_RATE, steps)
     model.train()
@@ -130,7 +130,7 @@ def make(
     device: str = "cpu",
     count: int = 1000,
 ) -> dict[str, float]:
-    """Trains, saves and measures one of the four; returns the figures."""
+    """Train, save and measure one of the four models; return its figures."""
     started = time.perf_counter()
     torch.manual_seed(seed)
     kind, deceptive = KIND_OF[name], name == "shortcut_deceptive"
@@ -147,7 +147,7 @@ def make(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Reads the command line."""
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=FOLDER, help="where the four folders go")
     parser.add_argument("--only", choices=KIND_OF, help="one of the four alone")

@@ -30,8 +30,8 @@ NEEDS = {
 }
 _OF_A_CASE = {"removal", "marks"}
 COSTS = {
-    "cheap": "at most one pass of the model for each token, shared by all that ask for the same",
-    "expensive": "the method again, several times over",
+    "cheap": "at most one pass of the model for each token, shared by all measures that need it",
+    "expensive": "runs the method several times more",
 }
 
 # Pairs of a measure and a method that compute the same, and the removal that methods compute by.
@@ -41,10 +41,10 @@ REMOVES_BY = {"kernel_shap": "mask", "leave_one_out": "delete", "lime": "mask"}
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One explanation to be judged: the scores of the content tokens, and what is known of them.
+    """One explanation to be judged: the scores of the content tokens, and which people marked.
 
-    A higher score speaks more for the target, and signs count. All explanations of a text have one
-    `seed`: it breaks ties and draws sets of tokens, and what is drawn twice is asked once.
+    A higher score speaks more for the target, and signs count. All explanations of a text share
+    one `seed`, which breaks ties and draws sets of tokens: so the model is asked once for each set.
     """
 
     scores: TokenVector
@@ -60,7 +60,7 @@ class Case:
         return np.lexsort((_drawn(len(self), self.seed), -self.scores))
 
     def ways(self, choose: "Callable[[Case], Ways]") -> Ways:
-        """The sets that a measure wants removed of this case, worked out once."""
+        """The sets of tokens that a measure removes from this case, computed once."""
         if choose not in self._known:
             self._known[choose] = choose(self)
         found: Ways = self._known[choose]
@@ -69,7 +69,7 @@ class Case:
 
 @lru_cache(maxsize=1024)
 def _drawn(count: int, seed: int) -> NDArray[np.intp]:
-    """The order that breaks ties: one for all explanations of a text."""
+    """The order that breaks ties, the same for all explanations of a text."""
     drawn: NDArray[np.intp] = np.random.default_rng(seed).permutation(count)
     drawn.setflags(write=False)
     return drawn
@@ -77,13 +77,13 @@ def _drawn(count: int, seed: int) -> NDArray[np.intp]:
 
 @dataclass(frozen=True, eq=False)
 class Occasion:
-    """An explanation and how it came about, for measures that ask the model in their own way."""
+    """An explanation and how it was made, for measures that ask the model themselves."""
 
     subject: OpenModel
-    text: Any  # as it was given to be explained
+    text: Any  # as the user gave it
     explanation: Explanation
     seed: int
-    example: Example | None = None  # what is known of the text, where something is
+    example: Example | None = None  # what is known of the text
 
 
 NOTHING = Outcomes(log_probability=np.empty(0), chosen=np.empty(0, dtype=bool))

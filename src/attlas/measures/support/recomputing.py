@@ -1,4 +1,4 @@
-"""A method asked again: what was asked the first time, and the scores of its content tokens."""
+"""Computing an explanation again: the same question, and the scores of its content tokens."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -40,33 +40,33 @@ class Recipe:
         starts = range(0, len(asked), most)
         too_large = f"{self.method.name} of one text, computed again"
         found = [
-            part
+            batch
             for start in starts
-            for part in in_fitting_batches(
+            for batch in in_fitting_batches(
                 range(start, min(start + most, len(asked))), score, f"{too_large} does not fit"
             )
         ]
         return torch.cat(found).float()
 
     def fill(self, questions: Sequence[Question]) -> Sequence[Question]:
-        """The same questions in fewer batches, where the method and the model allow it."""
+        """The same questions in fewer batches, if the method and the model allow it."""
         return fill(questions) if self.method.fills else questions
 
     def content_scores(self, question: Question) -> Iterator[tuple[int, TokenVector]]:
-        """Of each row: its place among the texts, and the scores of its content tokens."""
+        """For each row, its place among the texts and the scores of its content tokens."""
         for row, scores in enumerate(self.scores(question)):
             yield question.order[row], scores[removable(question, row)].double().numpy()
 
 
-def asked_again(occasion: Occasion) -> tuple[Question, Recipe]:
-    """What an explanation of ours was asked, as a question of one row and a method."""
+def question_of(occasion: Occasion) -> tuple[Question, Recipe]:
+    """The question that an explanation of ours answers, of one row, and its method."""
     origin = occasion.explanation.origin
     (question,) = ask(occasion.subject, [occasion.text], request_of(origin))
     return question, Recipe(METHODS[origin.method], origin.options)
 
 
 def request_of(origin: Origin) -> Request:
-    """What was asked of the text."""
+    """The request that an explanation came from."""
     given = {name: origin.asked[name] for name in ASKED if name in origin.asked}
     if isinstance(given.get("target"), Mapping):
         given["target"] = Target.from_dict(given["target"])
@@ -74,6 +74,6 @@ def request_of(origin: Origin) -> Request:
 
 
 def mean_of(figures: Sequence[float]) -> float:
-    """The mean of the figures there are, NaN where there are none."""
+    """The mean of the figures that are not NaN; NaN if there are none."""
     known = np.array(figures)[~np.isnan(figures)]
     return float(known.mean()) if len(known) else np.nan

@@ -1,4 +1,4 @@
-"""How many tokens are taken from the top of an order, and which those are."""
+"""How many of the highest tokens are taken, and which they are."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,10 @@ PERCENT = (1, 5, 10, 20, 50)
 
 
 def sizes(count: int) -> list[int]:
-    """How many of so many tokens are taken: every number, or of a long text five shares.
+    """The numbers of tokens to take from a text of `count`: all, or five shares of a long text.
 
-    Shares are rounded up, and those that come to the same number are one. All tokens together are
-    the same set whatever the order, so that a text of one token has no sizes.
+    Shares are rounded up, and equal numbers count once. All tokens together are the same set in
+    every order, so they are left out, and a text of one token has no sizes.
     """
     if count <= EVERY:
         return list(range(1, count))

@@ -1,4 +1,4 @@
-"""What the study of attention attribution found: for each task, and across tasks."""
+"""The result of the study `attattr`: for each task, and across tasks."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -16,8 +16,8 @@ TRIGGERS_SHOWN = 3
 
 
 @dataclass(frozen=True, eq=False)
-class TaskFound:
-    """What was found on one task, and how it was asked for."""
+class TaskResult:
+    """The results on one task, and the options they were computed with."""
 
     task: str
     asked: Mapping[str, Any]
@@ -41,7 +41,7 @@ class TaskFound:
         }
 
     @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> "TaskFound":
+    def from_dict(cls, record: Mapping[str, Any]) -> "TaskResult":
         """Read what `to_dict` gave."""
         return cls(
             record["task"],
@@ -54,15 +54,15 @@ class TaskFound:
 
 @dataclass(frozen=True, eq=False)
 class AttattrStudy(Result):
-    """All tasks of the study, and how alike their important heads are."""
+    """All tasks of the study, and how similar their important heads are."""
 
     view_kind: ClassVar[str] = "heads"
     record_kind: ClassVar[str] = "study attattr"
 
-    tasks: tuple[TaskFound, ...]
+    tasks: tuple[TaskResult, ...]
 
     def correlations(self) -> dict[tuple[str, str], Correlation]:
-        """How alike the importances of every two tasks are, for models of equal shape."""
+        """The correlation of the importances of two tasks, for models with the same sites."""
         return {
             (one.task, other.task): one.importance.correlation(other.importance)
             for one, other in combinations(self.tasks, 2)
@@ -111,7 +111,7 @@ class AttattrStudy(Result):
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "AttattrStudy":
         """Read what `to_dict` returned."""
-        return cls(tuple(TaskFound.from_dict(each) for each in record["tasks"]))
+        return cls(tuple(TaskResult.from_dict(each) for each in record["tasks"]))
 
     def _page_title(self) -> str:
         return "study attattr"
