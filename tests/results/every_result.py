@@ -27,7 +27,7 @@ from attlas.results import (
 from attlas.results.judgement import MeasuredScore
 from attlas.results.prune_curve import SHARE_AXIS, Curve, CurvePoint, Mean
 from attlas.results.triggers import Effect, Entry, TriggerWord
-from attlas.studies.support.attattr_result import AttattrStudy, TaskFound
+from attlas.studies.support.attattr_result import AttattrStudy, TaskResult
 from attlas.tokens import Tokens
 
 HOUSE = Path(attlas.__file__).parent
@@ -138,7 +138,7 @@ def report():
 
 
 def study():
-    found = TaskFound("sst2", {"count": 12}, prune_curve(), prune_curve(), triggers())
+    found = TaskResult("sst2", {"count": 12}, prune_curve(), prune_curve(), triggers())
     return AttattrStudy((found,))
 
 
