@@ -198,7 +198,7 @@ def test_several_targets_of_one_input():
     ("option", "message"),
     [
         ({"residual": 1.5}, "residual is a share, between 0 and 1, not 1.5"),
-        ({"processes": 0}, "processes is how many share the work, 1 or more, not 0"),
+        ({"processes": 0}, "processes is the number of processes, 1 or more, not 0"),
     ],
 )
 def test_options_out_of_range(option, message):

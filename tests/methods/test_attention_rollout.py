@@ -213,5 +213,7 @@ def test_an_encoder_without_attention_hands_on_its_source_as_it_is():
 @pytest.mark.parametrize("method", ["attention_rollout", "attention_flow"])
 def test_layers_that_pool_their_positions_are_refused(method):
     funnel = small("Funnel", "ForSequenceClassification", **FUNNEL_SHAPE, **labels(*LABELS))
-    with pytest.raises(UnsupportedModelError, match=r"attention .* cannot be (rolled out|joined)"):
+    with pytest.raises(
+        UnsupportedModelError, match=r"attention .* cannot be (rolled out|connected)"
+    ):
         attlas.explain(funnel, "the cat sat on", method, maps=False)

@@ -165,7 +165,7 @@ def test_a_sum_that_is_off_is_told():
 
 
 def test_a_string_of_several_tokens_is_no_logit():
-    with pytest.raises(UsageError, match="of several tokens, whose probability is no sum"):
+    with pytest.raises(UsageError, match="several tokens, whose probability is no sum"):
         attlas.explain(subject("causal lm"), LONG, "decompx", target=" the dog")
 
 

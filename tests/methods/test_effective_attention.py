@@ -172,5 +172,5 @@ def test_a_family_that_hides_its_values_is_refused():
         intermediate_size=64,
         max_position_embeddings=64,
     )
-    with pytest.raises(UnsupportedModelError, match="writes its attention out"):
+    with pytest.raises(UnsupportedModelError, match="computes attention in its own code"):
         attlas.explain(mpnet, LONG, "effective_attention")

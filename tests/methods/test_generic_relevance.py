@@ -231,5 +231,5 @@ def test_several_targets_of_one_input_get_what_each_gets_alone(task):
 def test_layers_that_pool_are_refused():
     settings = {**FUNNEL_SHAPE, **labels(*LABELS)}
     funnel = small("Funnel", "ForSequenceClassification", **settings)
-    with pytest.raises(UnsupportedModelError, match=r"an attention is over .* places, not the"):
+    with pytest.raises(UnsupportedModelError, match=r"an attention is over .* positions, not the"):
         scores(funnel, "the film was not good and not bad")

@@ -129,9 +129,9 @@ def test_tokens_that_are_no_content_score_zero():
 
 
 def test_wrong_options_are_named():
-    with pytest.raises(UsageError, match="steps of integrated_gradients is at least 1, not 0"):
+    with pytest.raises(UsageError, match="steps of integrated_gradients must be at least 1, not 0"):
         explain(TASK, "a cat", steps=0)
     with pytest.raises(UnknownNameError, match=r"unknown baseline 'blank'.*mask, pad, zero"):
         explain(TASK, "a cat", baseline="blank")
-    with pytest.raises(UsageError, match="no padding token here"):
+    with pytest.raises(UsageError, match="has no padding token"):
         explain("image classification", TEXTS["image classification"][0], baseline="pad")

@@ -86,5 +86,5 @@ def test_patches():
 
 
 def test_too_few_samples_are_named():
-    with pytest.raises(UsageError, match="samples of kernel_shap is at least 2, not 1"):
+    with pytest.raises(UsageError, match="samples of kernel_shap must be at least 2, not 1"):
         explain(TASK, "a cat", samples=1)

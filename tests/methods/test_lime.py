@@ -79,7 +79,7 @@ def test_the_same_seed_gives_the_same_scores():
 
 
 def test_wrong_options_are_named():
-    with pytest.raises(UsageError, match="samples of lime is at least 2, not 0"):
+    with pytest.raises(UsageError, match="samples of lime must be at least 2, not 0"):
         explain("a cat", samples=0)
-    with pytest.raises(UsageError, match=r"width of lime is above zero, not 0\.0"):
+    with pytest.raises(UsageError, match=r"width of lime must be above zero, not 0\.0"):
         explain("a cat", width=0)

@@ -14,8 +14,7 @@ from tiny import BERT_SHAPE, LLAMA_SHAPE
 
 import attlas
 from attlas.errors import UnsupportedModelError
-from attlas.methods.support.norms import norms_of_sums
-from attlas.methods.value_weighted_attention import value_weighted_attention
+from attlas.methods.value_weighted_attention import norms_of_sums, value_weighted_attention
 
 TASK = "sequence classification"
 TEXT = TEXTS[TASK][0]
@@ -154,7 +153,7 @@ def test_cross_attention_has_no_part_of_its_own():
         subject(task), text, "value_weighted_attention", rolled_out=True, **ASKED[task]
     )
     assert rolled.scores.sum() == pytest.approx(1, abs=1e-5)
-    with pytest.raises(UnsupportedModelError, match="residual cannot be rolled out"):
+    with pytest.raises(UnsupportedModelError, match="residual and rolled_out cannot be combined"):
         attlas.explain(
             subject(task),
             text,
@@ -175,11 +174,11 @@ def test_scores_are_the_same_without_maps():
 
 
 def test_what_is_refused():
-    with pytest.raises(UnsupportedModelError, match="layer_norm is for encoders with their norm"):
+    with pytest.raises(UnsupportedModelError, match="it is for encoders like BERT"):
         attlas.explain(subject("causal lm"), "a cat", "value_weighted_attention", layer_norm=True)
     parallel = small("GPTNeoX", "ForCausalLM", "bpe", **{**LLAMA_SHAPE, "num_key_value_heads": 4})
     attlas.explain(parallel, "a cat", "value_weighted_attention")
-    with pytest.raises(UnsupportedModelError, match="residual is not for it"):
+    with pytest.raises(UnsupportedModelError, match="residual cannot be used"):
         attlas.explain(parallel, "a cat", "value_weighted_attention", residual=True)
     mpnet = small("MPNet", "ForSequenceClassification", **BERT_SHAPE)
     with pytest.raises(UnsupportedModelError, match="MPNetForSequenceClassification writes its"):

@@ -1,4 +1,4 @@
-"""Methods, one file each: a method takes a Question and gives a score for each token."""
+"""Methods, one file each: a method takes a Question and returns a score for each token."""
 
 from attlas.methods.support.method import FAMILIES, METHODS, Method, Scored
 

@@ -1,4 +1,4 @@
-"""ALTI: how near the part of each token is to each layer's attention output, multiplied up.
+"""ALTI: how close each token's contribution is to each layer's attention output.
 
 Ferrando et al., "Measuring the Mixing of Contextual Information in the Transformer", EMNLP 2022.
 """
@@ -34,12 +34,12 @@ EACH_BLOCK = DecompositionRules(own=present, each_block=True)
     fills=True,
 )
 def alti(question: Question) -> Scored:
-    """Score each token by how near its part is to each layer's attention output, multiplied up.
+    """Score each token by how close its contributions are to the attention outputs of all layers.
 
-    The output of a layer's attention, bypass and norm included, is taken apart into what each of
-    its inputs brings there; what counts is by how much a part is nearer to the output than nothing
-    is, in the L1 distance. The scores sum to one. Of the target, only the positions it is read
-    from matter.
+    The output of a layer's attention, with residual connection and norm, is a sum of contributions,
+    one for each input. A contribution counts by how much closer to the output it is than zero, in
+    the L1 distance. The layers' maps are multiplied, and the scores sum to one. Of the target, only
+    the positions it is read from matter.
     """
     mixing = torch.cat([mix(part) for part in in_small_batches(question)])
     maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
@@ -47,7 +47,7 @@ def alti(question: Question) -> Scored:
 
 
 def mix(question: Question) -> HeadMean:
-    """The nearness of parts to what each attention gives, multiplied up."""
+    """The product over layers of how close contributions are to the attention output."""
     layers: list[HeadMean] = []
 
     def take(whole: Tensor, parts: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""Self-attention attribution: how much of the target is owed to the attention paid to a token."""
+"""Self-attention attribution: how much the attention to a token adds to the target."""
 
 import torch
 from torch import Tensor
@@ -25,7 +25,7 @@ QUERIES = ("readout", "all")
     of="probability",
     paper="arXiv:2004.11207",
     maps="sites",
-    reading="How much of the target's probability is owed to the attention paid to each token.",
+    reading="How much the attention to each token adds to the target's probability.",
     needs=("attention", "gradients", "branches"),
     cost="expensive",
     fills=True,
@@ -41,13 +41,14 @@ def attattr(
 ) -> Scored:
     """Score each token by the attention paid to it times the integral of its gradient.
 
-    The attention of one layer at a time is raised from nothing to what it is, and the gradient is
-    taken at midpoints of equal steps, three times as many until the error of the map is estimated
-    below `tolerance`. With `steps` there are that many; `rule="right"` takes the gradient at their
-    ends, as published. Scores sum over layers and heads, of the rows the prediction is read from,
-    or of every row for `queries="all"`. In an encoder–decoder the encoder's own attention is in the
-    maps, and in the scores for `queries="all"` alone. No more than `memory` gigabytes are held
-    beside the model, or what is free: less of it takes more passes.
+    The attention of one layer at a time is scaled from zero to its real value, and the gradient is
+    taken at the midpoints of equal steps. The number of steps is tripled until the estimated error
+    of the map is below `tolerance`; `steps` fixes it. `rule="right"` takes the gradient at the ends
+    of the steps, as published. Scores are summed over layers and heads, from the rows that the
+    prediction is read from, or from every row with `queries="all"`. In an encoder–decoder the
+    encoder's own attention is in the maps, but in the scores only with `queries="all"`. `memory`
+    limits the gigabytes used beside the model, by default to what is free; less memory takes more
+    passes.
     """
     most = None if memory is None else max(1, int(memory * 2**30))
     quadrature = Quadrature(rule, steps, tolerance, most)
@@ -55,12 +56,11 @@ def attattr(
         raise UnknownNameError("queries", queries, QUERIES)
     sites = question.subject.sites
     read = reading_kinds(question.inputs, sites)
-    readout = (
-        find_readout(question) > 0
-    ).float()  # the gradient holds the share of each row already
+    # The gradient contains the share of each row already.
+    readout = (find_readout(question) > 0).float()
     rows: list[tuple[str, Tensor]] = []
     maps: list[tuple[Site, Tensor]] = []
-    found = []
+    attributed = []
     for each in attributions(question, sites, quadrature):
         kind, summed = each.site.kind, each.weights.sum(dim=1)
         if queries == "all":
@@ -69,8 +69,8 @@ def attattr(
             rows.append((kind, read_row(summed, readout_of(question.inputs, kind, readout))))
         if question.maps:
             maps.append((each.site, each.weights))
-        found.append(each)
-    details = [_details(found, row) for row in range(len(question))]
+        attributed.append(each)
+    details = [_details(attributed, row) for row in range(len(question))]
     return Scored(
         spread_over_tokens(question.inputs, rows),
         maps,
@@ -79,8 +79,8 @@ def attattr(
     )
 
 
-def _details(found: list[Attribution], row: int) -> dict[str, dict[str, float | int]]:
-    """How well each site of a row is known."""
+def _details(attributed: list[Attribution], row: int) -> dict[str, dict[str, float | int]]:
+    """The errors of one row at each site."""
     return {
         each.site.name: {
             "completeness_error": float(each.completeness_error[row]),
@@ -91,19 +91,19 @@ def _details(found: list[Attribution], row: int) -> dict[str, dict[str, float | 
             ),
             "steps": each.steps[row],
         }
-        for each in found
+        for each in attributed
     }
 
 
 def _notes(
     details: dict[str, dict[str, float | int]], rule: str, tolerance: float | None
 ) -> tuple[str, ...]:
-    """What a reader must know of how well the sites of one row are known."""
+    """What readers must know about the errors of one row."""
     steps = sorted({int(each["steps"]) for each in details.values()})
     shown = f"{steps[0]}" if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"
     worst = max(each["completeness_error"] for each in details.values())
     notes = [f"{rule} rule, {shown} steps; largest completeness error of a site: {worst:.2g}"]
     rough = [n for n, each in details.items() if each.get("map_error", 0) > (tolerance or 1)]
     if rough:
-        notes.append(f"the map is rougher than {tolerance:.0%} at {', '.join(rough)}")
+        notes.append(f"the error of the map is above {tolerance:.0%} at {', '.join(rough)}")
     return tuple(notes)

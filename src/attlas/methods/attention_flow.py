@@ -1,4 +1,4 @@
-"""Attention flow: attention as pipes, and how much could pass from each token to the prediction.
+"""Attention flow: attention weights as pipes, and how much could flow from each token.
 
 Abnar and Zuidema, "Quantifying Attention Flow in Transformers", ACL 2020.
 """
@@ -9,8 +9,13 @@ import torch
 from torch import Tensor
 
 from attlas.errors import UsageError
-from attlas.methods.support.flow import Layer, Pipes, lay_encoder_decoder, lay_stack
-from attlas.methods.support.flow_rows import flow_maps
+from attlas.methods.support.flow import (
+    Layer,
+    Pipes,
+    flow_maps,
+    lay_encoder_decoder,
+    lay_stack,
+)
 from attlas.methods.support.method import Scored, method
 from attlas.methods.support.token_rows import check_share, fuse_heads, mixing_sites, read_row
 from attlas.models.asking.question import Question
@@ -41,15 +46,16 @@ def attention_flow(
 ) -> Scored:
     """Score each token by the most that could flow from it to where the model predicts from.
 
-    Each weight is the width of a pipe; `residual` is the share of every layer that bypasses
-    attention, and `fusion` joins the heads: mean, max or min. Every token is asked about on its
-    own, and the scores are scaled to sum to one. `full` gives the map of all positions, which takes
-    as many times longer as there are positions; `processes` share the work. Of the target, only the
-    positions it is read from matter, and what could flow need not have.
+    Each attention weight is the width of a pipe. `residual` is the share of every layer that
+    bypasses attention, and `fusion` combines the heads: mean, max or min. The flow of every token
+    is computed on its own, and the scores are scaled to sum to one. `full` computes the map of all
+    positions, which takes as many times longer as there are positions; `processes` is the number of
+    processes that share the work. Of the target, only the positions it is read from matter. What
+    could flow need not have flowed.
     """
     check_share("residual", residual)
     if processes < 1:
-        raise UsageError(f"processes is how many share the work, 1 or more, not {processes}")
+        raise UsageError(f"processes is the number of processes, 1 or more, not {processes}")
 
     def keep(call: Call) -> tuple[str, Tensor]:
         return call.site.kind, fuse_heads(call.weights.detach(), fusion).cpu().double()
@@ -58,22 +64,22 @@ def attention_flow(
     pipes = lay_pipes(question.inputs, folded.held, residual)
     readout = folded.readout.cpu().double()
     read = readout > 0 if len(pipes) == len(readout) else (readout > 0).any(dim=0, keepdim=True)
-    wanted = torch.ones_like(read) if full and question.maps else read
-    found = flow_maps(pipes, wanted.numpy(), processes)
-    mixing = torch.stack([torch.from_numpy(each) for each in found])
+    tops = torch.ones_like(read) if full and question.maps else read
+    flows = flow_maps(pipes, tops.numpy(), processes)
+    mixing = torch.stack([torch.from_numpy(each) for each in flows])
     maps = [(Site("all", 0, 1), mixing[:, None])] if full and question.maps else []
     return Scored(read_row(mixing, readout), maps)
 
 
 def lay_pipes(inputs: Inputs, layers: Sequence[tuple[str, Tensor]], residual: float) -> list[Pipes]:
-    """The network of each input of a batch, from the layers' fused attention, lowest first."""
+    """The network of each input of a batch, from the attention of each layer, lowest first."""
     source = len(inputs.source.positions)
     prefix = None if inputs.prefix is None else len(inputs.prefix.positions)
-    found = []
+    networks = []
     for row in range(len(layers[0][1])):
         own: list[Layer] = [(kind, layer[row].numpy()) for kind, layer in layers]
         if any(kind == "cross" for kind, _ in own):
-            found.append(lay_encoder_decoder(own, residual, source, prefix))
+            networks.append(lay_encoder_decoder(own, residual, source, prefix))
         else:
-            found.append(lay_stack([layer for _, layer in own], residual, source))
-    return found
+            networks.append(lay_stack([layer for _, layer in own], residual, source))
+    return networks

@@ -1,4 +1,4 @@
-"""Attention rollout: follow attention down through the layers, residual stream included.
+"""Attention rollout: follow attention through all layers, including the residual stream.
 
 Abnar and Zuidema, "Quantifying Attention Flow in Transformers", ACL 2020.
 """
@@ -16,7 +16,7 @@ from attlas.models.tap.call import Call
 from attlas.results import Site
 from attlas.shapes import HeadMean
 
-TINY = 1e-30  # a row without any weight stays without
+TINY = 1e-30  # keeps a row without any weight at zero
 
 
 @method(
@@ -41,10 +41,10 @@ def attention_rollout(
     """Score each token by how much of it reaches the position the model predicts from.
 
     `residual` is the share of every layer that bypasses attention; the paper takes one half.
-    `fusion` joins the heads: mean, max or min; `head` takes one head alone of the last layer, the
-    cross-attention's in an encoder–decoder, on top of what is below. `discard` is the share of each
-    layer's weights, smallest first, that is left out. The scores sum to one. Of the target, only
-    the positions it is read from matter: rollout sees no output.
+    `fusion` combines the heads: mean, max or min. `head` takes a single head of the last layer (in
+    an encoder–decoder, of the last cross-attention) and all heads below. `discard` is the share of
+    each layer's weights that is set to zero, smallest first. The scores sum to one. Of the target,
+    only the positions it is read from matter: rollout does not look at the output.
     """
     check_share("residual", residual)
     check_share("discard", discard)
@@ -67,7 +67,7 @@ def attention_rollout(
 
 
 def start_rolling(question: Question, sites: Sequence[Site], residual: float) -> "Rolling":
-    """The layers of a question's sites to come, each with this bypass."""
+    """An empty rollout for these sites, with this share of every layer bypassing attention."""
     crossing = last_site(sites).kind == "cross"
     unmixed = crossing and all(site.kind in ("decoder", "cross") for site in sites)
     source = question.inputs.source
@@ -75,22 +75,22 @@ def start_rolling(question: Question, sites: Sequence[Site], residual: float) ->
 
 
 def finish_rolling(question: Question, sites: Sequence[Site], rolling: "Rolling") -> HeadMean:
-    """How much of each token is in each position that may be read."""
+    """How much of each token is in each position of the highest layer."""
     copied = last_site(sites).kind == "cross" and not question.inputs.prefix
     return fold_copy(rolling.mixing) if copied else rolling.mixing
 
 
 def last_site(sites: Sequence[Site]) -> Site:
-    """The site nearest to the prediction: of an encoder–decoder, its last cross-attention."""
+    """The site nearest to the prediction; in an encoder–decoder, the last cross-attention."""
     crossing = [site for site in sites if site.kind == "cross"]
     return (crossing or sites)[-1]
 
 
 def drop_smallest(layer: HeadMean, share: float) -> HeadMean:
-    """Set this share of the weights of each map to zero, smallest first; those at the edge stay.
+    """Set this share of the weights of each map to zero, smallest first.
 
-    What is zero already (a later token) is not counted, equal weights are left out together or not
-    at all, and the largest weight of every row is protected: no position is left with nothing.
+    Weights that are zero already (of later tokens) do not count. Equal weights are dropped together
+    or not at all. The largest weight of every row stays, so no row becomes empty.
     """
     if share == 0:
         return layer
@@ -103,29 +103,29 @@ def drop_smallest(layer: HeadMean, share: float) -> HeadMean:
 
 
 class Rolling:
-    """Layers multiplied up as they come, lowest first; of none more than the product is held.
+    """The product of all layers so far; layers are added one by one, lowest first.
 
-    In an encoder–decoder each decoder layer mixes its own positions, then takes in the rolled-out
-    encoder by its cross-attention; both keep `residual` of what was there.
+    In an encoder–decoder each decoder layer mixes its own positions, then reads the rolled-out
+    encoder by its cross-attention; both keep the share `residual` of what was there.
     """
 
     def __init__(self, residual: float, unmixed: int = 0) -> None:
         self._residual = residual
         self._unmixed = unmixed  # the length of a source whose encoder has no attention
-        self._kind = ""  # of the sites of the first stack: the only one, or the encoder
+        self._kind = ""  # the kind of the first stack: the only one, or the encoder
         self._first: torch.Tensor | None = None  # `[batch, position, position]`
-        self._second: torch.Tensor | None = None  # of the decoder: `[batch, prefix, all tokens]`
+        self._second: torch.Tensor | None = None  # the decoder's: `[batch, prefix, all tokens]`
 
     @property
     def mixing(self) -> torch.Tensor:
         """How much of each token is in each position of the highest layer so far."""
-        found = self._first if self._second is None else self._second
-        if found is None:
+        product = self._first if self._second is None else self._second
+        if product is None:
             raise ValueError("no layer has been added")
-        return found
+        return product
 
     def add(self, kind: str, layer: torch.Tensor) -> None:
-        """Take in one more layer, its heads fused; a layer of kind `cross` reads the encoder."""
+        """Add one more layer, its heads combined; a layer of kind `cross` reads the encoder."""
         if self._first is None and self._unmixed:
             self._kind = "encoder"
             self._first = torch.eye(self._unmixed).to(layer).repeat(len(layer), 1, 1)
@@ -142,7 +142,7 @@ class Rolling:
 
 
 def begin(source: torch.Tensor, decoder: torch.Tensor) -> torch.Tensor:
-    """What a decoder holds before its first layer, `[batch, prefix, source + prefix]`: its own."""
+    """What a decoder holds before its first layer, `[batch, prefix, source + prefix]`."""
     rows, width = decoder.shape[-1], source.shape[-1]
     written = torch.eye(rows).to(source).expand_as(decoder)
     return torch.cat([source.new_zeros(len(source), rows, width), written], dim=-1)
@@ -151,18 +151,18 @@ def begin(source: torch.Tensor, decoder: torch.Tensor) -> torch.Tensor:
 def take_in(
     source: torch.Tensor, cross: torch.Tensor, mixing: torch.Tensor, residual: float
 ) -> torch.Tensor:
-    """What a decoder holds once its cross-attention has read the rolled-out encoder."""
-    share = cross.sum(dim=-1, keepdim=True)  # below one where an attention sink took the rest
+    """What a decoder holds after its cross-attention has read the rolled-out encoder."""
+    share = cross.sum(dim=-1, keepdim=True)  # below one if an attention sink took the rest
     taken_in = torch.nn.functional.pad(cross @ source, (0, mixing.shape[-1] - source.shape[-1]))
     kept, total = residual * mixing, residual + (1 - residual) * share
     return (kept + (1 - residual) * taken_in) / total.clamp_min(TINY)
 
 
 def fold_copy(mixing: torch.Tensor) -> HeadMean:
-    """Put what a decoder holds of its own copy of the source on the tokens it is a copy of.
+    """Move what a decoder holds of its copy of the source to the tokens of the source.
 
-    Encoder–decoders that classify hand their decoder the source again, one place late: position j
-    holds token j - 1, and the first one the start token, which is counted to the last token.
+    Encoder–decoders that classify give the source to the decoder as well, shifted by one: position
+    j holds token j - 1, and the first position the start token, which counts as the last token.
     """
     source, copy = mixing.split(mixing.shape[-1] // 2, dim=-1)
     folded: torch.Tensor = source + copy.roll(-1, dims=-1)
@@ -170,7 +170,7 @@ def fold_copy(mixing: torch.Tensor) -> HeadMean:
 
 
 def with_residual(layer: HeadMean, residual: float) -> HeadMean:
-    """The layer with its bypass, rows summing to one."""
+    """The layer with the share that bypasses it; rows sum to one."""
     queries, keys = layer.shape[-2:]
     if queries != keys:
         raise UnsupportedModelError(

@@ -1,4 +1,4 @@
-"""AttnLRP: relevance carried from the target back to the tokens, operation by operation.
+"""AttnLRP: propagate relevance from the target back to the tokens, operation by operation.
 
 Achtibat, Hatefi, Dreyer, Jain, Wiegand, Lapuschkin and Samek, "AttnLRP: Attention-Aware Layer-Wise
 Relevance Propagation for Transformers", ICML 2024.
@@ -18,16 +18,16 @@ VARIANTS = {"attn": AttnRules, "cp": ConservativeRules}
     signed=True,
     of="logit",
     paper="arXiv:2402.05602",
-    reading="How much of the target's logit is owed to the token, or is against it if negative.",
+    reading="How much the token adds to the target's logit, or takes from it if negative.",
     needs=("embeddings",),
     fills=True,
 )
 def attn_lrp(question: Question, *, variant: str = "attn") -> Scored:
-    """Score each token by the relevance that layer-wise propagation carries back to its vector.
+    """Score each token by the relevance that layer-wise propagation assigns to its vector.
 
-    What is added to a token's vector on its way in, as its position's, counts to the token.
-    `variant="cp"` lets no relevance through the softmax of attention and through gates: then what
-    biases do not take adds up to the logit.
+    What the model adds to a token's vector, such as the vector of its position, counts as part of
+    the token. `variant="cp"` propagates no relevance through the softmax of attention or through
+    gates; then the scores and the share of the biases add up to the logit.
     """
     if variant not in VARIANTS:
         raise UnknownNameError("variant", variant, VARIANTS)

@@ -1,4 +1,4 @@
-"""DecompX: the logit as a sum of parts, one for each token, followed through every layer.
+"""DecompX: the logit as a sum with one term for each token, followed through every layer.
 
 Modarressi et al., "DecompX: Explaining Transformers Decisions by Propagating Token Decomposition",
 ACL 2023.
@@ -23,29 +23,30 @@ WHOLE_MODEL = DecompositionRules(own=present, shared=aligned, slope=slope)
     signed=True,
     of="logit",
     paper="Modarressi et al. 2023, arXiv:2306.02873",
-    reading="The token's part of the logit: the parts of all tokens sum to it.",
+    reading="The token's term of the logit: the terms of all tokens sum to the logit.",
     needs=("attention",),
     cost="expensive",
     many_targets=True,
     fills=True,
 )
 def decompx(question: Question) -> Scored:
-    """Score each token by its part of the logit, followed from layer to layer to the output.
+    """Score each token by its term of the logit, followed from layer to layer to the output.
 
-    Attention weights and the spreads of norms are taken as they are, activations as straight lines
-    through the origin, and biases are shared out by how far they point along the part of a token.
+    Attention weights and the scales of norms are treated as constants, activations as straight
+    lines through the origin. Biases are divided among tokens by how well they align with a token's
+    term.
     """
     for target in question.targets:
         if target.quantity("logit") == "log-probability":
             raise UsageError(
-                f"decompx takes a logit apart; the target {target.name!r} is of several tokens, "
+                f"decompx decomposes one logit, and the target {target.name!r} has several tokens, "
                 "whose probability is no sum of logits: give one token"
             )
-    return Scored(torch.cat([take_apart(part) for part in in_small_batches(question)]))
+    return Scored(torch.cat([decompose(batch) for batch in in_small_batches(question)]))
 
 
-def take_apart(question: Question) -> TokenScores:
-    """The part of each token in the target's logit."""
+def decompose(question: Question) -> TokenScores:
+    """The term of each token in the target's logit."""
     with tracking_terms(question, WHOLE_MODEL) as tracker, question.subject.tap():
         scores = target_scores_in_graph(question, "logit")
         return tracker.terms(scores, "the output")[:-1].T

@@ -1,4 +1,4 @@
-"""Effective attention: the weights without the part that the values take to nothing.
+"""Effective attention: the weights without their component in the null space of the values.
 
 Brunner et al., "On Identifiability in Transformers", ICLR 2020; Sun and Marasović, "Effective
 Attention Sheds Light On Interpretability", Findings of ACL 2021.
@@ -30,7 +30,7 @@ from attlas.shapes import HeadRanks
     of=None,
     paper="Brunner et al. 2020, arXiv:1908.04211; Sun and Marasović 2021, arXiv:2105.08855",
     maps="sites",
-    reading="The weight on each token that the mixed values, and so the model, depend on.",
+    reading="The attention to each token that the output of the attention depends on.",
     needs=("attention",),
     many_targets=True,
     fills=True,
@@ -42,13 +42,13 @@ def effective_attention(
     fusion: str = "mean",
     keep_sums: bool = False,
 ) -> Scored:
-    """Score each token by the part of the attention to it that the mixed values depend on.
+    """Score each token by the attention to it without the component that changes no output.
 
-    `layer` counts from the top if negative; None takes the mean over all layers. `fusion` joins the
-    heads: mean, max or min. `keep_sums` takes away only what also sums to zero, so that rows sum to
-    one. Where no more tokens are seen than the values have independent directions, it is the
-    attention itself. A negative score is no vote against the target: it is what is left where other
-    weights would have given the same values.
+    `layer` counts from the top if negative; None takes the mean over all layers. `fusion` combines
+    the heads: mean, max or min. `keep_sums` removes only what also sums to zero, so that rows still
+    sum to one. If the values of the visible tokens are linearly independent, nothing is removed. A
+    negative score does not speak against the target: it only says that other weights would have
+    given the same output.
     """
     chosen = reading_sites(question.inputs, question.subject.sites, layer)
     readout = find_readout(question)
@@ -72,7 +72,7 @@ def effective_attention(
 
 
 def effective_rows(call: Call, rows: Tensor | None, keep_sums: bool) -> Tensor:
-    """The effective attention of a call, of some of its rows alone or of all; the others zero."""
+    """The effective attention of a call, in these rows or in all; other rows are zero."""
     values = head_values(call)
     visible = call.visible
     if rows is None:
@@ -84,7 +84,7 @@ def effective_rows(call: Call, rows: Tensor | None, keep_sums: bool) -> Tensor:
 
 
 def _narrowed(found: Tensor, call: Call) -> Tensor:
-    """In the model's precision, or in float32 where that is less."""
+    """In float64 if the model computes in it, otherwise in float32."""
     return found if call.weights.dtype == torch.float64 else found.float()
 
 
@@ -92,14 +92,14 @@ def head_values(call: Call) -> Tensor:
     """The values that each head mixes, `[batch, head, key, width]`; grouped heads share theirs."""
     if call.values is None:
         raise UnsupportedModelError(
-            f"the values that {call.path} mixes are not seen: this family writes its attention out "
-            "by itself, so nothing can be said of what they take to nothing"
+            f"the values of {call.path} cannot be read, because this family computes attention in "
+            "its own code; effective attention needs them"
         )
     return call.values.repeat_interleave(call.weights.shape[1] // call.values.shape[1], dim=1)
 
 
 def describe_ranks(call: Call, row: int) -> list[str]:
-    """Of each input: how far its values leave the weights of this row open, over the heads."""
+    """For each input, a note on the rank and nullity of the values that this row sees."""
     values = head_values(call)
     seen = call.visible[:, :, row : row + 1].expand(*values.shape[:2], 1, values.shape[2])
     counts = seen.sum(dim=-1)[..., 0]

@@ -1,4 +1,4 @@
-"""Generic relevance: gradient-weighted attention followed up through the layers.
+"""Generic relevance: gradient-weighted attention, followed through all layers.
 
 Chefer, Gur and Wolf, "Generic Attention-model Explainability for Interpreting Bi-Modal and
 Encoder-Decoder Transformers", ICCV 2021.
@@ -28,7 +28,7 @@ from attlas.models.encoding.inputs import Inputs
 from attlas.results import Site
 from attlas.shapes import HeadMean, TokenScores
 
-COPY = "copy"  # the stream of a decoder that is handed the source once more
+COPY = "copy"  # the stream of a decoder that reads the source once more
 
 
 @method(
@@ -37,7 +37,7 @@ COPY = "copy"  # the stream of a decoder that is handed the source once more
     of="logit",
     paper="arXiv:2103.15679",
     maps="all",
-    reading="How much of what speaks for the target each token brings to where it is read.",
+    reading="How much each token adds, by attention that supports the target, to the prediction.",
     needs=("attention", "gradients"),
     many_targets=True,
     fills=True,
@@ -45,20 +45,20 @@ COPY = "copy"  # the stream of a decoder that is handed the source once more
 def generic_relevance(question: Question, *, start_layer: int = 0) -> Scored:
     """Score each token by the gradient-weighted attention that leads from it to the prediction.
 
-    Layers below `start_layer`, which counts from the top if negative, are left out. That each
-    position matters to itself to begin with is part of the maps and not of the scores.
+    Layers below `start_layer`, which counts from the top if negative, are left out. Before the
+    first layer each position is relevant to itself; this is in the maps, but not in the scores.
     """
     whole = question.subject.sites
     through = whole if question.inputs.picture else mixing_sites(whole)
     sites = layers_from(through, start_layer)
-    found = [_relate(part, sites) for part in question.batches_holding(sites)]
-    mixing = torch.cat([each for _, each in found])
+    related = [_relate(batch, sites) for batch in question.batches_holding(sites)]
+    mixing = torch.cat([each for _, each in related])
     maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
-    return Scored(torch.cat([scores for scores, _ in found]), maps)
+    return Scored(torch.cat([scores for scores, _ in related]), maps)
 
 
 def layers_from(sites: Sequence[Site], start: int) -> list[Site]:
-    """The sites from a layer on; from the top of each kind if it is negative."""
+    """The sites from this layer on; a negative layer counts from the top of each kind."""
     depth = {site.kind: site.layer + 1 for site in sites}
     most = max(depth.values())
     if not -most <= start < most:
@@ -67,7 +67,7 @@ def layers_from(sites: Sequence[Site], start: int) -> list[Site]:
 
 
 def _relate(question: Question, sites: Collection[Site]) -> tuple[TokenScores, HeadMean]:
-    """The scores of a batch, and how much each token matters to each position that is read."""
+    """The scores of a batch, and the relevance of each token to each position that is read."""
     found = gradients_and_readout(question, sites)
     layout = Layout.of(question)
     reads = [
@@ -83,26 +83,26 @@ def _relate(question: Question, sites: Collection[Site]) -> tuple[TokenScores, H
 
 
 def steps(reads: Sequence[Read]) -> list[list[Read]]:
-    """What is read at once: two streams that read each other, one right after the other."""
-    found: list[list[Read]] = []
+    """Group the reads into steps: two streams that read each other in turn form one step."""
+    grouped: list[list[Read]] = []
     for reader, other, layer in reads:
-        before = found[-1][-1][:2] if found else None
+        before = grouped[-1][-1][:2] if grouped else None
         if reader != other and before == (other, reader):
-            found[-1].append((reader, other, layer))
+            grouped[-1].append((reader, other, layer))
         else:
-            found.append([(reader, other, layer)])
-    return found
+            grouped.append([(reader, other, layer)])
+    return grouped
 
 
 def read_on(relevance: Relevance, reads: Sequence[Read]) -> Relevance:
-    """Relevance after one more attention, or after two that read each other."""
+    """Relevance after one more attention, or after two streams have read each other."""
     reader, other, layer = reads[0]
     return read_own(relevance, reader, layer) if reader == other else read_others(relevance, reads)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The streams of an input in the order of their tokens, and those that are read out."""
+    """The streams of an input in token order, and those that the prediction is read from."""
 
     inputs: Inputs
     lengths: Mapping[str, int]
@@ -121,25 +121,25 @@ class Layout:
         return cls(inputs, lengths, list(lengths))
 
     def names(self, kind: str) -> tuple[str, str]:
-        """The stream that reads at a site of this kind, and the one that is read."""
+        """The stream that reads at a site of this kind, and the stream that is read."""
         queries, keys = self.inputs.queries_and_keys(kind)
         if COPY not in self.lengths or kind == "encoder":
             return queries.argument, keys.argument
         return COPY, queries.argument if kind == "cross" else COPY
 
     def check(self, read: Read) -> Read:
-        """The same, if its layer is over the tokens of its streams."""
+        """The same read; an error unless its layer is over the tokens of its streams."""
         reader, other, layer = read
         expected = (self.lengths[reader], self.lengths[other])
         if layer.shape[1:] != expected:
             raise UnsupportedModelError(
-                f"an attention is over {layer.shape[1]} × {layer.shape[2]} places, not the "
+                f"an attention is over {layer.shape[1]} × {layer.shape[2]} positions, not the "
                 f"{expected[0]} × {expected[1]} tokens of the input"
             )
         return read
 
     def matrix(self, relevance: Relevance, batch: int) -> HeadMean:
-        """How much each token matters to each position that is read out."""
+        """The relevance of each token to each position that the prediction is read from."""
         rows = [self._row(relevance, reader).expand(batch, -1, -1) for reader in self.readers]
         matrix = torch.cat(rows, dim=1)
         return fold_copy(matrix) if COPY in self.lengths else matrix

@@ -1,4 +1,4 @@
-"""GlobEnc: how long the part of each token is in each layer's output, multiplied up.
+"""GlobEnc: the length of each token's contribution to each layer's output.
 
 Modarressi et al., "GlobEnc: Quantifying Global Token Attribution by Incorporating the Whole Encoder
 Layer in Transformers", NAACL 2022.
@@ -27,18 +27,18 @@ EACH_BLOCK = DecompositionRules(own=present, each_block=True)
     of=None,
     paper="Modarressi et al. 2022, arXiv:2205.03286",
     maps="all",
-    reading="How much of each token reaches the position that the model predicts from, by lengths.",
+    reading="How much of each token reaches the position that the model predicts from, by length.",
     needs=("attention",),
     cost="expensive",
     many_targets=True,
 )
 def globenc(question: Question) -> Scored:
-    """Score each token by the length of its part in every layer's output, multiplied up the layers.
+    """Score each token by the lengths of its contributions to the outputs of all layers.
 
-    A layer's output is taken apart into what each of its inputs brings there, through the values,
-    the bypass and both norms; the feed-forward is left out. Only relations between the scores of
-    one text mean something: the largest entry of the map is one. Of the target, only the positions
-    it is read from matter.
+    A layer's output is a sum of contributions, one for each input, through the values, the residual
+    connection and both norms; the feed-forward is left out. The layers' maps are multiplied. Scores
+    are only comparable within one text: the largest entry of the map is one. Of the target, only
+    the positions it is read from matter.
     """
     mixing = torch.cat([mix(part) for part in in_small_batches(question)])
     maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
@@ -46,7 +46,7 @@ def globenc(question: Question) -> Scored:
 
 
 def mix(question: Question) -> HeadMean:
-    """The lengths of parts at the end of each block, multiplied up."""
+    """The product over blocks of the lengths of contributions to their output."""
     layers: list[HeadMean] = []
 
     def take(_: Tensor, parts: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""Gradient: how far the target would move if a token's vector were nudged."""
+"""Gradient: how far the target would move if a token's vector changed a little."""
 
 from attlas.methods.support.method import Scored, method
 from attlas.methods.support.vectors import lengths
@@ -11,7 +11,7 @@ from attlas.models.states.embeddings import embedding_gradients, over_tokens
     signed=False,
     of="logit",
     paper="Simonyan et al. 2013, arXiv:1312.6034; Li et al. 2016, arXiv:1506.01066",
-    reading="How far the target would move, up or down, for a small nudge of the token's vector.",
+    reading="How far the target would move, up or down, for a small change of the token's vector.",
     needs=("embeddings",),
     many_targets=True,
     fills=True,
@@ -19,9 +19,9 @@ from attlas.models.states.embeddings import embedding_gradients, over_tokens
 def gradient(question: Question) -> Scored:
     """Score each token by the length of the target's gradient on its embedding.
 
-    What enters by no embedding (the class token of an image model) scores zero. A long gradient
+    A token without an embedding (the class token of an image model) scores zero. A long gradient
     says that the model is sensitive there, not that the token speaks for the target.
     """
-    found, _ = embedding_gradients(question, "logit")
-    parts = [(each.start, lengths(each.gradient)) for each in found]
-    return Scored(over_tokens(question.inputs, parts))
+    streams, _ = embedding_gradients(question, "logit")
+    scores = [(each.start, lengths(each.gradient)) for each in streams]
+    return Scored(over_tokens(question.inputs, scores))

@@ -1,4 +1,4 @@
-"""Gradient × attention: weigh each attention by how much the target would move with it."""
+"""Gradient × attention: attention weights times the gradient of the target on them."""
 
 from collections.abc import Callable, Collection
 
@@ -29,7 +29,7 @@ ON = ("attention", "states")
     of="logit",
     paper="Barkan et al. 2021, doi:10.1145/3459637.3482126",
     maps="sites",
-    reading="How far the attention paid to each token pushes the target up, or down if negative.",
+    reading="How far the attention to each token pushes the target up, or down if negative.",
     needs=("attention", "gradients"),
     many_targets=True,
     fills=True,
@@ -44,10 +44,11 @@ def gradient_attention(
 ) -> Scored:
     """Score each token by attention times its gradient, at the rows the prediction is read from.
 
-    `layer` counts from the top if negative; None takes the mean over all layers. `positive` keeps
-    what speaks for the target alone; `times_attention=False` takes the gradient alone. With
-    `on="states"` the gradient is on the states that enter a layer, times the states, and the
-    attention is what a token gets from all rows (AttCAT); there are no maps then.
+    `layer` counts from the top if negative; None takes the mean over all layers. `positive` sets
+    negative products to zero; `times_attention=False` uses the gradient alone. `on="states"` is
+    AttCAT: the states that enter a layer times their gradient, weighted by the attention that a
+    token receives from all rows; it has no maps. The score is a first-order estimate: it does not
+    say what happens if the attention is removed.
     """
     if on not in ON:
         raise UnknownNameError("on", on, ON)
@@ -59,7 +60,7 @@ def gradient_attention(
 
     sites = reading_sites(question.inputs, question.subject.sites, layer)
     scores = torch.cat(
-        [score_rows(part, sites, weighed) for part in question.batches_holding(sites)]
+        [score_rows(batch, sites, weighed) for batch in question.batches_holding(sites)]
     )
     found = attention_gradients(question, "logit") if question.maps else []
     return Scored(
@@ -70,7 +71,7 @@ def gradient_attention(
 def score_states(
     question: Question, layer: int | None, positive: bool, times_attention: bool
 ) -> TokenScores:
-    """States times their gradients, weighed by the attention that each token gets."""
+    """States times their gradients, weighted by the attention that each token receives."""
     found = state_gradients(question, "logit")
     sites = [call.site for call, _, _ in found]
     kinds = dict.fromkeys(site.kind for site in sites)
@@ -91,7 +92,7 @@ def score_states(
 def weigh_states(
     attention: Attention, state: Tensor, gradient: Tensor, positive: bool, times_attention: bool
 ) -> Tensor:
-    """A state times its gradient, summed over features, times the attention its token gets."""
+    """A state times its gradient, summed over features, times the attention to its token."""
     wide = torch.promote_types(state.dtype, torch.float32)
     product = torch.einsum("bqf,bqf->bq", state.to(wide).expand_as(gradient), gradient.to(wide))
     if times_attention:
@@ -104,12 +105,12 @@ def score_rows(
     sites: Collection[Site],
     weighed: Callable[[Attention, Attention], Attention],
 ) -> TokenScores:
-    """The rows that the prediction is read from, of attention weighed by its gradient."""
+    """Attention weighted by its gradient, in the rows that the prediction is read from."""
     found = gradients_and_readout(question, sites)
     mean = LayerMean()
     for call, gradient in found.held:
         mean.add(call.site.kind, fuse_heads(weighed(call.weights, gradient)))
-    # The gradient holds the share of each row already: rows are summed, not averaged.
+    # The gradient contains the share of each row already: rows are summed, not averaged.
     read = (found.readout > 0).float()
     return spread_over_tokens(question.inputs, mean.rows(question.inputs, read))
 
@@ -117,6 +118,6 @@ def score_rows(
 def weigh(
     attention: Attention, gradient: Attention, positive: bool, times_attention: bool
 ) -> Attention:
-    """Attention times gradient, or the gradient alone; what is below zero dropped if asked."""
+    """Attention times gradient, or the gradient alone; `positive` sets negatives to zero."""
     product = attention * gradient if times_attention else gradient
     return product.clamp_min(0) if positive else product

@@ -1,4 +1,4 @@
-"""Hidden token attribution: how much of each token is in the state that is read out.
+"""Hidden token attribution: how much of each token is in the hidden state that is read.
 
 Brunner et al., "On Identifiability in Transformers", ICLR 2020.
 """
@@ -18,7 +18,7 @@ from attlas.shapes import Directions, TokenScores
     signed=False,
     of=None,
     paper="Brunner et al. 2020, arXiv:1908.04211",
-    reading="The token's share in how the hidden state that is read out moves with the input.",
+    reading="The token's share in how the hidden state that is read changes with the input.",
     needs=("embeddings",),
     cost="expensive",
     fills=True,
@@ -26,14 +26,15 @@ from attlas.shapes import Directions, TokenScores
 def hidden_token_attribution(
     question: Question, *, layer: int = -1, probes: int | None = None, seed: int = 0
 ) -> Scored:
-    """Score each token by the size of the Jacobian of the state that is read on its embedding.
+    """Score each token by the Jacobian of the state that is read with respect to its embedding.
 
-    The size is the Frobenius norm, over all tokens scaled to a sum of one. `layer`, which counts
+    The score is the Frobenius norm, scaled so that the scores sum to one. `layer`, which counts
     from the top if negative, says after which block the state is taken. `probes` estimates the
-    sizes from as many random directions, drawn by `seed`, in place of all features of the state.
+    norms from that many random directions, drawn by `seed`, instead of all features of the state.
+    The target plays no part, apart from where it is read.
     """
     if probes is not None and probes < 1:
-        raise UsageError(f"probes of hidden_token_attribution is at least 1, not {probes}")
+        raise UsageError(f"probes of hidden_token_attribution must be at least 1, not {probes}")
     readout = find_readout(question)
     features = width_of(question, layer)
     directions = torch.eye(features) if probes is None else draw(probes, features, seed)
@@ -45,12 +46,12 @@ def hidden_token_attribution(
 
 
 def draw(probes: int, features: int, seed: int) -> Directions:
-    """Gaussian directions: what they meet is, on average, the squared Frobenius norm."""
+    """Gaussian directions: the mean squared product with them is the squared Frobenius norm."""
     return torch.randn(probes, features, generator=torch.Generator().manual_seed(seed))
 
 
 def shares_of(squares: TokenScores) -> TokenScores:
-    """Norms as shares of their sum; zero where nothing has any."""
+    """Norms as shares of their sum; zeros if all are zero."""
     norms = squares.sqrt()
     total = norms.sum(dim=1, keepdim=True)
     return norms / total.where(total > 0, 1)

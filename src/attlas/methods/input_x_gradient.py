@@ -1,4 +1,4 @@
-"""Input × gradient: what a token's vector adds to the target, if the model were linear."""
+"""Input × gradient: what a token's vector would add to the target if the model were linear."""
 
 from attlas.methods.support.method import Scored, method
 from attlas.methods.support.vectors import inner_products
@@ -19,8 +19,9 @@ from attlas.models.states.embeddings import embedding_gradients, over_tokens
 def input_x_gradient(question: Question) -> Scored:
     """Score each token by its embedding times the target's gradient on it, summed over features.
 
-    What enters by no embedding (the class token of an image model) scores zero.
+    A token without an embedding (the class token of an image model) scores zero. The score is a
+    first-order estimate: it does not say what happens if the token is removed.
     """
-    found, _ = embedding_gradients(question, "logit")
-    parts = [(each.start, inner_products(each.values, each.gradient)) for each in found]
-    return Scored(over_tokens(question.inputs, parts))
+    streams, _ = embedding_gradients(question, "logit")
+    scores = [(each.start, inner_products(each.values, each.gradient)) for each in streams]
+    return Scored(over_tokens(question.inputs, scores))

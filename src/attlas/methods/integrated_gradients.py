@@ -1,11 +1,11 @@
-"""Integrated gradients: what is gained on the straight way from an empty input to this one."""
+"""Integrated gradients: gradients along the straight line from an empty input to this one."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 
-from attlas.errors import UsageError
-from attlas.methods.support.baselines import baseline_vectors
+from attlas.errors import UnknownNameError, UsageError
 from attlas.methods.support.method import Scored, method
 from attlas.methods.support.vectors import inner_products, wide
 from attlas.models.asking.memory import in_fitting_batches, rows_of
@@ -17,7 +17,10 @@ from attlas.models.states.embeddings import (
     over_tokens,
     score_entering,
 )
-from attlas.shapes import StreamVectors, TokenScores
+from attlas.removing.removal import mask_all, removable
+from attlas.shapes import Hidden, StreamVectors, TokenScores
+
+BASELINES = ("mask", "pad", "zero")
 
 
 @method(
@@ -25,21 +28,22 @@ from attlas.shapes import StreamVectors, TokenScores
     signed=True,
     of="logit",
     paper="Sundararajan et al. 2017, arXiv:1703.01365",
-    reading="What the token brings the target, up or down, on the way from an empty input.",
+    reading="How far the token moves the target, up or down, on the way from an empty input.",
     needs=("embeddings",),
     cost="expensive",
     fills=True,
 )
 def integrated_gradients(question: Question, *, steps: int = 50, baseline: str = "mask") -> Scored:
-    """Score each token by the gradient along the way from a baseline times the way, over features.
+    """Score each token by its change from a baseline times the mean gradient on the way.
 
-    `steps` midpoints of the way are taken. The `baseline` has every content token replaced by the
-    `mask` token (the nearest thing the tokenizer has; blank patches), the `pad` token or a `zero`
-    vector. Other tokens keep their vectors and score zero. The scores add up to the target's logit
-    less the baseline's, but for the error of the midpoints, which the result names.
+    The gradient is taken at `steps` midpoints of the straight line. The `baseline` has every
+    content token replaced by the `mask` token (or the nearest thing the tokenizer has; a patch is
+    blanked), the `pad` token or a `zero` vector. Other tokens keep their vectors and score zero.
+    The scores add up to the target's logit minus the baseline's, up to the error of the midpoints,
+    which the result states. Another baseline gives other scores.
     """
     if steps < 1:
-        raise UsageError(f"steps of integrated_gradients is at least 1, not {steps}")
+        raise UsageError(f"steps of integrated_gradients must be at least 1, not {steps}")
     own = entered_vectors(question)
     start = baseline_vectors(question, own, baseline)
     scores = integrate(question, start, own, steps)
@@ -54,7 +58,7 @@ def integrated_gradients(question: Question, *, steps: int = 50, baseline: str =
 def integrate(
     question: Question, start: Sequence[StreamVectors], end: Sequence[StreamVectors], steps: int
 ) -> TokenScores:
-    """Each token's part of what is gained on the straight way from `start` to `end`."""
+    """Each token's share of what the target gains on the straight line from `start` to `end`."""
     ways = [wide(last) - wide(first) for first, last in zip(start, end, strict=True)]
     total = ways[0].new_zeros(len(question), len(question.inputs.tokens[0]))
     points = [(row, (step + 0.5) / steps) for row in range(len(question)) for step in range(steps)]
@@ -67,12 +71,12 @@ def integrate(
             torch.addcmul(wide(first)[rows], each, how_far.to(each)[:, None, None])
             for first, each in zip(start, along, strict=True)
         ]
-        found, _ = embedding_gradients(question.rows(rows), "logit", values)
-        parts = [
+        streams, _ = embedding_gradients(question.rows(rows), "logit", values)
+        gains = [
             (entered.start, inner_products(each, entered.gradient))
-            for entered, each in zip(found, along, strict=True)
+            for entered, each in zip(streams, along, strict=True)
         ]
-        return rows, over_tokens(question.inputs, parts)
+        return rows, over_tokens(question.inputs, gains)
 
     most = rows_of(total.device, total.shape[1])
     for first in range(0, len(points), most):
@@ -87,12 +91,58 @@ def integrate(
 def _completeness(
     scores: TokenScores, before: Sequence[float], after: Sequence[float], how: str
 ) -> list[tuple[str, ...]]:
-    """How far the scores of each row are from adding up to what they should."""
+    """For each row, a note on how far the scores are from adding up to the gain."""
     gains = zip(scores.sum(dim=1).tolist(), before, after, strict=True)
     return [
         (
             f"{how}: the target gains {last - first:.4g} on the baseline's {first:.4g}, "
-            f"and the scores miss that by {abs(total - (last - first)):.2g}",
+            f"and the sum of the scores misses that by {abs(total - (last - first)):.2g}",
         )
         for total, first, last in gains
     ]
+
+
+def baseline_vectors(
+    question: Question, own: Sequence[StreamVectors], name: str
+) -> list[StreamVectors]:
+    """The vectors of each stream with its content replaced; all other tokens keep their own.
+
+    `own` are the real vectors. `mask` takes those of the mask token (or the nearest thing the
+    tokenizer has) and of blank patches, `pad` those of the padding token, `zero` zeros.
+    """
+    if name not in BASELINES:
+        raise UnknownNameError("baseline", name, BASELINES)
+    if name == "mask":
+        return entered_vectors(question.about(mask_all(question)))
+    if name == "pad":
+        return entered_vectors(_padded(question))
+    content, streams = _content(question), question.inputs.streams()
+    return [
+        vectors.masked_fill(
+            content[:, stream.stop - vectors.shape[1] : stream.stop, None].to(vectors.device), 0
+        )
+        for vectors, stream in zip(own, streams, strict=True)
+    ]
+
+
+def _padded(question: Question) -> Question:
+    inputs, content = question.inputs, _content(question)
+    number = getattr(question.subject.tokenizer, "pad_token_id", None)
+    if number is None or any(inputs.arguments[each.argument].ndim > 2 for each in inputs.streams()):
+        raise UsageError("this input has no padding token: use baseline='mask' or 'zero'")
+    changed = {
+        stream.argument: inputs.arguments[stream.argument].masked_fill(
+            content[:, stream.start : stream.stop].to(question.subject.device), number
+        )
+        for stream in inputs.streams()
+    }
+    return question.about(replace(inputs, arguments={**inputs.arguments, **changed}))
+
+
+def _content(question: Question) -> Hidden:
+    """Which tokens of each row may be removed."""
+    inputs = question.inputs
+    content = torch.zeros(len(inputs), len(inputs.tokens[0]), dtype=torch.bool)
+    for row in range(len(inputs)):
+        content[row, removable(question, row)] = True
+    return content

@@ -1,4 +1,4 @@
-"""Kernel SHAP: what each token adds to the target, on average over the company it may come in."""
+"""Kernel SHAP: what each token adds to the target, averaged over sets of the other tokens."""
 
 import torch
 
@@ -23,21 +23,22 @@ from attlas.shapes import TokenScores
     fills=True,
 )
 def kernel_shap(question: Question, *, samples: int = 512, seed: int = 0) -> Scored:
-    """Score each token by its Shapley value: its part of p(x) − p(x with everything masked).
+    """Score each token by its Shapley value: its share of p(x) − p(x with everything masked).
 
-    The scores add up to that difference. They are exact where `samples` sets of tokens are all
-    there are besides the whole and the empty one, and estimated from as many otherwise. Special
-    tokens and the target's own are never masked and score zero.
+    The scores add up to that difference. `samples` is the number of sets of tokens that are tried,
+    besides the full and the empty set; if there are no more sets, the scores are exact. `seed`
+    draws the sets. Special tokens and the target's own tokens are never masked and score zero.
+    Masked texts may be unlike anything the model was trained on.
     """
     if samples < 2:
-        raise UsageError(f"samples of kernel_shap is at least 2, not {samples}")
-    found = [_score(each, samples, seed) for each in one_by_one(question)]
-    notes = [note for scores, note in found for _ in scores]
-    return Scored(torch.cat([scores for scores, _ in found]), row_notes=notes)
+        raise UsageError(f"samples of kernel_shap must be at least 2, not {samples}")
+    scored = [_score(each, samples, seed) for each in one_by_one(question)]
+    notes = [note for scores, note in scored for _ in scores]
+    return Scored(torch.cat([scores for scores, _ in scored]), row_notes=notes)
 
 
 def _score(question: Question, samples: int, seed: int) -> tuple[TokenScores, tuple[str, ...]]:
-    """The scores of one input, and how they came about."""
+    """The scores of one input, and a note on how they were computed."""
     players = len(removable(question, 0))
     generator = torch.Generator().manual_seed(seed)
     present, weights = shapley_coalitions(players, samples, generator)

@@ -1,4 +1,4 @@
-"""LIME: a linear model of how the target takes it when tokens are masked at random."""
+"""LIME: a linear model of the target's probability as tokens are masked at random."""
 
 from math import sqrt
 
@@ -18,7 +18,7 @@ from attlas.removing.removal import removable
 from attlas.shapes import Coalitions, TokenScores
 
 PENALTY = 1.0
-WIDTH = 0.75  # of the kernel, times the square root of the number of tokens
+WIDTH = 0.75  # the width of the kernel is this times the square root of the number of tokens
 
 
 @method(
@@ -37,28 +37,29 @@ def lime(
 ) -> Scored:
     """Score each token by its slope in a ridge regression on which tokens are masked.
 
-    Half of the tokens are masked at random, `samples` times over; where there are no more sets of
-    tokens than that, each is taken once. Sets near the whole weigh more: exp(−d²/2`width`²), d the
-    cosine distance; by default `width` is 0.75√n for n tokens, so that the weights differ little.
-    Special tokens and the target's own are never masked and score zero.
+    Half of the tokens are masked at random (drawn by `seed`), `samples` times; if there are no more
+    sets of tokens than that, each is used once. A set has the weight exp(−d²/2`width`²), where d is
+    its cosine distance from the full set; by default `width` is 0.75√n for n tokens, so that the
+    weights differ little. Special tokens and the target's own tokens are never masked and score
+    zero. Masked texts may be unlike anything the model was trained on.
     """
     if samples < 2:
-        raise UsageError(f"samples of lime is at least 2, not {samples}")
+        raise UsageError(f"samples of lime must be at least 2, not {samples}")
     if width is not None and not width > 0:
-        raise UsageError(f"width of lime is above zero, not {width}")
-    found = [_score(each, samples, seed, width) for each in one_by_one(question)]
-    notes = [note for scores, note in found for _ in scores]
-    return Scored(torch.cat([scores for scores, _ in found]), row_notes=notes)
+        raise UsageError(f"width of lime must be above zero, not {width}")
+    scored = [_score(each, samples, seed, width) for each in one_by_one(question)]
+    notes = [note for scores, note in scored for _ in scores]
+    return Scored(torch.cat([scores for scores, _ in scored]), row_notes=notes)
 
 
 def _score(
     question: Question, samples: int, seed: int, width: float | None
 ) -> tuple[TokenScores, tuple[str, ...]]:
-    """The scores of one input, and how they came about."""
+    """The scores of one input, and a note on how they were computed."""
     players = len(removable(question, 0))
     present = _coalitions(players, samples, seed)
     width = WIDTH * sqrt(max(players, 1)) if width is None else width
-    # All sets stand for as many draws as there would be, so that the penalty counts alike.
+    # The weights sum as if all `samples` were drawn, so that the penalty has the same effect.
     weights = closeness(present, width) * samples / len(present)
     scores = ridge_scores(present, weights, play(question, present), PENALTY)
     how = f"{len(present)} sets of tokens left unmasked, kernel width {width:.3g}, ridge {PENALTY}"

@@ -1,4 +1,4 @@
-"""Relevance at the attention, weighed by its gradient and followed up through the layers.
+"""LRP relevance: relevance at the attention, times its gradient, followed through all layers.
 
 Chefer, Gur and Wolf, "Transformer Interpretability Beyond Attention Visualization", CVPR 2021.
 """
@@ -19,7 +19,7 @@ from attlas.models.relevance.passes import attention_relevance
 from attlas.results import Site
 from attlas.shapes import HeadMean, TokenScores
 
-LOST = {torch.float64: 0.05, torch.float32: 0.05}  # of all relevance: far more than rounding
+LOST = {torch.float64: 0.05, torch.float32: 0.05}  # share of relevance: far above rounding
 LOST_COARSE = 0.2  # in half precision
 
 
@@ -29,35 +29,35 @@ LOST_COARSE = 0.2  # in half precision
     of="logit",
     paper="arXiv:2012.09838",
     maps="all",
-    reading="How much of what speaks for the target each token brings to where it is read.",
+    reading="How much each token adds, by attention that supports the target, to the prediction.",
     needs=("attention", "gradients", "embeddings"),
     fills=True,
 )
 def lrp_relevance(question: Question, *, start_layer: int = 0, normalise: bool = True) -> Scored:
-    """Score each token by the relevance of attention, times its gradient, that leads from it.
+    """Score each token by relevant attention, times its gradient, that leads to the prediction.
 
     Layers below `start_layer`, which counts from the top if negative, are left out. With
-    `normalise`, what a position keeps and what it reads are shares of one. That each position
-    matters to itself to begin with is part of the maps and not of the scores.
+    `normalise`, what a position keeps and what it reads add up to one. Before the first layer each
+    position is relevant to itself; this is in the maps, but not in the scores.
     """
     through = mixing_sites(question.subject.sites)
     sites = layers_from(through, start_layer)
-    found = [_relate(part, sites, normalise) for part in question.batches_holding(through)]
-    mixing = torch.cat([each for _, each in found])
+    related = [_relate(batch, sites, normalise) for batch in question.batches_holding(through)]
+    mixing = torch.cat([each for _, each in related])
     maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
-    return Scored(torch.cat([scores for scores, _ in found]), maps)
+    return Scored(torch.cat([scores for scores, _ in related]), maps)
 
 
 def _relate(
     question: Question, sites: Collection[Site], normalise: bool
 ) -> tuple[TokenScores, HeadMean]:
-    """The scores of a batch, and how much each token matters to each position that is read."""
+    """The scores of a batch, and the relevance of each token to each position that is read."""
     arrived = attention_relevance(question, sites)
     dtype = next(question.subject.model.parameters()).dtype
     if not arrived.lost <= LOST.get(dtype, LOST_COARSE):
         raise UnsupportedModelError(
-            f"relevance is not conserved in this model: {arrived.lost:.1%} of it is lost or made "
-            "on the way, so some operation of it has no rule"
+            f"this model does not conserve relevance: {arrived.lost:.1%} of it is lost or added "
+            "on the way, so one of its operations has no rule"
         )
     found = gradients_and_readout(question, sites)
     layout = Layout.of(question)
@@ -74,7 +74,7 @@ def _relate(
 def follow(
     lengths: Mapping[str, int], reads: Sequence[Read], normalise: bool
 ) -> tuple[Relevance, Relevance]:
-    """The product of the layers over the positions of all streams, and what stayed in its place."""
+    """The product of all layers over the positions of all streams, and what stayed in place."""
     relevance = begin(lengths, reads[0][2])
     kept = relevance
     for reader, other, layer in reads:
@@ -89,10 +89,10 @@ def follow(
 def _read(
     relevance: Relevance, reader: str, other: str, layer: HeadMean, total: Tensor
 ) -> Relevance:
-    """What the reader has, and what it reads of the other, as shares of the total."""
-    found = {}
+    """What the reader has and what it reads from the other stream, divided by the total."""
+    updated = {}
     for name in {end for start, end in relevance if start in (reader, other)}:
         own, read = relevance.get((reader, name)), relevance.get((other, name))
         gained = 0 if read is None else layer @ read
-        found[reader, name] = (gained if own is None else own + gained) / total
-    return found
+        updated[reader, name] = (gained if own is None else own + gained) / total
+    return updated

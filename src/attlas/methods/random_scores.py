@@ -1,4 +1,4 @@
-"""Random scores: what any explanation has to beat."""
+"""Random scores: every explanation should do better than these."""
 
 from zlib import crc32
 
@@ -13,13 +13,13 @@ from attlas.models.asking.question import Question
     signed=False,
     of=None,
     paper="",
-    reading="Nothing: these numbers are drawn at random.",
+    reading="Nothing: these numbers are random.",
     many_targets=True,
 )
 def random_scores(question: Question, *, seed: int = 0) -> Scored:
-    """Score each token by a number drawn evenly between zero and one.
+    """Score each token by a random number between zero and one.
 
-    The same seed and the same tokens give the same scores, alone or in a batch.
+    The same `seed` and the same tokens give the same scores, alone or in a batch.
     """
     targets = len(question) // len(question.inputs)
     rows = []

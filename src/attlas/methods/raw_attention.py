@@ -1,4 +1,4 @@
-"""Raw attention: read the weights as they are."""
+"""Raw attention: the attention weights as they are."""
 
 from attlas.methods.support.method import Scored, method
 from attlas.methods.support.token_rows import (
@@ -26,10 +26,10 @@ from attlas.models.tap.call import Call
 def raw_attention(question: Question, *, layer: int | None = -1, fusion: str = "mean") -> Scored:
     """Score each token by the attention that the predicting position pays to it.
 
-    `layer` counts from the top if negative; None takes the mean over all layers. `fusion` joins the
-    heads: mean, max or min. In an encoder–decoder the source is scored by cross-attention and the
-    prefix by the decoder's own, each summing to one. Of the target, only the positions it is read
-    from matter, and a large score need not mean that the token mattered.
+    `layer` counts from the top if negative; None takes the mean over all layers. `fusion` combines
+    the heads: mean, max or min. In an encoder–decoder the source is scored by cross-attention and
+    the prefix by the decoder's self-attention, and each sums to one. Of the target, only the
+    positions it is read from matter. A large score does not mean that the token mattered.
     """
     sites = reading_sites(question.inputs, question.subject.sites, layer)
     mean = LayerMean()

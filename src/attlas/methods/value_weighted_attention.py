@@ -1,16 +1,16 @@
-"""Value-weighted attention: the size of what each token adds, not its weight alone.
+"""Value-weighted attention: the norm of what each token adds, not only its weight.
 
 Kobayashi et al., "Attention is Not Only a Weight: Analyzing Transformers with Vector Norms", EMNLP
 2020, and "Incorporating Residual and Normalization Layers into Analysis of Masked Language Models",
 EMNLP 2021.
 """
 
+import torch
 from torch import Tensor
 
 from attlas.errors import UnsupportedModelError
 from attlas.methods.attention_rollout import TINY, finish_rolling, start_rolling
 from attlas.methods.support.method import Scored, method
-from attlas.methods.support.norms import mixing_ratio, norms_of_heads, norms_of_sums
 from attlas.methods.support.token_rows import (
     LayerMean,
     mixing_sites,
@@ -20,9 +20,9 @@ from attlas.methods.support.token_rows import (
 )
 from attlas.models.asking.question import Question
 from attlas.models.decomposing.projections import Projected, fold_projected
-from attlas.shapes import Attention, BatchScores, HeadMean
+from attlas.shapes import Attention, BatchScores, HeadMean, HeadVectors, Vectors
 
-BYPASS = 0.5  # of a rolled-out layer whose own residual is left out
+BYPASS = 0.5  # share of a rolled-out layer that bypasses attention, without `residual`
 
 
 @method(
@@ -31,7 +31,7 @@ BYPASS = 0.5  # of a rolled-out layer whose own residual is left out
     of=None,
     paper="Kobayashi et al. 2020, arXiv:2004.10102; 2021, arXiv:2109.07152",
     maps="sites",
-    reading="The size of what attention brings from each token to where the model predicts from.",
+    reading="The size of what attention moves from each token to where the model predicts from.",
     needs=("attention",),
     many_targets=True,
     fills=True,
@@ -46,41 +46,41 @@ def value_weighted_attention(
 ) -> Scored:
     """Score each token by the norm of what attention adds of it to the predicting position.
 
-    What is added is the token's value through the output projection, times its weight, summed over
+    What is added is the token's value after the output projection, times its weight, summed over
     heads. `layer` counts from the top if negative; None takes the mean over all layers. `residual`
-    counts the stream that bypasses attention to the token's own part. `layer_norm` takes each part
-    through the norm behind attention, as it acted on this input. `rolled_out` multiplies the shares
-    of all layers up, with a bypass of one half where `residual` is not counted, and leaves `layer`
-    aside. Norms have no direction: parts that cancel each other are both large.
+    adds the stream that bypasses attention to the token's own contribution. `layer_norm` applies
+    the norm behind attention, as it acted on this input. `rolled_out` multiplies the shares of all
+    layers, half of each bypassing attention unless `residual` is set, and ignores `layer`. Norms
+    have no direction: contributions that cancel each other are both large.
     """
     sites = question.subject.sites
     chosen = mixing_sites(sites) if rolled_out else reading_sites(question.inputs, sites, layer)
     crossing = any(site.kind == "cross" for site in chosen)
     if rolled_out and residual and crossing:
         raise UnsupportedModelError(
-            "cross-attention has no key for the stream that bypasses it: residual cannot be rolled "
-            "out in an encoder–decoder; leave it out for a bypass of one half"
+            "cross-attention has no key for the stream that bypasses it, so residual and "
+            "rolled_out cannot be combined in an encoder–decoder; leave residual out"
         )
     rolling = start_rolling(question, chosen, 0.0 if residual else BYPASS) if rolled_out else None
     mean, maps, notes = LayerMean(), [], []
 
-    def whole(found: Projected) -> None:
-        parts = Parts(found, residual=residual, layer_norm=layer_norm)
-        maps.append((found.site, parts.heads()))
+    def keep_map(projected: Projected) -> None:
+        added = Contributions(projected, residual=residual, layer_norm=layer_norm)
+        maps.append((projected.site, added.heads()))
 
-    def add(found: Projected) -> None:
-        parts = Parts(found, residual=residual, layer_norm=layer_norm)
-        norms = parts.norms()
+    def add(projected: Projected) -> None:
+        added = Contributions(projected, residual=residual, layer_norm=layer_norm)
+        norms = added.norms()
         if rolling is not None:
-            rolling.add(found.site.kind, shares(norms))
+            rolling.add(projected.site.kind, shares(norms))
         else:
-            mean.add(found.site.kind, norms)
-        if parts.reads_itself:
-            notes.append((found.site.name, parts.mixing_ratio().tolist()))
+            mean.add(projected.site.kind, norms)
+        if added.reads_itself:
+            notes.append((projected.site.name, added.mixing_ratio().tolist()))
 
     readout = fold_projected(question, add, chosen).readout
     if question.maps:
-        fold_projected(question, whole, None)
+        fold_projected(question, keep_map, None)
     if rolling is not None:
         scores = read_row(finish_rolling(question, chosen, rolling), readout)
     else:
@@ -88,49 +88,49 @@ def value_weighted_attention(
     return Scored(scores, maps, row_notes=describe(question, notes))
 
 
-class Parts:
-    """What each key adds to each query of one attention, and what the query brings itself."""
+class Contributions:
+    """What each key adds to each query of one attention, and what the query has itself."""
 
-    def __init__(self, found: Projected, *, residual: bool, layer_norm: bool) -> None:
-        if residual and found.stream is None:
+    def __init__(self, projected: Projected, *, residual: bool, layer_norm: bool) -> None:
+        if residual and projected.stream is None:
             raise UnsupportedModelError(
-                f"no stream was found that is added to the output of {found.site.name} as they "
-                "are: this family adds them in another way, and residual is not for it"
+                f"residual cannot be used: no stream was found that is added unchanged to the "
+                f"output of {projected.site.name}"
             )
-        if layer_norm and found.norm is None:
+        if layer_norm and projected.norm is None:
             raise UnsupportedModelError(
-                f"no layer norm was found that the stream goes through behind {found.site.name}: "
-                "layer_norm is for encoders with their norm last (BERT and its like)"
+                f"layer_norm cannot be used: no layer norm follows the attention "
+                f"{projected.site.name}; it is for encoders like BERT, with the norm last"
             )
-        self._found = found
-        self._norm = found.norm if layer_norm else None
-        self._stream = found.stream if residual else None
-        self._vectors = self._normed(found.through())
+        self._projected = projected
+        self._norm = projected.norm if layer_norm else None
+        self._stream = projected.stream if residual else None
+        self._vectors = self._normed(projected.through())
 
     @property
     def reads_itself(self) -> bool:
         """Whether the keys are the queries."""
-        return not self._found.site.kind.startswith("cross")
+        return not self._projected.site.kind.startswith("cross")
 
     def heads(self) -> Attention:
-        """The norm of what each head adds; no head has a part in the stream."""
-        norms = norms_of_heads(self._found.weights, self._vectors)
+        """The norm of what each head adds; the residual stream belongs to no head."""
+        norms = norms_of_heads(self._projected.weights, self._vectors)
         return norms if self._norm is None else norms / self._norm.spread[:, None]
 
     def norms(self) -> HeadMean:
-        """The norm of what is added over all heads, with the stream on the diagonal if asked."""
-        norms = norms_of_sums(self._found.weights, self._vectors)
+        """The norm of what all heads add together, with any residual stream on the diagonal."""
+        norms = norms_of_sums(self._projected.weights, self._vectors)
         if self._stream is not None and self.reads_itself:
             norms.diagonal(dim1=-2, dim2=-1).copy_(self._own().norm(dim=-1))
         return norms if self._norm is None else norms / self._norm.spread
 
     def mixing_ratio(self) -> BatchScores:
-        """How much of each position comes from others."""
-        attended = self._found.output - self._found.bias
-        return mixing_ratio(self._normed(attended - self._found.own_terms()), self._own())
+        """The share of each position that comes from others."""
+        attended = self._projected.output - self._projected.bias
+        return mixing_ratio(self._normed(attended - self._projected.own_terms()), self._own())
 
     def _own(self) -> Tensor:
-        own = self._found.own_terms()
+        own = self._projected.own_terms()
         return self._normed(own if self._stream is None else own + self._stream)
 
     def _normed(self, vectors: Tensor) -> Tensor:
@@ -138,11 +138,40 @@ class Parts:
 
 
 def shares(norms: HeadMean) -> HeadMean:
-    """Each row as shares that sum to one."""
+    """Each row scaled to sum to one."""
     return norms / norms.sum(dim=-1, keepdim=True).clamp_min(TINY)
 
 
 def describe(question: Question, ratios: list[tuple[str, list[float]]]) -> list[tuple[str, ...]]:
-    """Of each row of the question, the mixing ratio of each layer."""
+    """For each row of the question, notes on the mixing ratio of each layer."""
     rows = [0] * len(question) if question.is_shared else range(len(question))
     return [tuple(f"{name}: mixing ratio {each[row]:.2f}" for name, each in ratios) for row in rows]
+
+
+def norms_of_sums(weights: Attention, vectors: HeadVectors) -> HeadMean:
+    """The norm of the sum over heads of each weight times its key's vector.
+
+    It is computed from the inner products between the heads of each key, because the vectors of all
+    n² pairs would be large; in float64, because heads that cancel leave small differences of large
+    squares.
+    """
+    wide, heads = vectors.double(), weights.double()
+    products = torch.einsum("bhkf,bgkf->bkhg", wide, wide)
+    halfway = torch.einsum("bhqk,bkhg->bgqk", heads, products)
+    return (halfway * heads).sum(dim=1).clamp_min(0).sqrt().to(weights.dtype)
+
+
+def norms_of_heads(weights: Attention, vectors: HeadVectors) -> Attention:
+    """The norm of each weight times its key's vector, for each head."""
+    sizes: Tensor = vectors.norm(dim=-1)
+    return weights * sizes[:, :, None, :]
+
+
+def mixing_ratio(others: Vectors, own: Vectors) -> BatchScores:
+    """The share of a position that comes from others, 0 to 1, averaged over positions.
+
+    `others` is the sum of what the others add to each position, `own` what it contributes itself.
+    """
+    sizes: Tensor = others.norm(dim=-1)
+    total: Tensor = (sizes + own.norm(dim=-1)).clamp_min(TINY)
+    return (sizes / total).mean(dim=-1)

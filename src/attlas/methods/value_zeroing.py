@@ -1,4 +1,4 @@
-"""Value zeroing: what a token's value does, by leaving it out of one layer at a time.
+"""Value zeroing: the effect of a token's value, by setting it to zero in one layer at a time.
 
 Mohebbi et al., "Quantifying Context Mixing in Transformers", EACL 2023.
 """
@@ -24,33 +24,33 @@ from attlas.shapes import HeadMean
     of=None,
     paper="Mohebbi et al. 2023, arXiv:2301.12971",
     maps="all",
-    reading="How much of where the model predicts from rests on each token's value, over layers.",
+    reading="How much the state that the model predicts from depends on each token's values.",
     needs=("attention", "branches"),
     cost="expensive",
     many_targets=True,
 )
 def value_zeroing(question: Question, *, layer: int | None = None) -> Scored:
-    """Score each token by how far the states above move when its value is nothing in a layer.
+    """Score each token by how far states move when its value is set to zero in a layer.
 
-    In each layer, for each token, the block is run again on the input it had, with that token's
-    value vectors set to zero; the cosine distances of its outputs to the real ones, as shares of
-    their sum, say how the layer mixes. They are multiplied up over all layers; `layer`, from the
-    top if negative, takes those of one layer alone. Scores sum to one. Nothing but the value is
-    taken away: the other weights are not told that the token is gone.
+    In each layer, for each token, the block is run again on its real input with that token's value
+    vectors set to zero. The cosine distances between its outputs and the real ones, scaled to sum
+    to one, are the map of the layer. The maps of all layers are multiplied; `layer`, which counts
+    from the top if negative, takes one layer alone. Scores sum to one. Only the values are removed:
+    the attention weights still include the token.
     """
     names = {site.name for site in mixing_sites(question.subject.sites)}
     folded = read_blocks(question)
     runs = [run for run in folded.held if names.intersection(run.call.sites)]
     runs = runs if layer is None else [choose(runs, layer)]
-    found = compose([layer_maps(run) for run in runs])
+    mixing = compose([layer_maps(run) for run in runs])
     if crosses(runs) and question.inputs.prefix is None:
-        found = fold_copy(found)
-    maps = [(Site("all", 0, 1), found[:, None])] if question.maps else []
-    return Scored(read_row(found, folded.readout), maps)
+        mixing = fold_copy(mixing)
+    maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
+    return Scored(read_row(mixing, folded.readout), maps)
 
 
 def choose(runs: Sequence[BlockRun], layer: int) -> BlockRun:
-    """One layer of the stack that is read out, counted from the top if negative."""
+    """One layer of the stack that the prediction is read from, from the top if negative."""
     layers = [run for run in runs if run.call.stack == runs[-1].call.stack]
     if not -len(layers) <= layer < len(layers):
         raise UsageError(f"unknown layer {layer}: this model has layers 0 to {len(layers) - 1}")
@@ -58,7 +58,7 @@ def choose(runs: Sequence[BlockRun], layer: int) -> BlockRun:
 
 
 def crosses(runs: Sequence[BlockRun]) -> bool:
-    """Whether the stack that is read out reads another."""
+    """Whether the stack that the prediction is read from reads another stack."""
     return any(kind_of(site) == "cross" for site in runs[-1].call.sites)
 
 
@@ -68,16 +68,16 @@ def kind_of(site: str) -> str:
 
 
 def layer_maps(run: BlockRun) -> tuple[Tensor, Tensor | None]:
-    """How a layer mixes its own positions, and those that it reads across, if it does.
+    """How a layer mixes its own positions and, if it has cross-attention, those of the source.
 
-    They are `[batch, query, key]`; of each row both together are shares that sum to one.
+    Both are `[batch, query, key]`; together, each row sums to one.
     """
     distances = {kind_of(site): run.without_each_value(site) for site in run.call.sites}
     cross = distances.pop("cross", None)
     if len(run.call.sites) > len(distances) + (cross is not None) or len(distances) > 1:
         raise UnsupportedModelError(
-            f"a block has several attentions over one stream ({', '.join(run.call.sites)}), and "
-            "there is no one map of what it mixes"
+            f"a block has several attentions over one stream ({', '.join(run.call.sites)}), so "
+            "it has no single map"
         )
     queries = run.stream.shape[1]
     own = next(iter(distances.values()), run.stream.new_zeros(len(run.stream), queries, queries))
@@ -90,7 +90,7 @@ def layer_maps(run: BlockRun) -> tuple[Tensor, Tensor | None]:
 
 
 def shares(own: Tensor, cross: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """Both divided by what each row of them sums to together."""
+    """Both maps, divided by the joint sum of each row."""
     total = own.sum(dim=-1, keepdim=True)
     total = total if cross is None else total + cross.sum(dim=-1, keepdim=True)
     total = total.clamp_min(TINY)
@@ -98,9 +98,9 @@ def shares(own: Tensor, cross: Tensor | None) -> tuple[Tensor, Tensor | None]:
 
 
 def compose(layers: Sequence[tuple[Tensor, Tensor | None]]) -> HeadMean:
-    """Multiply layers up, lowest first; those that read across find the stack below rolled out.
+    """The product of all layers, lowest first; cross-attention reads the product of the encoder.
 
-    `[batch, position, token]`: the tokens that are read across stand before the stack's own.
+    The result is `[batch, position, token]`: tokens of the source come before the stack's own.
     """
     first: Tensor | None = None
     second: Tensor | None = None
@@ -113,6 +113,6 @@ def compose(layers: Sequence[tuple[Tensor, Tensor | None]]) -> HeadMean:
             source = torch.eye(cross.shape[-1]).to(cross)[None] if first is None else first
             below = begin(source.expand(len(own), -1, -1), own) if second is None else second
             second = own @ below + torch.nn.functional.pad(cross @ source, (0, own.shape[-1]))
-    found = first if second is None else second
-    assert found is not None
-    return found.float()
+    product = first if second is None else second
+    assert product is not None
+    return product.float()

@@ -11,9 +11,15 @@ from rich.console import Console
 from subjects import random_attention
 
 from attlas.errors import AttlasError, UnsupportedModelError
-from attlas.methods.support import flow_rows
-from attlas.methods.support.flow import SCALE, Pipes, lay_encoder_decoder, lay_stack, share_out
-from attlas.methods.support.flow_rows import flow_maps
+from attlas.methods.support import flow
+from attlas.methods.support.flow import (
+    SCALE,
+    Pipes,
+    flow_maps,
+    lay_encoder_decoder,
+    lay_stack,
+    share_out,
+)
 
 RESIDUALS = [0.0, 0.5, 0.8]
 
@@ -199,7 +205,7 @@ def test_only_wanted_rows_are_filled():
 def test_more_tokens_than_one_portion(monkeypatch):
     pipes, wanted = [lay(attention(3, 5, 5), 0.5)], np.ones((1, 5), dtype=bool)
     (expected,) = flow_maps(pipes, wanted, 1)
-    monkeypatch.setattr(flow_rows, "PORTION", 2)
+    monkeypatch.setattr(flow, "PORTION", 2)
     (found,) = flow_maps(pipes, wanted, 1)
     assert np.array_equal(found, expected)
 
@@ -208,15 +214,15 @@ def test_more_tokens_than_one_portion(monkeypatch):
 def test_a_failing_worker_is_one_clear_error():
     broken = lay(attention(2, 3, 3), 0.5)
     with pytest.raises(AttlasError, match=r"a worker process .* failed \(IndexError.*processes=1"):
-        list(flow_rows._work([broken], [(0, 8, range(1))], 1))
+        list(flow._work([broken], [(0, 8, range(1))], 1))
 
 
 @pytest.mark.parametrize(("patience", "terminal"), [(-1, True), (99, True), (-1, False)])
 def test_progress_is_shown_on_a_terminal_once_it_takes_long(monkeypatch, patience, terminal):
     shown = io.StringIO()
     console = Console(file=shown, force_terminal=terminal, width=80)
-    monkeypatch.setattr(flow_rows, "Console", lambda stderr: console)
-    monkeypatch.setattr(flow_rows, "PATIENCE", patience)
+    monkeypatch.setattr(flow, "Console", lambda stderr: console)
+    monkeypatch.setattr(flow, "PATIENCE", patience)
     flow_maps([lay(attention(3, 5, 5), 0.5)], np.ones((1, 5), dtype=bool), 1)
     assert ("attention_flow" in shown.getvalue()) == (terminal and patience < 0)
 
@@ -231,7 +237,7 @@ class Deadly(Pipes):
 @pytest.mark.slow
 def test_a_killed_worker_is_one_clear_error():
     with pytest.raises(AttlasError, match=r"a worker process .* failed \(BrokenProcessPool"):
-        list(flow_rows._work([object.__new__(Deadly)], [(0, 0, range(1))], 1))
+        list(flow._work([object.__new__(Deadly)], [(0, 0, range(1))], 1))
 
 
 def test_a_layer_that_does_not_fit_is_refused():

@@ -1,1 +1,1 @@
-"""What methods share."""
+"""What methods share: the registry, rows of attention maps, coalitions, flows, relevance."""

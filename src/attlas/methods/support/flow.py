@@ -1,41 +1,49 @@
 """Attention as a network of pipes: the most that can flow from a position down to a token.
 
-Nodes stand in levels, the tokens lowest; an edge leads from a position to what it reads, and holds
-as much as the weight it reads with.
+Nodes stand in levels, with the tokens lowest. An edge leads from a position to what it reads, and
+its capacity is the attention weight.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate
+from multiprocessing import get_context
+from time import monotonic
 
 import numpy as np
+from rich.console import Console
+from rich.progress import Progress
 from scipy.sparse import block_array, csr_array
 from scipy.sparse.csgraph import maximum_flow
 
-from attlas.errors import UnsupportedModelError
-from attlas.shapes import LayerMap, NodesAbove, NodesBelow, TokenVector
+from attlas.errors import AttlasError, UnsupportedModelError
+from attlas.shapes import ChosenTops, LayerMap, NodesAbove, NodesBelow, TokenVector
 
 SCALE = 2**30  # the solver counts in 32-bit integers, and no capacity is above one
-TINY = 1e-30  # a row without any weight stays without
+TINY = 1e-30  # keeps a row without any weight at zero
+PORTION = 16  # flows in one job
+PATIENCE = 2.0  # seconds of work before progress is shown
 
-Layer = tuple[str, np.ndarray]  # the kind of a site and its attention, heads fused: `[query, key]`
+Layer = tuple[str, np.ndarray]  # the kind of a site and its attention, `[query, key]`
+Job = tuple[int, int, range]  # which network, from which top, to which tokens
 
 
 @dataclass(frozen=True, eq=False)
 class Pipes:
-    """A network that is laid: capacities in units of 1 / SCALE, and which nodes can be reached.
+    """A finished network: capacities in units of 1 / SCALE, and which nodes can be reached.
 
-    Rounding moves a flow by no more than half a unit for each edge of its smallest cut.
+    Rounding changes a flow by at most half a unit for each edge of its smallest cut.
     """
 
     capacities: csr_array  # `[node, node]`, from the row down to the column
     tops: range  # the nodes to flow from: the positions of the highest level
     tokens: Sequence[int]  # the nodes to flow to
-    below: NodesBelow  # of each top, the nodes that can be reached from it
-    above: NodesAbove  # of each token, the nodes that it can be reached from
+    below: NodesBelow  # for each top, the nodes that can be reached from it
+    above: NodesAbove  # for each token, the nodes that it can be reached from
 
     def flows(self, top: int, tokens: Sequence[int]) -> TokenVector:
-        """The most that can flow from one top to each of these tokens, every one on its own."""
+        """The most that can flow from one top to each of these tokens, each on its own."""
         between = self.above[list(tokens)] & self.below[top]
         between[:, self.tokens] = False
         ways, chosen = np.unique(between, axis=0, return_inverse=True)
@@ -46,18 +54,18 @@ class Pipes:
         return found
 
     def _flows_by(self, way: np.ndarray, start: int, ends: np.ndarray) -> TokenVector:
-        """The most that can flow to each of these ends by the nodes in between alone."""
+        """The most that can flow to each of these ends through these nodes only."""
         if not way[start]:
             return np.zeros(len(ends))
         kept = np.union1d(np.flatnonzero(way), ends)
-        part = self.capacities[kept][:, kept]
+        capacities = self.capacities[kept][:, kept]
         first, *lasts = np.searchsorted(kept, [start, *ends]).tolist()
-        flows = [maximum_flow(part, first, last, method="dinic").flow_value for last in lasts]
+        flows = [maximum_flow(capacities, first, last, method="dinic").flow_value for last in lasts]
         return np.array(flows) / SCALE
 
 
 class Network:
-    """Levels of nodes and the edges that join them, laid from the tokens upwards."""
+    """Builds Pipes: levels of nodes and the edges between them, from the tokens upwards."""
 
     def __init__(self, residual: float) -> None:
         self._residual = residual
@@ -66,26 +74,27 @@ class Network:
         self._tokens: list[int] = []
 
     def add_tokens(self, count: int) -> int:
-        """A level of tokens, to which the flow is wanted."""
+        """Add a level of tokens, which flows end at."""
         self._tokens.append(len(self._sizes))
         return self._add_level(count)
 
     def add_copy(self, tokens: int) -> int:
-        """A level that is handed these tokens again, one place late.
+        """Add a level that reads these tokens once more, shifted by one.
 
-        Position j holds token j - 1, and the first one the start token, counted to the last token.
+        Position j holds token j - 1, and the first position the start token, which counts as the
+        last token.
         """
         level = self._add_level(self._sizes[tokens])
         return self._join(level, tokens, np.roll(np.eye(self._sizes[tokens]), -1, axis=1))
 
     def read_own(self, stream: int, layer: LayerMap) -> int:
-        """The level above self-attention: what its positions read of their stream, or keep."""
+        """Add the level above self-attention, which reads its own stream and keeps a share."""
         self._check(layer, stream, stream)
         kept, read = share_out(layer, self._residual)
         return self._join(self._add_level(len(layer)), stream, read + np.diag(kept))
 
     def read_other(self, stream: int, other: int, layer: LayerMap) -> int:
-        """The level above cross-attention: what its positions read of another, or keep."""
+        """Add the level above cross-attention, which reads another stream and keeps a share."""
         self._check(layer, stream, other)
         kept, read = share_out(layer, self._residual)
         level = self._add_level(len(layer))
@@ -93,7 +102,7 @@ class Network:
         return self._join(level, stream, np.diag(kept))
 
     def lay(self) -> Pipes:
-        """The network as it stands, to flow from its highest level."""
+        """The finished network; flows start from its highest level."""
         ends = list(accumulate(self._sizes))
         places = [range(end - size, end) for end, size in zip(ends, self._sizes, strict=True)]
         tokens = [node for level in self._tokens for node in places[level]]
@@ -121,27 +130,27 @@ class Network:
         expected = self._sizes[stream], self._sizes[other]
         if layer.shape != expected:
             raise UnsupportedModelError(
-                f"attention over {layer.shape[0]} × {layer.shape[1]} places cannot be joined to "
-                f"levels of {expected[0]} and {expected[1]}"
+                f"attention over {layer.shape[0]} × {layer.shape[1]} positions cannot be connected "
+                f"to levels of {expected[0]} and {expected[1]}"
             )
 
 
 def _marks(nodes: Sequence[int], count: int) -> np.ndarray:
-    """For each of some nodes, which of all it is."""
+    """One row for each of these nodes, with a 1 in its own column."""
     marks = np.zeros((len(nodes), count), dtype=np.float32)
     marks[range(len(nodes)), nodes] = 1
     return marks
 
 
 def share_out(layer: LayerMap, residual: float) -> tuple[TokenVector, LayerMap]:
-    """What each position keeps by its bypass, and what it reads of each other: one in all."""
+    """What each position keeps by the residual and what it reads from others; rows sum to 1."""
     total = residual + (1 - residual) * layer.sum(axis=1)
     total = np.maximum(total, TINY)
     return residual / total, (1 - residual) * layer / total[:, None]
 
 
 def lay_stack(layers: Sequence[np.ndarray], residual: float, source: int) -> Pipes:
-    """The network of one stack over this many tokens; its attention, lowest layer first."""
+    """The network of one stack over `source` tokens; layers are lowest first."""
     network = Network(residual)
     stream = network.add_tokens(source)
     for layer in layers:
@@ -152,9 +161,9 @@ def lay_stack(layers: Sequence[np.ndarray], residual: float, source: int) -> Pip
 def lay_encoder_decoder(
     layers: Sequence[Layer], residual: float, source: int, prefix: int | None
 ) -> Pipes:
-    """The network of an encoder, if it has attention, and of the decoder that reads its top.
+    """The network of an encoder (if it has attention) and of the decoder that reads its top.
 
-    The decoder starts from `prefix` tokens of its own or, for None, from a copy of the source.
+    The decoder starts from `prefix` tokens of its own; for None, from a copy of the source.
     """
     network = Network(residual)
     top = begin = network.add_tokens(source)
@@ -168,3 +177,67 @@ def lay_encoder_decoder(
         else:
             stream = network.read_own(stream, layer)
     return network.lay()
+
+
+_networks: list[Pipes] = []  # in a worker process: all networks, sent once
+
+
+def flow_maps(pipes: Sequence[Pipes], tops: ChosenTops, processes: int) -> list[LayerMap]:
+    """For each network, the flow from these tops to every token, with rows that sum to one.
+
+    `tops` says which tops to compute, `[network, top]`; the rows of all others are zero.
+    """
+    maps = [np.zeros((len(each.tops), len(each.tokens))) for each in pipes]
+    jobs = _jobs(pipes, tops)
+    flows = _work_alone(pipes, jobs) if processes == 1 else _work(pipes, jobs, processes)
+    for (index, top, tokens), flow in zip(jobs, _show(flows, len(jobs)), strict=True):
+        maps[index][top, tokens] = flow
+    totals = [each.sum(axis=1, keepdims=True) for each in maps]
+    return [each / np.where(total > 0, total, 1) for each, total in zip(maps, totals, strict=True)]
+
+
+def _jobs(pipes: Sequence[Pipes], tops: ChosenTops) -> list[Job]:
+    return [
+        (int(index), int(top), range(first, min(first + PORTION, len(pipes[index].tokens))))
+        for index, top in np.argwhere(tops)
+        for first in range(0, len(pipes[index].tokens), PORTION)
+    ]
+
+
+def _work_alone(pipes: Sequence[Pipes], jobs: Sequence[Job]) -> Iterator[TokenVector]:
+    for index, top, tokens in jobs:
+        yield pipes[index].flows(top, tokens)
+
+
+def _work(pipes: Sequence[Pipes], jobs: Sequence[Job], processes: int) -> Iterator[TokenVector]:
+    """The flows of all jobs, in order; workers are new processes, which hold no model."""
+    workers = ProcessPoolExecutor(processes, get_context("spawn"), _receive, (pipes,))
+    try:
+        yield from workers.map(_flows, jobs)
+    except Exception as problem:
+        raise AttlasError(
+            f"a worker process of attention_flow failed ({type(problem).__name__}: {problem}); "
+            "a script that asks for processes needs `if __name__ == '__main__':`, "
+            "and processes=1 needs no workers"
+        ) from problem
+    finally:
+        workers.shutdown(cancel_futures=True)
+
+
+def _receive(pipes: Sequence[Pipes]) -> None:
+    _networks[:] = pipes
+
+
+def _flows(job: Job) -> TokenVector:
+    index, top, tokens = job
+    return _networks[index].flows(top, tokens)
+
+
+def _show(flows: Iterable[TokenVector], count: int) -> Iterator[TokenVector]:
+    """The same flows, with a progress bar on stderr after a while if it is a terminal."""
+    console, begun = Console(stderr=True), monotonic()
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("attention_flow", total=count, visible=False)
+        for flow in flows:
+            yield flow
+            progress.update(task, advance=1, visible=monotonic() - begun > PATIENCE)
