@@ -152,7 +152,7 @@ def test_a_classifying_encoder_decoder():
 def test_wrong_options_are_named():
     with pytest.raises(UsageError, match="unknown layer 2: this model has layers 0 to 1"):
         scores(TASK, "a cat", layer=2)
-    with pytest.raises(UsageError, match="probes of .* must be at least 1, not 0"):
+    with pytest.raises(UsageError, match=r"probes of .* must be at least 1, not 0"):
         scores(TASK, "a cat", probes=0)
 
 
