@@ -52,7 +52,7 @@ def main() -> None:
     question = ask(given.device, given.tokens)
     plan = RewritingPlan("permutation of columns", shuffle_columns, given.repeats, 0)
     scope = Scope("layer")
-    opened = scope.opened(question)
+    opened = scope.open_sites(question)
     middle = len(opened) // 2
     numbers = range(min(SHARE, given.repeats))
     run_plan(question, scope, opened[-1:], plan)

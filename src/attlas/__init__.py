@@ -12,6 +12,7 @@ from attlas.version import __version__
 if TYPE_CHECKING:
     from attlas import registering
     from attlas.auditing.audit import audit
+    from attlas.auditing.single_trial import try_trial
     from attlas.auditing.verdict.rules import Rules
     from attlas.checking import check
     from attlas.data import Example, read_examples, texts
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         Report,
         Site,
         Tree,
+        TrialResult,
         Triggers,
         Verdict,
     )
@@ -70,6 +72,7 @@ _HOMES = {
     "Subject": "models.subject",
     "Target": "models.encoding.target",
     "Tree": "results",
+    "TrialResult": "results",
     "Triggers": "results",
     "Verdict": "results",
     "attribute": "explaining.explanations",
@@ -96,6 +99,7 @@ _HOMES = {
     "study": "studies",
     "texts": "data",
     "triggers": "heads.triggers",
+    "try_trial": "auditing.single_trial",
 }
 _MODULES = {"edits", "registering"}
 
@@ -118,6 +122,7 @@ __all__ = [
     "Subject",
     "Target",
     "Tree",
+    "TrialResult",
     "Triggers",
     "Verdict",
     "__version__",
@@ -145,6 +150,7 @@ __all__ = [
     "study",
     "texts",
     "triggers",
+    "try_trial",
 ]
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from attlas.mathematics.identifying import condition, conicity, nullities, query_ranks
-from attlas.trials.searching.alternatives import farthest_alternative
+from attlas.trials.searching.other_attention import farthest_alternative
 
 LENGTHS, WIDTHS = (2, 5, 8, 9, 10, 24), (1, 4, 8)
 

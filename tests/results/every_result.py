@@ -21,11 +21,14 @@ from attlas.results import (
     Site,
     TargetRecord,
     Tree,
+    TrialResult,
     Trigger,
     Triggers,
 )
 from attlas.results.judgement import MeasuredScore
 from attlas.results.prune_curve import SHARE_AXIS, Curve, CurvePoint, Mean
+from attlas.results.support import plots
+from attlas.results.support.report_sections import DataRecord, Figure, TrialFigure, TrialSection
 from attlas.results.triggers import Effect, Entry, TriggerWord
 from attlas.studies.support.attattr_result import AttattrStudy, TaskResult
 from attlas.tokens import Tokens
@@ -142,6 +145,26 @@ def study():
     return AttattrStudy((found,))
 
 
+def trial():
+    figures = (
+        TrialFigure("difference", Figure(0.25, 0.125, 0.5, 12), 0.75),
+        TrialFigure("flips", Figure(0.0, 0.0, 0.0, 12)),
+    )
+    reading = "A point is a text."
+    plot = plots.bars("Layers", {"layer 0": 0.5}, x_label="difference", reading=reading)
+    section = TrialSection(
+        "permutation", "last layer", "It moved the answer.", figures, "That it is wrong.", (plot,)
+    )
+    data = DataRecord("reviews", 12, left_out={"too long": 1})
+    how = origin(
+        method="permutation",
+        verb="try_trial",
+        options={"repeats": 5, "seed": 0},
+        asked={"data": "reviews", "count": 12},
+    )
+    return TrialResult(section, data, how, ("a note",), {"variants": 5})
+
+
 def check():
     methods = {"gradient": "", "decompx": "it has no sequence classifier"}
     return CheckResult(
@@ -169,5 +192,6 @@ EVERY = {
     "PruneCurve": prune_curve,
     "Report": report,
     "Tree": tree,
+    "TrialResult": trial,
     "Triggers": triggers,
 }

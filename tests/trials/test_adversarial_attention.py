@@ -25,25 +25,25 @@ def test_attention_that_nothing_reads_goes_as_far_as_there_is():
     questions = ignores_attention().ask(["good bad fine fine bad", "bad good fine"])
     found = adversarial_attention(questions, candidates=2, steps=30)
     assert found.figures[SHARE].min() >= 0.99
-    assert "100% of the farthest there is" in found.sentence
+    assert "100% of the largest possible distance" in found.sentence
 
 
 def test_the_steps_alone_go_nearly_as_far():
     (question,) = ignores_attention().ask(["good bad fine fine bad"])
     search = Search(question, Scope(), SearchPlan(candidates=5, steps=50, rate=0.4))
-    search._optimise([search._first(each, 0) for each in search.given])
-    assert (search.distance / largest_divergence(search.given)).min() >= 0.95
+    search._optimise([search._first(each, 0) for each in search.leeways])
+    assert (search.distance / largest_divergence(search.leeways)).min() >= 0.95
 
 
 def test_the_farthest_there_is_by_trying_every_corner():
     question = ask("sequence classification")
     search = Search(question, Scope(), FEW)
-    (given,) = search.given
+    (given,) = search.leeways
     own = given.own[0, :, 0].double().numpy()
     free = given.free[0, 0, 0].numpy()
     corners = np.eye(len(free))[free]
     best = [max(by_scipy(row, corner) for corner in corners) for row in own]
-    assert np.isclose(np.mean(best), float(largest_divergence(search.given)), atol=1e-5)
+    assert np.isclose(np.mean(best), float(largest_divergence(search.leeways)), atol=1e-5)
 
 
 def test_where_attention_decides_it_goes_as_far_as_the_output_lets_it():
@@ -72,7 +72,7 @@ def test_what_is_found_keeps_the_output_and_holds_what_is_held(task, scope):
     assert (found.distance > 0).all()
     for number, tolerance in enumerate(FEW.tolerances):
         edits, apart = [], []
-        for given, shares in zip(found.given, found.shares, strict=True):
+        for given, shares in zip(found.leeways, found.shares, strict=True):
             own, new = given.whole[0], given.rebuilt(shares[number : number + 1])[0]
             assert new.sum(-1).numpy() == pytest.approx(own.sum(-1).numpy(), abs=1e-5)
             assert (new >= 0).all()
@@ -94,7 +94,7 @@ def test_what_is_found_keeps_the_output_and_holds_what_is_held(task, scope):
 
 def test_rows_that_are_not_read_never_count():
     question = ask("sequence classification")
-    (given,) = Search(question, Scope(), FEW).given
+    (given,) = Search(question, Scope(), FEW).leeways
     assert given.rows.tolist() == [0]
     special = torch.tensor(question.inputs.tokens[0].special)
     assert not given.free[..., special].any()
@@ -123,10 +123,10 @@ def test_a_text_among_others_is_a_text_alone():
 def test_a_text_without_a_choice_says_nothing():
     found = adversarial_attention(ignores_attention().ask(["good"]), candidates=2, steps=2)
     assert np.isnan(found.figures[DISTANCE]).all()
-    assert found.sentence == "In no text is there attention that could be moved."
+    assert found.sentence == "No text has attention that can be moved."
 
 
 @pytest.mark.parametrize("scope", [Scope("token"), Scope("layer")])
 def test_many_attentions_are_refused(scope):
-    with pytest.raises(UsageError, match="one attention to search"):
+    with pytest.raises(UsageError, match="an adversary takes the scope"):
         adversarial_attention([ask("sequence classification")], scope)

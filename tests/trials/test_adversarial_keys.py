@@ -19,8 +19,8 @@ from attlas.trials.adversarial_keys import (
     adversarial_keys,
 )
 from attlas.trials.searching.key_adversary import KeyAdversary, make_key_batch
-from attlas.trials.support.halves import halves
 from attlas.trials.support.scope import Scope
+from attlas.trials.support.text_halves import split_texts
 
 TASK = "sequence classification"
 
@@ -89,7 +89,7 @@ def test_with_gold_labels_alone_the_loss_falls():
     )
     assert found.figures[LOSS][0] < -0.01
     assert found.figures[RIGHT_BEFORE].tolist() == [0]
-    assert "trained on all" in found.notes[1]
+    assert "trained and tested on all" in found.notes[1]
 
 
 def test_marked_words_are_held_to_the_attention():
@@ -122,7 +122,7 @@ def test_the_model_is_left_as_it_was_and_a_seed_finds_the_same():
 
 def test_texts_are_trained_on_or_judged_never_both():
     texts = [TEXTS[TASK][number % 3] for number in range(7)]
-    kept, judged = halves(subject(TASK).ask(texts))
+    kept, judged = split_texts(subject(TASK).ask(texts))
     trained, tried = ({n for each in part for n in each.order} for part in (kept, judged))
     assert trained | tried == set(range(7))
     assert not trained & tried
@@ -136,3 +136,21 @@ def test_what_cannot_be_asked_is_refused():
         adversarial_keys([ask(TASK)], gold=True)
     with pytest.raises(UsageError, match="none of NEGATIVE"):
         adversarial_keys([ask(TASK)], gold=True, examples=examples(["dull"]))
+
+
+def test_examples_without_a_label_have_no_accuracy():
+    texts = ["a good film", "a bad film", "a good and long film", "a bad and long film"]
+    asked = subject(TASK)
+    some = [
+        Example(text, asked.labels[0] if number < 2 else None) for number, text in enumerate(texts)
+    ]
+    found = adversarial_keys(asked.ask(texts), epochs=1, examples=some)
+    accuracy = dict(zip(found.texts, found.figures[RIGHT], strict=True))
+    assert accuracy[1] in (0, 1) and np.isnan(accuracy[3])
+
+
+def test_too_few_examples_are_refused():
+    with pytest.raises(UsageError, match="text 1 has no example: there are 1"):
+        adversarial_keys(
+            subject(TASK).ask(["a good film", "a bad film"]), examples=examples([None])
+        )

@@ -18,7 +18,7 @@ from attlas.trials.consistent_adversary import (
     CHANGE,
     DISTANCE,
     TrainedAdversary,
-    _alone,
+    _search_each,
     choose,
     consistent_adversary,
 )
@@ -154,9 +154,9 @@ def test_where_the_layers_above_are_held_it_is_another_search():
 def test_attention_that_moves_with_nothing_is_refused():
     with pytest.raises(UnsupportedModelError, match="moves with no weight"):
         consistent_adversary(copies_attended().ask(["good BAD", "bad GOOD"]))
-    with pytest.raises(UsageError, match="not negative"):
+    with pytest.raises(UsageError, match="numbers of at least 0"):
         consistent_adversary([ask(TASK)], lambdas=(-1.0,))
-    with pytest.raises(UsageError, match="is none of"):
+    with pytest.raises(UsageError, match="unknown label"):
         consistent_adversary(
             [ask(TASK)], lambdas=(0.1,), epochs=1, training=[Example("a", "dull")] * 2
         )
@@ -189,10 +189,10 @@ def test_a_text_in_which_nothing_can_change_spoils_nothing():
 def test_searches_stand_in_the_order_of_the_texts_whatever_batches_they_were_in(monkeypatch):
     texts = ["a cat sat", "the film was not good", "a dog", "my dog was not kind", "not good"]
     judged = list(subject(TASK).ask(texts, Request()))
-    apart = _alone(judged, Scope(), 3, seed=1)
+    apart = _search_each(judged, Scope(), 3, seed=1)
     monkeypatch.setattr(filling, "NEAR", {"cpu": 6})
     lengths = [len(each) for each in filling.fill(judged)]
     assert len(lengths) == 2 and len(judged) > 2
-    together = _alone(judged, Scope(), 3, seed=1)
+    together = _search_each(judged, Scope(), 3, seed=1)
     for before, after in zip(apart, together, strict=True):
         np.testing.assert_allclose(after, before, rtol=1e-4, atol=1e-6)

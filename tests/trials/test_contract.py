@@ -10,6 +10,7 @@ import torch
 from part_folders import missing_files, pages_without_a_part
 
 import attlas
+from attlas.errors import UnknownNameError, UsageError
 from attlas.models.asking import filling
 from attlas.results.support.plots import check_plot
 from attlas.trials import COSTS, NEEDS, TRIALS, Scope
@@ -59,6 +60,16 @@ def test_what_its_reader_must_know_is_there(name):
     assert record.paper and record.summary.endswith(".")
     assert record.reading[-1] in ".?" and record.does_not_show.endswith(".")
     assert "seed" in record.options
+
+
+@each_trial
+def test_what_cannot_be_run_is_refused_in_one_line(name):
+    with pytest.raises(UsageError, match=f"^{name} needs at least one text, and there is none$"):
+        TRIALS[name].run([])
+    with pytest.raises(UnknownNameError, match=f"unknown option of {name} 'sede'.*'seed'"):
+        TRIALS[name].run(sentiment().ask(TEXTS[:1]), sede=1)
+    with pytest.raises(UsageError, match=f"^seed of {name} is int, not 'one'$"):
+        TRIALS[name].run(sentiment().ask(TEXTS[:1]), seed="one")
 
 
 @each_trial

@@ -83,10 +83,10 @@ def test_a_bias_of_position_is_found():
 
 
 def test_models_whose_keys_would_do_something_else_are_refused():
-    with pytest.raises(UnsupportedModelError, match="bias of position"):
+    with pytest.raises(UnsupportedModelError, match="position bias"):
         key_permutation([ask("sequence to sequence")], Scope("all"))
     mpnet = small("MPNet", "ForSequenceClassification", **tiny.BERT_SHAPE)
-    with pytest.raises(UnsupportedModelError, match="to itself"):
+    with pytest.raises(UnsupportedModelError, match="cannot be read"):
         key_permutation(mpnet.ask(["a cat sat"]))
     with pytest.raises(UsageError, match="at least 1"):
         key_permutation([ask(TASK)], repeats=0)

@@ -13,7 +13,7 @@ import pytest
 
 import attlas
 from attlas.data.generated import recall, shortcuts
-from attlas.trials import TRIALS, Scope, used
+from attlas.trials import TRIALS, Scope, attention_use
 
 TEXTS = 16
 DATA = {
@@ -59,7 +59,7 @@ def test_its_attention_as_a_whole_is_not(trial):
 
 def test_the_verdict_is_told_that_its_readout_is_not_used_and_the_others_are():
     def of(name):
-        return used(tried("permutation", name), tried("uniform", name))
+        return attention_use(tried("permutation", name), tried("uniform", name))
 
     assert of("shortcut_deceptive").high < 0.1
     assert of("shortcut_token").low > 0.5

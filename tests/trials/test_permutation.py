@@ -13,7 +13,7 @@ from attlas.models.asking.reading import read_attention
 from attlas.models.asking.scores import run_logits
 from attlas.models.tap.edits import Edit
 from attlas.results.support import plots
-from attlas.trials import TRIALS, Scope, TrialOutcome, used
+from attlas.trials import TRIALS, Scope, TrialOutcome, attention_use
 from attlas.trials.permutation import permutation
 from attlas.trials.rewriting.rewritings import shuffle_columns
 from attlas.trials.rewriting.rewritten_answers import RewritingPlan, run_plan
@@ -38,7 +38,7 @@ def test_nothing_moves_a_model_that_ignores_its_attention(scope):
         assert len(effects) >= 3
         assert all((values == 0).all() for values in effects)
         assert "not used" in each.sentence
-    found = used(*tried)
+    found = attention_use(*tried)
     assert (found.mean, found.low, found.high, found.inputs) == (0, 0, 0, len(IGNORED))
     sure = Estimate(0.9, 0.85, 0.95, 50)
     excellent = RemovalTest(sure, Estimate(0.0, -0.01, 0.01, 50), sure)
@@ -51,7 +51,7 @@ def test_moving_the_weight_to_a_word_of_the_other_class_always_flips():
     plan = RewritingPlan("permutation of columns", shuffle_columns, 50, 3)
     turned = 0
     for question in asked:
-        (opened,) = Scope().opened(question)
+        (opened,) = Scope().open_sites(question)
         (found,) = run_plan(question, Scope(), [opened], plan)
         (call,) = read_attention(question)
         draws = plan.draws(question, opened.site, range(50))
@@ -88,7 +88,7 @@ def test_branches_give_what_a_plain_loop_gives(task):
     for question in questions(task):
         own = answers(question)
         calls = read_attention(question)
-        for opened in Scope("layer").opened(question):
+        for opened in Scope("layer").open_sites(question):
             (call,) = [each for each in calls if each.site == opened.site]
             draws = plan.draws(question, call.site, range(4))
             new = shuffle_columns(call.weights[None], opened.entries(call.visible), draws)
@@ -120,7 +120,7 @@ def even(question, opened, call):
 def test_layers_above_keep_their_attention_if_frozen(task):
     scope = Scope("layer", 0, frozen=True)
     (question,) = subject(task).ask(TEXTS[task][:1])
-    (opened,) = scope.opened(question)
+    (opened,) = scope.open_sites(question)
     first, second = read_attention(question)
     edits = [put(even(question, opened, first), first.site), put(second.weights, second.site)]
     frozen = distance(answers(question, edits), answers(question)).item()
@@ -135,7 +135,7 @@ def test_layers_above_keep_their_attention_if_frozen(task):
 @pytest.mark.parametrize("frozen", [False, True])
 def test_all_layers_are_rewritten_one_upon_the_other(task, frozen):
     (question,) = subject(task).ask(TEXTS[task][:1])
-    low, high = Scope("all").opened(question)
+    low, high = Scope("all").open_sites(question)
     first, second = read_attention(question)
     edits = [put(even(question, low, first), first.site)]
     if not frozen:
@@ -176,7 +176,7 @@ def test_a_text_is_found_the_same_alone_and_among_others():
     assert np.isnan(single.figures["share of ceiling"]).all()
     assert any("no ceiling" in note for note in single.notes)
     with pytest.raises(UsageError, match="two texts"):
-        used(single)
+        attention_use(single)
 
 
 def test_seeds_and_heads_make_a_difference():
@@ -198,7 +198,7 @@ def test_used_is_the_highest_ratio_of_the_sums():
     random = np.random.default_rng(0)
     ceilings = random.uniform(0.3, 0.5, 60)
     low, high = 0.1 * ceilings, random.uniform(0.5, 0.7, 60) * ceilings
-    found = used(tried(low, ceilings), tried(high, ceilings))
+    found = attention_use(tried(low, ceilings), tried(high, ceilings))
     assert found.mean == pytest.approx(high.sum() / ceilings.sum())
     assert 0.5 < found.low < found.mean < found.high < 0.7
     assert found.inputs == 60
@@ -207,12 +207,12 @@ def test_used_is_the_highest_ratio_of_the_sums():
 def test_a_ceiling_near_zero_means_not_used_whatever_the_ratio():
     random = np.random.default_rng(0)
     ceilings = random.uniform(0, 0.002, 40)
-    assert used(tried(0.9 * ceilings, ceilings)).high == 0
+    assert attention_use(tried(0.9 * ceilings, ceilings)).high == 0
 
 
 def test_trials_of_other_texts_are_not_put_together():
     with pytest.raises(UsageError, match="same texts"):
-        used(tried([0.1, 0.1], [0.2, 0.2]), tried([0.1], [0.2]))
+        attention_use(tried([0.1, 0.1], [0.2, 0.2]), tried([0.1], [0.2]))
 
 
 @pytest.mark.parametrize("name", ["permutation", "uniform"])
@@ -237,7 +237,7 @@ def test_what_cannot_be_is_refused():
         permutation(asked, of="collumns")
     with pytest.raises(UnsupportedModelError, match="same keys"):
         permutation(questions("causal lm"), Scope("layer"), of="rows", repeats=2)
-    with pytest.raises(UsageError, match="no distribution"):
+    with pytest.raises(UsageError, match="needs a distribution"):
         uniform(questions("regression"))
 
 

@@ -12,7 +12,7 @@ from attlas import Subject
 from attlas.errors import UsageError
 from attlas.models.encoding.request import Request
 from attlas.models.states.block_states import read_states
-from attlas.trials.reading.recovering import StatePairs, found_again, learn_maps
+from attlas.trials.reading.recovering import StatePairs, is_recovered, learn_maps
 from attlas.trials.support.scope import Scope
 from attlas.trials.token_identifiability import token_identifiability
 
@@ -51,14 +51,14 @@ def test_the_nearest_by_each_metric():
     vectors = torch.tensor([[[1.0, 0.0], [4.0, 4.0], [0.0, 2.0]]])
     guesses = torch.tensor([[[3.0, 2.5], [4.0, 4.0], [0.0, 9.0]]])
     # By the angle the first is nearest to (4, 4), and the last to (0, 2); in space, to (4, 4) both.
-    assert found_again(guesses, vectors, "cosine").tolist() == [[False, True, True]]
-    assert found_again(guesses, vectors, "L2").tolist() == [[False, True, False]]
+    assert is_recovered(guesses, vectors, "cosine").tolist() == [[False, True, True]]
+    assert is_recovered(guesses, vectors, "L2").tolist() == [[False, True, False]]
 
 
 def test_a_token_with_the_same_vector_is_as_good():
     vectors = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]])
     for metric in ("cosine", "L2"):
-        assert found_again(vectors, vectors, metric).all()
+        assert is_recovered(vectors, vectors, metric).all()
 
 
 def lessons(mapping, seed=0):
@@ -69,7 +69,7 @@ def lessons(mapping, seed=0):
 
 def rate(found, lesson, kind, metric):
     guesses = found[kind, metric](lesson.states)
-    right = found_again(guesses.reshape(20, 10, -1), lesson.vectors.reshape(20, 10, -1), metric)
+    right = is_recovered(guesses.reshape(20, 10, -1), lesson.vectors.reshape(20, 10, -1), metric)
     return right.double().mean().item()
 
 
@@ -198,7 +198,7 @@ def test_repeated_tokens_without_positions_are_as_good():
     states = read_states(question)[0]
     again = [i for i, each in enumerate(states[0]) if (states[0] == each).all(-1).sum() > 1]
     assert len(again) > 1
-    assert found_again(states, states, "cosine").all()
+    assert is_recovered(states, states, "cosine").all()
 
 
 def test_wrong_use():

@@ -161,7 +161,7 @@ def test_wrong_use():
     questions = subject(TASK).ask([TEXT])
     with pytest.raises(UsageError, match="scope token"):
         token_mixing(questions, Scope("token"))
-    with pytest.raises(UsageError, match="probes of token_mixing is at least 1, not 0"):
+    with pytest.raises(UsageError, match="probes of token_mixing must be at least 1, not 0"):
         token_mixing(questions, probes=0)
     pictures = subject("image classification").ask(TEXTS["image classification"][:1])
     with pytest.raises(UnsupportedModelError, match="pictures"):

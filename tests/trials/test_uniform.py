@@ -5,7 +5,7 @@ import numpy as np
 
 import attlas
 from attlas.data.generated import facts
-from attlas.trials import Scope, used
+from attlas.trials import Scope, attention_use
 from attlas.trials.uniform import uniform
 
 
@@ -26,5 +26,5 @@ def test_a_last_layer_that_is_not_used_does_not_hide_the_ones_below():
     texts = [example.text for example in facts.generate(16, seed=0)]
     asked = attlas.load("facts").ask(texts)
     last, whole = uniform(asked), uniform(asked, Scope("all"))
-    assert used(last).high == 0
-    assert used(last, whole).low > 0.2
+    assert attention_use(last).high == 0
+    assert attention_use(last, whole).low > 0.2

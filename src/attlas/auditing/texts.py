@@ -86,7 +86,14 @@ class AuditTexts:
         return np.array([known[key] for key in keys])
 
 
-def usable_texts(subject: Subject, read: ReadData, request: Request, seed: int) -> AuditTexts:
+def usable_texts(
+    subject: Subject,
+    read: ReadData,
+    request: Request,
+    seed: int,
+    verb: str = "an audit",
+    least: int = LEAST,
+) -> AuditTexts:
     """The examples that the model can read; each of the others is listed with the reason."""
     left_out = list(read.left_out)
     gold, notes = _gold(subject, read.examples)
@@ -109,8 +116,9 @@ def usable_texts(subject: Subject, read: ReadData, request: Request, seed: int) 
         ids = inputs.arguments.get(inputs.source.argument)
         if ids is not None and ids.ndim == 2:
             counts.update(ids[0].tolist())
-    if len(kept) < LEAST:
-        raise UsageError(_too_few(len(kept), left_out))
+    if len(kept) < least:
+        short = _too_few(len(kept), left_out)
+        raise UsageError(f"{verb} needs at least {least} text{'s' * (least > 1)}, and {short}")
     labels = None if gold is None else [label for n in kept if (label := gold[n]) is not None]
     examples = [read.examples[number] for number in kept]
     return AuditTexts(
@@ -172,4 +180,4 @@ def _shown(example: Example) -> str:
 def _too_few(kept: int, left_out: Sequence[LeftOut]) -> str:
     reasons = Counter(each.reason for each in left_out).most_common(3)
     shown = "".join(f"; left out: {count} × {reason}" for reason, count in reasons)
-    return f"an audit needs at least {LEAST} texts, and there are {kept}{shown}"
+    return f"there are {kept}{shown}"

@@ -1,13 +1,20 @@
 """The command `explain`."""
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any
 
 import typer
 
-from attlas.cli.options import InputOptions, LoadOptions, Model, OutputOptions, Target, Truncate
-from attlas.errors import UnknownNameError, UsageError
+from attlas.cli.options import (
+    InputOptions,
+    LoadOptions,
+    Model,
+    OutputOptions,
+    Target,
+    Truncate,
+    parse_options,
+)
+from attlas.errors import UsageError
 
 
 def explain(
@@ -67,23 +74,7 @@ def explain(
 def _method_options(method: str, given: Sequence[str]) -> dict[str, Any]:
     from attlas.methods import METHODS
 
-    return _parse_options(given, METHODS[method].options, method)
-
-
-def _parse_options(given: Sequence[str], known: Mapping[str, Any], method: str) -> dict[str, Any]:
-    """Parse `name=value` pairs; a value is JSON if it can be read as such, else a string."""
-    options: dict[str, Any] = {}
-    for each in given:
-        name, equals, value = each.partition("=")
-        if not equals:
-            raise UsageError(f"an option is written name=value, not {each!r}")
-        if name not in known:
-            raise UnknownNameError(f"option of {method}", name, known)
-        try:
-            options[name] = json.loads(value)
-        except json.JSONDecodeError:
-            options[name] = value
-    return options
+    return parse_options(given, METHODS[method].options, method)
 
 
 def _check_generation(generate: int | None, others: Iterable[Any]) -> None:

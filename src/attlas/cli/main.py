@@ -14,7 +14,7 @@ from attlas.errors import AttlasError, UsageError
 from attlas.version import __version__
 
 COMMANDS = (  # in the order of the help
-    "explain", "audit", "check", "methods", "models", "tree", "triggers", "heads", "study",
+    "explain", "audit", "trial", "check", "methods", "models", "tree", "triggers", "heads", "study",
 )  # fmt: skip
 
 app = typer.Typer(

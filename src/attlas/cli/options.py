@@ -4,8 +4,9 @@ A command takes a group as one parameter; `spread` shows typer an option for eac
 """
 
 import inspect
+import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from attlas.cli.output import print_json, print_result, quiet_libraries
-from attlas.errors import UsageError
+from attlas.errors import UnknownNameError, UsageError
 
 Model = Annotated[
     str, typer.Option("--model", "-m", help="The model: an embedded name, a folder or a hub id.")
@@ -164,3 +165,19 @@ def _read_image(path: Path) -> Any:
             return picture.convert("RGB")
     except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as problem:
         raise UsageError(f"the picture {path} cannot be read: {problem}") from problem
+
+
+def parse_options(given: Sequence[str], known: Mapping[str, Any], owner: str) -> dict[str, Any]:
+    """Parse `name=value` pairs; a value is JSON if it can be read as such, else a string."""
+    options: dict[str, Any] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not equals:
+            raise UsageError(f"an option is written name=value, not {each!r}")
+        if name not in known:
+            raise UnknownNameError(f"option of {owner}", name, known)
+        try:
+            options[name] = json.loads(value)
+        except json.JSONDecodeError:
+            options[name] = value
+    return options

@@ -12,6 +12,7 @@ from attlas.results.report import Report
 from attlas.results.support.origin import Origin, TargetRecord
 from attlas.results.support.result import Result
 from attlas.results.tree import Edge, Tree
+from attlas.results.trial_result import TrialResult
 from attlas.results.triggers import Trigger, Triggers
 from attlas.results.verdict import Verdict
 
@@ -32,6 +33,7 @@ __all__ = [
     "Site",
     "TargetRecord",
     "Tree",
+    "TrialResult",
     "Trigger",
     "Triggers",
     "Verdict",

@@ -1,6 +1,7 @@
-"""Trials, one file each: a trial takes questions and puts the attention itself to a test."""
+"""Trials, one file each: experiments on the attention of a model itself."""
 
-from attlas.trials.rewriting.effects import used
+from attlas.trials.rewriting.effects import attention_use
+from attlas.trials.support.findings import figures_with_intervals
 from attlas.trials.support.scope import KINDS, OpenSite, Scope
 from attlas.trials.support.trial import COSTS, NEEDS, TRIALS, Trial, TrialOutcome, seed_for
 
@@ -13,9 +14,10 @@ __all__ = [
     "Scope",
     "Trial",
     "TrialOutcome",
+    "attention_use",
+    "figures_with_intervals",
     "list_trials",
     "seed_for",
-    "used",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Adversarial attention: how far from the model's own can attention be with the output kept?"""
+"""Adversarial attention: how different can attention be if the output must stay the same?"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -13,22 +13,22 @@ from attlas.models.asking.question import Question
 from attlas.results.support import plots
 from attlas.shapes import TextValues
 from attlas.trials.searching.leeway import largest_divergence, moved_mass
-from attlas.trials.searching.search import Farthest, Search, SearchPlan
+from attlas.trials.searching.search import FarthestAttention, Search, SearchPlan
 from attlas.trials.support.scope import Scope
 from attlas.trials.support.trial import TrialOutcome, trial
 
 TIGHT, LOOSE = 0.01, 0.05
 DISTANCE, SHARE, MASS = "ε-max JSD", "share of the largest JSD", "weight that may move"
-SHOWN = 3  # texts whose adversarial attention is drawn
+SHOWN = 3  # texts whose adversarial attention is plotted
 
 
 @trial(
     cost="expensive",
     paper="arXiv:1902.10186",
-    reading="How far from the model's own attention can another be that leaves the output as it "
-    "is, within ε = 0.01 in total variation?",
-    does_not_show="That the model's own attention is unfaithful: that another would have done as "
-    "well does not say that this one did nothing, and nothing ties the found ones to any weights.",
+    reading="How far from the model's own attention is the farthest attention that leaves the "
+    "output the same, within ε = 0.01 in total variation?",
+    does_not_show="That the model's own attention is unfaithful: another would do as well, but "
+    "this one may still have done the work, and no weights of a model need produce the other.",
     needs=("attention", "branches"),
     fills=True,
 )
@@ -41,27 +41,29 @@ def adversarial_attention(
     steps: int = 50,
     rate: float = 0.4,
 ) -> TrialOutcome:
-    """Search attentions that are as far as possible from the model's and keep its output.
+    """Search for attention that is as far as possible from the model's and keeps its output.
 
-    Of each text some `candidates` are moved by `steps` of Adam, away from the model's attention and
-    from each other, and pulled back where the output leaves the tolerance; the farthest one within
-    it counts. What is found is a lower bound: a longer search may find one farther off.
+    For each text, `candidates` are moved by `steps` of Adam away from the model's attention and
+    from each other, and pulled back where the output leaves the tolerance. The farthest candidate
+    within the tolerance counts. It is a lower bound: a longer search may find one farther away.
     """
     if candidates < 1 or steps < 0:
-        raise UsageError(f"a search needs a candidate, not {candidates}, and steps, not {steps}")
+        raise UsageError(
+            f"candidates must be at least 1, not {candidates}, and steps at least 0, not {steps}"
+        )
     plan = SearchPlan((TIGHT, LOOSE), candidates, steps, rate)
     found = [each for question in questions for each in _search(question, scope, plan, seed)]
     texts = tuple(number for question, _ in found for number in question.order)
     columns = [_figures(farthest) for _, farthest in found]
     figures = {name: np.concatenate([each[name] for each in columns]) for name in columns[0]}
-    largest = np.concatenate([_array(largest_divergence(each.given)) for _, each in found])
+    largest = np.concatenate([_array(largest_divergence(each.leeways)) for _, each in found])
     return TrialOutcome(
         figures=figures,
         texts=texts,
         sentence=_sentence(figures, seed),
         ceilings={DISTANCE: largest, at(LOOSE, DISTANCE): largest, SHARE: 1.0, MASS: 1.0},
         plots=(_by_largest_weight(found, figures), *_examples(found)),
-        notes=(f"Scope: {scope}.", "Divergences are of the weights on the keys that may change."),
+        notes=(f"Scope: {scope}.", "Divergences are over the keys that may change."),
         details={"candidates": candidates, "steps": steps, "rate": rate, "seed": seed},
     )
 
@@ -73,24 +75,24 @@ def at(tolerance: float, name: str) -> str:
 
 def _search(
     question: Question, scope: Scope, plan: SearchPlan, seed: int
-) -> Iterator[tuple[Question, Farthest]]:
-    """The search on as many texts at once as are a good batch."""
+) -> Iterator[tuple[Question, FarthestAttention]]:
+    """Search for as many texts at once as make a good batch."""
     tokens = len(question.inputs.tokens[0]) * plan.copies
     most = rows_of(question.subject.device, tokens)
 
-    def work(rows: Sequence[int]) -> tuple[Question, Farthest]:
-        some = question.rows(rows)
-        return some, Search(some, scope, plan).run(seed)
+    def work(rows: Sequence[int]) -> tuple[Question, FarthestAttention]:
+        chosen = question.rows(rows)
+        return chosen, Search(chosen, scope, plan).run(seed)
 
     for start in range(0, len(question), most):
         rows = range(start, min(start + most, len(question)))
         yield from in_fitting_batches(
-            rows, work, f"{plan.copies} candidates of one text do not fit"
+            rows, work, f"{plan.copies} candidates for one text do not fit"
         )
 
 
-def _figures(found: Farthest) -> Mapping[str, TextValues]:
-    largest = largest_divergence(found.given)
+def _figures(found: FarthestAttention) -> Mapping[str, TextValues]:
+    largest = largest_divergence(found.leeways)
     nothing = torch.where(largest.isnan(), torch.nan, 0.0)
     tight, loose = (found.distance + nothing).unbind()
     return {
@@ -98,7 +100,7 @@ def _figures(found: Farthest) -> Mapping[str, TextValues]:
         SHARE: _array(tight / largest),
         at(LOOSE, DISTANCE): _array(loose),
         at(LOOSE, SHARE): _array(loose / largest),
-        MASS: _array(moved_mass(found.given)),
+        MASS: _array(moved_mass(found.leeways)),
     }
 
 
@@ -109,22 +111,22 @@ def _array(values: torch.Tensor) -> TextValues:
 def _sentence(figures: Mapping[str, TextValues], seed: int) -> str:
     known = figures[SHARE][~np.isnan(figures[SHARE])]
     if not len(known):
-        return "In no text is there attention that could be moved."
+        return "No text has attention that can be moved."
     share = bootstrap_mean([[value] for value in known], seed)
     distance, loose = (np.nanmean(figures[name]) for name in (DISTANCE, at(LOOSE, SHARE)))
     return (
         f"With the output within {TIGHT:g}, attention can be {distance:.2f} from the model's own "
-        f"(Jensen–Shannon), {share.mean:.0%} of the farthest there is ({share.low:.0%} to "
+        f"(Jensen–Shannon), {share.mean:.0%} of the largest possible distance ({share.low:.0%} to "
         f"{share.high:.0%}; {share.inputs} texts); within {LOOSE:g}, {loose:.0%}."
     )
 
 
 def _by_largest_weight(
-    found: Sequence[tuple[Question, Farthest]], figures: Mapping[str, TextValues]
+    found: Sequence[tuple[Question, FarthestAttention]], figures: Mapping[str, TextValues]
 ) -> Mapping[str, Any]:
-    """The figure against how much of the attention is on one key, as Jain and Wallace draw it."""
+    """The distance against the largest weight on one key, as Jain and Wallace plot it."""
     largest = [
-        torch.stack([own.own.amax(dim=(1, 2, 3)) for own in each.given]).amax(dim=0)
+        torch.stack([own.own.amax(dim=(1, 2, 3)) for own in each.leeways]).amax(dim=0)
         for _, each in found
     ]
     names = np.array([target.name for question, _ in found for target in question.targets])
@@ -137,26 +139,26 @@ def _by_largest_weight(
         },
         x_label="largest weight on one key",
         y_label=DISTANCE,
-        reading="A point is a text; high points are texts whose attention could be quite another "
-        "and the output the same, and those at the right have attention that is sure of itself.",
+        reading="A point is a text. High points are texts whose attention could be very different "
+        "with the same output; points at the right have sharp attention.",
     )
 
 
-def _examples(found: Sequence[tuple[Question, Farthest]]) -> Iterator[Mapping[str, Any]]:
-    """The model's row and the farthest found, side by side, the mean of the heads."""
+def _examples(found: Sequence[tuple[Question, FarthestAttention]]) -> Iterator[Mapping[str, Any]]:
+    """The model's attention beside the farthest one, as means over heads."""
     rows = [(question, each, row) for question, each in found for row in range(len(question))]
     for question, each, row in rows[:SHOWN]:
-        last = each.given[-1]
+        last = each.leeways[-1]
         stream = question.inputs.queries_and_keys(last.site.kind)
         query, key = (question.inputs.tokens[row][one.start : one.stop] for one in stream)
-        wholes = {"the model's": last.own[None], "the farthest": each.shares[-1][:1]}
+        both = {"the model's": last.own[None], "the farthest": each.shares[-1][:1]}
         yield plots.maps(
             f"Two attentions, one output: text {question.order[row]}",
             [query[number] for number in last.rows.tolist()],
             key,
             {
                 name: last.rebuilt(shares)[row][:, last.rows].float().mean(dim=0)
-                for name, shares in wholes.items()
+                for name, shares in both.items()
             },
             reading=f"Both give {question.targets[row].name!r} with the same probability, within "
             f"{float(each.change[0, row]):.3f}.",

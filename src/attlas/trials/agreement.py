@@ -1,15 +1,23 @@
-"""Agreement: whether attention orders tokens as gradients do, and as the model misses them."""
+"""Agreement: does attention rank tokens as gradients and leave-one-out do?"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from attlas.errors import UsageError
+from attlas.methods.support.vectors import inner_products
 from attlas.models.asking.question import Question
-from attlas.removing.removal import removable, usual_removal
-from attlas.shapes import MethodScores
+from attlas.models.asking.reading import find_readout, fold_attention
+from attlas.models.encoding.inputs import Stream
+from attlas.models.states.embeddings import embedding_gradients, over_tokens
+from attlas.models.tap import edits
+from attlas.models.tap.call import Call
+from attlas.removing.removal import removable, remove_each, usual_removal
+from attlas.results import Site
+from attlas.shapes import Hidden, MethodScores, TokenScores
 from attlas.trials.reading.agreement_findings import (
     SCORES,
     by_class,
@@ -21,33 +29,27 @@ from attlas.trials.reading.agreement_findings import (
     significant_shares,
     taus_of_heads,
 )
-from attlas.trials.reading.importances import (
-    attention_importance,
-    detached_gradient_importance,
-    gradient_importance,
-    head_importances,
-    left_out_importance,
-)
-from attlas.trials.support.findings import estimates_of
+from attlas.trials.support.findings import estimates_as_json
+from attlas.trials.support.outputs import distributions, total_variation
 from attlas.trials.support.scope import Scope
 from attlas.trials.support.trial import TrialOutcome, trial
 
-LAYERS = Scope("layer")  # whose heads are compared one by one, whatever the scope
+LAYERS = Scope("layer")  # the heads that are compared one by one, whatever the scope
 
 
 @dataclass(frozen=True, eq=False)
 class TextScores:
-    """What is compared of one text: scores of its tokens, by SCORES and then by each head."""
+    """The scores of the tokens of one text: by each of SCORES, then by each head."""
 
     number: int
-    label: str  # what the model says of it
+    label: str  # what the model predicts
     scores: MethodScores
 
 
 @trial(
     cost="cheap",
     paper="Jain & Wallace 2019, arXiv:1902.10186",
-    reading="Does attention order the tokens as gradients do, and as the model misses them?",
+    reading="Does attention rank the tokens as gradients and leave-one-out do?",
     does_not_show=(
         "That attention is unfaithful: gradients and leave-one-out are two other views of the "
         "model, and often agree little with each other."
@@ -66,15 +68,13 @@ def agreement(
     """Correlate attention with gradient importance and with leave-one-out, by Kendall's τ-b.
 
     Gradient importance takes the attention weights of all layers as constants; the full gradient
-    stands beside it, and how far the gradient agrees with leave-one-out is the yardstick. `removal`
-    says what leaving out means: deleting, or masking where places count, if none is given. The
-    overlap is of this `share` of the tokens from the top. Nothing is drawn, whatever the `seed`.
+    is compared too, and the agreement of gradient and leave-one-out is the yardstick. `removal` is
+    how a token is left out; by default it is deleted, or masked if positions count. The overlap is
+    that of the top `share` of the tokens. Nothing is random: the `seed` has no effect.
     """
     if not 0 < share <= 1:
-        raise UsageError(f"share is above 0 and at most 1, not {share}")
+        raise UsageError(f"share must be above 0 and at most 1, not {share}")
     found = [text for question in questions for text in _compare(question, scope, removal)]
-    if not found:
-        raise UsageError("agreement needs at least one text")
     texts = sorted(found, key=lambda text: text.number)
     four = [text.scores[: len(SCORES)] for text in texts]
     each = [figures_of(scores, share) for scores in four]
@@ -91,7 +91,7 @@ def agreement(
         notes=(f"scope: {scope}", *sorted({_removal_note(each, removal) for each in questions})),
         details={
             "scope": str(scope),
-            "estimates": estimates_of(figures),
+            "estimates": estimates_as_json(figures),
             "significant": significant_shares(p_values),
             "classes": classes,
             "heads": heads,
@@ -104,9 +104,9 @@ def _removal_note(question: Question, removal: str | None) -> str:
 
 
 def _compare(question: Question, scope: Scope, removal: str | None) -> Iterator[TextScores]:
-    """The scores of each text of a batch, on the tokens that the scope is about."""
+    """The scores of each text of a batch, for the tokens that the scope is about."""
     if question.is_shared:
-        raise UsageError("a text has several targets: ask about one of them")
+        raise UsageError("agreement takes one target for each text, and this text has several")
     attention, known = attention_importance(question, scope)
     scores = [
         attention,
@@ -120,3 +120,71 @@ def _compare(question: Question, scope: Scope, removal: str | None) -> Iterator[
     for row, number in enumerate(question.order):
         tokens = [place for place in removable(question, row) if marks[row, place]]
         yield TextScores(number, question.targets[row].name, table[row][:, tokens])
+
+
+def attention_importance(question: Question, scope: Scope) -> tuple[TokenScores, Hidden]:
+    """The weight of each token, a mean over the sites, heads and rows of a scope.
+
+    Also returns which tokens the scope is about; the others have a weight of zero.
+    """
+    opened = {each.site.name: each for each in scope.open_sites(question)}
+
+    def keep(call: Call) -> tuple[Stream, Tensor, Tensor]:
+        own = opened[call.site.name]
+        entries = own.entries(call.visible)
+        total = (call.weights.double() * entries).sum(dim=(1, 2))
+        rows = own.rows.sum(dim=1, keepdim=True) * call.site.heads
+        stream = question.inputs.queries_and_keys(call.site.kind)[1]
+        return stream, total / rows.clamp_min(1), entries.any(dim=2).any(dim=1)
+
+    held = fold_attention(question, keep, scope.sites(question.subject)).held
+    weights = held[0][1].new_zeros(len(question), len(question.inputs.tokens[0]))
+    known = torch.zeros_like(weights, dtype=torch.bool)
+    for stream, own, seen in held:
+        weights[:, stream.start : stream.stop] += own / len(held)
+        known[:, stream.start : stream.stop] |= seen
+    return weights, known
+
+
+def gradient_importance(question: Question) -> TokenScores:
+    """How far each token moves the target's probability to first order, in absolute value.
+
+    It is the gradient on the token's vector times that vector: the derivative on its one-hot entry.
+    """
+    found, _ = embedding_gradients(question, "probability")
+    scores = [(each.start, inner_products(each.values, each.gradient).abs()) for each in found]
+    return over_tokens(question.inputs, scores)
+
+
+def detached_gradient_importance(question: Question) -> TokenScores:
+    """Like `gradient_importance`, but the attention weights of all layers are constants."""
+    with question.subject.tap(edits.apply(torch.Tensor.detach), sites=()):
+        return gradient_importance(question)
+
+
+def left_out_importance(question: Question, how: str) -> TokenScores:
+    """How far the answer moves without each token, in total variation.
+
+    Zero for tokens that are never removed.
+    """
+    whole = distributions(question)
+    scores = whole.new_zeros(len(question), len(question.inputs.tokens[0]))
+    places = [(row, place) for row in range(len(question)) for place in removable(question, row)]
+    for chunk, inputs in remove_each(question, places, how):
+        rows, positions = torch.tensor(chunk, device=scores.device).unbind(1)
+        without = distributions(question.rows(rows.tolist()).about(inputs))
+        scores[rows, positions] = total_variation(whole[rows], without)
+    return scores
+
+
+def head_importances(question: Question, sites: Sequence[Site]) -> list[TokenScores]:
+    """The attention of every head of these sites at the position that is read out."""
+    readout = find_readout(question).double()
+    length = len(question.inputs.tokens[0])
+
+    def keep(call: Call) -> Tensor:
+        rows = torch.einsum("bhqk,bq->hbk", call.weights.double(), readout)
+        stream = question.inputs.queries_and_keys(call.site.kind)[1]
+        return torch.nn.functional.pad(rows, (stream.start, length - stream.stop))
+
+    return [head for rows in fold_attention(question, keep, sites).held for head in rows]

@@ -1,4 +1,4 @@
-"""Consistent adversary: can one model attend otherwise on every text and give the same answers?"""
+"""Consistent adversary: can one model attend differently on every text with the same answers?"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,24 +18,26 @@ from attlas.trials.searching.leeway import largest_divergence, read_sites
 from attlas.trials.searching.retraining import Retrained, retrain
 from attlas.trials.searching.search import Search, SearchPlan
 from attlas.trials.searching.trained_copy import TrainingCase, TrainingPace, make_case, train
-from attlas.trials.support.findings import estimates_of, mean_of, written
-from attlas.trials.support.halves import among, halves, note_on, numbers_of
+from attlas.trials.support.findings import estimate_mean, estimates_as_json, in_words
 from attlas.trials.support.scope import Scope
+from attlas.trials.support.text_halves import over_all_texts, split_note, split_texts, text_numbers
 from attlas.trials.support.trial import TrialOutcome, seed_for, trial
 
 LAMBDAS = (0.01, 0.03, 0.1, 0.3, 1.0)
 TOLERANCES = (0.01, 0.05, 0.1, 0.2)
-ALLOWED = 0.05  # mean change of the output, on the texts trained on, of the adversary that counts
-START = 0.5  # of the spread of each weight: from the model's own there is no way downhill
+ALLOWED = 0.05  # mean change of the output on the training texts
+START = (
+    0.5  # noise, as a share of each weight's spread: at the model's own weights the slope is zero
+)
 CHANGE, DISTANCE, SHARE = "change of the output", "JSD of the attention", "share of the largest JSD"
 AGREES, ALONE = "agreement", "ε-max JSD of a search on each text at ε = 0.05"
 
 
 @dataclass(frozen=True, eq=False)
 class TrainedAdversary:
-    """An adversary by its λ: what it does to each text that is judged, and to those it knows."""
+    """An adversary and its λ: its effect on each tested text, and its mean on training texts."""
 
-    weight: float
+    weight: float  # λ
     change: TextValues
     distance: TextValues
     agrees: TextValues
@@ -46,10 +48,10 @@ class TrainedAdversary:
 @trial(
     cost="expensive",
     paper="arXiv:1908.04626",
-    reading="Can a copy of the model, its query and key weights alone trained to it, attend "
-    "otherwise on texts it has not seen and give the same answers?",
-    does_not_show="That the model's own attention is unfaithful: it says that another model with "
-    "the same answers could attend otherwise, not what this one does with its attention.",
+    reading="Can a copy of the model, in which only query and key weights are trained, attend "
+    "differently on texts it has not seen and give the same answers?",
+    does_not_show="That the model's own attention is unfaithful: another model with the same "
+    "answers could attend differently, which does not say what this one does with its attention.",
     needs=("attention", "gradients", "branches"),
 )
 def consistent_adversary(
@@ -64,24 +66,26 @@ def consistent_adversary(
     training: Sequence[Example] = (),
     seeds: int = 3,
 ) -> TrialOutcome:
-    """Train query and key weights on half of the texts, by TVD − λ · JSD, and judge on the others.
+    """Train query and key weights on half of the texts, by TVD − λ · JSD, and test on the others.
 
-    λ grows, and each adversary goes on from the one before. `steps` are those of the search on each
-    text that the curve is held to. With `training` examples, the model's top is also trained again
-    with `seeds` new draws of those weights, and with uniform attention, for comparison.
+    λ grows, and each adversary starts from the one before. `steps` are those of the search for each
+    text that the curve is compared with. With `training` examples, the upper part of the model is
+    also retrained from `seeds` new draws of those weights, and with uniform attention.
     """
     if not lambdas or min(lambdas) < 0:
-        raise UsageError(f"lambdas are one or more numbers that are not negative, not {lambdas}")
+        raise UsageError(f"lambdas must be one or more numbers of at least 0, not {lambdas}")
     read_sites(questions[0], scope)
-    kept, judged = halves(questions)
+    train_texts, tested = split_texts(questions)
     copy = attention_copy(questions[0], scope.sites(questions[0].subject))
-    known, asked = ([make_case(copy, each, scope) for each in part] for part in (kept, judged))
+    known, asked = (
+        [make_case(copy, each, scope) for each in half] for half in (train_texts, tested)
+    )
     adversaries = _adversaries(
         copy, known, asked, sorted(lambdas), TrainingPace(epochs, rate), seed
     )
     best = choose(adversaries)
-    alone = _alone(judged, scope, steps, seed)
-    largest = np.concatenate([_array(largest_divergence(each.given)) for each in asked])
+    alone = _search_each(tested, scope, steps, seed)
+    largest = np.concatenate([_array(largest_divergence(each.leeways)) for each in asked])
     figures = {
         DISTANCE: best.distance,
         SHARE: best.distance / largest,
@@ -89,40 +93,40 @@ def consistent_adversary(
         AGREES: best.agrees,
         ALONE: alone[1][TOLERANCES.index(0.05)],
     }
-    most = among(largest, judged, questions)
-    again = retrain(copy, scope, training, judged, seeds, TrainingPace(epochs, rate), seed)
+    most = over_all_texts(largest, tested, questions)
+    retrained = retrain(copy, scope, training, tested, seeds, TrainingPace(epochs, rate), seed)
     return TrialOutcome(
         figures={
-            name: among(each, judged, questions)
-            for name, each in {**figures, **again.figures}.items()
+            name: over_all_texts(each, tested, questions)
+            for name, each in {**figures, **retrained.figures}.items()
         },
-        texts=numbers_of(questions),
-        sentence=_sentence(figures, best, again),
+        texts=text_numbers(questions),
+        sentence=_sentence(figures, best, retrained),
         ceilings={DISTANCE: most, ALONE: most, SHARE: 1.0, AGREES: 1.0},
-        plots=(_curve(adversaries, alone), *again.plots),
-        notes=(f"Scope: {scope}.", note_on(kept, judged)),
+        plots=(_curve(adversaries, alone), *retrained.plots),
+        notes=(f"Scope: {scope}.", split_note(train_texts, tested)),
         details={
-            "estimates": estimates_of(figures),
+            "estimates": estimates_as_json(figures),
             "curve": [_record(adversary) for adversary in adversaries],
             "search on each text": [
                 {"ε": e, "change": float(np.nanmean(c)), "JSD": float(np.nanmean(d))}
                 for e, c, d in zip(TOLERANCES, alone[0], alone[1], strict=True)
             ],
             "λ": best.weight,
-            "retrained": again.details,
+            "retrained": retrained.details,
         },
     )
 
 
 def _adversaries(
     copy: AttentionCopy,
-    kept: Sequence[TrainingCase],
-    judged: Sequence[TrainingCase],
+    known: Sequence[TrainingCase],
+    tested: Sequence[TrainingCase],
     lambdas: Sequence[float],
     pace: TrainingPace,
     seed: int,
 ) -> list[TrainedAdversary]:
-    """An adversary for each λ, from a little noise on."""
+    """An adversary for each λ; the first starts from the model's weights with some noise."""
     random = torch.Generator().manual_seed(seed_for(seed, 0, "consistent_adversary"))
     weights = copy.freeze_all_but_attention()
     for each in copy.weights:
@@ -134,9 +138,9 @@ def _adversaries(
             passed = case.run()
             return case.change(passed) - weight * case.distance(passed)
 
-        train(copy, weights, kept, loss, pace)
-        (known, far, _), (change, distance, agrees) = (_measure(part) for part in (kept, judged))
-        trained = (float(np.nanmean(known)), float(np.nanmean(far)))
+        train(copy, weights, known, loss, pace)
+        (moved, far, _), (change, distance, agrees) = (_measure(half) for half in (known, tested))
+        trained = (float(np.nanmean(moved)), float(np.nanmean(far)))
         adversaries.append(TrainedAdversary(weight, change, distance, agrees, *trained))
     for each in copy.weights:
         each.reset()
@@ -145,7 +149,7 @@ def _adversaries(
 
 @torch.no_grad()
 def _measure(cases: Sequence[TrainingCase]) -> tuple[TextValues, TextValues, TextValues]:
-    """Of each text, how far answer and attention are off, and whether the choice is the same."""
+    """For each text: the change of the answer, the distance of the attention, the same choice."""
     passed = [(case, case.run()) for case in cases]
     change, distance, agrees = (
         np.concatenate([_array(measured(case, one)) for case, one in passed])
@@ -155,9 +159,9 @@ def _measure(cases: Sequence[TrainingCase]) -> tuple[TextValues, TextValues, Tex
 
 
 def choose(adversaries: Sequence[TrainedAdversary]) -> TrainedAdversary:
-    """The farthest adversary that keeps the answers to the texts it was trained on, on average.
+    """The farthest adversary that keeps, on average, the answers to its training texts.
 
-    Where none does, the one that keeps them best.
+    If none does, the one that keeps them best.
     """
     within = [adversary for adversary in adversaries if adversary.trained_change <= ALLOWED]
     if within:
@@ -165,15 +169,15 @@ def choose(adversaries: Sequence[TrainedAdversary]) -> TrainedAdversary:
     return min(adversaries, key=lambda adversary: adversary.trained_change)
 
 
-def _alone(
-    judged: Sequence[Question], scope: Scope, steps: int, seed: int
+def _search_each(
+    tested: Sequence[Question], scope: Scope, steps: int, seed: int
 ) -> tuple[ToleranceTexts, ToleranceTexts]:
-    """What a search on each text by itself finds: changes and distances, `[tolerance, text]`."""
+    """A search for each text by itself: changes and distances, `[tolerance, text]`."""
     plan = SearchPlan(TOLERANCES, candidates=2, steps=steps, rate=0.4)
-    together = fill(judged)
+    together = fill(tested)
     found = [Search(question, scope, plan).run(seed) for question in together]
     places = {text: place for place, text in enumerate(_order(together))}
-    back = [places[text] for text in _order(judged)]
+    back = [places[text] for text in _order(tested)]
     changes = torch.cat([each.change for each in found], dim=1)
     distances = torch.cat([each.distance for each in found], dim=1)
     return _array(changes)[:, back], _array(distances)[:, back]
@@ -197,15 +201,18 @@ def _record(adversary: TrainedAdversary) -> dict[str, float]:
     }
 
 
-def _sentence(figures: Mapping[str, TextValues], best: TrainedAdversary, again: Retrained) -> str:
+def _sentence(
+    figures: Mapping[str, TextValues], best: TrainedAdversary, retrained: Retrained
+) -> str:
     said = (
         f"A copy with other query and key weights gives the same answer to "
-        f"{np.nanmean(best.agrees):.0%} of {len(best.agrees)} texts, off by "
-        f"{np.nanmean(best.change):.3f}, with attention {written(mean_of(best.distance))} from the "
-        f"model's own (Jensen–Shannon; {np.nanmean(figures[SHARE]):.0%} of the farthest there is); "
-        f"a search on each text by itself reaches {np.nanmean(figures[ALONE]):.2f} within 0.05."
+        f"{np.nanmean(best.agrees):.0%} of {len(best.agrees)} texts, with a mean change of "
+        f"{np.nanmean(best.change):.3f}. Its attention is "
+        f"{in_words(estimate_mean(best.distance))} from the model's own (Jensen–Shannon; "
+        f"{np.nanmean(figures[SHARE]):.0%} of the largest possible distance); a search for each "
+        f"text by itself reaches {np.nanmean(figures[ALONE]):.2f} within 0.05."
     )
-    return f"{said} {again.sentence}".strip()
+    return f"{said} {retrained.sentence}".strip()
 
 
 def _curve(
@@ -217,11 +224,11 @@ def _curve(
     changes, distances = (np.nanmean(each, axis=1) for each in alone)
     x, y = zip(*ours, strict=True)
     return plots.scatter(
-        "What it costs to attend otherwise",
+        "What it costs to attend differently",
         {"one copy for all texts": (x, y), "a search on each text": (changes, distances)},
         x_label=CHANGE,
         y_label=DISTANCE,
-        reading="A point is an adversary, the mean over texts; the higher at the left, the less "
-        "the answers need this attention. The lower the copies are beside the searches, the more "
-        "of what a search finds is of single texts, and no model's way to attend.",
+        reading="A point is an adversary, a mean over texts. The higher the points at the left, "
+        "the less the answers need this attention. If the copies lie below the searches, what a "
+        "search finds for single texts is not something that one model does on all of them.",
     )

@@ -1,6 +1,8 @@
-"""Erasure: attention weights set to zero, one or many, until the model decides otherwise."""
+"""Erasure: set one or more attention weights to zero until the model's decision flips."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import torch
@@ -8,23 +10,37 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attlas.errors import UsageError
+from attlas.mathematics.intervals import clopper_pearson
 from attlas.models.asking.question import Question
-from attlas.trials.rewriting.erasing import Erasing
-from attlas.trials.rewriting.erasure_findings import flip_table, plots_of, sentence_of
-from attlas.trials.rewriting.erasure_plan import ErasurePlan
-from attlas.trials.support.findings import estimates_of
-from attlas.trials.support.outputs import is_other, jensen_shannon
+from attlas.results.support import plots
+from attlas.shapes import TextValues
+from attlas.trials.rewriting.erasing import (
+    DIVERGENCE_GAP,
+    LARGEST_TURNS,
+    ORDERS,
+    RANDOM_TURNS,
+    REMOVED,
+    TURNABLE,
+    WEIGHT_GAP,
+    Erasing,
+    ErasurePlan,
+)
+from attlas.trials.support.findings import estimate_mean, estimates_as_json, in_words
+from attlas.trials.support.outputs import chooses_differently, jensen_shannon
 from attlas.trials.support.scope import Scope
 from attlas.trials.support.trial import TrialOutcome, seed_for, trial
+
+Figures = Mapping[str, TextValues]
+PLACES = np.linspace(0, 1, 21)
 
 
 @trial(
     cost="expensive",
     paper="Serrano & Smith 2019, arXiv:1906.03731",
-    reading="Does the decision hang on the largest weights more than on others?",
+    reading="Does the decision depend on the largest weights more than on others?",
     does_not_show=(
-        "That the tokens do not matter: what a token says has often reached other positions, or "
-        "the one that is read, before the layer whose weights are erased."
+        "That the tokens do not matter: the information of a token has often reached other "
+        "positions, or the one that is read, before the layer whose weights are erased."
     ),
     needs=("attention", "gradients", "branches"),
     fills=True,
@@ -37,18 +53,18 @@ def erasure(
     draws: int = 5,
     steps: int = 50,
 ) -> TrialOutcome:
-    """Erase the largest weight against a random one; then more and more until the decision turns.
+    """Compare erasing the largest weight with a random one; then erase more until the answer flips.
 
-    A weight is that of a token at the scope, in all its heads and rows; what is erased goes to the
-    other weights in proportion. The sets grow by one of four orders: attention, the gradient of the
-    target's probability on the weights, signed, gradient × attention, and random, `draws` times. A
-    text of more than `steps` weights is taken in so many even steps. The text itself is the same
-    throughout.
+    A weight is that of a token within the scope, in all its heads and rows; the erased weight goes
+    to the others in proportion. Tokens are erased in four orders: by attention, by the signed
+    gradient of the target's probability on the weights, by gradient × attention, and at random,
+    `draws` times. More than `steps` weights are erased in that many even steps. The text itself
+    does not change.
     """
     if draws < 1 or steps < 1:
-        raise UsageError(f"draws and steps are at least 1, not {draws} and {steps}")
+        raise UsageError(f"draws and steps must be at least 1, not {draws} and {steps}")
     if scope.kind == "layer" and scope.layer is None:
-        raise UsageError("weights are erased in one layer: give its number with the scope")
+        raise UsageError("erasure works on one layer at a time: give its number with the scope")
     found = {
         number: text
         for question in questions
@@ -56,12 +72,10 @@ def erasure(
             question.order, _erase(question, scope, seed, draws, steps), strict=True
         )
     }
-    if not found:
-        raise UsageError("erasure needs at least one text")
     texts = tuple(sorted(found))
     names = found[texts[0]].keys()
     figures = {name: np.array([found[text][name] for text in texts]) for name in names}
-    estimates, table = estimates_of(figures), flip_table(figures)
+    estimates, table = estimates_as_json(figures), flip_table(figures)
     return TrialOutcome(
         figures,
         texts,
@@ -98,13 +112,98 @@ def _erase(
 
 
 def _changes(erasing: Erasing, sets: Tensor) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """How far each set moves the answer, and whether it turns the decision: `[set, batch]`.
+    """How far each set moves the answer, and whether it flips the decision: `[set, batch]`.
 
-    The first set is the empty one, which the others are held against.
+    The first set is empty, and the others are compared with it.
     """
     clean, divergence, turned = None, [], []
     for answers in erasing.answers(sets.to(erasing.question.subject.device)):
         clean = answers[0] if clean is None else clean
         divergence.append(jensen_shannon(clean.expand_as(answers), answers))
-        turned.append(is_other(clean.expand_as(answers), answers))
+        turned.append(chooses_differently(clean.expand_as(answers), answers))
     return torch.cat(divergence).cpu().numpy(), torch.cat(turned).cpu().numpy()
+
+
+def flip_table(figures: Figures) -> dict[str, Any]:
+    """How many decisions the largest weight flips, and a random one, with shares.
+
+    Only texts with two or more weights count.
+    """
+    known = ~np.isnan(figures[LARGEST_TURNS])
+    largest, other = (figures[name][known] > 0 for name in (LARGEST_TURNS, RANDOM_TURNS))
+    count = int(known.sum())
+    cells = {
+        "both": largest & other,
+        "largest_only": largest & ~other,
+        "random_only": ~largest & other,
+        "neither": ~largest & ~other,
+    }
+    found: dict[str, Any] = {name: int(marks.sum()) for name, marks in cells.items()}
+    if count:
+        found["largest"] = asdict(clopper_pearson(int(largest.sum()), count))
+        found["random"] = asdict(clopper_pearson(int(other.sum()), count))
+    return found | {"texts": count}
+
+
+def sentence_of(figures: Figures) -> str:
+    """The outcome in words."""
+    table = flip_table(figures)
+    if not table["texts"]:
+        return "No text has two weights that can be erased."
+    said = (
+        f"Erasing the largest weight flipped {_share(table['largest'])} of the decisions, and a "
+        f"random one {_share(table['random'])}."
+    )
+    turnable = figures[TURNABLE] > 0
+    if not turnable.any():
+        return f"{said} No set of weights flipped any."
+    shares = [
+        f"{order} {in_words(estimate_mean(figures[REMOVED[order]][turnable]))}" for order in ORDERS
+    ]
+    return (
+        f"{said} In {int(turnable.sum())} of {len(turnable)} texts some set flipped it, after this "
+        f"share of the weights, by order: {', '.join(shares)}."
+    )
+
+
+def _share(estimate: Mapping[str, float]) -> str:
+    return f"{estimate['mean']:.1%} ({estimate['low']:.1%} to {estimate['high']:.1%})"
+
+
+def plots_of(figures: Figures, table: Mapping[str, Any]) -> tuple[plots.Plot, ...]:
+    """ΔJS against Δα, the table of flips, and the share of flips as more is erased."""
+    return (
+        plots.scatter(
+            "The largest weight against a random one",
+            {"texts": (figures[WEIGHT_GAP], figures[DIVERGENCE_GAP])},
+            x_label="difference of the two weights",
+            y_label="difference of the effects of erasing them (Jensen–Shannon)",
+            reading="A point is a text. Below zero, the random weight had more effect.",
+        ),
+        plots.table(
+            "Does erasing one weight flip the decision?",
+            ["", "the random one does", "the random one does not"],
+            [
+                ["the largest does", table["both"], table["largest_only"]],
+                ["the largest does not", table["random_only"], table["neither"]],
+            ],
+            reading="Numbers of texts; those at the top right speak for the largest weight.",
+        ),
+        plots.curve(
+            "Decisions that flip as weights are erased",
+            PLACES,
+            {order: _turned(figures, order) for order in ORDERS},
+            x_label="share of the weights erased",
+            y_label="share of texts",
+            reading="The sooner a line rises, the better its order finds what the decision "
+            "depends on. All lines end at the share of texts that some set flips: a text that an "
+            "order does not flip counts at the end.",
+        ),
+    )
+
+
+def _turned(figures: Figures, order: str) -> list[float]:
+    """The share of texts that an order has flipped at each place."""
+    known = ~np.isnan(figures[TURNABLE])
+    removed = np.where(figures[TURNABLE] > 0, figures[REMOVED[order]], np.inf)[known]
+    return [float((removed <= place + 1e-9).mean()) if known.any() else np.nan for place in PLACES]

@@ -1,4 +1,4 @@
-"""What heads do: look at the neighbour, at a separator, everywhere, at what came after before."""
+"""Head patterns: which heads attend to a neighbour, a separator, everything, or by induction."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -19,24 +19,24 @@ from attlas.trials.reading.pattern_scores import (
     score_heads,
     whole_sites,
 )
-from attlas.trials.reading.relations import Followed, follow_relations
+from attlas.trials.reading.relations import FollowedRelation, follow_relations
 from attlas.trials.support.scope import Scope
 from attlas.trials.support.trial import TrialOutcome, trial
 
 NOTES = (
-    "Each figure is that of the one head whose mean over these texts is the largest.",
+    "Each figure is that of the head with the largest mean over these texts.",
     "Rows that the prediction does not depend on are left out.",
 )
 EVERYWHERE = "all layers, all heads, all rows with a path to the readout"
-Leaders = Mapping[str, int | None]  # by pattern, the head that follows it most
+Leaders = Mapping[str, int | None]  # for each pattern, the head that follows it most
 
 
 @trial(
     cost="cheap",
     paper="arXiv:1906.04341, arXiv:2209.11895",
-    reading="What does each head look at: a neighbour, the token itself, a separator, everything, "
-    "or what came after the same token before?",
-    does_not_show="That a head matters: where it looks says nothing of what is done with it.",
+    reading="What does each head attend to: a neighbour, the token itself, a separator, "
+    "everything, or the token that followed an earlier copy of this one?",
+    does_not_show="That a head matters: where it attends says nothing about what is done with it.",
     needs=("attention",),
 )
 def head_patterns(
@@ -47,11 +47,11 @@ def head_patterns(
     least: int | float = 0.5,
     conllu: str | None = None,
 ) -> TrialOutcome:
-    """Score every head by where it looks, and name those that do little else.
+    """Score every head by where it attends, and name those that do little else.
 
-    All layers are read, unless the scope names one. A head follows a pattern to which it gives
-    `least` of its attention. With a CoNLL-U file, also which heads follow which syntactic relation
-    better than a fixed distance between words does.
+    All layers are read, unless the scope names one. A head follows a pattern if it gives at least
+    `least` of its attention to it. With a CoNLL-U file, heads are also compared with syntactic
+    relations: which head follows which relation better than a fixed distance between words does.
     """
     if not 0 < least <= 1:
         raise UsageError(f"least is a share of the attention, above 0 and at most 1, not {least}")
@@ -60,7 +60,7 @@ def head_patterns(
     names = [f"{site.name} head {head}" for site in sites for head in range(site.heads)]
     scores = score_heads(questions, sites, seed)
     leaders = {name: scores.leader(name) for name in PATTERNS}
-    followed: list[Followed] = []
+    followed: list[FollowedRelation] = []
     if conllu is not None:
         live = whole_sites(questions[0], sites)
         followed = follow_relations(subject, live, read_conllu(conllu), seed)
@@ -68,7 +68,7 @@ def head_patterns(
     unknown = np.full(len(texts), np.nan)
     return TrialOutcome(
         figures={
-            name: unknown if head is None else scores.found[name][:, head]
+            name: unknown if head is None else scores.scores[name][:, head]
             for name, head in leaders.items()
         },
         texts=texts,
@@ -81,16 +81,16 @@ def head_patterns(
 
 
 def _sites(subject: OpenModel, scope: Scope) -> tuple[Site, ...]:
-    """The self-attention of text that is asked about."""
+    """The self-attention over text that the scope is about."""
     if subject.reads_images or subject.reads_pairs:
         raise UnsupportedModelError(
-            f"{subject.name} reads pictures: their patches do not follow one another in a line"
+            f"head_patterns needs tokens in one line, and {subject.name} reads pictures"
         )
     asked = scope.sites(subject) if scope.kind == "layer" else subject.sites
     sites = tuple(site for site in asked if site.kind in ("encoder", "decoder"))
     if not sites:
-        given = ", ".join(site.name for site in asked)
-        raise UsageError(f"patterns are of self-attention, and the scope asks about {given}")
+        named = ", ".join(site.name for site in asked)
+        raise UsageError(f"head_patterns needs self-attention, and the scope is about {named}")
     return sites
 
 
@@ -99,24 +99,24 @@ def _sentences(
     leaders: Leaders,
     names: Sequence[str],
     least: float,
-    followed: Sequence[Followed],
+    followed: Sequence[FollowedRelation],
 ) -> Iterator[str]:
     told = []
     for pattern, head in leaders.items():
-        means = mean_over_texts(scores.found[pattern])
+        means = mean_over_texts(scores.scores[pattern])
         many = int((means >= least).sum())
         if head is not None and many:
             told.append(f"{pattern} {many} (most: {names[head]}, {means[head]:.2f})")
     what = f"with at least {least:g} of the attention"
     if told:
-        yield f"Of {len(names)} heads, so many follow a pattern {what}: {'; '.join(told)}."
+        yield f"How many of {len(names)} heads follow a pattern {what}: {'; '.join(told)}."
     else:
         yield f"None of {len(names)} heads follows a pattern {what}."
     if followed:
         beyond = [f"{each.relation} ({each.head})" for each in followed if each.beyond]
         yield (
-            f"Of {len(followed)} syntactic relations, {len(beyond)} are followed by a head beyond "
-            f"a fixed distance{': ' if beyond else ''}{', '.join(beyond)}."
+            f"Of {len(followed)} syntactic relations, heads follow {len(beyond)} better than a "
+            f"fixed distance does{': ' if beyond else ''}{', '.join(beyond)}."
         )
 
 
@@ -125,22 +125,22 @@ def _plots(
     leaders: Leaders,
     names: Sequence[str],
     sites: Sequence[Site],
-    followed: Sequence[Followed],
+    followed: Sequence[FollowedRelation],
 ) -> Iterator[plots.Plot]:
     rows = []
     for pattern, head in leaders.items():
         if head is not None:
             found, chance = (
                 float(mean_over_texts(table[pattern])[head])
-                for table in (scores.found, scores.chance)
+                for table in (scores.scores, scores.chance)
             )
             rows.append([pattern, PATTERNS[pattern], names[head], found, chance])
     yield plots.table(
         "The head that follows each pattern most",
-        ("pattern", "looks at", "head", "score", "chance"),
+        ("pattern", "attends to", "head", "score", "chance"),
         rows,
-        reading="The score is the share of its attention, a mean over rows and texts; chance is "
-        "that of a head to which all tokens are the same.",
+        reading="The score is a share of the head's attention, a mean over rows and texts; chance "
+        "is the score of a head that attends to all tokens alike.",
     )
     widest = max(site.heads for site in sites)
     for pattern, head in leaders.items():
@@ -148,7 +148,7 @@ def _plots(
             continue
         values = np.full((len(sites), widest), np.nan)
         starts = np.cumsum([0, *(site.heads for site in sites)])
-        means = mean_over_texts(scores.found[pattern])
+        means = mean_over_texts(scores.scores[pattern])
         for row, site in enumerate(sites):
             values[row, : site.heads] = means[starts[row] : starts[row + 1]]
         yield plots.matrix(
@@ -166,11 +166,11 @@ def _plots(
 
 def _reading(pattern: str) -> str:
     if pattern == BROAD:
-        return "Over how many of the tokens that it sees a head spreads: 0 is one, 1 is all."
+        return "Over how many of the visible tokens a head spreads: 0 is one token, 1 is all."
     return f"How much of its attention each head gives to {PATTERNS[pattern]}."
 
 
-def _relation_table(followed: Sequence[Followed]) -> plots.Plot:
+def _relation_table(followed: Sequence[FollowedRelation]) -> plots.Plot:
     return plots.table(
         "Heads and syntactic relations",
         (
@@ -201,15 +201,18 @@ def _relation_table(followed: Sequence[Followed]) -> plots.Plot:
             for each in sorted(followed, key=lambda one: -one.gain)
         ],
         reading="Head, direction and distance were chosen on half of the sentences; the figures "
-        "are of the other half. The intervals of the gain hold all at once.",
+        "are of the other half. The intervals of the gain hold for all relations at once.",
     )
 
 
 def _details(
-    scores: PatternScores, leaders: Leaders, names: Sequence[str], followed: Sequence[Followed]
+    scores: PatternScores,
+    leaders: Leaders,
+    names: Sequence[str],
+    followed: Sequence[FollowedRelation],
 ) -> dict[str, Any]:
     def by_head(pattern: str) -> dict[str, float | None]:
-        means = mean_over_texts(scores.found[pattern])
+        means = mean_over_texts(scores.scores[pattern])
         shown = [float(mean) if np.isfinite(mean) else None for mean in means]
         return dict(zip(names, shown, strict=True))
 

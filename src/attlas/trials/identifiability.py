@@ -1,4 +1,4 @@
-"""Identifiability: whether attention weights can be told from what they make of the values.
+"""Identifiability: does the output of an attention determine its weights?
 
 Brunner et al., "On Identifiability in Transformers", ICLR 2020; Sun and Marasović, "Effective
 Attention Sheds Light On Interpretability", Findings of ACL 2021; Bhardwaj et al., "More
@@ -23,7 +23,13 @@ from attlas.models.tap.call import Call
 from attlas.results import Site
 from attlas.results.support import plots
 from attlas.shapes import TextValues
-from attlas.trials.reading.row_freedom import CORRELATION, KEPT, TOLD, TOLD_BY_QUERY, RowFreedom
+from attlas.trials.reading.row_freedom import (
+    CORRELATION,
+    DETERMINED,
+    DETERMINED_BY_QUERY,
+    KEPT,
+    RowFreedom,
+)
 from attlas.trials.searching.other_attention import OtherAttention, find_other_attention
 from attlas.trials.support.scope import Scope
 from attlas.trials.support.token_kinds import TOKEN_KINDS
@@ -34,9 +40,9 @@ from attlas.trials.support.trial import TrialOutcome, trial
     cost="cheap",
     paper="Brunner et al. 2020, arXiv:1908.04211; Sun and Marasović 2021, arXiv:2105.08855; "
     "Bhardwaj et al. 2021, arXiv:2106.01269",
-    reading="Could other attention weights have given the very same output?",
-    does_not_show="That other weights would do says nothing of whether these are faithful: it is "
-    "mostly a matter of how long a text is and how wide a head.",
+    reading="Could other attention weights have given exactly the same output?",
+    does_not_show="That these weights are unfaithful: whether others would do is mostly a matter "
+    "of how long a text is and how wide a head.",
     needs=("attention", "values"),
 )
 def identifiability(
@@ -46,17 +52,20 @@ def identifiability(
     seed: int = 0,
     searches: int = 3,
 ) -> TrialOutcome:
-    """Ask in how many dimensions the weights of a row are free while its output stays as it is.
+    """Find in how many dimensions the weights of a row are free while its output stays the same.
 
-    Figures are means over the heads, rows and layers of the scope. For the `searches` texts that
-    leave most room, another valid attention with the same output is looked for, from sides drawn by
-    `seed`; the farthest is shown.
+    Figures are means over the heads, rows and layers of the scope. For the `searches` texts with
+    the most freedom, another valid attention with the same output is searched, in directions drawn
+    by `seed`; the farthest is shown.
     """
     if searches < 1:
-        raise UsageError(f"searches of identifiability is at least 1, not {searches}")
+        raise UsageError(f"searches of identifiability must be at least 1, not {searches}")
     if scope.kind == "token":
-        raise UsageError("identifiability is about rows of weights: not of the scope token")
-    found = _Found()
+        raise UsageError(
+            "identifiability is about rows of weights, not about the scope token; "
+            "allowed: readout, layer, all"
+        )
+    found = _BatchFigures()
     for question in questions:
         found.add(question, scope)
     texts = tuple(number for question in questions for number in question.order)
@@ -68,7 +77,7 @@ def identifiability(
         figures,
         texts,
         _sentence(figures, found.longest, other, len(tried)),
-        ceilings={TOLD: 1.0, TOLD_BY_QUERY: 1.0, CORRELATION: 1.0},
+        ceilings={DETERMINED: 1.0, DETERMINED_BY_QUERY: 1.0, CORRELATION: 1.0},
         plots=(_by_length(figures), _by_kind(figures), *other.plots()),
         notes=(f"scope: {scope}", *found.notes()),
         details={"longest identifiable": found.longest, "other attention": other.to_dict()},
@@ -76,14 +85,14 @@ def identifiability(
 
 
 @dataclass
-class _Found:
-    """The figures of one batch after the other."""
+class _BatchFigures:
+    """Figures, collected batch by batch."""
 
     figures: dict[str, list[TextValues]] = field(default_factory=dict)
     longest: dict[str, int] = field(default_factory=dict)  # by site
 
     def add(self, question: Question, scope: Scope) -> None:
-        opened = {each.site.name: each for each in scope.opened(question)}
+        opened = {each.site.name: each for each in scope.open_sites(question)}
         sites = [each.site for each in opened.values()]
         keys, states = _keys_and_states(question, sites)
         by_site = []
@@ -95,7 +104,7 @@ class _Found:
             lengths = rows.count.masked_fill(~rows.counted, 0).amax(dim=-1)
             by_site.append(
                 {
-                    "longer than can be told": (lengths > longest_identifiable(width)).double(),
+                    "too long to determine": (lengths > longest_identifiable(width)).double(),
                     **rows.figures(keys.get(call.site.name)),
                     **_collinearity(head_values(call), states.get(call.site.name)),
                 }
@@ -107,18 +116,18 @@ class _Found:
             self.figures.setdefault(name, []).append(mean.cpu().numpy())
 
     def notes(self) -> tuple[str, ...]:
-        if not all(np.isnan(each).all() for each in self.figures[TOLD_BY_QUERY]):
+        if not all(np.isnan(each).all() for each in self.figures[DETERMINED_BY_QUERY]):
             return ()
         return (
-            "what queries can make of the keys is not known here: the attention is written out by "
-            "the model itself, or is not the softmax of plain scores",
+            "what other queries would give is not known here: the model computes its attention "
+            "itself, or it is not the softmax of plain scores",
         )
 
 
 def _keys_and_states(
     question: Question, sites: Sequence[Site]
 ) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor]]:
-    """By site: the keys, and the states that the layer was handed, where they can be seen."""
+    """By site: the keys, and the hidden states that enter the layer, where they can be read."""
     subject = question.subject
     kinds = {site.kind for site in sites if not site.kind.startswith("cross")}
     places = [place for place in subject.places if place[0].kind in kinds]
@@ -134,7 +143,7 @@ def _keys_and_states(
 
 
 def _collinearity(values: Tensor, states: Tensor | None) -> dict[str, Tensor]:
-    """How near to one line the values of each head are, and the states they are made of."""
+    """How close to one line the values of each head are, and the states they come from."""
     unknown = torch.full_like(values[:, 0, 0, 0], torch.nan, dtype=torch.float64)
     return {
         "condition of values, log10": condition(values).log10().mean(dim=1),
@@ -145,7 +154,7 @@ def _collinearity(values: Tensor, states: Tensor | None) -> dict[str, Tensor]:
 
 
 def _row_of(questions: Sequence[Question], number: int) -> tuple[Question, int]:
-    """The question that holds a row, counted over all questions, and which of its rows it is."""
+    """The question that holds a row, counted over all questions, and its number there."""
     for question in questions:
         if number < len(question):
             return question, number
@@ -161,15 +170,17 @@ def _sentence(
 ) -> str:
     least, most = min(longest.values()), max(longest.values())
     beyond = f"{least}" if least == most else f"{least} to {most}"
-    long = int((figures["longer than can be told"] > 0).sum())
+    long = int((figures["too long to determine"] > 0).sum())
     said = (
-        f"Beyond {beyond} keys no row of weights can be told from its output, and {long} of "
+        f"Beyond {beyond} keys, the output of a row does not determine its weights, and {long} of "
         f"{len(figures[KEPT])} texts are longer. The weights are free in "
         f"{figures[KEPT].mean():.1f} dimensions on average"
     )
-    if not np.isnan(figures[TOLD_BY_QUERY]).all():
-        share = np.nanmean(figures[TOLD_BY_QUERY])
-        said += f"; of what some query could have made, {share:.0%} of the rows are told"
+    if not np.isnan(figures[DETERMINED_BY_QUERY]).all():
+        share = np.nanmean(figures[DETERMINED_BY_QUERY])
+        said += (
+            f"; among the weights that a query can produce, {share:.0%} of the rows are determined"
+        )
     if not np.isnan(figures[CORRELATION]).all():
         said += f"; raw and effective attention correlate at {np.nanmean(figures[CORRELATION]):.2f}"
     return f"{said}. {other.sentence(searched)}"
@@ -181,8 +192,8 @@ def _by_length(figures: Mapping[str, TextValues]) -> plots.Plot:
         {"texts": (figures["keys"], figures[CORRELATION])},
         x_label="keys that a row sees",
         y_label="correlation of raw and effective weights",
-        reading="At 1 the output depends on all of the weights; the lower, the more of them is "
-        "lost in the mixing.",
+        reading="At 1 the output depends on all of the weights; the lower, the more of them has no "
+        "effect.",
     )
 
 
@@ -195,6 +206,6 @@ def _by_kind(figures: Mapping[str, TextValues]) -> plots.Plot:
         [[figures[f"{side} weight on {kind}"].mean() for kind in TOKEN_KINDS] for side in sides],
         x_label="kind of token",
         y_label="share of the weight",
-        reading="What raw attention has somewhere and effective attention lacks there has no "
-        "effect on the output.",
+        reading="Weight that raw attention has and effective attention lacks has no effect on the "
+        "output.",
     )

@@ -1,4 +1,4 @@
-"""Permutation: the weights in another order, the values as they are; does the answer stay?
+"""Permutation: shuffle the attention weights and keep the values; does the answer stay?
 
 Jain and Wallace, "Attention is not Explanation", NAACL 2019.
 """
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from attlas.errors import UnknownNameError, UsageError
 from attlas.models.asking.question import Question
 from attlas.trials.rewriting import rewritings as rewriting
-from attlas.trials.rewriting.effects import try_plan
+from attlas.trials.rewriting.effects import run_rewriting_trial
 from attlas.trials.rewriting.rewritten_answers import RewritingPlan
 from attlas.trials.support.scope import Scope
 from attlas.trials.support.trial import TrialOutcome, trial
@@ -23,8 +23,8 @@ OF = {
     cost="cheap",
     paper="arXiv:1902.10186",
     reading="How far does the answer move when the weights are shuffled among the tokens?",
-    does_not_show="That the answer stays under other weights does not say that these weights are "
-    "wrong about it, and where the ceiling is low nothing could have moved it.",
+    does_not_show="That the weights are wrong: the answer may stay under other weights all the "
+    "same, and where the ceiling is low nothing could have moved it.",
     needs=("attention", "branches"),
 )
 def permutation(
@@ -39,8 +39,8 @@ def permutation(
 ) -> TrialOutcome:
     """Shuffle the weights of each row among its keys, or the rows among the queries.
 
-    `of` is `columns` or `rows`; `per_head` draws an order for each head, else all have the same.
-    With `gold`, the number of the right class of each text, there is accuracy too.
+    `of` is `columns` or `rows`. `per_head` draws an order for each head; else all heads share one.
+    `gold` holds the number of the right class of each text, for figures of accuracy.
     """
     if of not in OF:
         raise UnknownNameError("permutation", of, OF)
@@ -51,4 +51,4 @@ def permutation(
         f"permutation of {of}", apart if per_head else together, repeats, seed, gold
     )
     doing = f"Shuffling the {'weights' if of == 'columns' else 'rows'} of the attention"
-    return try_plan(questions, scope, plan, doing)
+    return run_rewriting_trial(questions, scope, plan, doing)

@@ -1,4 +1,4 @@
-"""Token identifiability: whether a hidden state still tells which token it began as.
+"""Token identifiability: does a hidden state still show which token it started as?
 
 Brunner et al., "On Identifiability in Transformers", ICLR 2020.
 """
@@ -16,23 +16,23 @@ from attlas.models.asking.question import Question
 from attlas.models.states.block_states import read_states
 from attlas.results.support import plots
 from attlas.shapes import TextValues
-from attlas.trials.reading.recovering import MAPS, METRICS, StatePairs, found_again, learn_maps
-from attlas.trials.support.findings import mean_of, written
-from attlas.trials.support.layers import chosen_layers, known_mean, layers_in_words, listed
+from attlas.trials.reading.recovering import MAPS, METRICS, StatePairs, is_recovered, learn_maps
+from attlas.trials.support.findings import estimate_mean, in_words
+from attlas.trials.support.layers import chosen_layers, json_numbers, known_mean, layers_in_words
 from attlas.trials.support.scope import Scope
 from attlas.trials.support.trial import TrialOutcome, seed_for, trial
 
 KINDS = tuple((kind, metric) for kind in MAPS for metric in METRICS)
-FEWEST = 3  # texts: to learn from, to stop by, to ask
-HELD = 4  # a quarter of the texts is to stop by, another to ask
+FEWEST = 3  # texts: to train on, to stop training by, to test on
+HELD = 4  # a quarter of the texts is held out to stop by, and another to test on
 
 
 @trial(
     cost="expensive",
     paper="Brunner et al. 2020, arXiv:1908.04211",
-    reading="Can it be told from a hidden state which token of its text it began as?",
-    does_not_show="That attention to a state is attention to its token: a state can be told and "
-    "still be made of others.",
+    reading="Does a hidden state still show which token of its text it started as?",
+    does_not_show="That attention to a state is attention to its token: a state can show its token "
+    "and still be mixed from others.",
     needs=("attention",),
 )
 def token_identifiability(
@@ -41,17 +41,17 @@ def token_identifiability(
     *,
     seed: int = 0,
 ) -> TrialOutcome:
-    """Learn maps from hidden states back to the vectors they began as, and ask on other texts.
+    """Train maps from hidden states back to the vectors they started as, and test on other texts.
 
-    A state is found again if the vector nearest to what the map makes of it, among those of its own
-    text, is the one it began as. Half of the texts, drawn by `seed`, are learnt from, a quarter
-    says when to stop, and the figures are of the last quarter. They are of the layers of the scope:
-    the last for the readout.
+    A token is recovered if, among the vectors of its text, its own is the nearest to what the map
+    makes of its state. The maps are trained on half of the texts, drawn by `seed`; a quarter
+    decides when to stop, and the figures are of the last quarter. They are of the layers of the
+    scope: the last one for `readout`.
     """
     read = [text for question in questions for text in _read(question, scope)]
     texts = tuple(number for question in questions for number in question.order)
     taught, held, asked = split = _split(len(texts), seed)
-    layers = range(1, len(read[0].states))  # what enters the first is what is looked for
+    layers = range(1, len(read[0].states))  # what enters the first layer is to be recovered
     rates = np.stack(
         [_rates(read, layer, split, seed_for(seed, layer, "maps")) for layer in layers]
     )
@@ -64,13 +64,13 @@ def token_identifiability(
         ceilings=dict.fromkeys(figures, 1.0),
         plots=(_by_layer(rates),),
         notes=(
-            f"figures of {layers_in_words(chosen)}, on {len(asked)} texts; learnt from "
-            f"{len(taught)}, stopped by {len(held)}; by chance "
-            f"{np.mean([1 / len(read[place].counted) for place in asked]):.2f} would be found",
+            f"figures of {layers_in_words(chosen)}, on {len(asked)} texts; trained on "
+            f"{len(taught)} and stopped by {len(held)} others; by chance "
+            f"{np.mean([1 / len(read[place].counted) for place in asked]):.2f} would be recovered",
         ),
         details={
             "by layer": {
-                _name(kind): listed([known_mean(each) for each in rates[:, number]])
+                _name(kind): json_numbers([known_mean(each) for each in rates[:, number]])
                 for number, kind in enumerate(KINDS)
             },
             "asked": [texts[place] for place in asked],
@@ -80,9 +80,11 @@ def token_identifiability(
 
 @dataclass(frozen=True, eq=False)
 class _Text:
-    """The states of one text, and which of its tokens are asked about."""
+    """The hidden states of one text, and which of its tokens count."""
 
-    states: list[Tensor]  # `[token, feature]`: what enters the first layer, and what each gives
+    states: list[
+        Tensor
+    ]  # `[token, feature]`: the input of the first layer, and each layer's output
     counted: Tensor
 
 
@@ -98,11 +100,11 @@ Split = tuple[list[int], list[int], list[int]]
 
 
 def _split(count: int, seed: int) -> Split:
-    """Places of texts to learn from, to stop by and to ask."""
+    """Indices of the texts to train on, to stop by and to test on."""
     if count < FEWEST:
         raise UsageError(
-            f"token_identifiability learns from some texts and asks about others: it needs at "
-            f"least {FEWEST}, not {count}"
+            f"token_identifiability trains on some texts and tests on others: it needs at least "
+            f"{FEWEST}, not {count}"
         )
     drawn = np.random.default_rng(seed).permutation(count).tolist()
     each = max(1, count // HELD)
@@ -110,7 +112,7 @@ def _split(count: int, seed: int) -> Split:
 
 
 def _rates(texts: Sequence[_Text], layer: int, split: Split, seed: int) -> NDArray[np.float64]:
-    """The share of tokens found again after a layer, `[kind, text]`; NaN for texts not asked."""
+    """The share of tokens recovered after a layer, `[kind, text]`; NaN for texts not tested."""
     taught, held, asked = split
     maps = learn_maps(_lesson(texts, taught, layer), _lesson(texts, held, layer), seed)
     found = np.full((len(KINDS), len(texts)), np.nan)
@@ -118,7 +120,7 @@ def _rates(texts: Sequence[_Text], layer: int, split: Split, seed: int) -> NDArr
         for place in asked:
             text = texts[place]
             guesses = maps[kind, metric](text.states[layer])
-            right = found_again(guesses[None], text.states[0][None], metric)[0].cpu()
+            right = is_recovered(guesses[None], text.states[0][None], metric)[0].cpu()
             if bool(text.counted.any()):
                 found[number, place] = right[text.counted].double().mean().item()
     return found
@@ -139,23 +141,27 @@ def _sentence(figures: dict[str, TextValues], rates: NDArray[np.float64]) -> str
     linear = KINDS.index(("linear", "cosine"))
     first, last = known_mean(rates[0, linear]), known_mean(rates[-1, linear])
     return (
-        f"Of the hidden states, {written(mean_of(figures['linear, cosine']))} can be told to be of "
-        f"their token by a linear map ({first:.2f} after the first layer, {last:.2f} after the "
-        f"last), {written(mean_of(figures['MLP, cosine']))} by an MLP and "
-        f"{written(mean_of(figures['identity, cosine']))} as they are."
+        f"A linear map recovers the token of {_mean_in_words(figures, 'linear')} of the hidden "
+        f"states ({first:.2f} after the first layer, {last:.2f} after the last), an MLP of "
+        f"{_mean_in_words(figures, 'MLP')}, and the nearest vector without a map of "
+        f"{_mean_in_words(figures, 'identity')}."
     )
+
+
+def _mean_in_words(figures: dict[str, TextValues], kind: str) -> str:
+    return in_words(estimate_mean(figures[f"{kind}, cosine"]))
 
 
 def _by_layer(rates: NDArray[np.float64]) -> plots.Plot:
     return plots.curve(
-        "Tokens that can be told from their states",
+        "Tokens that can be recovered from their states",
         list(range(len(rates))),
         {
             _name(kind): [known_mean(each) for each in rates[:, number]]
             for number, kind in enumerate(KINDS)
         },
         x_label="layer",
-        y_label="share of tokens found again",
-        reading="At 1 every state tells which token of its text it began as; texts that the maps "
-        "have not seen.",
+        y_label="share of tokens recovered",
+        reading="At 1 every state shows which token of its text it started as, on texts that the "
+        "maps were not trained on.",
     )

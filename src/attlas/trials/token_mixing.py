@@ -1,4 +1,4 @@
-"""Token mixing: how much of a token is left in its own hidden state, and what heads really gather.
+"""Token mixing: how much of a token is left in its hidden state, and what heads really gather.
 
 Brunner et al., "On Identifiability in Transformers", ICLR 2020; Pascual, Brunner and Wattenhofer,
 "Telling BERT's Full Story: from Local Attention to Global Aggregation", EACL 2021.
@@ -16,8 +16,8 @@ from attlas.models.asking.question import Question
 from attlas.results.support import plots
 from attlas.shapes import TextValues
 from attlas.trials.reading.mixtures import Mixture, mix_of
-from attlas.trials.support.findings import mean_of, written
-from attlas.trials.support.layers import chosen_layers, known_mean, layers_in_words, listed
+from attlas.trials.support.findings import estimate_mean, in_words
+from attlas.trials.support.layers import chosen_layers, json_numbers, known_mean, layers_in_words
 from attlas.trials.support.scope import Scope
 from attlas.trials.support.token_kinds import TOKEN_KINDS
 from attlas.trials.support.trial import TrialOutcome, seed_for, trial
@@ -29,10 +29,10 @@ APART, ALIKE = "attention from aggregation", "attention with aggregation"
 @trial(
     cost="expensive",
     paper="Brunner et al. 2020, arXiv:1908.04211; Pascual et al. 2021, arXiv:2004.05916",
-    reading="How much of its own token is left in a hidden state, and do heads gather from where "
-    "they look?",
-    does_not_show="That attention is wrong: a head that looks at a state does look there, whatever "
-    "tokens that state is made of.",
+    reading="How much of its own token is left in a hidden state, and do heads gather from the "
+    "tokens they attend to?",
+    does_not_show="That attention is wrong: a head does attend to a state, whatever tokens that "
+    "state is mixed from.",
     needs=("attention", "embeddings", "values"),
     fills=True,
 )
@@ -45,11 +45,11 @@ def token_mixing(
     head_positions: int = 1,
     probes: int = 8,
 ) -> TrialOutcome:
-    """Ask what share each token has in hidden states, by how they move with its embedding.
+    """Measure the share of each token in hidden states, by how they move with its embedding.
 
-    Of each text `positions` tokens are drawn, and for what each head gives `head_positions` of
-    them. The sizes of the Jacobians are estimated from `probes` random directions. Figures are of
-    the layers of the scope: the last for the readout.
+    From each text `positions` tokens are drawn, and `head_positions` of them for the outputs of the
+    heads. The sizes of the Jacobians are estimated from `probes` random directions. Figures are of
+    the layers of the scope: the last one for `readout`.
     """
     for name, value in (
         ("positions", positions),
@@ -57,7 +57,8 @@ def token_mixing(
         ("probes", probes),
     ):
         if value < 1:
-            raise UsageError(f"{name} of token_mixing is at least 1, not {value}")
+            raise UsageError(f"{name} of token_mixing must be at least 1, not {value}")
+    _check_reads_text(questions[0].subject)
     found = [
         mix_of(
             question.rows([row]),
@@ -68,7 +69,6 @@ def token_mixing(
         )
         for question in questions
         for row in range(len(question))
-        if _can_be_asked(question.subject)
     ]
     texts = tuple(number for question in questions for number in question.order)
     layers = chosen_layers(scope, questions[0].subject, len(found[0].own), "token_mixing")
@@ -92,16 +92,15 @@ def token_mixing(
     )
 
 
-def _can_be_asked(subject: OpenModel) -> bool:
+def _check_reads_text(subject: OpenModel) -> None:
     if subject.reads_images or subject.reads_pairs:
         raise UnsupportedModelError(
-            f"{subject.name} reads pictures: their patches do not follow one another in a line"
+            f"token_mixing needs tokens in one line, and {subject.name} reads pictures"
         )
-    return True
 
 
 def _draw(question: Question, row: int, scope: Scope, count: int, seed: int) -> list[int]:
-    """Positions in the stack that is read out, of content tokens unless the scope has all."""
+    """Random positions of content tokens, or of any tokens if the scope has special ones."""
     stack = question.inputs.prefix or question.inputs.source
     special = question.inputs.tokens[row].special[stack.start : stack.stop]
     content = [place for place, each in enumerate(special) if scope.specials or not each]
@@ -116,7 +115,7 @@ def _mean(by_head: Sequence[NDArray[np.float64]], layers: Sequence[int]) -> floa
 
 
 def _over_texts(values: Sequence[Any]) -> NDArray[np.float64]:
-    """The mean over texts of what has the same shape in each, where it is known."""
+    """The mean over texts of arrays of one shape, without NaN."""
     with np.errstate(invalid="ignore"):
         stacked = np.stack([np.asarray(each, dtype=np.float64) for each in values])
         known = ~np.isnan(stacked)
@@ -127,16 +126,17 @@ def _over_texts(values: Sequence[Any]) -> NDArray[np.float64]:
 def _sentence(figures: dict[str, TextValues], found: Sequence[Mixture]) -> str:
     own = _over_texts([each.own for each in found])
     said = (
-        f"A hidden state owes {written(mean_of(figures[OWN]))} of how it moves to its own token "
-        f"({own[0]:.2f} after the first layer, {own[-1]:.2f} after the last), and for "
-        f"{written(mean_of(figures[OTHER]))} of the states another token has more."
+        f"The share of its own token in a hidden state is "
+        f"{in_words(estimate_mean(figures[OWN]))} ({own[0]:.2f} after the first layer, "
+        f"{own[-1]:.2f} after the last), and in {in_words(estimate_mean(figures[OTHER]))} of the "
+        "states another token has a larger share."
     )
-    apart = mean_of(figures[APART])
+    apart = estimate_mean(figures[APART])
     if apart is None:
         return said
     return (
-        f"{said} What heads gather is {written(apart)} (Jensen–Shannon divergence, at most 0.69) "
-        "from where they look."
+        f"{said} What heads gather differs from where they attend by {in_words(apart)} "
+        "(Jensen–Shannon divergence, at most 0.69)."
     )
 
 
@@ -153,13 +153,13 @@ def _plots(found: Sequence[Mixture]) -> tuple[plots.Plot, ...]:
     padded = [np.pad(each, (0, columns - len(each)), constant_values=np.nan) for each in heads]
     return (
         plots.curve(
-            "How much of a token is left in its state",
+            "How much of a token is left in its hidden state",
             layers,
             {OWN: own, OTHER: other},
             x_label="layer",
             y_label="share",
-            reading="The lower the first and the higher the second, the less a state stands for "
-            "the token at its place.",
+            reading="The lower the first line and the higher the second, the less a state stands "
+            "for the token at its position.",
         ),
         plots.curve(
             "Contributions by distance",
@@ -167,25 +167,25 @@ def _plots(found: Sequence[Mixture]) -> tuple[plots.Plot, ...]:
             {f"layer {layer}": near[layer] for layer in shown},
             x_label="tokens between a state and a contributor",
             y_label="mean share of a token",
-            reading="A line that falls says that states are made of what stands near them.",
+            reading="A falling line means that states are mixed from tokens near them.",
         ),
         plots.matrix(
-            "Where heads look against what they gather",
+            "Where heads attend and what they gather",
             [f"layer {layer}" for layer in layers],
             [f"head {head}" for head in range(columns)],
             padded,
             x_label="head",
             y_label="Jensen–Shannon divergence",
-            reading="The larger, the less the weights of a head say of the tokens it gathers from.",
+            reading="The larger, the less a head gathers from the tokens it attends to.",
         ),
         plots.matrix(
-            "Where the weight lies, and where it comes from",
+            "Where attention lies, and which tokens it gathers",
             ["attention", "aggregation"],
             TOKEN_KINDS,
             kinds,
             x_label="kind of token",
             y_label="share",
-            reading="Of all heads: the weight on states at tokens of a kind, and the share of the "
+            reading="Over all heads: the weight on states at tokens of a kind, and the share of "
             "tokens of that kind in what is gathered.",
         ),
     )
@@ -193,7 +193,7 @@ def _plots(found: Sequence[Mixture]) -> tuple[plots.Plot, ...]:
 
 def _details(found: Sequence[Mixture]) -> dict[str, Any]:
     return {
-        "own share by layer": listed(_over_texts([each.own for each in found])),
-        "another has more by layer": listed(_over_texts([each.other_more for each in found])),
+        "own share by layer": json_numbers(_over_texts([each.own for each in found])),
+        "another has more by layer": json_numbers(_over_texts([each.other_more for each in found])),
         "positions": [list(each.positions) for each in found],
     }

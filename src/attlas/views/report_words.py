@@ -116,12 +116,17 @@ def trial_lines(payload: Payload) -> Iterator[Text]:
         yield from (Text(), Text("The attention on trial", style="bold"))
     for trial in payload["trials"]:
         yield from (Text(), Text(visible(trial["name"]), style="bold"))
-        yield Text(visible(trial["sentence"]))
-        yield Text(f"Which attention: {visible(trial['scope'])}", style="dim")
-        for each in trial["figures"]:
-            yield Text(f"  {visible(each['name'])}: {_trial_figure(each)}")
-        if trial["plots"]:
-            yield Text(_plot_words(trial), style="dim")
+        yield from trial_body(trial)
+
+
+def trial_body(trial: Payload) -> Iterator[Text]:
+    """What one trial found, which attention it is about, its figures, and where its plots are."""
+    yield Text(visible(trial["sentence"]))
+    yield Text(f"Which attention: {visible(trial['scope'])}", style="dim")
+    for each in trial["figures"]:
+        yield Text(f"  {visible(each['name'])}: {_trial_figure(each)}")
+    if trial["plots"]:
+        yield Text(_plot_words(trial), style="dim")
 
 
 def trial_fragments(payload: Payload) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """What is held of the attention: the sites, heads and rows asked for, and nothing else."""
 
+import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -128,9 +129,15 @@ def test_only_what_was_asked_for_stays_in_memory():
         ({"sites": -3}, "unknown layer -3: this model has layers 0 to 1"),
         ({"heads": 4}, r"unknown head 4 at encoder\.0: it has 0 to 3"),
         ({"queries": [0, 99]}, r"unknown query 99 at encoder\.0: it has 0 to \d"),
+        ({"heads": "a"}, "heads are whole numbers, not 'a'"),
+        ({"heads": [0, None]}, "heads are whole numbers, not None"),
+        ({"queries": 1.5}, r"queries are whole numbers, not 1\.5"),
+        ({"sites": 0.5}, r"sites are names, kinds or layer numbers, not 0\.5"),
+        ({"sites": ["encoder", None]}, "sites are names, kinds or layer numbers, not None"),
     ],
 )
-def test_what_is_not_there(asked, message):
+def test_what_is_not_there(asked, message, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as users call it
     with pytest.raises(UsageError, match=message):
         subject("sequence classification").attention(TEXT, **asked)
 

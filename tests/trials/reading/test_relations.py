@@ -113,7 +113,7 @@ def written(path, made):
 def test_a_file_joins_the_trial(known, tmp_path):
     subject, made = known
     tried = head_patterns(subject.ask(["a cat sat"]), conllu=written(tmp_path / "x.conllu", made))
-    assert "1 are followed by a head beyond a fixed distance: obj" in tried.sentence
+    assert "heads follow 1 better than a fixed distance does: obj" in tried.sentence
     assert [each["relation"] for each in tried.details["relations"] if each["beyond"]] == ["obj"]
     table = tried.plots[-1]
     assert table["title"] == "Heads and syntactic relations" and table["rows"][0][0] == "obj"
@@ -126,8 +126,8 @@ def test_too_little_and_two_stacks_are_refused(known):
     subject, made = known
     with pytest.raises(UsageError, match="3 sentences are too few"):
         follow_relations(subject, subject.sites, made[:3])
-    with pytest.raises(UsageError, match="two sentences that the model can take, not 1"):
+    with pytest.raises(UsageError, match="two sentences that the model can read, not 1"):
         follow_relations(subject, subject.sites, made[:1])
     writes = subjects.subject("sequence to sequence")
-    with pytest.raises(UnsupportedModelError, match="two stacks"):
+    with pytest.raises(UnsupportedModelError, match="a model with one stack"):
         follow_relations(writes, writes.sites, made)

@@ -55,7 +55,7 @@ def test_the_mean_of_all_texts_and_rows_takes_the_place_of_what_attention_gives(
 def test_without_values_the_attention_is_taken_away():
     asked = small("MPNet", "ForSequenceClassification", **tiny.BERT_SHAPE, **tiny.labels("a", "b"))
     tried = uniform(asked.ask(["the film was not good", "a cat sat"]))
-    assert "without the attention" in tried.notes[0]
+    assert "removing the attention" in tried.notes[0]
     model = asked.model
     attention = model.mpnet.encoder.layer[-1].attention.attn
 

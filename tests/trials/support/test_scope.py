@@ -43,7 +43,7 @@ def rows_that_matter(question, site, length):
 )
 def test_a_row_counts_if_the_answer_depends_on_it(task):
     question = ask(task)
-    for opened in Scope("all").opened(question):
+    for opened in Scope("all").open_sites(question):
         expected = rows_that_matter(question, opened.site, opened.rows.shape[1])
         assert opened.rows[0].tolist() == expected, opened.site.name
 
@@ -51,7 +51,7 @@ def test_a_row_counts_if_the_answer_depends_on_it(task):
 def test_windows_leave_out_rows_that_lie_too_far_back():
     asked = small("Mistral", "ForCausalLM", "bpe", **MISTRAL)
     (question,) = asked.ask(["the film was not good and not bad"])
-    found = Scope("all").opened(question)
+    found = Scope("all").open_sites(question)
     for opened in found:
         expected = rows_that_matter(question, opened.site, opened.rows.shape[1])
         assert opened.rows[0].tolist() == expected
@@ -61,7 +61,7 @@ def test_windows_leave_out_rows_that_lie_too_far_back():
 def test_special_keys_are_held_unless_they_are_asked_for():
     question = ask("sequence classification")
     special = question.inputs.tokens[0].special
-    (held,), (all_in,) = Scope().opened(question), Scope(specials=True).opened(question)
+    (held,), (all_in,) = Scope().open_sites(question), Scope(specials=True).open_sites(question)
     assert held.keys[0].tolist() == [not each for each in special]
     assert any(special)
     assert all_in.keys.all()
@@ -84,10 +84,10 @@ def test_a_first_token_with_most_of_the_weight_is_held_as_a_sink():
         return new
 
     with asked.tap(Edit("sink", on_first), sites=()):
-        (sunk,) = Scope().opened(question)
-        (free,) = Scope(specials=True).opened(question)
+        (sunk,) = Scope().open_sites(question)
+        (free,) = Scope(specials=True).open_sites(question)
     with asked.tap(Edit("no sink", on_second), sites=()):
-        (other,) = Scope().opened(question)
+        (other,) = Scope().open_sites(question)
     assert sunk.sinks[0].tolist() == [True, *[False] * (sunk.keys.shape[1] - 1)]
     assert sunk.keys[0].tolist() == (~sunk.sinks[0]).tolist()
     assert free.keys.all()
@@ -96,7 +96,7 @@ def test_a_first_token_with_most_of_the_weight_is_held_as_a_sink():
 
 def test_entries_are_what_a_row_sees_of_what_is_open():
     question = ask("causal lm")
-    opened = Scope("layer", 0).opened(question)[0]
+    opened = Scope("layer", 0).open_sites(question)[0]
     call = read_attention(question)[0]
     entries = opened.entries(call.visible)[0, 0]
     special = question.inputs.tokens[0].special
@@ -110,16 +110,16 @@ def test_the_sites_of_a_scope():
     assert [site.name for site in Scope().sites(bert)] == ["encoder.1"]
     assert [site.name for site in Scope("layer", -2).sites(bert)] == ["encoder.0"]
     assert [site.name for site in Scope("layer").sites(bert)] == ["encoder.0", "encoder.1"]
-    assert [scope.layer for scope in Scope("layer", frozen=True).each(bert)] == [0, 1]
-    assert all(scope.frozen for scope in Scope("layer", frozen=True).each(bert))
-    assert Scope().each(bert) == (Scope(),)
+    assert [scope.layer for scope in Scope("layer", frozen=True).in_turn(bert)] == [0, 1]
+    assert all(scope.frozen for scope in Scope("layer", frozen=True).in_turn(bert))
+    assert Scope().in_turn(bert) == (Scope(),)
     assert [site.name for site in Scope().sites(t5)] == ["cross.1"]
     assert Scope("all").sites(t5) == t5.sites
 
 
 def test_a_scope_says_what_it_is():
     assert str(Scope()) == (
-        "last layer, all heads, the rows that are read, content keys; the rest held"
+        "last layer, all heads, the rows that are read, content keys; the rest stays fixed"
     )
     assert "layer 3" in str(Scope("layer", 3))
     assert "keep their attention" in str(Scope("layer", 3, frozen=True))

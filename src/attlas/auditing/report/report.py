@@ -27,7 +27,7 @@ from attlas.mathematics.intervals import Estimate, clopper_pearson
 from attlas.results.report import Report
 from attlas.results.support.report_sections import DataRecord, LeftOutRow
 from attlas.results.verdict import Verdict
-from attlas.trials import used
+from attlas.trials import attention_use
 from attlas.version import __version__
 
 LISTED = 20  # rows that were left out
@@ -103,7 +103,7 @@ def _verdict(plan: AuditPlan, collected: Collected, removals: list[str]) -> Verd
 def _use(collected: Collected) -> Estimate | None:
     """How much the attention is used; None if no trial tested it."""
     outcomes = [run.outcome for run in collected.trials if run.name in USE and run.outcome]
-    return used(*outcomes) if outcomes else None
+    return attention_use(*outcomes) if outcomes else None
 
 
 def _best_reading(weights: Verdict) -> str:

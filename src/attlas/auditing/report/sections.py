@@ -1,7 +1,6 @@
 """The table of a report, its example texts and its sections on trials."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +25,10 @@ from attlas.results.support.report_sections import (
     Reading,
     ReportTable,
     Sample,
-    TrialFigure,
     TrialSection,
 )
 from attlas.shapes import TextGroups
-from attlas.trials import TRIALS
+from attlas.trials import TRIALS, figures_with_intervals
 
 SIGNIFICANT = 0.05
 EXAMPLES = 3
@@ -215,18 +213,7 @@ def make_trial_section(run: TrialRun, plan: AuditPlan) -> TrialSection:
         return TrialSection(run.name, str(run.scope), f"It could not be run: {run.reason}.", (), "")
     outcome, groups = run.outcome, plan.texts.groups
     own = None if groups is None else groups[list(outcome.texts)]
-    columns = np.stack([*outcome.figures.values()], axis=1)
-    means = bootstrap_means(columns.astype(np.float64), plan.settings.seed, own)
-    figures = tuple(
-        TrialFigure(name, as_figure(mean), _mean_ceiling(outcome.ceilings.get(name)))
-        for name, mean in zip(outcome.figures, means, strict=True)
-    )
+    figures = figures_with_intervals(outcome, plan.settings.seed, own)
     sentence = " ".join([outcome.sentence, *outcome.notes])
     limit = TRIALS[run.name].does_not_show
     return TrialSection(run.name, str(run.scope), sentence, figures, limit, tuple(outcome.plots))
-
-
-def _mean_ceiling(ceiling: Any) -> float | None:
-    if ceiling is None or np.isnan(ceiling).all():
-        return None
-    return float(np.nanmean(ceiling))

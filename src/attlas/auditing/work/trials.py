@@ -5,13 +5,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from attlas.auditing.plan import AuditPlan
 from attlas.errors import AttlasError
 from attlas.models.asking.filling import fill
 from attlas.results.support.files import plain
-from attlas.shapes import TextValues
 from attlas.trials import TRIALS, Scope, TrialOutcome
 
 USE = ("permutation", "uniform")  # these trials tell whether the attention is used at all
@@ -79,21 +77,7 @@ def _run(plan: AuditPlan, name: str, scope: Scope) -> TrialOutcome:
     if name in USE and texts.gold is not None:
         options["gold"] = {index: texts.gold[number] for index, number in enumerate(numbers)}
     asked = fill(questions) if trial.fills else questions
-    outcome = trial.run(asked, scope, seed=settings.seed, **options)
-    order = np.argsort(outcome.texts)  # trials give the texts in the order of their batches
-    return TrialOutcome(
-        {figure: values[order] for figure, values in outcome.figures.items()},
-        tuple(numbers[outcome.texts[place]] for place in order),
-        outcome.sentence,
-        {figure: _in_order(ceiling, order) for figure, ceiling in outcome.ceilings.items()},
-        outcome.plots,
-        outcome.notes,
-        outcome.details,
-    )
-
-
-def _in_order(ceiling: float | TextValues, order: NDArray[np.intp]) -> float | TextValues:
-    return ceiling[order] if isinstance(ceiling, np.ndarray) else ceiling
+    return trial.run(asked, scope, seed=settings.seed, **options).renumbered(numbers)
 
 
 def _ceiling_to_json(ceiling: Any) -> Any:

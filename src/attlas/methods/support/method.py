@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import Parameter, signature
-from types import NoneType
-from typing import Any, get_args, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from torch import Tensor
 
@@ -78,8 +78,7 @@ class Method:
     @property
     def options(self) -> Mapping[str, Any]:
         """Its options with their defaults."""
-        parameters = signature(self.score_tokens).parameters.values()
-        return {p.name: p.default for p in parameters if p.kind is Parameter.KEYWORD_ONLY}
+        return options_of(self.score_tokens)
 
     @property
     def gives(self) -> str:
@@ -91,26 +90,43 @@ class Method:
 
     def check_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The options in the types that the method takes; an unknown or wrong one is an error."""
-        return {name: self._checked(name, value) for name, value in options.items()}
+        return checked_options(self.name, self.score_tokens, options)
 
     def score(self, question: Question, options: Mapping[str, Any]) -> Scored:
         """Score the tokens of a batch."""
         return self.score_tokens(question, **self.check_options(options))
 
-    def _checked(self, name: str, value: Any) -> Any:
-        """An option's value, if there is such an option and the value is of its kind."""
-        if name not in self.options:
-            raise UnknownNameError(f"option of {self.name}", name, self.options)
-        hint = get_type_hints(self.score_tokens)[name]
-        kinds = get_args(hint) or (hint,)
-        if not set(kinds) <= PLAIN:  # the method will see to it
-            return value
-        found = float(value) if float in kinds and is_number(value) else value
-        found = int(found) if is_number(found) else found
-        if not isinstance(found, kinds) or (isinstance(found, bool) and bool not in kinds):
-            wanted = " or ".join(kind.__name__.removesuffix("Type") for kind in kinds)
-            raise UsageError(f"{name} of {self.name} is {wanted}, not {value!r}")
-        return found
+
+def options_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """The options of a registered function with their defaults: its keyword-only parameters."""
+    parameters = signature(function).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind is Parameter.KEYWORD_ONLY}
+
+
+def checked_options(
+    name: str, function: Callable[..., Any], options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The options that a registered function is called with, each of the kind it asks for."""
+    known, hints = options_of(function), get_type_hints(function)
+    for option in options:
+        if option not in known:
+            raise UnknownNameError(f"option of {name}", option, known)
+    return {
+        option: _checked(f"{option} of {name}", value, hints[option])
+        for option, value in options.items()
+    }
+
+
+def _checked(what: str, value: Any, hint: Any) -> Any:
+    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    if not set(kinds) <= PLAIN:  # the function checks it itself
+        return value
+    found = float(value) if float in kinds and is_number(value) else value
+    found = int(found) if is_number(found) else found
+    if not isinstance(found, kinds) or (isinstance(found, bool) and bool not in kinds):
+        wanted = " or ".join(kind.__name__.removesuffix("Type") for kind in kinds)
+        raise UsageError(f"{what} is {wanted}, not {value!r}")
+    return found
 
 
 METHODS = Registry("method", Method, group="attlas.methods", package="attlas.methods")

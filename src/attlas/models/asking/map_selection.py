@@ -1,12 +1,14 @@
 """Selecting attention: which sites, heads and rows to hold, their size, and Maps of them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from torch import Tensor
 
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.models.encoding.inputs import Inputs
+from attlas.models.encoding.token_ids import is_number
 from attlas.models.tap.call import Call
 from attlas.results import Maps, Site
 
@@ -30,7 +32,7 @@ class MapSelection:
     ) -> "MapSelection":
         """A selection, checked against the sites of a model and the length of an input."""
         chosen = choose_sites(all_sites, sites)
-        selection = cls(chosen, _numbers(heads), _numbers(queries))
+        selection = cls(chosen, _numbers("heads", heads), _numbers("queries", queries))
         for site in chosen:
             _check(selection.heads, site.heads, "head", site)
             rows = len(inputs.queries_and_keys(site.kind)[0].positions)
@@ -53,7 +55,10 @@ def choose_sites(
     """The sites with these names, kinds or layer numbers, in the order of call; None means all."""
     if asked is None:
         return tuple(sites)
-    each = [asked] if isinstance(asked, (str, int)) else asked
+    each = _each(asked)
+    wrong = [one for one in each if not (isinstance(one, str) or is_number(one))]
+    if wrong:
+        raise UsageError(f"sites are names, kinds or layer numbers, not {wrong[0]!r}")
     found = {site for one in each for site in _matching(sites, one)}
     return tuple(site for site in sites if site in found)
 
@@ -73,10 +78,20 @@ def _matching(sites: Sequence[Site], asked: str | int) -> list[Site]:
     return found
 
 
-def _numbers(asked: int | Sequence[int] | None) -> tuple[int, ...] | None:
+def _numbers(what: str, asked: int | Sequence[int] | None) -> tuple[int, ...] | None:
     if asked is None:
         return None
-    return (asked,) if isinstance(asked, int) else tuple(asked)
+    each = _each(asked)
+    wrong = [one for one in each if not is_number(one)]
+    if wrong:
+        raise UsageError(f"{what} are whole numbers, not {wrong[0]!r}")
+    return tuple(int(one) for one in each)
+
+
+def _each(asked: Any) -> list[Any]:
+    """The items of a sequence; anything else is the only item."""
+    many = isinstance(asked, Iterable) and not isinstance(asked, (str, bytes))
+    return list(asked) if many else [asked]
 
 
 def _check(asked: tuple[int, ...] | None, size: int, what: str, site: Site) -> None:

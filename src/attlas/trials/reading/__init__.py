@@ -1,1 +1,1 @@
-"""Trials that read the attention and compare it."""
+"""Trials that only read the model: attention, gradients, hidden states."""

@@ -1,4 +1,4 @@
-"""How far orders of tokens agree, over texts: by class and by head, in plots and a sentence."""
+"""How far rankings of tokens agree: figures of texts, by class and by head, plots, a sentence."""
 
 from collections.abc import Mapping, Sequence
 from math import ceil
@@ -16,7 +16,7 @@ from attlas.mathematics.rank_agreement import (
 from attlas.results import Site
 from attlas.results.support import plots
 from attlas.shapes import MethodScores, TextValues
-from attlas.trials.support.findings import estimates_of, mean_of, written
+from attlas.trials.support.findings import estimate_mean, estimates_as_json, in_words
 
 SCORES = ("attention", "gradient", "full gradient", "leave-one-out")
 PAIRS = {
@@ -24,24 +24,24 @@ PAIRS = {
     for one, other in ((0, 1), (0, 2), (0, 3), (1, 3), (2, 3))
 }
 WITH_GRADIENT, _, WITH_LEFT_OUT, YARDSTICK, _ = PAIRS
-MOST_CLASSES = 10  # of more, none would have texts enough
+MOST_CLASSES = 10  # with more, each would have too few texts
 SIGNIFICANT = 0.05
 
 Figures = Mapping[str, TextValues]
 
 
 def tau(pair: str) -> str:
-    """The name of the figure that is Kendall's τ of a pair."""
+    """The name of the figure for Kendall's τ of a pair."""
     return f"τ of {pair}"
 
 
 def figures_of(scores: MethodScores, share: float) -> dict[str, float]:
-    """What the scores of one text come to, a row for each of SCORES; NaN below two tokens."""
+    """The figures of one text, from a row of scores for each of SCORES; NaN below two tokens."""
     tokens = scores.shape[1]
     if tokens < 2:
         names = [name(pair) for pair in PAIRS for name in (tau, _top, _biased)]
         return dict.fromkeys((*names, "top overlap by chance"), np.nan)
-    count = ceil(round(share * tokens, 9))  # 0.28 of 25 is seven
+    count = ceil(round(share * tokens, 9))  # 0.28 of 25 is 7, not 8
     found = {"top overlap by chance": count / tokens}
     for name, matrix in (
         (tau, kendall_matrix(scores)),
@@ -61,7 +61,7 @@ def _biased(pair: str) -> str:
 
 
 def p_values_of(scores: MethodScores) -> list[float]:
-    """Of each pair, how likely a τ so far from zero is by chance, as the paper has it."""
+    """The p-value of τ for each pair, as in the paper."""
     varied = [len(set(row.tolist())) > 1 for row in scores]
     return [
         float(kendalltau(scores[one], scores[other]).pvalue)
@@ -72,9 +72,9 @@ def p_values_of(scores: MethodScores) -> list[float]:
 
 
 def significant_shares(p_values: NDArray[np.float64]) -> dict[str, float | None]:
-    """Of each pair, the share of texts with p ≤ 0.05; `p_values` are `[text, pair]`.
+    """For each pair, the share of texts with p ≤ 0.05; `p_values` are `[text, pair]`.
 
-    It grows with the length of the texts: a figure to hold against the paper's, no more.
+    It grows with the length of the texts, and serves only for comparison with the paper.
     """
     shares: dict[str, float | None] = {}
     for pair, column in zip(PAIRS, p_values.T, strict=True):
@@ -86,9 +86,9 @@ def significant_shares(p_values: NDArray[np.float64]) -> dict[str, float | None]
 def by_class(
     figures: Figures, p_values: NDArray[np.float64], labels: Sequence[str]
 ) -> dict[str, Any]:
-    """Of each class that is predicted, its texts, the τs and their significant shares.
+    """For each predicted class: its number of texts, the τs and their significant shares.
 
-    Nothing where there are too many.
+    Empty if there are too many classes.
     """
     names = sorted(set(labels))
     if len(names) > MOST_CLASSES:
@@ -98,7 +98,7 @@ def by_class(
         own = np.array([label == name for label in labels])
         found[name] = {
             "texts": int(own.sum()),
-            "estimates": estimates_of({tau(pair): figures[tau(pair)][own] for pair in PAIRS}),
+            "estimates": estimates_as_json({tau(pair): figures[tau(pair)][own] for pair in PAIRS}),
             "significant": significant_shares(p_values[own]),
         }
     return found
@@ -107,7 +107,7 @@ def by_class(
 def taus_of_heads(scores: MethodScores) -> NDArray[np.float64]:
     """τ of each head with the gradient and with leave-one-out, `[head, 2]`.
 
-    The heads are the rows behind those of SCORES.
+    The rows of the heads come after those of SCORES.
     """
     if scores.shape[1] < 2:
         return np.full((len(scores) - len(SCORES), 2), np.nan)
@@ -117,7 +117,7 @@ def taus_of_heads(scores: MethodScores) -> NDArray[np.float64]:
 
 
 def by_head(taus: NDArray[np.float64], sites: Sequence[Site]) -> list[dict[str, Any]]:
-    """The mean τ of each head, from `[text, head, 2]`, heads site by site."""
+    """The mean τ of each head, from `[text, head, 2]`; the heads are in the order of the sites."""
     places = [(site, head) for site in sites for head in range(site.heads)]
     return [
         {"site": site.name, "layer": site.layer, "head": head}
@@ -135,15 +135,15 @@ def _mean(values: TextValues) -> float | None:
 
 
 def sentence_of(figures: Figures) -> str:
-    """What was found, in words."""
+    """The outcome in words."""
     first, second, third = (
-        mean_of(figures[tau(pair)]) for pair in (WITH_GRADIENT, WITH_LEFT_OUT, YARDSTICK)
+        estimate_mean(figures[tau(pair)]) for pair in (WITH_GRADIENT, WITH_LEFT_OUT, YARDSTICK)
     )
     if first is None and second is None:
-        return "In no text can the orders of tokens be compared."
+        return "No text has tokens enough to compare rankings."
     return (
-        f"Attention's order of the tokens agrees with the gradient's by τ = {written(first)} and "
-        f"with leave-one-out's by {written(second)}; those two agree by {written(third)}."
+        f"Attention's ranking of the tokens agrees with the gradient's by τ = {in_words(first)} "
+        f"and with leave-one-out's by {in_words(second)}; those two agree by {in_words(third)}."
     )
 
 
@@ -151,15 +151,15 @@ def plots_of(
     figures: Figures, classes: Mapping[str, Any], heads: Sequence[Mapping[str, Any]]
 ) -> tuple[plots.Plot, ...]:
     """τ of each pair, by class, and by head."""
-    found = estimates_of({pair: figures[tau(pair)] for pair in PAIRS})
+    found = estimates_as_json({pair: figures[tau(pair)] for pair in PAIRS})
     drawn = [
         plots.bars(
-            "How far two orders of the tokens agree",
+            "How far two rankings of the tokens agree",
             {pair: each["mean"] for pair, each in found.items()},
             intervals={pair: (each["low"], each["high"]) for pair, each in found.items()},
             x_label="mean of Kendall's τ",
-            reading="One: the same order; zero: none in common. The last two bars say how far "
-            "such views of a model agree without attention.",
+            reading="1 is the same ranking and 0 no agreement. The last two bars show how far "
+            "views of the model that use no attention agree.",
         )
     ]
     if len(classes) > 1:
@@ -193,6 +193,6 @@ def _head_matrix(heads: Sequence[Mapping[str, Any]], name: str) -> plots.Plot:
         [[known.get((layer, head)) for head in range(most)] for layer in layers],
         x_label="head",
         y_label="layer",
-        reading="The mean of Kendall's τ, at the position that is read; the best of many heads "
-        "is better than it would be on other texts.",
+        reading="The mean of Kendall's τ, at the position that is read. The best of many heads "
+        "would do less well on other texts.",
     )

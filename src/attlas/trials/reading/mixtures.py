@@ -1,4 +1,4 @@
-"""What hidden states and heads are made of: the share of each token in how they move."""
+"""What hidden states and outputs of heads are mixed from: the share of each token."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,36 +19,38 @@ from attlas.results import Site
 from attlas.trials.reading.row_freedom import correlations
 from attlas.trials.support.token_kinds import mark_kinds
 
-NEGLIGIBLE = 1e-10  # of the squares at the state that moves most: rounding
-FARTHEST = 10  # tokens between a state and a contributor that are told apart
+NEGLIGIBLE = 1e-10  # share of the squares at the state that moves most; less is rounding
+FARTHEST = 10  # the largest distance, in tokens, between a state and a contributor
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """What was found of one text, the means over the positions that were followed."""
+    """The mixture of one text, as means over the chosen positions."""
 
     positions: tuple[int, ...]
-    own: NDArray[np.float64]  # `[layer]`: the share of the token at the state's own place
+    own: NDArray[np.float64]  # `[layer]`: the share of the token at the state's own position
     other_more: NDArray[np.float64]  # `[layer]`: how often another token has the largest share
-    by_distance: NDArray[np.float64]  # `[layer, distance]`: a token's share; NaN where none is
-    apart: list[NDArray[np.float64]]  # of each layer, `[head]`: attention from aggregation
-    alike: list[NDArray[np.float64]]  # the same, as correlations
+    by_distance: NDArray[np.float64]  # `[layer, distance]`: a token's share; NaN if there is none
+    apart: list[
+        NDArray[np.float64]
+    ]  # for each layer, `[head]`: divergence of attention and aggregation
+    alike: list[NDArray[np.float64]]  # the same, but correlations
     kinds: NDArray[np.float64]  # `[attention or aggregation, kind]`
 
 
 def mix_of(
     question: Question, positions: Sequence[int], heads_at: int, probes: int, seed: int
 ) -> Mixture:
-    """What the states at some positions are made of, and what heads gather at the first few."""
+    """What the states at some positions are mixed from, and what heads gather at the first few."""
     stack = question.inputs.prefix or question.inputs.source
     gains = state_gains(question, positions, draw(probes, width_of(question, -1), seed))
     shares = shares_of(gains)
     own = torch.tensor([stack.start + place for place in positions])
     sites = own_sites(question)
-    few = list(positions[:heads_at])
-    attention = _attention(question, few, sites)
+    first = list(positions[:heads_at])
+    attention = _attention(question, first, sites)
     width = max(each.shape[-1] for _, each in attention)
-    gathered = head_gains(question, few, draw(probes, width, seed), sites)
+    gathered = head_gains(question, first, draw(probes, width, seed), sites)
     floor = NEGLIGIBLE * gains.sum(dim=-1).max().item()
     pairs = [
         (rows, shares_of(each, floor)) for (rows, _), each in zip(attention, gathered, strict=True)
@@ -65,9 +67,9 @@ def mix_of(
 
 
 def shares_of(squares: Tensor, floor: float = 0.0) -> Tensor:
-    """Squared lengths over tokens as shares of the sum of the lengths.
+    """Lengths over tokens, from their squares, as shares of their sum.
 
-    Not a number where the squares add up to no more than the floor: nothing but rounding moves.
+    NaN if the squares add up to no more than the floor: that is rounding.
     """
     norms = squares.double().sqrt()
     shares = norms / norms.sum(dim=-1, keepdim=True)
@@ -80,13 +82,13 @@ def own_share(shares: Tensor, own: Tensor) -> Tensor:
 
 
 def other_has_more(shares: Tensor, own: Tensor) -> Tensor:
-    """1 where another token than its own has the largest share in a state, else 0."""
+    """1 where another token has the largest share in a state, else 0."""
     found = (shares.argmax(dim=-1) != own).double()
     return found.masked_fill(shares.isnan().any(dim=-1), torch.nan)
 
 
 def by_distance(shares: Tensor, own: Tensor) -> Tensor:
-    """The mean share of the tokens that stand so far from a state, `[layer, distance]`."""
+    """The mean share of the tokens at each distance from a state, `[layer, distance]`."""
     distances = (torch.arange(shares.shape[-1]) - own[:, None]).abs()
     columns = [
         shares[:, distances == far].mean(dim=1)
@@ -98,7 +100,7 @@ def by_distance(shares: Tensor, own: Tensor) -> Tensor:
 
 
 def own_sites(question: Question) -> list[Site]:
-    """The self-attention of the stack that is read out."""
+    """The self-attention of the stack that the prediction is read from."""
     kinds = [site.kind for site in question.subject.sites if site.kind != "cross"]
     return [site for site in question.subject.sites if site.kind == kinds[-1]]
 
@@ -106,7 +108,7 @@ def own_sites(question: Question) -> list[Site]:
 def _attention(
     question: Question, positions: Sequence[int], sites: Sequence[Site]
 ) -> list[tuple[Tensor, Tensor]]:
-    """Of each site the rows of these positions over all tokens, and one of the values it mixes."""
+    """For each site: the rows of these positions over all tokens, and one of its values."""
     stack, length = question.inputs.prefix or question.inputs.source, len(question.inputs.tokens[0])
 
     def rows(call: Call) -> tuple[Tensor, Tensor]:
@@ -120,12 +122,12 @@ def _attention(
 
 
 def _correlated(attention: Tensor, gathered: Tensor) -> Tensor:
-    """Over the tokens that either reaches, `[head, position]`."""
+    """The correlation over tokens that either of them reaches, `[head, position]`."""
     return correlations(attention, gathered, (attention > 0) | (gathered > 0))
 
 
 def _by_kind(question: Question, pairs: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
-    """The mean over all heads of what lies on each kind of token."""
+    """The share of each kind of token, a mean over all heads."""
     (kinds,) = mark_kinds(question.inputs.tokens, 0, len(question.inputs.tokens[0]))
     sides = [torch.cat([pair[side].flatten(0, 1) for pair in pairs]) for side in (0, 1)]
     return torch.stack([side.nanmean(dim=0) @ kinds for side in sides])

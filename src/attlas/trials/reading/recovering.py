@@ -1,7 +1,7 @@
-"""Recovering tokens: maps from hidden states back to the vectors of tokens, and nearest neighbours.
+"""Recover tokens from hidden states: maps to the vectors of tokens, and their nearest neighbours.
 
-A map is learnt on some tokens and stopped by others; whether it finds a token back is asked of yet
-others. Distances are `L2` or `cosine`, the same in learning and in looking for the nearest.
+A map is trained on some tokens, stopped by others, and tested on yet others. The metric, `L2` or
+`cosine`, is the same in training and in the search for the nearest vector.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from attlas.shapes import Hidden, StateVectors, Vectors
 
 METRICS = ("cosine", "L2")
 MAPS = ("identity", "linear", "MLP")
-RIDGES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)  # as shares of the states' mean square
+RIDGES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)  # penalties, as shares of the states' mean square
 HIDDEN = 2  # units of the MLP for each feature
 STEPS, BATCH, EVERY, RATE = 100, 256, 10, 1e-3
 
@@ -24,18 +24,18 @@ StateMap = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True, eq=False)
 class StatePairs:
-    """Hidden states and the vectors they are to become, `[token, feature]` each."""
+    """Hidden states and the vectors to recover from them, `[token, feature]` each."""
 
     states: StateVectors
     vectors: StateVectors
 
 
 def learn_maps(taught: StatePairs, held: StatePairs, seed: int) -> dict[tuple[str, str], StateMap]:
-    """A map from states to vectors of each kind and for each metric.
+    """Train a map from states to vectors, of each kind and for each metric.
 
-    States and vectors have the same features. Linear maps come from ridge regression, its penalty
-    chosen on what is held back, and for cosine are trained on; the MLP adds a hidden layer to the
-    linear map, and starts as it.
+    States and vectors have the same features. Linear maps come from ridge regression with the
+    penalty that does best on the held-out pairs; for cosine they are then trained further. The MLP
+    starts as the linear map and adds a hidden layer to it.
     """
     scaled = _Scaling(taught)
     own, kept = scaled(taught), scaled(held)
@@ -50,10 +50,10 @@ def learn_maps(taught: StatePairs, held: StatePairs, seed: int) -> dict[tuple[st
     return found
 
 
-def found_again(guesses: Vectors, vectors: Vectors, metric: str) -> Hidden:
+def is_recovered(guesses: Vectors, vectors: Vectors, metric: str) -> Hidden:
     """Whether the vector of its own token is the nearest to each guess, `[sample, token]`.
 
-    Another token with the very same vector is as good.
+    Another token with the same vector counts too.
     """
     if metric == "cosine":
         nearness = normalize(guesses, dim=-1) @ normalize(vectors, dim=-1).transpose(-1, -2)
@@ -69,7 +69,7 @@ def _unchanged(states: Tensor) -> Tensor:
 
 
 class _Scaling:
-    """States around their mean and of mean size one; vectors of mean size one, where they are."""
+    """Centre the states and scale them to size one; scale the vectors to size one."""
 
     def __init__(self, taught: StatePairs) -> None:
         self.mean = taught.states.mean(dim=0)
@@ -83,7 +83,7 @@ class _Scaling:
         return (states - self.mean) / self.size
 
     def before(self, parameters: Sequence[Tensor]) -> StateMap:
-        """The map of scaled states with these parameters, for states and vectors as they are."""
+        """The map with these parameters, for states and vectors that are not scaled."""
         return lambda states: _apply(parameters, self.states(states)) * self.vector_size
 
 
@@ -92,7 +92,7 @@ def _root_mean_square(values: Tensor) -> Tensor:
 
 
 def _apply(parameters: Sequence[Tensor], states: Tensor) -> Tensor:
-    """A linear map by two parameters; with three more, a hidden layer beside it."""
+    """Apply a linear map of two parameters; three more are a hidden layer beside it."""
     matrix, bias, *rest = parameters
     found: Tensor = states @ matrix + bias
     if rest:
@@ -102,26 +102,29 @@ def _apply(parameters: Sequence[Tensor], states: Tensor) -> Tensor:
 
 
 def _ridge(taught: StatePairs, held: StatePairs) -> list[Tensor]:
-    """The matrix and bias of least squares, with the penalty that does best on what is held.
+    """The matrix and bias of ridge regression, with the penalty that does best on held-out pairs.
 
-    What is penalised is how far the matrix is from the best multiple of the identity: with few
-    tokens to learn from, states stay where they are and do not all become the mean vector.
+    The penalty is on the distance of the matrix from the best multiple of the identity: with few
+    tokens to train on, states then stay where they are and do not all become the mean vector.
     """
     states, mean = taught.states.double(), taught.vectors.double().mean(dim=0)
     aims = taught.vectors.double() - mean
     unchanged = (states * aims).sum() / states.square().sum()
     squares, turned = torch.linalg.eigh(states.T @ states)
-    wanted = turned.T @ (states.T @ (aims - unchanged * states))
+    projected = turned.T @ (states.T @ (aims - unchanged * states))
     size, identity = squares.mean(), unchanged * torch.eye(len(squares)).to(states)
     choices = [
-        [(identity + turned @ (wanted / (squares + ridge * size)[:, None])).float(), mean.float()]
+        [
+            (identity + turned @ (projected / (squares + ridge * size)[:, None])).float(),
+            mean.float(),
+        ]
         for ridge in RIDGES
     ]
     return min(choices, key=lambda each: _loss(each, held, "L2").item())
 
 
 def _deepened(linear: Sequence[Tensor], seed: int) -> list[Tensor]:
-    """The same map with a hidden layer that adds nothing yet."""
+    """The same map with a hidden layer that does not change it yet."""
     width, vectors = linear[0].shape
     generator = torch.Generator().manual_seed(seed)
     into = torch.randn(width, HIDDEN * width, generator=generator) * (2 / width) ** 0.5
@@ -132,7 +135,7 @@ def _deepened(linear: Sequence[Tensor], seed: int) -> list[Tensor]:
 def _train(
     start: Sequence[Tensor], taught: StatePairs, held: StatePairs, metric: str, seed: int
 ) -> list[Tensor]:
-    """Trained on from a start, as it was when it did best on what is held."""
+    """Train from a start; return the parameters that did best on the held-out pairs."""
     parameters = [each.clone().requires_grad_() for each in start]
     optimiser = torch.optim.Adam(parameters, lr=RATE)
     generator = torch.Generator().manual_seed(seed)

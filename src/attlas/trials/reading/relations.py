@@ -1,4 +1,4 @@
-"""Which heads follow which syntactic relation, beyond what a fixed distance between words does."""
+"""Which heads follow which syntactic relation better than a fixed distance between words does."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -21,16 +21,16 @@ from attlas.tokens import Tokens, overlap
 
 DIRECTIONS = ("from the word to its head", "from the head to the word")
 OFFSETS = tuple(step for step in range(-10, 11) if step)
-FEWEST = 10  # words of a relation, in each half of the sentences
+FEWEST = 10  # words with a relation, in each half of the sentences
 
 
 @dataclass(frozen=True)
-class Followed:
-    """A relation and the head that follows it best, on sentences that it was not chosen on.
+class FollowedRelation:
+    """A relation and the attention head that follows it best, tested on other sentences.
 
-    Accuracies are shares of the words with that relation whose head was found; `offset` is the
-    distance at which the heads of most of them are. `low` and `high` bound what the head gains over
-    that distance, at once for all relations.
+    Accuracies are shares of the words with that relation whose syntactic head is guessed right;
+    `offset` is the fixed distance that guesses best. `low` and `high` bound the gain of the head
+    over that distance, for all relations at once.
     """
 
     relation: str
@@ -46,17 +46,17 @@ class Followed:
 
     @property
     def beyond(self) -> bool:
-        """Whether the head is better than the distance beyond doubt."""
+        """Whether the head is significantly better than the distance."""
         return self.low > 0
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, as JSON."""
+        """Everything as JSON."""
         return {**asdict(self), "beyond": self.beyond}
 
 
 @dataclass(frozen=True, eq=False)
 class _Hits:
-    """How many words of each relation each guesser got right, and how many there are."""
+    """How many words of each relation there are, and how many each guesser gets right."""
 
     relations: tuple[str, ...]
     words: NDArray[np.float64]  # `[sentence, relation]`
@@ -66,17 +66,17 @@ class _Hits:
 
 def follow_relations(
     subject: OpenModel, sites: Sequence[Site], sentences: Sequence[Sentence], seed: int = 0
-) -> list[Followed]:
-    """For each relation the head, the direction and the distance that do best on half of the
-    sentences, and what they do on the other half.
+) -> list[FollowedRelation]:
+    """Choose the best head, direction and distance for each relation on half of the sentences, and
+    test them on the other half.
 
-    A word's head is guessed as the word that it gives most attention, or that gives it most: the
-    attention to a word is the sum over its tokens, and from it the mean; special tokens and the
-    word itself are left out.
+    The syntactic head of a word is guessed as the word that it attends to most, or that attends to
+    it most. Attention to a word is the sum over its tokens, and attention from a word the mean;
+    special tokens and the word itself are left out.
     """
     if subject.has_decoder:
         raise UnsupportedModelError(
-            f"{subject.name} has two stacks: relations are for those of one"
+            f"relations need a model with one stack, and {subject.name} has two"
         )
     hits = _count(subject, sites, sentences)
     order = np.random.default_rng(seed).permutation(len(hits.words))
@@ -103,7 +103,7 @@ def follow_relations(
     words = hits.words[tested_on][:, enough]
     bounds = simultaneous_bounds((by_head - by_step)[..., None], words[..., None], seed)
     return [
-        Followed(
+        FollowedRelation(
             relation=hits.relations[number],
             words=int(words[:, place].sum()),
             head=names[heads[place]],
@@ -137,15 +137,15 @@ def _count(subject: OpenModel, sites: Sequence[Site], sentences: Sequence[Senten
         heads.append((member @ (guesses == truth).double().T).numpy())
         offsets.append((member @ (steps == truth).double().T).numpy())
     if len(words) < 2:
-        raise UsageError(f"relations need two sentences that the model can take, not {len(words)}")
+        raise UsageError(f"relations need two sentences that the model can read, not {len(words)}")
     return _Hits(relations, np.stack(words), np.stack(heads), np.stack(offsets))
 
 
 def guess_heads(weights: Tensor) -> Tensor:
-    """The head that each word is guessed to have, `[guesser, word]`, by attention between words.
+    """The guessed syntactic head of each word, `[guesser, word]`, from attention between words.
 
-    `weights` is `[head, word, word]`; the guessers are the heads read from the word to its head,
-    and then the heads read the other way. −1 where nothing is attended to.
+    `weights` is `[head, word, word]`. The guessers are the attention heads from the word to its
+    head, and then those from the head to the word. −1 where there is no attention.
     """
     apart = weights.masked_fill(torch.eye(weights.shape[-1], dtype=torch.bool), 0)
     both = torch.cat([apart, apart.transpose(1, 2)])
@@ -156,7 +156,7 @@ def guess_heads(weights: Tensor) -> Tensor:
 def _word_attention(
     subject: OpenModel, sites: Sequence[Site], sentences: Sequence[Sentence]
 ) -> Iterator[tuple[Sentence, Tensor]]:
-    """Each sentence that the model can take, with attention between words in every head."""
+    """Each sentence that the model can read, with the attention between its words in every head."""
     encoded: list[tuple[Sentence, Inputs]] = []
     for sentence in sentences:
         try:
@@ -175,7 +175,7 @@ def _word_attention(
 
 
 def members(tokens: Tokens) -> Tensor:
-    """Which tokens each word of a list has, `[word, token]`."""
+    """Which tokens each word has, `[word, token]`."""
     (words,) = tokens.words.values()
     spans = tokens.spans()
     return torch.tensor(
@@ -184,10 +184,10 @@ def members(tokens: Tokens) -> Tensor:
 
 
 def between_words(weights: Tensor, member: Tensor) -> Tensor:
-    """Attention between words, `[head, word, word]`, of attention between tokens.
+    """Attention between words, `[head, word, word]`, from attention between tokens.
 
-    To a word it is summed over the word's tokens, from a word it is their mean.
+    Attention to a word is the sum over its tokens, and attention from a word the mean.
     """
-    parts = member.to(weights)
-    mean = parts / parts.sum(dim=-1, keepdim=True).clamp_min(1)
-    return mean @ weights @ parts.T
+    marks = member.to(weights)
+    mean = marks / marks.sum(dim=-1, keepdim=True).clamp_min(1)
+    return mean @ weights @ marks.T

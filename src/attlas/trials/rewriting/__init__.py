@@ -1,1 +1,1 @@
-"""Trials that rewrite the attention and watch the answer."""
+"""Trials that rewrite attention and see what becomes of the answer."""

@@ -1,7 +1,7 @@
-"""The ceiling of a trial: how far the answer moves when the attention says the same of every text.
+"""The ceiling of a trial: how far the answer moves if the attention carries nothing of the text.
 
-The output of the site is replaced by its mean over all texts and rows that count, so that nothing
-of this text comes through. Where even that changes nothing, the site is not used.
+The output of the site is replaced by its mean over all texts and counted rows. If even that changes
+nothing, the site is not used.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,16 +21,16 @@ from attlas.trials.rewriting.rewritten_answers import clean_edits
 from attlas.trials.support.outputs import distributions, total_variation
 from attlas.trials.support.scope import OpenSite, Scope
 
-Means = Mapping[str, HeadOutput]  # by the name of the site; none where values are not seen
+Means = Mapping[str, HeadOutput]  # by site; a site whose values cannot be read has none
 
 
 def find_ablations(
     questions: Sequence[Question], scope: Scope, opened: Sequence[Sequence[OpenSite]]
 ) -> tuple[list[NDArray[np.float64]], bool]:
-    """For each scope to be tried in turn, how far each text's answer moves, `[text]`.
+    """For each scope in turn, how far the answer to each text moves, `[text]`.
 
-    Also whether means were put in: where a model keeps its values to itself, the attention is taken
-    away instead. Of one text alone there is no mean, and the figure is not a number.
+    Also returns whether means were put in: if the values of a model cannot be read, its attention
+    is removed instead. A single text has no mean, and the figure is NaN.
     """
     means = _mean_outputs(questions, opened)
     found = []
@@ -38,7 +38,7 @@ def find_ablations(
         clean = distributions(question)
         groups = [sites] if scope.kind == "all" else [[site] for site in sites]
         found.append([_effect(question, scope, means, group, clean) for group in groups])
-    effects = [np.concatenate(part) for part in zip(*found, strict=True)]
+    effects = [np.concatenate(each) for each in zip(*found, strict=True)]
     if means and len(effects[0]) == 1:
         effects = [np.full(1, np.nan) for _ in effects]
     return effects, bool(means)
@@ -47,7 +47,7 @@ def find_ablations(
 def _mean_outputs(
     questions: Sequence[Question], opened: Sequence[Sequence[OpenSite]]
 ) -> dict[str, HeadOutput]:
-    """What each head gives on the mean over texts and rows that count."""
+    """The mean output of each head over texts and counted rows."""
     sums: dict[str, Tensor] = {}
     counts: dict[str, Tensor] = {}
     for question, sites in zip(questions, opened, strict=True):
@@ -60,7 +60,7 @@ def _mean_outputs(
 def _summed_outputs(
     question: Question, opened: Sequence[OpenSite]
 ) -> Iterator[tuple[str, Tensor, Tensor]]:
-    """Of each site that hands its values over, the outputs of its rows added up, and how many."""
+    """For each site whose values can be read: the sum of its rows' outputs, and their number."""
     rows = {each.site.name: each.rows for each in opened}
 
     def keep(call: Call) -> tuple[str, Tensor | None]:
@@ -81,7 +81,7 @@ def _effect(
         for each in group
         if each.site.name in means
     }
-    edits = [_taken_away(each) for each in group if each.site.name not in means]
+    edits = [_remove(each) for each in group if each.site.name not in means]
     if scope.frozen:
         own = {each.site.name for each in group}
         others = [site for site in question.subject.sites if site.name not in own]
@@ -91,8 +91,8 @@ def _effect(
     return total_variation(found, clean).cpu().numpy()
 
 
-def _taken_away(opened: OpenSite) -> Edit:
+def _remove(opened: OpenSite) -> Edit:
     def change(weights: Attention, _: Visible) -> Attention:
         return weights * ~opened.rows[:, None, :, None]
 
-    return Edit("take away", change).at(kind=opened.site.kind, layer=opened.site.layer)
+    return Edit("remove", change).at(kind=opened.site.kind, layer=opened.site.layer)

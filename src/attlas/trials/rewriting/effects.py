@@ -1,7 +1,7 @@
-"""What trials report that rewrite the attention: its effect on the answer, against a ceiling.
+"""The effect of rewritten attention on the answer, compared with a ceiling.
 
-The ceiling of a text is the effect of putting the mean in place of what the attention gives, or
-that of the rewriting itself where it is larger.
+The ceiling of a text is the effect of replacing the attention's output by its mean, or that of the
+rewriting itself if it is larger.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,28 +26,28 @@ from attlas.trials.support.outputs import distributions
 from attlas.trials.support.scope import OpenSite, Scope
 from attlas.trials.support.trial import TrialOutcome
 
-LEAST_CEILING = 0.01  # in total variation: a site that can move the answer no further is not used
-NO_CEILING = "Of one text alone there is no mean to put in place of the attention: no ceiling."
+LEAST_CEILING = 0.01  # in total variation; a site with a lower ceiling is not used
+NO_CEILING = "There is no ceiling: it needs the mean over texts, and there is one text."
 TAKEN_AWAY = (
-    "The values that this model mixes are not seen apart from its weights, so the ceiling is what "
-    "happens without the attention, not with its mean."
+    "The values of this model cannot be read apart from its weights, so the ceiling is the effect "
+    "of removing the attention, not of replacing it by its mean."
 )
 
 
-def try_plan(
+def run_rewriting_trial(
     questions: Sequence[Question], scope: Scope, plan: RewritingPlan, doing: str
 ) -> TrialOutcome:
-    """Rewrite the attention of every text, and say what that did; `doing` begins the sentence."""
+    """Rewrite the attention of every text and report the effect; `doing` begins the sentence."""
     if scope.kind == "token":
         raise UsageError(
-            f"{plan.name} rewrites rows of attention, and the scope token closes one key; allowed: "
-            "readout, layer, all"
+            f"{plan.name} rewrites rows of attention, and the scope token closes one key; "
+            "allowed: readout, layer, all"
         )
-    names = [_suffix(each, scope) for each in scope.each(questions[0].subject)]
-    opened = [scope.opened(question) for question in questions]
+    names = [_suffix(each, scope) for each in scope.in_turn(questions[0].subject)]
+    opened = [scope.open_sites(question) for question in questions]
     pairs = list(zip(questions, opened, strict=True))
     found = [run_plan(question, scope, sites, plan) for question, sites in pairs]
-    parts = [np.concatenate(each, axis=1) for each in zip(*found, strict=True)]
+    changes = [np.concatenate(each, axis=1) for each in zip(*found, strict=True)]
     ablations, are_means = find_ablations(questions, scope, opened)
     by_batch = [largest_weights(question, scope, sites) for question, sites in pairs]
     weights = np.concatenate(by_batch, axis=1)
@@ -56,18 +56,19 @@ def try_plan(
     if plan.gold is not None:
         figures["right as it is"] = _right_now(questions, plan.gold)
     limits: dict[str, float | TextValues] = {}
-    for name, part, ablated, weight in zip(names, parts, ablations, weights, strict=True):
-        effect = part[..., 0].mean(axis=0)
+    for name, change, ablated, weight in zip(names, changes, ablations, weights, strict=True):
+        effect = change[..., 0].mean(axis=0)
         ceiling = np.maximum(ablated, effect)
         figures[f"difference{name}"] = effect
-        figures[f"median difference{name}"] = np.median(part[..., 0], axis=0)
-        figures[f"flips{name}"] = part[..., 1].mean(axis=0)
+        figures[f"median difference{name}"] = np.median(change[..., 0], axis=0)
+        figures[f"flips{name}"] = change[..., 1].mean(axis=0)
         figures[f"largest weight{name}"] = weight
         figures[f"difference by its mean{name}"] = ablated
         figures[f"share of ceiling{name}"] = _shares(effect, ceiling)
         limits[f"difference{name}"] = ceiling
         if plan.gold is not None:
-            figures[f"right{name}"] = (part[..., 2] == right_choices(plan.gold, texts)).mean(axis=0)
+            right = change[..., 2] == right_choices(plan.gold, texts)
+            figures[f"right{name}"] = right.mean(axis=0)
     tried = TrialOutcome(figures, texts, "", limits)
     return replace(
         tried,
@@ -79,7 +80,7 @@ def try_plan(
 
 
 def right_choices(gold: Mapping[int, int], texts: Sequence[int]) -> NDArray[np.float64]:
-    """The number of the right choice for each text; an error names one that has none."""
+    """The number of the right choice for each text; an error names a text that has none."""
     missing = [text for text in texts if text not in gold]
     if missing:
         raise UsageError(f"gold has no choice for text {missing[0]}")
@@ -87,7 +88,7 @@ def right_choices(gold: Mapping[int, int], texts: Sequence[int]) -> NDArray[np.f
 
 
 def _right_now(questions: Sequence[Question], gold: Mapping[int, int]) -> NDArray[np.float64]:
-    """Whether the model chooses rightly, its attention being as it is: 1 or 0."""
+    """1 where the model chooses rightly with its own attention, else 0."""
     found = [
         (distributions(each)[:, 0].argmax(dim=-1).cpu().numpy() == right_choices(gold, each.order))
         for each in questions
@@ -97,23 +98,25 @@ def _right_now(questions: Sequence[Question], gold: Mapping[int, int]) -> NDArra
 
 def _notes(opened: Sequence[Sequence[OpenSite]], texts: int, are_means: bool) -> tuple[str, ...]:
     held = sum(_count_held(each) for each in opened)
-    sinks = f"In {held} of {texts} texts the first token holds most of the weight: held as a sink."
+    sinks = (
+        f"In {held} of {texts} texts the first token has most of the weight: kept fixed as a sink."
+    )
     ceiling = TAKEN_AWAY if not are_means else NO_CEILING if texts == 1 else ""
     return tuple(note for note in (ceiling, sinks if held else "") if note)
 
 
 def _count_held(opened: Sequence[OpenSite]) -> int:
-    """In how many texts of a batch a sink is held at any of the sites."""
+    """The number of texts in a batch that have a sink at any of the sites."""
     return int(torch.stack([each.sinks.any(dim=-1) for each in opened]).any(dim=0).sum())
 
 
-def _suffix(part: Scope, whole: Scope) -> str:
-    """What the figures of one of several scopes end in."""
-    return "" if part == whole else f", layer {part.layer}"
+def _suffix(one: Scope, whole: Scope) -> str:
+    """How the names of figures end if there are several scopes."""
+    return "" if one == whole else f", layer {one.layer}"
 
 
 def _shares(effect: TextValues, ceiling: TextValues) -> NDArray[np.float64]:
-    """Not a number where the ceiling is too low to divide by."""
+    """The effect as a share of the ceiling; NaN where the ceiling is too low to divide by."""
     shares: NDArray[np.float64] = np.full(len(effect), np.nan)
     np.divide(effect, ceiling, out=shares, where=ceiling >= LEAST_CEILING)
     return shares
@@ -122,9 +125,9 @@ def _shares(effect: TextValues, ceiling: TextValues) -> NDArray[np.float64]:
 def largest_weights(
     question: Question, scope: Scope, opened: Sequence[OpenSite]
 ) -> NDArray[np.float64]:
-    """The largest share that one key has, the mean over heads and rows that count.
+    """The largest share of a single key, a mean over heads and counted rows, `[scope, batch]`.
 
-    `[scope in turn, batch]`: a share of what lies on the keys that may change.
+    It is a share of the weight on the keys that may change.
     """
     named = {each.site.name: each for each in opened}
 
@@ -142,7 +145,7 @@ def largest_weights(
 
 
 def largest_shares(weights: Attention, entries: EntryMarks) -> tuple[Tensor, Tensor]:
-    """Of each input, the largest shares of its rows added up, and how many rows there are."""
+    """For each input: the sum of its rows' largest shares, and the number of rows."""
     free = weights.float() * entries
     total = free.sum(dim=-1)
     rows = total > 0
@@ -150,22 +153,22 @@ def largest_shares(weights: Attention, entries: EntryMarks) -> tuple[Tensor, Ten
     return shares.sum(dim=(1, 2)), rows.sum(dim=(1, 2)).to(shares)
 
 
-def used(*tried: TrialOutcome) -> Estimate:
-    """How much the attention is used: the effect of exchanging it, as a share of the ceiling.
+def attention_use(*outcomes: TrialOutcome) -> Estimate:
+    """How much the attention is used: the effect of rewriting it, as a share of the ceiling.
 
-    Of several trials and layers the one where it is highest, with bounds that hold for all of them
-    at once. Where the ceilings are surely next to nothing the site is not used: zero.
+    The highest share of all trials and layers, with bounds that hold for all of them at once. It is
+    zero where the ceilings are next to nothing: the site is not used.
     """
-    if len({each.texts for each in tried}) != 1:
-        raise UsageError("trials are put together only where they are of the same texts")
+    if len({each.texts for each in outcomes}) != 1:
+        raise UsageError("trials can only be combined if they are of the same texts")
     pairs = [
         (each.figures[name], np.broadcast_to(ceiling, len(each.texts)))
-        for each in tried
+        for each in outcomes
         for name, ceiling in each.ceilings.items()
     ]
     effects, ceilings = (np.stack(column, axis=1)[..., None] for column in zip(*pairs, strict=True))
     if np.isnan(ceilings).any():
-        raise UsageError(f"a ceiling needs at least two texts, not {len(effects)}")
+        raise UsageError(f"a ceiling needs at least two texts, and there is {len(effects)}")
     highest = [bootstrap_mean(ceilings[:, number].tolist()).high for number in range(len(pairs))]
     usable = np.array(highest) >= LEAST_CEILING
     if not usable.any():
@@ -183,13 +186,13 @@ def _sentence(tried: TrialOutcome, names: Sequence[str], scope: Scope, doing: st
     where = "" if len(names) == 1 else f", most at{best.removeprefix(',')}"
     count = len(tried.texts)
     said = (
-        f"{doing} ({scope}) moved the answer by {means[best]:.3f} on average and turned "
+        f"{doing} ({scope}) moved the answer by {means[best]:.3f} on average and flipped "
         f"{flips:.1%} of the predictions, on {count} text{'s' * (count > 1)}{where}"
     )
     if np.isnan(ceiling):
         return f"{said}."
-    if used(tried).high == 0:
-        even = "even its mean in its place moves the answer by no more than"
+    if attention_use(tried).high == 0:
+        even = "even replacing it by its mean moves the answer by only"
         return f"{said}; this attention is not used: {even} {ceiling:.3f}."
     return f"{said}: {means[best] / ceiling:.2f} of the ceiling of {ceiling:.3f}."
 
@@ -207,8 +210,8 @@ def _plots(tried: TrialOutcome, names: Sequence[str], doing: str) -> tuple[dict[
         points,
         x_label="largest weight",
         y_label="median difference of the output",
-        reading="A text whose attention is sharp (right) and whose answer stays (low) is one that "
-        "its attention does not decide.",
+        reading="A point is a text. If its attention is sharp (right) and its answer stays (low), "
+        "the attention does not decide the answer.",
     )
     if len(names) == 1:
         return (scatter,)

@@ -1,8 +1,8 @@
-"""Rewritings of attention: pure functions of weights, of which entries may change, and of noise.
+"""Rewritings of attention: pure functions of weights, of the entries that may change, and of noise.
 
-Weights are `[variant, batch, head, query, key]`, with one variant where all start from the same;
-entries `[batch, 1 or head, query, key]`. The weight a row has on other keys stays where it is, and
-what it has on those that may change keeps its sum.
+Weights are `[variant, batch, head, query, key]`, with a single variant if all start from the same;
+entries are `[batch, 1 or head, query, key]`. In each row, the other weights stay as they are, and
+the weights that may change keep their sum.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from attlas.shapes import EntryMarks, ManyAttentions, QueryMarks
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Random numbers for variants of texts: each by the seed of its text and its own number."""
+    """Random numbers for variants of texts, seeded by the text and the number of the variant."""
 
     seeds: Sequence[int]
     numbers: Sequence[int]
@@ -28,9 +28,9 @@ class Draws:
         return torch.stack([self._of_text(seed, shape) for seed in self.seeds], dim=1)
 
     def for_rows(self, heads: int, rows: QueryMarks, keys: int) -> Tensor:
-        """Such numbers for the marked rows of each text, `[variant, batch, head, query, key]`.
+        """Numbers for the marked rows of each text, `[variant, batch, head, query, key]`.
 
-        What a text gets does not depend on the rows of others.
+        The numbers of a text do not depend on the rows of other texts.
         """
         shape = (len(self.numbers), heads, rows.shape[1], keys)
         texts = []
@@ -53,7 +53,7 @@ Rewriting = Callable[[ManyAttentions, EntryMarks, Draws], ManyAttentions]
 
 
 def shuffle_columns(weights: ManyAttentions, entries: EntryMarks, draws: Draws) -> ManyAttentions:
-    """The weights of each row among its keys, every row and head by itself."""
+    """Shuffle the weights of each row among its keys, every row and head by itself."""
     heads, keys = weights.shape[2], weights.shape[-1]
     return _in_rows(weights, entries, lambda rows: draws.for_rows(heads, rows, keys))
 
@@ -61,12 +61,12 @@ def shuffle_columns(weights: ManyAttentions, entries: EntryMarks, draws: Draws) 
 def shuffle_columns_of_all_heads(
     weights: ManyAttentions, entries: EntryMarks, draws: Draws
 ) -> ManyAttentions:
-    """The weights of each row among its keys, all heads in the same order."""
+    """Shuffle the weights of each row among its keys, in the same order for all heads."""
     return _in_rows(weights, entries, lambda rows: draws.for_rows(1, rows, weights.shape[-1]))
 
 
 def shuffle_keys(weights: ManyAttentions, entries: EntryMarks, draws: Draws) -> ManyAttentions:
-    """The keys in one order for all rows and heads; a row takes of it those that it may see."""
+    """Shuffle the keys in one order for all rows and heads; each row skips keys it does not see."""
 
     def make(rows: QueryMarks) -> Tensor:
         noise = draws.uniform(1, 1, weights.shape[-1])
@@ -76,19 +76,19 @@ def shuffle_keys(weights: ManyAttentions, entries: EntryMarks, draws: Draws) -> 
 
 
 def shuffle_rows(weights: ManyAttentions, entries: EntryMarks, draws: Draws) -> ManyAttentions:
-    """To each row the shares of another, every head by itself."""
+    """Give each row the shares of another row, every head by itself."""
     return _exchange_rows(weights, entries, draws, weights.shape[2])
 
 
 def shuffle_rows_of_all_heads(
     weights: ManyAttentions, entries: EntryMarks, draws: Draws
 ) -> ManyAttentions:
-    """To each row the shares of another, the same in all heads."""
+    """Give each row the shares of another row, the same in all heads."""
     return _exchange_rows(weights, entries, draws, 1)
 
 
 def spread_evenly(weights: ManyAttentions, entries: EntryMarks, _: Draws) -> ManyAttentions:
-    """What each row has on keys that may change, evenly over them."""
+    """Spread the weight of each row evenly over the keys that may change."""
     counts = entries.sum(dim=-1, keepdim=True)
     even = (weights * entries).sum(dim=-1, keepdim=True) / counts.clamp_min(1)
     return torch.where(entries, even.to(weights), weights)
@@ -97,7 +97,7 @@ def spread_evenly(weights: ManyAttentions, entries: EntryMarks, _: Draws) -> Man
 def _in_rows(
     weights: ManyAttentions, entries: EntryMarks, make_noise: Callable[[QueryMarks], Tensor]
 ) -> ManyAttentions:
-    """Only rows where something may change are sorted: mostly one of many."""
+    """Shuffle only the rows in which something may change: usually one of many."""
     rows = entries.any(dim=-1).any(dim=1)
     places = rows.any(dim=0).nonzero()[:, 0]
     noise = make_noise(rows[:, places])
@@ -107,10 +107,12 @@ def _in_rows(
 
 
 def shuffled(weights: ManyAttentions, entries: EntryMarks, noise: Tensor) -> ManyAttentions:
-    """The entries of each row in the order of the noise; the others stay."""
+    """Put the entries of each row in the order of the noise; the other weights stay."""
     closed = ~entries
-    order = noise.masked_fill(closed, 2.0).argsort(dim=-1, stable=True)  # what may change first
-    places = closed.to(torch.uint8).argsort(dim=-1, stable=True)  # the same, in its own order
+    order = noise.masked_fill(closed, 2.0).argsort(dim=-1, stable=True)  # entries first
+    places = closed.to(torch.uint8).argsort(
+        dim=-1, stable=True
+    )  # entries first, in their own order
     shape = torch.broadcast_shapes(weights.shape, order.shape)
     moved = weights.expand(shape).gather(-1, order.expand(shape))
     return torch.empty_like(moved).scatter_(-1, places.expand(shape), moved)
@@ -121,9 +123,7 @@ def _exchange_rows(
 ) -> ManyAttentions:
     columns = entries.any(dim=-2, keepdim=True)
     if (entries.any(dim=-1, keepdim=True) & (columns != entries)).any():
-        raise UnsupportedModelError(
-            "rows cannot be exchanged where they do not all see the same keys"
-        )
+        raise UnsupportedModelError("rows can only be exchanged if all of them see the same keys")
     order = draws.uniform(heads, weights.shape[-2]).argsort(dim=-1)
     shape = (*order.shape[:2], *weights.shape[2:])
     index = order[..., None].expand(*order.shape, weights.shape[-1]).expand(shape)

@@ -1,4 +1,4 @@
-"""The model under rewritten attention: how far the answer moves, and whether it turns."""
+"""Run a model with rewritten attention: how far its answers move, and whether they change."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,56 +20,65 @@ from attlas.models.tap.edits import Edit
 from attlas.results import Site
 from attlas.shapes import Attention, Visible
 from attlas.trials.rewriting.rewritings import Draws, Rewriting
-from attlas.trials.support.outputs import Answer, answering, is_other, total_variation
+from attlas.trials.support.outputs import (
+    Answer,
+    chooses_differently,
+    total_variation,
+    with_whole_answers,
+)
 from attlas.trials.support.scope import OpenSite, Scope
 from attlas.trials.support.trial import seed_for
 
-ROWS_AT_ONCE = 64  # answers of a large vocabulary that are held in float64
+ROWS_AT_ONCE = 64  # answers in float64; a vocabulary can be large
 
 
 @dataclass(frozen=True, eq=False)
-class Changed(Answer):
-    """A target whose score is what became of the answer: distance, whether it turned, the choice.
+class AnswerChange(Answer):
+    """A target whose score says how the answer changed: distance, whether it flipped, the choice.
 
-    The first row of outputs is the model's own; the score is `[row, 3]`.
+    The first row of outputs is the model's own answer; the score is `[row, 3]`.
     """
 
     def score(self, logits: Tensor, of: str = "probability") -> Tensor:
-        """How far each row is from the first, whether it chooses otherwise, and what."""
+        """For each row: its distance from the first, whether its choice differs, and its choice."""
         own = super().score(logits[:1])
-        parts = [super(Changed, self).score(each) for each in logits.split(ROWS_AT_ONCE)]
+        chunks = [super(AnswerChange, self).score(each) for each in logits.split(ROWS_AT_ONCE)]
         found = [
             torch.stack(
-                [total_variation(each, own), is_other(each, own), each[..., 0, :].argmax(dim=-1)],
+                [
+                    total_variation(each, own),
+                    chooses_differently(each, own),
+                    each[..., 0, :].argmax(dim=-1),
+                ],
                 -1,
             )
-            for each in parts
+            for each in chunks
         ]
         return torch.cat(found)
 
 
 @dataclass(frozen=True, eq=False)
 class RewritingPlan:
-    """How attention is rewritten: by what, how often, and from which seed."""
+    """How attention is rewritten, how many times, and from which seed."""
 
     name: str
     rewriting: Rewriting
     count: int
     seed: int
-    gold: Mapping[int, int] | None = None  # the right choice for each text, where it is known
+    gold: Mapping[int, int] | None = None  # the right choice for each text, if known
 
     def draws(self, question: Question, site: Site, numbers: Sequence[int]) -> Draws:
-        """The random numbers of some variants at a site."""
+        """The random numbers of these variants at a site."""
         name = f"{self.name} {site.name}"
         seeds = [seed_for(self.seed, text, name) for text in question.order]
         return Draws(seeds, numbers, question.subject.device)
 
 
-def watching(question: Question) -> Question:
-    """The question with targets that tell what became of the answer."""
+def with_change_targets(question: Question) -> Question:
+    """The question with targets that say how the answer changed."""
     made = tuple(
-        Changed(**{field.name: getattr(target, field.name) for field in fields(target)})
-        for target in answering(question).targets
+        AnswerChange(**{field.name: getattr(target, field.name) for field in fields(target)})
+        for target in with_whole_answers(question).targets
     )
     return replace(question, targets=made)
 
@@ -77,12 +86,12 @@ def watching(question: Question) -> Question:
 def run_plan(
     question: Question, scope: Scope, opened: Sequence[OpenSite], plan: RewritingPlan
 ) -> list[NDArray[np.float64]]:
-    """For each scope to be tried in turn, what became of the answers, `[variant, batch, 3]`."""
-    with holding_clean(question, scope):
+    """For each scope in turn, how the answers changed, `[variant, batch, 3]`."""
+    with frozen_attention(question, scope):
         if scope.kind == "all":
             return [_everywhere(question, opened, plan)]
         branches = [Branch(each.site, _variants(question, each, plan)) for each in opened]
-        found = run_branches(watching(question), branches, "probability")
+        found = run_branches(with_change_targets(question), branches, "probability")
     return [each.scores.double().cpu().numpy() for each in found]
 
 
@@ -96,8 +105,8 @@ def _variants(question: Question, opened: OpenSite, plan: RewritingPlan) -> Vari
 
 
 @contextmanager
-def holding_clean(question: Question, scope: Scope) -> Iterator[None]:
-    """Where the scope is frozen, all attention within the block starts from the clean one."""
+def frozen_attention(question: Question, scope: Scope) -> Iterator[None]:
+    """If the scope is frozen, reset all attention within the block to the model's own."""
     if not scope.frozen:
         yield
         return
@@ -107,9 +116,9 @@ def holding_clean(question: Question, scope: Scope) -> Iterator[None]:
 
 
 def clean_edits(question: Question, sites: Sequence[Site]) -> list[Edit]:
-    """Edits that put back the clean attention of these sites, on copies of the batch too."""
-    wanted = {site.name for site in sites}
-    calls = [call for call in read_attention(question) if call.site.name in wanted]
+    """Edits that restore the own attention of these sites, also on copies of the batch."""
+    names = {site.name for site in sites}
+    calls = [call for call in read_attention(question) if call.site.name in names]
 
     def held(clean: Attention) -> Edit:
         return Edit("clean", lambda w, _: clean.repeat(len(w) // len(clean), 1, 1, 1))
@@ -120,29 +129,29 @@ def clean_edits(question: Question, sites: Sequence[Site]) -> list[Edit]:
 def _everywhere(
     question: Question, opened: Sequence[OpenSite], plan: RewritingPlan
 ) -> NDArray[np.float64]:
-    """All sites rewritten at once, each on the stream that the others changed."""
+    """Rewrite all sites at once, each on the stream that the others have changed."""
     most = rows_at_once(question)
-    parts: list[Tensor] = []
+    results: list[Tensor] = []
 
     def run(numbers: Sequence[int]) -> Tensor:
         return _rewritten_everywhere(question, opened, plan, numbers)
 
     for start in range(0, plan.count, most):
         numbers = range(start, min(start + most, plan.count))
-        parts += in_fitting_batches(numbers, run, "one variant of the attention does not fit")
-    return torch.cat(parts).double().cpu().numpy()
+        results += in_fitting_batches(numbers, run, "one variant of the attention does not fit")
+    return torch.cat(results).double().cpu().numpy()
 
 
 def _rewritten_everywhere(
     question: Question, opened: Sequence[OpenSite], plan: RewritingPlan, numbers: Sequence[int]
 ) -> Tensor:
-    """What became of the answers, `[variant, batch, 3]`; the first copy of the batch stays."""
+    """How the answers changed, `[variant, batch, 3]`; the first copy of the batch is not edited."""
     count = len(question)
     copies = question.rows(list(range(count)) * (1 + len(numbers)))
     edits = [_edit(question, each, plan, numbers) for each in opened]
     with torch.no_grad(), question.subject.tap(edits, sites=()):
         logits = run_logits(copies)
-    targets = watching(question).targets
+    targets = with_change_targets(question).targets
     columns = [
         target.score(logits[row::count], "probability") for row, target in enumerate(targets)
     ]

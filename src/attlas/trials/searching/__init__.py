@@ -1,1 +1,1 @@
-"""Trials that search for another attention."""
+"""Trials that search for other attention, or train it."""

@@ -1,4 +1,4 @@
-"""A small network that makes other keys out of a model's keys, and how it is trained."""
+"""A small network that replaces a model's keys by others, and its training."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,37 +21,37 @@ Keys = Mapping[Site, Tensor]  # each `[batch, key, feature]`
 
 @dataclass(frozen=True, eq=False)
 class KeyBatch:
-    """Texts of equal length with the keys that the model made of them, and what it shall say."""
+    """Texts of equal length, what may change in their attention, and the model's own keys."""
 
     question: Question
-    opened: Sequence[OpenSite]
+    open_sites: Sequence[OpenSite]
     clean: WithKeys
 
     @property
     def sites(self) -> tuple[Site, ...]:
-        """Where keys are exchanged."""
-        return tuple(each.site for each in self.opened)
+        """The sites whose keys are replaced."""
+        return tuple(each.site for each in self.open_sites)
 
 
 def make_key_batch(question: Question, scope: Scope) -> KeyBatch:
-    """One pass of the model as it is."""
-    opened = scope.opened(question)
-    sites = [each.site for each in opened]
+    """Read the model's own keys in one forward pass."""
+    open_sites = scope.open_sites(question)
+    sites = [each.site for each in open_sites]
     with torch.no_grad(), evaluation_mode(question.subject.model):
         clean = run_with_keys(question, sites)
     widths = {keys.shape[-1] for keys in clean.keys.values()}
     if len(widths) > 1:
         raise UnsupportedModelError(
             f"the keys of {question.subject.name} have {sorted(widths)} features in different "
-            "layers: one network cannot make them all; name a layer"
+            "layers, and one network cannot make them all: name a layer in the scope"
         )
-    return KeyBatch(question, opened, clean)
+    return KeyBatch(question, open_sites, clean)
 
 
 class KeyAdversary:
     """Two layers with a ReLU between them over the features of a key, the same at every site.
 
-    A key moves at most by `reach` times its own length, however much the network would like to.
+    A key moves by at most `reach` times its own length.
     """
 
     def __init__(self, batches: Sequence[KeyBatch], reach: float, seed: int) -> None:
@@ -68,10 +68,10 @@ class KeyAdversary:
         ]
 
     def keys(self, batch: KeyBatch) -> dict[Site, Tensor]:
-        """Other keys for the texts of a batch; those of special tokens stay as they are."""
+        """Other keys for the texts of a batch; those of special tokens stay the same."""
         return {
             each.site: torch.where(each.keys[..., None], self._moved(own), own.float())
-            for each in batch.opened
+            for each in batch.open_sites
             for own in [batch.clean.keys[each.site]]
         }
 
@@ -86,18 +86,18 @@ class KeyAdversary:
         return bounded
 
     def train(
-        self, batches: Sequence[KeyBatch], labels: Sequence[Sequence[Target]], plan: "KeyTraining"
+        self, batches: Sequence[KeyBatch], targets: Sequence[Sequence[Target]], plan: "KeyTraining"
     ) -> None:
-        """Make the keys as different as can be while the model still says what it shall."""
+        """Make the keys as different as possible while the model still predicts its targets."""
         optimiser = torch.optim.Adam(self.weights, lr=plan.rate)
         with evaluation_mode(batches[0].question.subject.model):
             for each in self.weights:
                 each.requires_grad_()
             for _ in range(plan.epochs):
-                for batch, wanted in zip(batches, labels, strict=True):
+                for batch, own in zip(batches, targets, strict=True):
                     keys = self.keys(batch)
-                    lost = loss_of(wanted, run(batch, keys).logits)
-                    far = moved(batch, keys)
+                    lost = loss_of(own, run_with(batch, keys).logits)
+                    far = key_distance(batch, keys)
                     optimiser.zero_grad()
                     (plan.alpha * lost - (1 - plan.alpha) * far).nansum().backward()
                     optimiser.step()
@@ -114,8 +114,8 @@ class KeyTraining:
     rate: float
 
 
-def run(batch: KeyBatch, keys: Keys) -> WithKeys:
-    """The model with other keys."""
+def run_with(batch: KeyBatch, keys: Keys) -> WithKeys:
+    """Run the model with other keys."""
     return run_with_keys(batch.question, batch.sites, lambda site, _: keys[site])
 
 
@@ -124,8 +124,8 @@ def loss_of(targets: Sequence[Target], logits: Tensor) -> Tensor:
     return -score_each(tuple(targets), logits, "probability").clamp_min(1e-30).log()
 
 
-def moved(batch: KeyBatch, keys: Keys) -> Tensor:
-    """How far the content keys moved, in lengths of their own: a mean for each text."""
+def key_distance(batch: KeyBatch, keys: Keys) -> Tensor:
+    """How far the content keys have moved, in their own length: a mean for each text."""
     far = [
         torch.where(
             each.keys,
@@ -133,7 +133,7 @@ def moved(batch: KeyBatch, keys: Keys) -> Tensor:
             / batch.clean.keys[each.site].float().norm(dim=-1).clamp_min(1e-12),
             0,
         ).sum(dim=1)
-        for each in batch.opened
+        for each in batch.open_sites
     ]
-    count = torch.stack([each.keys.sum(dim=1) for each in batch.opened]).sum(dim=0)
+    count = torch.stack([each.keys.sum(dim=1) for each in batch.open_sites]).sum(dim=0)
     return torch.stack(far).sum(dim=0) / torch.where(count > 0, count, torch.nan)

@@ -1,7 +1,7 @@
-"""Leeway: the weights of a site that a search may change, as distributions over their own keys.
+"""Leeway: the weights of a site that a search may change, as distributions over their keys.
 
-The weight that a row has on other keys is held. What is left is a distribution over the keys that
-may change, once divided by its sum, and distances are those of such distributions.
+A row keeps its weight on the other keys. Its weight on the keys that may change, divided by their
+sum, is a distribution, and distances are between such distributions.
 """
 
 from collections.abc import Sequence
@@ -17,16 +17,16 @@ from attlas.models.branching.upper_blocks import UpperBlocks
 from attlas.models.tap.call import Call
 from attlas.results import Site
 from attlas.shapes import Attention, CopiedAttention, FreeMarks, FreeWeights, SiteWeights
-from attlas.trials.support.outputs import answering
+from attlas.trials.support.outputs import with_whole_answers
 from attlas.trials.support.scope import OpenSite, Scope
 
-LEAST = 1e-30  # of the weight on free keys, that a gradient goes through
-Shares = Sequence[SiteWeights]  # of each leeway
+LEAST = 1e-30  # weight on free keys; a row with less takes no gradient
+Shares = Sequence[SiteWeights]  # one for each leeway
 
 
 @dataclass(frozen=True, eq=False)
 class Leeway:
-    """The rows of one site that may change, and where: those with a choice between two keys."""
+    """The rows of one site that may change, and their free keys; a row needs at least two."""
 
     site: Site
     whole: Attention  # all weights of the site, `[batch, head, query, key]`
@@ -35,7 +35,7 @@ class Leeway:
 
     @property
     def mass(self) -> Tensor:
-        """The weight that may be moved, `[batch, head, row, 1]`."""
+        """The weight on the free keys, `[batch, head, row, 1]`."""
         return (self.whole[:, :, self.rows].float() * self.free).sum(dim=-1, keepdim=True)
 
     @property
@@ -45,13 +45,13 @@ class Leeway:
 
     @property
     def counted(self) -> Tensor:
-        """Which rows have something to move, `[batch, head, row]`."""
+        """Which rows have free keys, `[batch, head, row]`."""
         return self.free.any(dim=-1)
 
     def shares_of(self, weights: Attention) -> FreeWeights:
         """Weights of the whole site as distributions over the free keys.
 
-        A row that has next to nothing there takes no gradient: it would be beyond single precision.
+        A row with next to no weight there takes no gradient: it would overflow.
         """
         taken = weights[..., self.rows, :].float() * self.free
         total = taken.sum(dim=-1, keepdim=True)
@@ -60,7 +60,7 @@ class Leeway:
         return taken / torch.where(total > 0, total, 1)
 
     def softmax(self, logits: Tensor) -> FreeWeights:
-        """Distributions over the free keys, none where there are none."""
+        """Logits as distributions over the free keys; zero for rows without any."""
         held = logits.masked_fill(~self.free, -torch.inf)
         held = torch.where(self.counted[..., None], held, 0)
         return held.softmax(dim=-1) * self.free
@@ -73,14 +73,14 @@ class Leeway:
         return whole.index_copy(-2, self.rows, rows).flatten(0, 1)
 
     def least(self, number: int) -> FreeWeights:
-        """All of each row on its `number`-th least attended free key, or its last such."""
+        """All of each row's weight on its `number`-th least attended free key, or the last one."""
         order = self.own.masked_fill(~self.free, torch.inf).argsort(dim=-1)
         most = (self.free.sum(dim=-1, keepdim=True) - 1).clamp_min(0)
         chosen = order.gather(-1, most.clamp_max(number))
         return torch.zeros_like(self.own).scatter_(-1, chosen, 1) * self.free
 
 
-def leeways(opened: Sequence[OpenSite], clean: dict[Site, Call]) -> list[Leeway]:
+def find_leeways(opened: Sequence[OpenSite], clean: dict[Site, Call]) -> list[Leeway]:
     """What a search may change at each of these sites."""
     found = []
     for each in opened:
@@ -88,43 +88,43 @@ def leeways(opened: Sequence[OpenSite], clean: dict[Site, Call]) -> list[Leeway]
         free = each.entries(clean[each.site].visible).expand_as(weights)
         rows = each.rows.any(dim=0).nonzero()[:, 0]
         chosen = free[:, :, rows]
-        some = (chosen.sum(dim=-1) > 1) & ((weights[:, :, rows] * chosen).sum(dim=-1) > 0)
-        found.append(Leeway(each.site, weights, rows, chosen & some[..., None]))
+        movable = (chosen.sum(dim=-1) > 1) & ((weights[:, :, rows] * chosen).sum(dim=-1) > 0)
+        found.append(Leeway(each.site, weights, rows, chosen & movable[..., None]))
     return found
 
 
-def mean_of_rows(given: Sequence[Leeway], values: Sequence[Tensor]) -> Tensor:
-    """The mean over sites, heads and rows that count, `[…, batch]`; NaN where none does."""
-    total = sum((v * g.counted).sum(dim=(-1, -2)) for g, v in zip(given, values, strict=True))
-    count = sum(each.counted.sum(dim=(-1, -2)) for each in given)
+def mean_of_rows(leeways: Sequence[Leeway], values: Sequence[Tensor]) -> Tensor:
+    """The mean over sites, heads and counted rows, `[…, batch]`; NaN if there are none."""
+    total = sum((v * g.counted).sum(dim=(-1, -2)) for g, v in zip(leeways, values, strict=True))
+    count = sum(each.counted.sum(dim=(-1, -2)) for each in leeways)
     assert isinstance(total, Tensor) and isinstance(count, Tensor)
     return torch.where(count > 0, total / count.clamp_min(1), torch.nan)
 
 
-def divergence(given: Sequence[Leeway], first: Shares, second: Shares) -> Tensor:
-    """How far two attentions are apart: the mean divergence of their rows, `[…, batch]`."""
+def divergence(leeways: Sequence[Leeway], first: Shares, second: Shares) -> Tensor:
+    """The distance of two attentions: the mean divergence of their rows, `[…, batch]`."""
     pairs = zip(first, second, strict=True)
-    return mean_of_rows(given, [jensen_shannon(one, other) for one, other in pairs])
+    return mean_of_rows(leeways, [jensen_shannon(one, other) for one, other in pairs])
 
 
-def largest_divergence(given: Sequence[Leeway]) -> Tensor:
-    """The most that any attention can be from the model's own: each row on its least key."""
-    return divergence(given, [each.least(0) for each in given], [each.own for each in given])
+def largest_divergence(leeways: Sequence[Leeway]) -> Tensor:
+    """The largest possible distance from the model's own: each row on its least attended key."""
+    return divergence(leeways, [each.least(0) for each in leeways], [each.own for each in leeways])
 
 
-def moved_mass(given: Sequence[Leeway]) -> Tensor:
-    """The mean weight that may be moved, of all the weight of a row."""
-    return mean_of_rows(given, [each.mass[..., 0] for each in given])
+def moved_mass(leeways: Sequence[Leeway]) -> Tensor:
+    """The mean weight on free keys, as a share of the weight of a row."""
+    return mean_of_rows(leeways, [each.mass[..., 0] for each in leeways])
 
 
-def attention_of(given: Sequence[Leeway], shares: Shares) -> dict[Site, CopiedAttention]:
+def attention_of(leeways: Sequence[Leeway], shares: Shares) -> dict[Site, CopiedAttention]:
     """The whole attention of each site with these shares."""
-    return {each.site: each.rebuilt(chosen) for each, chosen in zip(given, shares, strict=True)}
+    return {each.site: each.rebuilt(chosen) for each, chosen in zip(leeways, shares, strict=True)}
 
 
 def answers_of(question: Question, logits: Tensor) -> Tensor:
-    """The answers to all rows, `[copy, batch, pick, choice]`, of as many copies of the output."""
-    targets = answering(question).targets
+    """The answers to all rows, `[copy, batch, pick, choice]`, from several copies of the output."""
+    targets = with_whole_answers(question).targets
     alike: dict[object, list[int]] = {}
     for row, target in enumerate(targets):
         places = tuple(place for place, _ in target.picks)
@@ -138,20 +138,19 @@ def answers_of(question: Question, logits: Tensor) -> Tensor:
     return torch.cat(parts, dim=1)[:, order.argsort()]
 
 
-def frozen_above(top: UpperBlocks, given: Sequence[Leeway]) -> dict[Site, CopiedAttention]:
-    """The clean attention of the sites that are read but not searched, for every row."""
-    searched = {each.site for each in given}
+def frozen_above(top: UpperBlocks, leeways: Sequence[Leeway]) -> dict[Site, CopiedAttention]:
+    """The model's own attention at the sites that are read but not searched, for every row."""
+    searched = {each.site for each in leeways}
     return {
         site: top.repeated(call.weights) for site, call in top.clean.items() if site not in searched
     }
 
 
 def read_sites(question: Question, scope: Scope) -> tuple[Site, ...]:
-    """The sites of a scope, and where it is frozen those above, whose attention is held too."""
+    """The sites of a scope; if it is frozen, also those above, whose attention stays fixed."""
     if scope.kind == "token" or (scope.kind == "layer" and scope.layer is None):
         raise UsageError(
-            f"an adversary needs one attention to search: the scope {scope.kind!r} is many; "
-            "allowed are readout, all, and layer with its number"
+            f"an adversary takes the scope readout, all, or layer with a number, not {scope.kind!r}"
         )
     sites = scope.sites(question.subject)
     if not scope.frozen or scope.kind == "all":

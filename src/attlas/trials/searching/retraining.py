@@ -1,4 +1,4 @@
-"""A model's top trained again: with its attention drawn anew, and with none of its own."""
+"""Retrain the upper part of a model, from new attention weights and with uniform attention."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,13 +26,13 @@ from attlas.trials.searching.trained_copy import (
 from attlas.trials.support.scope import Scope
 from attlas.trials.support.trial import seed_for
 
-SEEDS = "JSD of a model trained again, median of seeds"
-SEED_CHANGE = "change of the output when trained again, median of seeds"
+SEEDS = "JSD of a retrained model, median of seeds"
+SEED_CHANGE = "change of the output of a retrained model, median of seeds"
 
 
 @dataclass(frozen=True)
 class Retrained:
-    """What came of training again; nothing where there was nothing to train on."""
+    """What retraining found; empty if there were no examples to train on."""
 
     figures: Mapping[str, TextValues] = field(default_factory=dict)
     sentence: str = ""
@@ -44,22 +44,22 @@ def retrain(
     copy: AttentionCopy,
     scope: Scope,
     training: Sequence[Example],
-    judged: Sequence[Question],
+    tested: Sequence[Question],
     seeds: int,
     pace: TrainingPace,
     seed: int,
 ) -> Retrained:
-    """Train on every other example, with accuracy by the rest; the copy comes and goes unchanged.
+    """Train on every other example and test on the rest; the copy is restored afterwards.
 
-    Weights below the scope stand still. For a seed, query and key weights are drawn anew.
+    Weights below the scope are not trained. Each seed draws new query and key weights.
     """
     if not training:
         return Retrained()
     learn, hold = ([training[n] for n in range(start, len(training), 2)] for start in (0, 1))
     if not learn or not hold:
-        raise UsageError(f"training again needs two examples at least, not {len(training)}")
+        raise UsageError(f"retraining needs at least two examples, not {len(training)}")
     lessons, tests = (_cases(copy, scope, examples) for examples in (learn, hold))
-    asked = [make_case(copy, question, scope) for question in judged]
+    asked = [make_case(copy, question, scope) for question in tested]
     whole = {name: value.clone() for name, value in copy.subject.model.state_dict().items()}
     accuracy: dict[str, list[float]] = {"as it is": [_accuracy(tests)], "seeds": []}
     distances, changes = [], []
@@ -83,11 +83,11 @@ def retrain(
 
 
 def _cases(copy: AttentionCopy, scope: Scope, examples: Sequence[Example]) -> list[TrainingCase]:
-    """The examples as questions to the copy whose targets are their labels."""
+    """The examples as questions to the copy, with their labels as targets."""
     labels = copy.subject.labels
     for example in examples:
         if example.label not in labels:
-            raise UsageError(f"the label {example.label!r} is none of {', '.join(labels)}")
+            raise UsageError(f"unknown label {example.label!r}: the model has {', '.join(labels)}")
     cases = []
     for question in ask(copy.subject, [example.text for example in examples], Request()):
         targets = tuple(
@@ -104,10 +104,10 @@ def _accuracy(cases: Sequence[TrainingCase], attention: Mapping[int, Any] | None
     right: list[Tensor] = []
     for case in cases:
         logits = case.run(None if attention is None else attention[id(case)]).logits
-        place, wanted = zip(*(target.picks[0] for target in case.question.targets), strict=True)
+        place, labels = zip(*(target.picks[0] for target in case.question.targets), strict=True)
         rows = torch.arange(len(logits), device=logits.device)
         chosen = logits[rows, list(place)].argmax(dim=-1)
-        right.append(chosen == torch.tensor(wanted, device=logits.device))
+        right.append(chosen == torch.tensor(labels, device=logits.device))
     return float(torch.cat(right).double().mean())
 
 
@@ -119,18 +119,18 @@ def _retrained(
         for name, found in ((SEEDS, distances), (SEED_CHANGE, changes)):
             figures[name] = torch.stack(found).median(dim=0).values.double().cpu().numpy()
     means = {name: float(np.mean(found)) for name, found in accuracy.items() if found}
-    said = f"With uniform attention and the rest trained again, {means['uniform']:.0%} are right"
-    said += f", where the model has {means['as it is']:.0%}"
+    said = f"Retrained with uniform attention, the model is right on {means['uniform']:.0%}"
+    said += f" of the examples, compared with {means['as it is']:.0%} as it is"
     if distances:
         said += (
-            f"; trained again by {len(distances)} seeds it has {means['seeds']:.0%}, and attends "
-            f"{np.nanmean(figures[SEEDS]):.2f} from its own"
+            f"; retrained from {len(distances)} seeds, it is right on {means['seeds']:.0%}, and "
+            f"its attention is {np.nanmean(figures[SEEDS]):.2f} from its own"
         )
     plot = plots.bars(
-        "The top of the model trained again",
+        "The upper part of the model, retrained",
         means,
         x_label="accuracy on examples that were not trained on",
-        reading="Where uniform attention does as well as the model's own, these texts cannot tell "
+        reading="If uniform attention does as well as the model's own, these texts cannot show "
         "whether attention explains anything.",
     )
     return Retrained(figures, f"{said}.", (plot,), {"accuracy": dict(accuracy)})

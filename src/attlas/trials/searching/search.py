@@ -1,8 +1,8 @@
-"""The search for attention far from a model's own that leaves its output: many texts at once.
+"""Search for attention that is far from a model's own and keeps its output, many texts at once.
 
-Every text has some candidates for each tolerance, and all of them share each pass of the top of
-the model. No candidate's step depends on another text's, so a batch finds what each text would find
-alone.
+Every text has some candidates for each tolerance, and all candidates share each pass of the upper
+blocks. The steps of a candidate do not depend on other texts, so a batch finds what each text would
+find alone.
 """
 
 from collections.abc import Sequence
@@ -22,24 +22,24 @@ from attlas.trials.searching.leeway import (
     answers_of,
     attention_of,
     divergence,
+    find_leeways,
     frozen_above,
     largest_divergence,
-    leeways,
     read_sites,
 )
 from attlas.trials.support.outputs import total_variation
 from attlas.trials.support.scope import Scope
 from attlas.trials.support.trial import seed_for
 
-SPREAD = 3.0  # of the first candidates' logits, as Jain and Wallace draw them
-NEAR, LEAST = 0.3, 1e-4  # the spread of those near the model's own; a share too small to move
+SPREAD = 3.0  # of the first candidates' logits, as in Jain and Wallace
+NEAR, LEAST = 0.3, 1e-4  # spread of candidates near the model's own; the smallest share there
 HALVINGS = 12
-ENOUGH = 0.9999  # of the farthest there is
+ENOUGH = 0.9999  # of the largest possible distance
 
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """How to search: candidates for each tolerance, steps of Adam, and what leaving it costs."""
+    """How to search: candidates for each tolerance, steps of Adam, the penalty for leaving it."""
 
     tolerances: tuple[float, ...] = (0.01, 0.05)
     candidates: int = 5
@@ -54,21 +54,21 @@ class SearchPlan:
 
 
 @dataclass(frozen=True, eq=False)
-class Farthest:
-    """Of each tolerance and text, the attention that is farthest off, and how far it is.
+class FarthestAttention:
+    """For each tolerance and text, the farthest attention, its distance, and the output's change.
 
-    `distance` and `change`, of the output, are `[tolerance, batch]`; where nothing else was found
-    it is the model's own attention.
+    `distance` and `change` are `[tolerance, batch]`. If no other attention was found, it is the
+    model's own.
     """
 
-    given: Sequence[Leeway]
+    leeways: Sequence[Leeway]
     shares: Shares  # each `[tolerance, batch, head, row, key]`
     distance: Tensor
     change: Tensor
 
 
 class Search:
-    """Candidates for the texts of one question, and the best of those that kept the output."""
+    """Candidates for the texts of one question, and the best of those that keep the output."""
 
     def __init__(self, question: Question, scope: Scope, plan: SearchPlan) -> None:
         self.question = question
@@ -76,10 +76,10 @@ class Search:
         self.top: UpperBlocks = find_upper_blocks(
             question, read_sites(question, scope), plan.copies
         )
-        self.given = leeways(scope.opened(question), self.top.clean)
-        self.held = frozen_above(self.top, self.given)
+        self.leeways = find_leeways(scope.open_sites(question), self.top.clean)
+        self.held = frozen_above(self.top, self.leeways)
         self.base = answers_of(question, self.top.logits)
-        self.own: Shares = [each.own for each in self.given]
+        self.own: Shares = [each.own for each in self.leeways]
         tolerances = torch.tensor(plan.tolerances, dtype=self.base.dtype, device=self.base.device)
         self.tolerances = tolerances[:, None]
         shape = (len(plan.tolerances), len(question))
@@ -87,34 +87,34 @@ class Search:
         self.distance = torch.zeros(shape, device=self.base.device)
         self.change = torch.zeros(shape, dtype=self.base.dtype, device=self.base.device)
 
-    def run(self, seed: int) -> Farthest:
-        """Search from the farthest corners and from random candidates.
+    def run(self, seed: int) -> FarthestAttention:
+        """Search from the farthest corners, then from random candidates.
 
-        Where nothing can be farther off than a corner is, the search is over.
+        If a corner is as far as any attention can be, the search stops there.
         """
         count = range(self.plan.candidates)
-        corners = [torch.stack([each.least(n) for n in count]) for each in self.given]
+        corners = [torch.stack([each.least(n) for n in count]) for each in self.leeways]
         with evaluation_mode(self.question.subject.model):
             self._pull_back([each.repeat(len(self.best[0]), 1, 1, 1, 1) for each in corners])
-            if not bool((self.distance >= ENOUGH * largest_divergence(self.given)).all()):
-                self._pull_back(self._optimise([self._first(each, seed) for each in self.given]))
-        return Farthest(self.given, self.best, self.distance, self.change)
+            if not bool((self.distance >= ENOUGH * largest_divergence(self.leeways)).all()):
+                self._pull_back(self._optimise([self._first(each, seed) for each in self.leeways]))
+        return FarthestAttention(self.leeways, self.best, self.distance, self.change)
 
-    def _first(self, given: Leeway, seed: int) -> Tensor:
-        """Logits to start from, drawn for each text by itself: every other near the model's own.
+    def _first(self, leeway: Leeway, seed: int) -> Tensor:
+        """Random logits to start from, drawn for each text; every other is near the model's own.
 
-        From far off the way back may be lost where the output hangs on the attention.
+        A search that starts far away may not find the way back if the output needs the attention.
         """
-        noise = torch.zeros(self.plan.copies, *given.free.shape)
+        noise = torch.zeros(self.plan.copies, *leeway.free.shape)
         texts = zip(self.question.order, self.question.inputs.tokens, strict=True)
         for row, (text, tokens) in enumerate(texts):
-            keys = given.free.shape[-1] - fillers(tokens)
-            rows = int((given.rows < keys).sum()) if fillers(tokens) else len(given.rows)
-            own = torch.Generator().manual_seed(seed_for(seed, text, given.site.name))
-            shape = (self.plan.copies, given.free.shape[1], rows, keys)
+            keys = leeway.free.shape[-1] - fillers(tokens)
+            rows = int((leeway.rows < keys).sum()) if fillers(tokens) else len(leeway.rows)
+            own = torch.Generator().manual_seed(seed_for(seed, text, leeway.site.name))
+            shape = (self.plan.copies, leeway.free.shape[1], rows, keys)
             noise[:, row, :, :rows, :keys] = torch.randn(shape, generator=own)
-        noise = noise.to(given.free.device)
-        near = given.own.clamp_min(LEAST).log() + NEAR * noise
+        noise = noise.to(leeway.free.device)
+        near = leeway.own.clamp_min(LEAST).log() + NEAR * noise
         number = torch.arange(self.plan.copies, device=noise.device) % self.plan.candidates
         is_near = (number % 2 == 0)[:, None, None, None, None]
         return torch.where(is_near, near, SPREAD * noise).requires_grad_()
@@ -122,38 +122,38 @@ class Search:
     def _optimise(self, logits: list[Tensor]) -> list[SiteWeights]:
         optimiser = torch.optim.Adam(logits, lr=self.plan.rate, amsgrad=True)
         for _ in range(self.plan.steps):
-            shares = [g.softmax(each) for g, each in zip(self.given, logits, strict=True)]
+            shares = [g.softmax(each) for g, each in zip(self.leeways, logits, strict=True)]
             change = self._change(shares)
-            distance = divergence(self.given, shares, self.own)
+            distance = divergence(self.leeways, shares, self.own)
             self._keep(shares, distance, change)
             excess = change.unflatten(0, (-1, self.plan.candidates)) - self.tolerances[:, None]
-            wanted = distance.nansum() + self._apart(shares).nansum()
+            gain = distance.nansum() + self._apart(shares).nansum()
             optimiser.zero_grad()
-            (self.plan.penalty * excess.clamp_min(0).sum() - wanted).backward()
+            (self.plan.penalty * excess.clamp_min(0).sum() - gain).backward()
             optimiser.step()
         with torch.no_grad():
-            return [g.softmax(each) for g, each in zip(self.given, logits, strict=True)]
+            return [g.softmax(each) for g, each in zip(self.leeways, logits, strict=True)]
 
     def _apart(self, shares: Shares) -> Tensor:
-        """How far the candidates of a text are apart: 1/k(k − 1) of the sum over pairs."""
+        """How far apart the candidates of a text are: 1/k(k − 1) of the sum over pairs."""
         k = self.plan.candidates
         grouped = [each.unflatten(0, (-1, k)) for each in shares]
         turns = [
-            divergence(self.given, grouped, [each.roll(turn, dims=1) for each in grouped])
+            divergence(self.leeways, grouped, [each.roll(turn, dims=1) for each in grouped])
             for turn in range(1, k)
         ]
         total = torch.stack(turns).sum(dim=(0, 2)) if turns else shares[0].new_zeros(1)
         return total / (2 * max(k * (k - 1), 1))
 
     def _change(self, shares: Shares) -> Tensor:
-        """How far the output moves under each candidate, `[copy, batch]`."""
-        attention = {**self.held, **attention_of(self.given, shares)}
+        """How far each candidate moves the output, `[copy, batch]`."""
+        attention = {**self.held, **attention_of(self.leeways, shares)}
         found = answers_of(self.question, self.top.run(attention).logits)
         return total_variation(found, self.base)
 
     @torch.no_grad()
     def _keep(self, shares: Shares, distance: Tensor, change: Tensor) -> None:
-        """Remember what is farther off than all before and within a tolerance."""
+        """Keep candidates that are within a tolerance and farther away than the best so far."""
         within = change[None] <= self.tolerances[:, None]
         farthest, copy = torch.where(within, distance[None], -1).max(dim=1)
         better = farthest > self.distance
@@ -168,17 +168,17 @@ class Search:
 
     @torch.no_grad()
     def _pull_back(self, ends: Shares) -> None:
-        """From each end towards the model's own attention until the output is within tolerance.
+        """Move from each end towards the model's own attention until the output is near enough.
 
-        The distance grows from the model's own outwards, for it is convex.
+        Bisection works because the distance is convex: it grows from the model's own outwards.
         """
         tolerance = self.tolerances.repeat_interleave(self.plan.candidates, dim=0)
         near = torch.zeros_like(tolerance.expand(-1, len(self.question)))
         step = torch.ones_like(near)
         for _ in range(HALVINGS + 1):
-            part = (near + step)[..., None, None, None].float()
-            shares = [o + part * (e - o) for o, e in zip(self.own, ends, strict=True)]
+            way = (near + step)[..., None, None, None].float()
+            shares = [o + way * (e - o) for o, e in zip(self.own, ends, strict=True)]
             change = self._change(shares)
-            self._keep(shares, divergence(self.given, shares, self.own), change)
+            self._keep(shares, divergence(self.leeways, shares, self.own), change)
             near = torch.where(change <= tolerance, near + step, near).clamp_max(1)
             step = torch.where(near == 1, 0, step / 2)

@@ -1,4 +1,4 @@
-"""Copies of a model trained to attend otherwise, or anew; what is below stands still."""
+"""Copies of a model that are trained to attend differently; the layers below are not trained."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,58 +19,60 @@ from attlas.trials.searching.leeway import (
     Leeway,
     answers_of,
     divergence,
+    find_leeways,
     frozen_above,
-    leeways,
     read_sites,
 )
-from attlas.trials.support.outputs import is_other, total_variation
+from attlas.trials.support.outputs import chooses_differently, total_variation
 from attlas.trials.support.scope import Scope
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingCase:
-    """Texts of equal length, as the copy is asked about them, and the model's own answers."""
+    """Texts of equal length as questions to the copy, and the model's own answers."""
 
     question: Question
     top: UpperBlocks
-    given: Sequence[Leeway]
+    leeways: Sequence[Leeway]
     base: Tensor  # `[batch, pick, choice]`
 
     def run(self, attention: Attentions | None = None) -> UpperPass:
-        """A pass of the copy, in a graph where its weights ask for gradients."""
-        return self.top.run({**frozen_above(self.top, self.given), **(attention or {})})
+        """Run the copy, with a graph if its weights need gradients."""
+        return self.top.run({**frozen_above(self.top, self.leeways), **(attention or {})})
 
     def change(self, passed: UpperPass) -> Tensor:
-        """How far the answer to each text is from the model's own."""
+        """How far the answer to each text is from the model's own answer."""
         return total_variation(answers_of(self.question, passed.logits)[0], self.base)
 
     def distance(self, passed: UpperPass) -> Tensor:
-        """How far the attention on each text is from the model's own."""
-        new = [each.shares_of(passed.attention[each.site]) for each in self.given]
-        return divergence(self.given, new, [each.own for each in self.given])
+        """How far the attention on each text is from the model's own attention."""
+        new = [each.shares_of(passed.attention[each.site]) for each in self.leeways]
+        return divergence(self.leeways, new, [each.own for each in self.leeways])
 
     def agrees(self, passed: UpperPass) -> Tensor:
-        """Whether the answer to each text is the model's own."""
-        return ~is_other(answers_of(self.question, passed.logits)[0], self.base)
+        """Whether the copy chooses the same as the model, for each text."""
+        return ~chooses_differently(answers_of(self.question, passed.logits)[0], self.base)
 
     def uniform(self) -> Attentions:
-        """All rows that may change spread evenly over the keys that may."""
-        even = [each.free / each.free.sum(dim=-1, keepdim=True).clamp_min(1) for each in self.given]
+        """Attention with all rows that may change spread evenly over the keys that may change."""
+        even = [
+            each.free / each.free.sum(dim=-1, keepdim=True).clamp_min(1) for each in self.leeways
+        ]
         return {
             each.site: each.rebuilt(share[None])
-            for each, share in zip(self.given, even, strict=True)
+            for each, share in zip(self.leeways, even, strict=True)
         }
 
 
 def make_case(copy: AttentionCopy, question: Question, scope: Scope) -> TrainingCase:
-    """Ask the copy, which must be as the model is, about some texts."""
+    """Ask the copy about some texts; its weights must still be the model's."""
     copied = copy.about(question)
     top = find_upper_blocks(copied, read_sites(copied, scope))
     base = answers_of(copied, top.logits)[0]
-    return TrainingCase(copied, top, leeways(scope.opened(copied), top.clean), base)
+    return TrainingCase(copied, top, find_leeways(scope.open_sites(copied), top.clean), base)
 
 
-Loss = Callable[[TrainingCase], Tensor]  # of each text
+Loss = Callable[[TrainingCase], Tensor]  # one value for each text
 
 
 def train(
@@ -80,9 +82,9 @@ def train(
     loss: Loss,
     plan: "TrainingPace",
 ) -> None:
-    """Adam on these weights, a batch of texts at a time; texts all count the same.
+    """Train these weights by Adam, one batch of texts at a time.
 
-    A text whose loss is not a number, having nothing that could change, is left out.
+    A text in which nothing can change has a loss of NaN, and is left out.
     """
     optimiser = torch.optim.Adam(list(weights), lr=plan.rate)
     attention_alone = len(weights) == len(copy.weights)
@@ -101,13 +103,13 @@ def train(
 
 @dataclass(frozen=True)
 class TrainingPace:
-    """How long, and how fast, a copy is trained."""
+    """How long and how fast a copy is trained."""
 
     epochs: int
     rate: float
 
 
 def labelled(case: TrainingCase, attention: Attentions | None = None) -> Tensor:
-    """The cross-entropy with the targets of the question."""
+    """The cross-entropy of each text with its target."""
     logits = case.run(attention).logits
     return -score_each(case.question.targets, logits, "probability").clamp_min(1e-30).log()

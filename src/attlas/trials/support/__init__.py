@@ -1,1 +1,1 @@
-"""What trials share."""
+"""What all trials share: their record, the scope, the answers of a model, figures of texts."""

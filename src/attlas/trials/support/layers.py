@@ -1,4 +1,4 @@
-"""Figures by layer of the stack that is read out: of which layers, their means, and as JSON."""
+"""The layers that a scope chooses, for trials about hidden states, and means of their figures."""
 
 from collections.abc import Sequence
 
@@ -11,9 +11,12 @@ from attlas.trials.support.scope import Scope
 
 
 def chosen_layers(scope: Scope, subject: OpenModel, count: int, name: str) -> list[int]:
-    """The layers of a scope: the last for the readout, the one that is named, or all of them."""
+    """The layers of a scope: the last one for `readout`, the named one for `layer`, or all."""
     if scope.kind == "token":
-        raise UsageError(f"{name} is about hidden states by layer: not of the scope token")
+        raise UsageError(
+            f"{name} is about hidden states, not about the scope token; "
+            "allowed: readout, layer, all"
+        )
     if scope.kind == "readout":
         return [count - 1]
     if scope.kind == "layer" and scope.layer is not None:
@@ -22,17 +25,17 @@ def chosen_layers(scope: Scope, subject: OpenModel, count: int, name: str) -> li
 
 
 def layers_in_words(layers: Sequence[int]) -> str:
-    """The layers, as a note says them."""
+    """The layers in words, for a note."""
     one = len(layers) == 1
-    return f"layer {layers[0]}" if one else f"layers {layers[0]} to {layers[-1]}, their mean"
+    return f"layer {layers[0]}" if one else f"the mean of layers {layers[0]} to {layers[-1]}"
 
 
 def known_mean(values: NDArray[np.float64]) -> float:
-    """The mean of what is a number; not a number where nothing is."""
+    """The mean of the values that are not NaN; NaN if there are none."""
     known = values[~np.isnan(values)]
     return float(known.mean()) if known.size else float("nan")
 
 
-def listed(values: Sequence[float] | NDArray[np.float64]) -> list[float | None]:
-    """Numbers as JSON has them: None for what is not one."""
+def json_numbers(values: Sequence[float] | NDArray[np.float64]) -> list[float | None]:
+    """The numbers for JSON, with None for NaN."""
     return [None if np.isnan(each) else float(each) for each in values]

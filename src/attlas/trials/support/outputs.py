@@ -1,4 +1,4 @@
-"""The whole answer of a model at the places a target is read from: distributions, and decisions."""
+"""The whole answer of a model where a target is read: its distributions and its decision."""
 
 from dataclasses import dataclass, fields, replace
 
@@ -15,12 +15,12 @@ from attlas.models.facts.evaluation_mode import evaluation_mode
 
 @dataclass(frozen=True)
 class Answer(Target):
-    """A target seen whole: its score is the distribution that it is one number of."""
+    """A target whose score is the whole distribution, not the probability of one choice."""
 
     def score(self, logits: Tensor, of: str = "probability") -> Tensor:
-        """What each pick is chosen by, `[…, pick, choice]`, in float64.
+        """The distribution of each pick, `[…, pick, choice]`, in float64.
 
-        Of several labels that may hold at once, each is a choice of its own: it holds, or not.
+        In a multi-label model each label is a choice of its own: it holds or it does not.
         """
         places, choices = zip(*self.picks, strict=True)
         if self.link == "softmax":
@@ -29,41 +29,43 @@ class Answer(Target):
         return torch.stack([holds, -holds], dim=-1).sigmoid()
 
 
-def answering(question: Question) -> Question:
-    """The question with its targets seen whole: `branches` then gives distributions.
+def with_whole_answers(question: Question) -> Question:
+    """The question with Answers as its targets.
 
-    They are `[variant, batch, pick, choice]`.
+    `run_branches` then returns distributions, `[variant, batch, pick, choice]`.
     """
     return replace(question, targets=tuple(_answer(target) for target in question.targets))
 
 
 def _answer(target: Target) -> Answer:
     if target.link == "identity":
-        raise UsageError(f"{target.name!r} is a value: it has no distribution that could change")
+        raise UsageError(
+            f"{target.name!r} is a value, and a trial needs a distribution over choices"
+        )
     if target.contrast:
         raise UsageError(
-            f"{target.name!r} is contrasted with {target.contrast_name!r}: ask about it alone"
+            f"a trial takes no contrast, and {target.name!r} has one, {target.contrast_name!r}"
         )
     return Answer(**{field.name: getattr(target, field.name) for field in fields(target)})
 
 
 def distributions(question: Question) -> Tensor:
-    """The answer to each row, `[batch, pick, choice]`; the model may be tapped."""
+    """The answer to each row, `[batch, pick, choice]`; taps may be open."""
     with torch.no_grad(), evaluation_mode(question.subject.model):
-        rows = zip(answering(question).targets, run_logits(question), strict=True)
+        rows = zip(with_whole_answers(question).targets, run_logits(question), strict=True)
         return torch.stack([target.score(logits, "probability") for target, logits in rows])
 
 
 def total_variation(first: Tensor, second: Tensor) -> Tensor:
-    """How far two answers, `[…, pick, choice]`, are apart: the mean over the picks."""
+    """The total variation distance of two answers `[…, pick, choice]`, a mean over the picks."""
     return divergences.total_variation(first, second).mean(dim=-1)
 
 
 def jensen_shannon(first: Tensor, second: Tensor) -> Tensor:
-    """As `total_variation`, by the divergence of Jensen and Shannon."""
+    """Like `total_variation`, but the Jensen–Shannon divergence."""
     return divergences.jensen_shannon(first, second).mean(dim=-1)
 
 
-def is_other(first: Tensor, second: Tensor) -> Tensor:
-    """Whether two answers choose differently anywhere."""
+def chooses_differently(first: Tensor, second: Tensor) -> Tensor:
+    """Whether two answers differ in their most probable choice, at any pick."""
     return (first.argmax(dim=-1) != second.argmax(dim=-1)).any(dim=-1)

@@ -1,4 +1,4 @@
-"""Scope: which attention a trial is about, and what is held fixed."""
+"""Scope: which attention a trial may change, and what stays fixed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +28,8 @@ KINDS = {
 class OpenSite:
     """What may change at one site: query rows with a path to the readout, and content keys.
 
-    `sinks` are content keys that are held like special ones: a first token with most of the weight.
+    `sinks` are content keys that stay fixed like special tokens: a first token with most of the
+    weight.
     """
 
     site: Site
@@ -43,36 +44,41 @@ class OpenSite:
 
 @dataclass(frozen=True)
 class Scope:
-    """Which attention a trial is about, and what is held fixed; printed with every figure.
+    """Which attention a trial may change, and what stays fixed; printed with every figure.
 
-    `readout`: the last layer's rows that the prediction is read from; in an encoder–decoder those
-    of the cross-attention. `layer`: one layer, of the same kind of attention; without a number,
-    each in turn. `all`: every site at once, each on the stream that the others changed. `token`:
-    one key after the other, closed everywhere.
+    `kind` is one of
+
+    - `readout`: in the last layer, the rows that the prediction is read from; in an encoder–decoder
+      those of the cross-attention;
+    - `layer`: one layer of the same kind of attention, or each layer in turn if `layer` is None;
+    - `all`: every site at once, each on the stream that the others have changed;
+    - `token`: one key after the other, closed everywhere.
     """
 
     kind: str = "readout"
     layer: int | None = None
-    frozen: bool = False  # whether the layers above keep their clean attention
-    specials: bool = False  # whether the weights of special tokens and sinks may change too
+    frozen: bool = False  # whether the layers above keep their own attention
+    specials: bool = False  # whether weights on special tokens and sinks may change too
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise UnknownNameError("scope", self.kind, KINDS)
         if self.layer is not None and self.kind != "layer":
-            raise UsageError(f"the scope {self.kind} takes no layer; it was given {self.layer}")
+            raise UsageError(
+                f"the scope {self.kind} takes no layer, and layer={self.layer} was given"
+            )
 
     def __str__(self) -> str:
         where = KINDS[self.kind]
         if self.kind == "layer":
             where = f"{'each layer' if self.layer is None else f'layer {self.layer}'}, {where}"
         keys = "all keys" if self.specials else "content keys"
-        above = "keep their attention" if self.frozen else "attend anew"
-        tail = "" if self.kind == "readout" else f"; the layers above {above}"
-        return f"{where}, {keys}; the rest held{tail}"
+        above = "keep" if self.frozen else "recompute"
+        tail = "" if self.kind == "readout" else f"; the layers above {above} their attention"
+        return f"{where}, {keys}; the rest stays fixed{tail}"
 
-    def each(self, subject: OpenModel) -> "tuple[Scope, ...]":
-        """The scopes to be tried in turn: one for each layer where none is named, else this one."""
+    def in_turn(self, subject: OpenModel) -> "tuple[Scope, ...]":
+        """The scopes to try in turn: this one, or one for each layer if no layer is named."""
         if self.kind != "layer" or self.layer is not None:
             return (self,)
         return tuple(replace(self, layer=site.layer) for site in _of_last_kind(subject))
@@ -96,8 +102,8 @@ class Scope:
             )
         return (layers[self.layer],)
 
-    def opened(self, question: Question) -> list[OpenSite]:
-        """What may change at each of the sites, found in one pass."""
+    def open_sites(self, question: Question) -> list[OpenSite]:
+        """What may change at each of the sites, from one forward pass."""
         wanted = {site.name for site in self.sites(question.subject)}
         folded = fold_attention(question, _look)
         rows = rows_with_a_path(question.inputs, folded.held, folded.readout)
@@ -118,12 +124,12 @@ class Scope:
 
 @dataclass(frozen=True, eq=False)
 class _Look:
-    """What is held of one attention: who sees whom, and the mean weight on the first key."""
+    """What is kept of one attention: which key each query sees, and the weight on the first key."""
 
     site: Site
     visible: Tensor  # `[batch, query, key]`
-    on_first: QueryWeights
-    sees_more: QueryMarks  # than one key
+    on_first: QueryWeights  # the mean over heads
+    sees_more: QueryMarks  # whether a query sees more than one key
 
 
 def _look(call: Call) -> _Look:
@@ -137,8 +143,8 @@ def rows_with_a_path(
 ) -> dict[str, QueryMarks]:
     """For each site, the query rows that the readout can depend on.
 
-    From the last site down: a row counts if it is read, or if a row that counts sees its token at
-    a site above.
+    Going down from the last site, a row counts if it is read, or if a counted row of a site above
+    sees its token.
     """
     reached = torch.zeros(
         len(inputs), len(inputs.tokens[0]), dtype=torch.bool, device=readout.device
@@ -152,7 +158,7 @@ def rows_with_a_path(
         if tuple(look.visible.shape[1:]) != lengths:
             raise UnsupportedModelError(
                 f"the attention at {look.site.name} is over {tuple(look.visible.shape[1:])} "
-                f"places, not the {lengths} tokens of the input"
+                f"positions, not over the {lengths} tokens of the input"
             )
         rows = reached[:, queries.start : queries.stop].clone()
         found[look.site.name] = rows
@@ -161,6 +167,6 @@ def rows_with_a_path(
 
 
 def _of_last_kind(subject: OpenModel) -> tuple[Site, ...]:
-    """The sites of the kind that comes last: in an encoder–decoder, the cross-attention."""
+    """The sites of the last kind: in an encoder–decoder, the cross-attention."""
     last = subject.sites[-1].kind
     return tuple(site for site in subject.sites if site.kind == last)

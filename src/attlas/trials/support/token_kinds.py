@@ -1,4 +1,4 @@
-"""Kinds of tokens: weight may lie on some for reasons that have little to do with the text."""
+"""Kinds of tokens: special tokens and punctuation often get weight whatever the text says."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ TOKEN_KINDS = ("first special", "other special", "punctuation", "content")  # [C
 
 
 def kinds_of(tokens: Tokens) -> list[int]:
-    """The kind of each token, a place in TOKEN_KINDS."""
+    """The kind of each token, an index into TOKEN_KINDS."""
     labels = tokens.labels()
     found = []
     for place, special in enumerate(tokens.special):
@@ -24,7 +24,7 @@ def kinds_of(tokens: Tokens) -> list[int]:
 
 
 def mark_kinds(tokens: Sequence[Tokens], start: int, stop: int) -> Tensor:
-    """Which kind each of some tokens is of, `[batch, token, kind]`, as zeros and ones."""
+    """The kinds of the tokens from start to stop, one-hot, `[batch, token, kind]`."""
     kinds = torch.tensor([kinds_of(each)[start:stop] for each in tokens])
     return torch.nn.functional.one_hot(kinds, len(TOKEN_KINDS)).double()
 

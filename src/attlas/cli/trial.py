@@ -1,0 +1,76 @@
+"""The command `trial`."""
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from attlas.cli.options import (
+    DataOptions,
+    LoadOptions,
+    Model,
+    OutputOptions,
+    Truncate,
+    parse_options,
+)
+from attlas.cli.output import progress_bar
+
+
+def trial(
+    *,
+    name: Annotated[str, typer.Argument(help="The trial; see docs/trials.", metavar="TRIAL")],
+    model: Model = "sentiment",
+    data: DataOptions,
+    scope: Annotated[
+        str | None, typer.Option(help="Which attention: readout, layer, all or token.")
+    ] = None,
+    layer: Annotated[int | None, typer.Option(help="The layer of the scope layer.")] = None,
+    frozen: Annotated[
+        bool, typer.Option("--frozen", help="Keep the attention of the layers above.")
+    ] = False,
+    specials: Annotated[
+        bool, typer.Option("--specials", help="Also change weights on special tokens.")
+    ] = False,
+    option: Annotated[
+        list[str] | None, typer.Option(help="name=value, for the trial; repeatable.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Decides everything that is random.")] = 0,
+    truncate: Truncate = False,
+    loading: LoadOptions,
+    output: OutputOptions,
+) -> None:
+    """Run one trial: an experiment on the attention of a model.
+
+    Example: attlas trial permutation --data reviews --count 40 --option repeats=20
+    """
+    from attlas.trials import TRIALS
+
+    chosen = TRIALS[name]
+    known = {key: each for key, each in chosen.options.items() if key != "seed"}
+    options = parse_options(option or [], known, chosen.name)
+    where = _scope(scope, layer, frozen, specials)
+    subject = loading.load(model)
+    from attlas.auditing.single_trial import try_trial
+
+    with progress_bar() as watch:
+        result = try_trial(
+            subject,
+            trial=chosen.name,
+            scope=where,
+            **asdict(data),
+            truncate=truncate,
+            seed=seed,
+            watch=watch,
+            **options,
+        )
+    output.show(result)
+
+
+def _scope(kind: str | None, layer: int | None, frozen: bool, specials: bool) -> Any:
+    """The scope that was asked for; None if nothing was said of it."""
+    from attlas.trials import Scope
+
+    if kind is None and layer is None and not frozen and not specials:
+        return None
+    usual = "readout" if layer is None else "layer"
+    return Scope(kind or usual, layer, frozen, specials)

@@ -1,0 +1,18 @@
+// A trial that was run by itself: its question, what it found, its figures and its plots.
+
+VIEWS.trial = [drawTrialHeader, drawTrial, drawNotes, drawLeftOut, drawFoot];
+
+function drawTrialHeader(element, payload, state) {
+  element.classList.add("report");
+  const facts = make("p", "facts");
+  const fact = (name, ...values) =>
+    facts.append(make("span", "fact", make("span", "quiet", `${name} `), ...values));
+  fact("model", make("b", "mono", visible(payload.model)));
+  fact("data", make("b", "mono", visible(payload.data.name)), ` ${reportTexts({n: payload.data.texts})}`);
+  element.append(make("header", "", make("div", "", make("p", "brand quiet", "Attlas · trial"),
+    make("h1", "", visible(payload.reading)), facts), themeSwitch(state)));
+}
+
+function drawTrial(element, payload, state) {
+  drawTrials(section(element, "What the trial found", "part part-trials"), payload, state);
+}

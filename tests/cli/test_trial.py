@@ -1,0 +1,42 @@
+"""The command `trial`."""
+
+import json
+
+import pytest
+
+from attlas.results import TrialResult
+
+
+def test_a_trial_of_the_embedded_model(run, tmp_path):
+    status, out, err = run(
+        "trial", "permutation", "--count", 8, "--option", "repeats=3", "--scope", "all",
+        "--html", tmp_path / "page.html", "--save", tmp_path / "found",
+    )  # fmt: skip
+    assert (status, err) == (0, "")
+    assert "permutation · sentiment on reviews" in out and "difference: 0." in out
+    assert (tmp_path / "page.html").exists()
+    found = TrialResult.load(tmp_path / "found")
+    assert found.settings == {"repeats": 3, "seed": 0} and found.scope.startswith("all layers")
+    assert all(len(line) <= 80 for line in out.splitlines() if not line.startswith("wrote"))
+
+
+def test_a_trial_in_json_is_one_document(run):
+    status, out, _ = run("trial", "uniform", "--count", 6, "--layer", 0, "--json")
+    record = json.loads(out)
+    assert status == 0
+    assert record["section"]["scope"].startswith("layer 0")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "status"),
+    [
+        (["permutations"], "unknown trial 'permutations'", 2),
+        (["uniform", "--option", "repeats=3"], "unknown option of uniform 'repeats'", 2),
+        (["uniform", "--scope", "top"], "unknown scope 'top'", 2),
+        (["uniform", "--data", "nothing"], "unknown set of texts", 2),
+    ],
+)
+def test_a_mistake_is_one_line(run, arguments, message, status):
+    actual, out, err = run("trial", *arguments)
+    assert (actual, out) == (status, "")
+    assert message in err and err.count("\n") == 1
