@@ -31,8 +31,8 @@ for _name in COMMANDS:
     app.command()(spread(getattr(import_module(f"attlas.cli.{_name}"), _name)))
 
 
-def _show_version(wanted: bool | None) -> None:
-    if wanted:
+def _show_version(asked: bool | None) -> None:
+    if asked:
         typer.echo(f"attlas {__version__}")
         raise typer.Exit
 

@@ -12,7 +12,7 @@ _PIECE = re.compile(r"<[^>]*>|\w+(?:['’-]\w+)*|[^\w\s]")
 
 def words_of(text: str) -> list[Span]:
     """Locate the words of `text.split()`."""
-    return [found.span() for found in re.finditer(r"\S+", text)]
+    return [word.span() for word in re.finditer(r"\S+", text)]
 
 
 def joined(tokens: Sequence[str]) -> tuple[str, list[Span]]:

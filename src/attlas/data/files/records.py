@@ -132,8 +132,8 @@ def dataset_table(dataset: Any, split: str | None) -> RawTable:
 def _original_split(available: list[str], split: str | None) -> str:
     """Choose a split by our names or by those of the library, whose dev is `validation`."""
     ours = {"dev" if name == "validation" else name.replace("-", "_"): name for name in available}
-    wanted = "dev" if split == "validation" else split
-    return ours[choose_split("the DatasetDict", wanted, list(ours))]
+    our_name = "dev" if split == "validation" else split
+    return ours[choose_split("the DatasetDict", our_name, list(ours))]
 
 
 def list_table(items: Iterable[Any]) -> RawTable:
