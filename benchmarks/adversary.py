@@ -3,8 +3,8 @@
     ATTLAS_DATA=... python benchmarks/adversary.py [--model sentiment] [--device cuda] [--count 64]
 
 SST-2 dev sentences, cut to the same number of tokens, so that all can share a batch. Both ways
-search with the same seeds, so they find the same to the last bits of the arithmetic. Times are of
-the clock; the median of some rounds, in which they take turns.
+search with the same seeds, so their results agree up to rounding. Times are wall-clock times: the
+median of several rounds, in which the two take turns.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from attlas.trials.adversarial_attention import DISTANCE, adversarial_attention
 
 
 def equally_long(subject: attlas.Subject, count: int, length: int) -> list[str]:
-    """Texts of as many tokens each."""
+    """Texts that all have `length` tokens."""
     found = []
     for example in attlas.texts("sst2", split="dev"):
         ids = subject.tokenizer(str(example.text), add_special_tokens=False)["input_ids"]
@@ -72,7 +72,7 @@ def main() -> None:
     print(f"  one by one   {slow:8.2f} s")
     print(f"  all at once  {fast:8.2f} s, {slow / fast:.1f} times")
     print(
-        f"  ε-max JSD {at_once.mean():.4f}; difference: mean {off.mean():.1e}, most {off.max():.1e}"
+        f"  ε-max JSD {at_once.mean():.4f}; difference: mean {off.mean():.1e}, max {off.max():.1e}"
     )
 
 

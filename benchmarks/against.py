@@ -1,12 +1,12 @@
-"""How far ours is from independent code, on the same model and the same texts.
+"""How far Attlas is from independent code, on the same model and the same texts.
 
     python benchmarks/against.py [--model FOLDER] [--texts 4]
 
 captum: integrated gradients, feature ablation (our leave_one_out), LIME and Kernel SHAP; networkx:
-maximum flow. Where both compute the same number, the largest difference is printed beside the
-largest score. Where both draw at random, the error of each is, with its processor time: for Kernel
-SHAP against exact Shapley values, for LIME against a regression over every set of tokens. The model
-is a classifier of single texts; by default the one in the box.
+maximum flow. If both compute the same number, the script prints the largest difference and the
+largest score. If both draw at random, it prints the error and the processor time of each: for
+Kernel SHAP against exact Shapley values, for LIME against a regression over every set of tokens.
+The model is a classifier of single texts; by default the built-in one.
 """
 
 import argparse
@@ -40,7 +40,7 @@ SEEDS = 5
 
 
 class Text:
-    """One text of a subject, as captum is handed it."""
+    """One text of a subject, in the form that captum takes."""
 
     def __init__(self, subject: Any, text: str) -> None:
         self.subject = subject
@@ -77,7 +77,7 @@ class Text:
 
 
 class Fit(Model):
-    """What captum fits to its samples; its own need scikit-learn."""
+    """The model that captum fits to its samples; captum's own models need scikit-learn."""
 
     def __init__(self, penalty: float) -> None:
         self.penalty = penalty
@@ -159,7 +159,7 @@ def captum_shap(text: Text, seed: int, samples: int) -> np.ndarray:
 def seeded(method: Any, text: Text, seed: int, samples: int) -> np.ndarray:
     whole = torch.ones(1, len(text.content))
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of its own, about scikit-learn
+        warnings.simplefilter("ignore")  # captum's own, about scikit-learn
         torch.manual_seed(seed)
         found = method.attribute(whole, n_samples=samples, perturbations_per_eval=256)
     return found[0].numpy()
@@ -183,7 +183,7 @@ def drawn(name: str, theirs: Callable[..., np.ndarray], texts: Any, samples: int
         label = f"{name} ({way}, {samples} samples)"
         print(
             f"{label:<42} error {np.mean(errors):.1%} of the largest score, "
-            f"rank correlation {np.mean(ranks):.3f}, {seconds:.2f} s a text"
+            f"rank correlation {np.mean(ranks):.3f}, {seconds:.2f} s per text"
         )
 
 

@@ -5,9 +5,9 @@
 
 BERT-base shape, random weights, one text, all layers. The loop is the published procedure: for
 each layer, one batch of m copies through the whole model on eager attention, that layer's attention
-scaled by k/m, and the gradient of the probability on it. `branches` is what attlas does at the same
-points; then with fewer midpoints. The error is against 324 midpoints in float32: the mean over
-layers of |I - I*|₁ / |I*|₁. Last, many texts at once.
+scaled by k/m, and the gradient of the probability on it. `branches` is what Attlas does at the same
+points, and then with fewer midpoints. The error is against 324 midpoints in float32: the mean over
+layers of |I - I*|₁ / |I*|₁. At the end, many texts at once.
 """
 
 import argparse
@@ -104,8 +104,8 @@ def map_error(found: list[Tensor], reference: list[Tensor]) -> float:
 def operations(question: Question, steps: int) -> float:
     """Multiplications and additions by the blocks' matrices for one text, forward and backward.
 
-    At each block the clean row and those that have started by then: one for each step, and one for
-    no attention at all. The backward pass goes to the streams alone, so it costs what forward does.
+    Each block runs the clean row and the rows that have started by then: one for each step, and one
+    without attention. The backward pass only reaches the streams, so it costs as much as forward.
     """
     blocks = question.subject.model.bert.encoder.layer
     weights = sum(each.numel() for each in blocks[0].parameters() if each.ndim == 2)
@@ -122,7 +122,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--reference", type=int, default=324)
     parser.add_argument("--texts", type=int, default=0)
-    parser.add_argument("--memory", type=float, help="gigabytes that attlas may hold")
+    parser.add_argument("--memory", type=float, help="gigabytes that Attlas may use")
     given = parser.parse_args()
     device, dtype = given.device, getattr(torch, given.dtype)
     most = None if given.memory is None else int(given.memory * 2**30)
@@ -163,11 +163,11 @@ def main() -> None:
         took = seconds(lambda: list(attributions(many, many.subject.sites, few)), device, 2)
         rate = given.texts * operations(many, few.steps) / took
         print(
-            f"{given.texts} texts, {few.steps} midpoints: {given.texts / took:.1f} texts a second, "
-            f"{rate / 1e12:.1f} TFLOP a second"
+            f"{given.texts} texts, {few.steps} midpoints: {given.texts / took:.1f} texts/s, "
+            f"{rate / 1e12:.1f} TFLOP/s"
         )
     if device == "cuda":
-        print(f"most memory held: {torch.cuda.max_memory_allocated() / 2**30:.1f} GB")
+        print(f"peak memory: {torch.cuda.max_memory_allocated() / 2**30:.1f} GB")
 
 
 if __name__ == "__main__":

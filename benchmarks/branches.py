@@ -1,10 +1,10 @@
-"""What branches save: permuted attention in every layer, against loops that run the whole model.
+"""What branches save: permuted attention in every layer, compared with loops over the whole model.
 
     python benchmarks/branches.py [--device cuda] [--variants 100] [--tokens 64]
 
 BERT-base shape, random weights, one text. `branches` is one call; `loop` runs the model once for
 each layer and variant; `batched loop` runs it once for each layer, all variants in one batch. The
-loops are timed on a share of their runs and scaled up. Scores are compared as they are computed.
+loops are timed on a share of their runs and scaled up. The scores of both are compared.
 """
 
 import argparse

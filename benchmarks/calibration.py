@@ -1,9 +1,8 @@
-"""How often tests, bounds and verdicts err, on bags of words in numpy: the tables of the docs.
+"""How often tests, bounds and verdicts are wrong, on bags of words: the tables of the docs.
 
     python benchmarks/calibration.py
 
-The texts and the truths are those of tests/auditing/test_calibration.py, which holds them to their
-levels.
+The texts and the truths are those of tests/auditing/test_calibration.py, which tests the levels.
 """
 
 import sys
@@ -33,12 +32,12 @@ def significance() -> None:
         found = data_sets(RUNS, texts, 4.0, np.random.default_rng(texts))
         shares = np.array([[(row <= level).mean() for level in LEVELS] for row in found])
         alone, adjusted = shares[::2].max(axis=0), shares[1::2].max(axis=0)
-        print(f"{texts:4} texts: one method {alone.round(3)}, least of five {adjusted.round(3)}")
+        print(f"{texts:4} texts: one method {alone.round(3)}, smallest of five {adjusted.round(3)}")
 
 
 def findings() -> None:
-    print(f"the smallest p of five findings of which none is true, {REPORTS} reports, {LEVELS}")
-    for name, found in zip(("as it is", "by Holm"), smallest_of_nulls(REPORTS), strict=True):
+    print(f"the smallest p of five findings, none of them true, {REPORTS} reports, {LEVELS}")
+    for name, found in zip(("unadjusted", "by Holm"), smallest_of_nulls(REPORTS), strict=True):
         print(f"{name}: {[float((found <= level).mean()) for level in LEVELS]}")
 
 

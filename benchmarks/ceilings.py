@@ -1,10 +1,10 @@
-"""How near a beam search comes to the best order of tokens there is.
+"""How near a beam search comes to the best order of tokens.
 
     ATTLAS_DATA=... python benchmarks/ceilings.py [--model sentiment] [--removal delete]
 
-SST-2 dev sentences of 6 to 9 content tokens: the model is asked about every set of them, so the
-best of all orders is known. Printed is (found − random) / (best − random), sums over texts, where
-random is the mean of 200 orders, and the share of texts in which the best was found.
+SST-2 dev sentences of 6 to 9 content tokens: the model runs on every set of them, so the best order
+is known. The script prints (found − random) / (best − random), sums over texts, where random is the
+mean of 200 orders, and the share of texts in which the search found the best order.
 """
 
 import argparse
@@ -23,17 +23,17 @@ def every(count: int) -> list[int]:
 
 
 def all_sets(count: int) -> Ways:
-    """Set number s has token t where bit t of s is one."""
+    """All sets: number s contains token t if bit t of s is one."""
     return ((np.arange(2**count)[:, None] >> np.arange(count)) & 1).astype(bool)
 
 
 def worth(probability: np.ndarray, aim: str) -> np.ndarray:
-    """By the number of the set that comes first: how far the probability falls."""
+    """How far the probability falls, by the number of the set that comes first."""
     return probability[0] - (probability if aim == "comprehensiveness" else probability[::-1])
 
 
 def best_of_all(falls: np.ndarray, aim: str) -> float:
-    """The best mean over chains of sets, each with one token more, but the whole text."""
+    """The best mean over chains of growing sets, one token at a time, without the whole text."""
     count = int(np.log2(len(falls)))
     pick = max if aim == "comprehensiveness" else min
     totals = {0: 0.0}

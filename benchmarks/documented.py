@@ -1,4 +1,4 @@
-"""Single figures that the docs quote, and no other benchmark prints.
+"""Single figures in the docs that no other benchmark prints.
 
     ATTLAS_DATA=... python benchmarks/documented.py faithfulness --model FOLDER [--count 150]
     python benchmarks/documented.py precision [--count 6]
@@ -7,14 +7,14 @@
     python benchmarks/documented.py robustness [--count 8]
 
 faithfulness (docs/faithfulness.md): on the first sentences of SST-2 dev, with a classifier of
-them, the comprehensiveness of input × gradient taken together over features in three ways; how far
+them, the comprehensiveness of input × gradient combined over features in three ways; how far
 the flow and the rollout of content tokens differ within a sentence; which token has most flow.
 precision (docs/methods/lrp_relevance.md): the mean rank correlation of scores in bfloat16 with
-those in float32, on reviews, with the model in the box. sums (docs/methods/attn_lrp.md,
-decompx.md): what scores sum to beside the logit, with a language model. steps
+those in float32, on reviews, with the built-in model. sums (docs/methods/attn_lrp.md,
+decompx.md): the sum of the scores and the logit, with a language model. steps
 (docs/methods/integrated_gradients.md): by how much scores miss the gain, by the number of steps.
-robustness (docs/measures/sensitivity.md, randomisation.md): what both measures say of methods on
-reviews, with the model in the box.
+robustness (docs/measures/sensitivity.md, randomisation.md): both measures for several methods on
+reviews, with the built-in model.
 """
 
 import argparse

@@ -1,13 +1,13 @@
-"""Effective attention: ours, and a singular value decomposition for one head after the other.
+"""Effective attention: ours, compared with a loop over single heads.
 
     python benchmarks/effective.py [--tokens 256] [--rounds 5] [--device cuda]
 
 Random attention and values of BERT-base's shape: 12 layers of 12 heads, values of width 64, in
-float32. The loop takes the full decomposition of each head's values in float64 and the part of the
-attention in their left null space away, as the method's published code does for a head; ours works
-layer by layer, as the method does in a forward pass. Then ours alone for causal attention, where
-every row has a null space of its own. Times are of the wall; of several rounds the median is
-printed, and the loop runs once after a head to warm up.
+float32. The loop computes the full decomposition of each head's values in float64 and removes the
+part of the attention in their left null space, as the method's published code does for a head; ours
+works layer by layer, as the method does in a forward pass. Then only ours for causal attention,
+where every row has its own null space. Times are wall-clock times: the median of several rounds for
+ours, one round for the loop, after a warm-up.
 """
 
 import argparse
@@ -22,7 +22,7 @@ LAYERS, HEADS, WIDTH = 12, 12, 64
 
 
 def random_layers(tokens: int, device: str, causal: bool = False) -> list[tuple[Tensor, Tensor]]:
-    """Of each layer attention `[1, head, token, token]` and values `[1, head, token, width]`."""
+    """For each layer, attention `[1, head, token, token]` and values `[1, head, token, width]`."""
     generator = torch.Generator().manual_seed(0)
     layers = []
     for _ in range(LAYERS):
@@ -79,7 +79,8 @@ def main() -> None:
     back = seen_by(given.tokens, causal=True).to(given.device)
     causal = random_layers(given.tokens, given.device, causal=True)[:1]
     took, _ = timed(lambda: ours(causal, back), given.device)
-    print(f"one causal layer, {given.tokens} rows with a null space each: ours {took * 1e3:.0f} ms")
+    rows = f"{given.tokens} rows, each with its own null space"
+    print(f"one causal layer, {rows}: ours {took * 1e3:.0f} ms")
 
 
 if __name__ == "__main__":

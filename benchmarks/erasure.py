@@ -1,11 +1,11 @@
-"""Answers to texts without some of their tokens: all texts together, and text by text.
+"""Answers to texts without some of their tokens: all texts together, compared with one by one.
 
     ATTLAS_DATA=... python benchmarks/erasure.py [--model sentiment] [--count 50] [--rounds 3]
 
 Comprehensiveness curves of five random orders of SST-2 dev sentences: every number of first tokens
 is removed, by deletion and by masking. The plain loop takes one text at a time and runs its changed
-copies as one batch, filled up to the longest with padding. Both ask the same rows of the same
-model, none twice. Times are of the processor; the median of some rounds, in which they take turns.
+copies as one batch, padded to the longest. Both run the same rows on the same model, none twice.
+Times are processor times: the median of several rounds, in which the two take turns.
 """
 
 import argparse
@@ -25,7 +25,7 @@ ORDERS = 5
 
 
 def curves(count: int, seed: int) -> Ways:
-    """The first tokens of some random orders, as many as there can be but all, each set once."""
+    """Sets of the first tokens of some random orders, every size except all, each set once."""
     draw = np.random.default_rng(seed)
     ranks = np.stack([draw.permutation(count) for _ in range(ORDERS)])
     sets = ranks[:, None, :] < np.arange(1, count)[:, None]
@@ -33,7 +33,7 @@ def curves(count: int, seed: int) -> Ways:
 
 
 def ids_without(subject: Subject, ids: list[int], gone: set[int], how: str) -> list[int]:
-    """The ids of a text changed by hand."""
+    """The ids of a text without some tokens."""
     if how == "delete":
         return [number for place, number in enumerate(ids) if place not in gone]
     mask: int = subject.tokenizer.mask_token_id
@@ -92,8 +92,8 @@ def main() -> None:
             kept = [float(np.abs(a - b).max()) for a, b in zip(plain, ours, strict=True)]
         slow, fast = (median(column) for column in zip(*times, strict=True))
         print(f"{subject.name}, {how}: {rows} rows of {len(texts)} texts", flush=True)
-        print(f"  text by text  {rows / slow:8.0f} rows a second")
-        print(f"  all together  {rows / fast:8.0f} rows a second, {slow / fast:.2f} times")
+        print(f"  text by text  {rows / slow:8.0f} rows/s")
+        print(f"  all together  {rows / fast:8.0f} rows/s, {slow / fast:.2f} times")
         print(f"  largest difference of a log-probability {max(kept):.1e}", flush=True)
 
 

@@ -2,10 +2,10 @@
 
     ATTLAS_DATA=... python benchmarks/faithfulness.py --model FOLDER [--device cuda] [--count 872]
 
-For each text and method: p is the probability of the model's own prediction. Comprehensiveness is
-the mean of p − p without the 1, 5, 10, 20 and 50 % of the content tokens that score highest
-(higher is better); sufficiency the mean of p − p of these tokens alone (lower is better). Tokens
-are masked, as many as the share says, rounded up. Scores count with their sign. The interval is a
+For each text and method, p is the probability of the model's own prediction. Comprehensiveness is
+the mean fall of p without the 1, 5, 10, 20 and 50 % of the content tokens that score highest
+(higher is better); sufficiency is the mean fall of p with only these tokens (lower is better).
+Tokens are masked; numbers of tokens are rounded up. Scores count with their sign. The interval is a
 95 % bootstrap over texts.
 """
 
@@ -31,7 +31,7 @@ SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 
 
 def hidden_sets(scores: np.ndarray, content: list[int], width: int) -> torch.Tensor:
-    """For each share, the top tokens hidden; then for each share, all but these hidden."""
+    """For each share, the top tokens; then for each share, all tokens except these."""
     order = [content[i] for i in np.argsort(-scores[content], kind="stable")]
     rows = torch.zeros(2 * len(SHARES), width, dtype=torch.bool)
     for number, share in enumerate(SHARES):
@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("--model", required=True)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--count", type=int, default=872)
-    parser.add_argument("--texts", type=Path, help="texts, one a line, in place of SST-2 dev")
+    parser.add_argument("--texts", type=Path, help="texts, one per line, instead of SST-2 dev")
     parser.add_argument("--methods", nargs="*", default=METHODS.names())
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()

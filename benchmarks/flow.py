@@ -1,12 +1,11 @@
-"""Attention flow: ours, and networkx's Edmonds–Karp, which the method's first code used.
+"""Attention flow: ours, compared with networkx's Edmonds–Karp, which the first code used.
 
     python benchmarks/flow.py [--rounds 5]
 
-Random attention, rows that sum to one with half of each layer bypassing it. Both work out one row,
+Random attention with rows that sum to one; half of each layer bypasses it. Both compute one row,
 from the first position of the highest layer to every token, for 6 layers of 32 tokens in one
-process; ours from the layers on, networkx from a graph that is there. Then ours alone for larger
-shapes. Times are of the processor, not of the wall; of several rounds the median is printed, and
-networkx runs once.
+process; ours starts from the layers, networkx from a finished graph. Then only ours for larger
+shapes. Times are processor times: the median of several rounds for ours, one round for networkx.
 """
 
 import argparse
@@ -24,7 +23,7 @@ LARGER = ((12, 32), (12, 128), (12, 256))
 
 
 def random_layers(depth: int, size: int, causal: bool = False) -> list[np.ndarray]:
-    """The mean of some heads with sharp rows, as trained ones have."""
+    """The mean of some heads with sharp rows, like those of trained models."""
     scores = 2 * np.random.default_rng(0).standard_normal((depth, 8, size, size))
     seen = np.tri(size, dtype=bool) if causal else np.ones((size, size), dtype=bool)
     weights = np.exp(scores) * seen

@@ -3,10 +3,9 @@
     python benchmarks/long.py [--device cuda] [--tokens 256 512 1024 2048]
 
 A decoder of 30 layers in the shape of SmolLM2-135M (a small vocabulary, random weights), one text.
-Both methods are whole calls of `attlas.explain`: the first look, the reading, the readout, the
-record. Each measurement is a second call in a fresh process. Peak memory is what that call added:
-of the process on a CPU (Linux), of the allocator on a GPU. The last column is the share of what
-`output_attentions=True` takes at the same length.
+Both methods are whole calls of `attlas.explain`. Each measurement is a second call in a new
+process. Peak memory is what that call added: in the process on a CPU (Linux), in the allocator on a
+GPU. The last column is the share of what `output_attentions=True` takes at the same length.
 """
 
 import argparse
@@ -27,11 +26,11 @@ import attlas
 
 WAYS = ("output_attentions", "attention_rollout", "raw_attention", "plain sdpa forward")
 WORDS = 1000
-SHARE = 0.2  # of the memory of output_attentions that rollout may take at most
+SHARE = 0.2  # rollout may take at most this share of the memory of output_attentions
 
 
 def build(implementation: str, device: str) -> LlamaForCausalLM:
-    """The model, with one attention implementation or another."""
+    """The model, with this attention implementation."""
     logging.set_verbosity_error()
     torch.manual_seed(0)
     config = LlamaConfig(
@@ -49,14 +48,14 @@ def build(implementation: str, device: str) -> LlamaForCausalLM:
 
 
 def tokenizer() -> PreTrainedTokenizerFast:
-    """A word for each number; `0` stands for all that is unknown."""
+    """A tokenizer with a word for each number; `0` is the unknown word."""
     words = Tokenizer(WordLevel({str(i): i for i in range(WORDS)}, unk_token="0"))
     words.pre_tokenizer = Whitespace()
     return PreTrainedTokenizerFast(tokenizer_object=words, unk_token="0", model_max_length=8192)
 
 
 def way(name: str, device: str) -> Callable[[list[int]], Any]:
-    """What is measured, as a function of token ids."""
+    """The work to measure, as a function of token ids."""
     model = build("eager" if name == "output_attentions" else "sdpa", device)
     if name in attlas.list_methods():
         subject = attlas.Subject(model, tokenizer())
@@ -71,7 +70,7 @@ def way(name: str, device: str) -> Callable[[list[int]], Any]:
 
 
 def measure(name: str, length: int, device: str) -> tuple[float, float]:
-    """Seconds and megabytes of one call, everything being loaded."""
+    """Seconds and megabytes of one call, after everything is loaded."""
     ids = torch.randint(WORDS, (length,), generator=torch.Generator().manual_seed(0)).tolist()
     run = way(name, device)
     run(ids if device == "cuda" else ids[:16])
@@ -102,13 +101,13 @@ def _peak_bytes(device: str) -> int:
 
 
 def apart(name: str, length: int, device: str) -> tuple[float, float]:
-    """The same, in a process of its own."""
+    """The same, in a new process."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(measure, (name, length, device))
 
 
 def main() -> None:
-    """Print a line for each length and way, and whether rollout keeps to its share."""
+    """Print a line for each length and way, and whether rollout stays below its share."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--tokens", type=int, nargs="+", default=[256, 512, 1024, 2048])

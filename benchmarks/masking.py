@@ -1,19 +1,19 @@
-"""Each measure that asks the model, on a model that met masks and on one that did not.
+"""Each measure that runs the model, on a model trained with masks and on one that was not.
 
     ATTLAS_DATA=... python benchmarks/masking.py --model FOLDER [--count 24]
 
-SST-2 dev sentences of 8 to 25 words, read by the embedded `sentiment` model, trained with random
-masking, and by the one in FOLDER. Judged are integrated gradients (20 midpoints), rollout of the
-attention weights, and five shuffles of the first one's scores.
+SST-2 dev sentences of 8 to 25 words, read by the built-in `sentiment` model, which was trained with
+random masking, and by the one in FOLDER. The explanations are integrated gradients (20 midpoints),
+rollout of the attention weights, and five shuffles of the first one's scores.
 
-The first table gives the mean of each measure by each way to remove tokens. `apart` is how much
+The first table gives the mean of each measure by each removal. `apart` is how much
 better the good explanation is than the mean of its shuffles: the mean over texts of the
-difference, divided by its standard deviation, with a standard error from drawing texts anew. The
+difference, divided by its standard deviation, with a bootstrap standard error over texts. The
 second compares `delete` and `mask`: Kendall's correlation between the orders of seven methods by
 their means, with a 95 % interval, and by how much `apart` is larger by `mask`, for integrated
-gradients, which start from masks, and for attn_lrp, which starts from nothing. The third is about
-the measures that remove nothing and judge a method, on the first ten texts. The measures against
-people and editors are left out: these sentences have no marks.
+gradients, which start from masks, and for attn_lrp, which has no baseline. The third is about
+the measures that remove nothing and judge a method, on the first ten texts. The measures of
+agreement with people and editors are left out: these sentences have no marks.
 """
 
 import argparse
@@ -35,7 +35,7 @@ from attlas.removing.removal import REMOVALS
 GOOD, WEIGHTS, NEUTRAL = "integrated_gradients", "attention_rollout", "attn_lrp"
 SHUFFLED = "shuffled"
 OTHERS = ("raw_attention", "gradient_attention", "gradient", "input_x_gradient", NEUTRAL)
-COMPARED = ("delete", "mask")  # by these every method is judged; by the others, good and weights
+COMPARED = ("delete", "mask")  # for all methods; other removals only for good and weights
 SHORTEST, LONGEST = 8, 25
 STEPS, SHUFFLES, ROBUST, DRAWS = 20, 5, 10, 500
 
@@ -71,7 +71,7 @@ def explained(subject: attlas.Subject, texts: Sequence[str], name: str) -> list[
 
 
 def judge(subject: attlas.Subject, texts: Sequence[str]) -> Judged:
-    """What every measure says by every removal: by each method, and by shuffles."""
+    """The figures of every measure and removal, for each method and for shuffles."""
     questions = subject.ask(list(texts))
     scores = {name: explained(subject, texts, name) for name in (GOOD, WEIGHTS, *OTHERS)}
     found: dict[tuple[str, str], Mapping[str, Figures]] = {}
@@ -86,7 +86,7 @@ def judge(subject: attlas.Subject, texts: Sequence[str]) -> Judged:
 
 
 def cases_of(erasures: Erasures, explanations: Sequence[attlas.Explanation]) -> Iterator[Case]:
-    """A case of each text; its seed is the number of the text."""
+    """A case for each text; its seed is the number of the text."""
     for text, each in enumerate(explanations):
         yield Case(each.scores[erasures.content(text)].astype(np.float64), text)
 
@@ -99,7 +99,7 @@ def shuffled(case: Case) -> list[Case]:
 def by_method(
     erasures: Erasures, measure: Measure, cases: Mapping[str, Sequence[Case]]
 ) -> dict[str, Figures]:
-    """The figures of each method, one for each text; of shuffles, their mean."""
+    """The figures of each method, one for each text; for shuffles, their mean."""
     assert measure.ways is not None and measure.value is not None
     wanted: dict[int, list[NDArray[np.bool_]]] = {}
     for case in (case for own in cases.values() for case in own):
@@ -130,7 +130,7 @@ def standardised(differences: Figures) -> float:
 
 
 def drawn(statistic: Callable[[NDArray[np.intp]], float], count: int) -> Estimate:
-    """A statistic of all texts, and of texts drawn anew; it is handed their numbers."""
+    """A statistic of all texts, and of bootstrap draws; it takes the numbers of texts."""
     random = np.random.default_rng(0)
     again = [statistic(random.integers(count, size=count)) for _ in range(DRAWS)]
     return statistic(np.arange(count)), np.array(again)
@@ -148,7 +148,7 @@ def larger(judged: Judged, measure: str, method: str) -> Estimate:
 
 
 def same_order(judged: Judged, measure: str) -> Estimate:
-    """Kendall's correlation between the methods' means by one removal and by the other."""
+    """Kendall's correlation between the methods' means by the two removals."""
     first, second = (
         np.array([judged[measure, how][name] for name in (GOOD, WEIGHTS, *OTHERS)])
         for how in COMPARED
@@ -227,7 +227,7 @@ def show_robust(subjects: Sequence[attlas.Subject], texts: Sequence[str]) -> Non
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", required=True, help="a classifier that never met masks")
+    parser.add_argument("--model", required=True, help="a classifier trained without masks")
     parser.add_argument("--count", type=int, default=24, help="how many texts")
     given = parser.parse_args()
     texts = sentences(given.count)

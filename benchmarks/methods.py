@@ -1,13 +1,12 @@
-"""What methods cost: against captum, against one forward and backward pass, and together.
+"""What methods cost, compared with captum, with one forward and backward pass, and in batches.
 
     python benchmarks/methods.py [--device cuda] [--tokens 128] [--texts 32] [--repeats 3]
 
-BERT-base shape, random weights. `leave_one_out` (masking) is held against captum's FeatureAblation
-as its users call it, one forward a token, and against captum with a batch size set;
-`integrated_gradients` against captum's LayerIntegratedGradients at equal steps; `generic_relevance`
-against one forward and backward pass of the plain model, with gradients on the vectors of the
-tokens alone and with gradients on its parameters. Last, all methods on texts of one length,
-together and one by one.
+BERT-base shape, random weights. `leave_one_out` (masking) is compared with captum's FeatureAblation
+in its default use, one forward per token, and with a batch size; `integrated_gradients` with
+captum's LayerIntegratedGradients at equal steps; `generic_relevance` with one forward and backward
+pass of the plain model, with gradients only on the vectors of the tokens and with gradients on its
+parameters. At the end, all methods on texts of one length, together and one by one.
 """
 
 import argparse
@@ -25,7 +24,7 @@ from attlas.methods import METHODS
 from attlas.models.asking.question import Question
 
 STEPS = 50
-FEW = {"samples": 64, "steps": 8, "probes": 8}  # of methods that would take minutes
+FEW = {"samples": 64, "steps": 8, "probes": 8}  # for methods that would take minutes
 
 
 def make_subject(device: str) -> attlas.Subject:
@@ -37,7 +36,7 @@ def make_subject(device: str) -> attlas.Subject:
 
 
 def make_texts(subject: attlas.Subject, count: int, length: int) -> list[str]:
-    """Texts of words that are one token each, so many tokens with the two special ones."""
+    """Texts of words that are one token each; `length` includes the two special tokens."""
     whole = sorted(word for word in subject.tokenizer.get_vocab() if word.isalpha())
     numbers = torch.randint(len(whole), (count, length - 2))
     return [" ".join(whole[number] for number in row) for row in numbers.tolist()]

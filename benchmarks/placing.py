@@ -1,16 +1,16 @@
-"""Self-attention attribution: where on the way should the gradients be taken?
+"""Self-attention attribution: at which points of the path should the gradients be taken?
 
     ATTLAS_DATA=... python benchmarks/placing.py [--device cuda] [--inputs 100]
         [--models sentiment:sst2 /path/minilm-sst2:sst2 /path/minilm-mnli:mnli random:128]
 
 For each input and site, the error of the map, |I - I*|₁ / |I*|₁, against 324 midpoints. Cost is in
-forward passes of one copy: a gradient is three, or two where no weight asks for one; the pass
-without any attention is made by all and counts for none. Rules: fixed ones; `placed k by p`, one
+forward passes of one copy: a gradient is three, or two if no weight needs one; all rules make the
+pass without attention, so it does not count. Rules: fixed ones; `placed k by p`, one
 gradient in each of k intervals in which the target moves equally far, by p equal steps of forward
 passes; `split k`, midpoints of four intervals, then the one that differs most from its neighbours
-is cut in three; `tripled to`, the default: midpoints of 4, 12, 36, 108 steps until the error is
-estimated below a tolerance, and two more such families, `extended to` and `cosines to`; `turned`,
-seven points, and placed ones where those will not do; `by odds`, shares that follow the log-odds of
+is cut in three; `tripled to`, the default: midpoints of 4, 12, 36, 108 steps until the estimated
+error is below a tolerance, and two more such families, `extended to` and `cosines to`; `turned`,
+seven points, and placed ones if those are not enough; `by odds`, shares that follow the log-odds of
 the target (quadratures.py). An adaptive rule wins on a model if its mean and its 95th percentile
 are below those of every fixed rule that costs no more.
 """
@@ -55,7 +55,7 @@ Result = tuple[str, int, int, float]  # rule, gradients, probes, error of the ma
 
 
 class LogOdds(Target):
-    """A target of one choice that can also be asked for its log-odds, which never saturate."""
+    """A target of one choice that can also give its log-odds, which never saturate."""
 
     def score(self, logits: Tensor, of: str) -> Tensor:
         if of != "log-odds":
@@ -68,12 +68,12 @@ class LogOdds(Target):
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """One site on the way from no attention to all of it: places, log-odds, and their maps."""
+    """One site on the path from no attention to all of it: places, log-odds, and their maps."""
 
     places: Numbers
     odds: Numbers
     odds_maps: Tensor  # [place, cell]: attention times the gradient of the log-odds
-    maps: Tensor  # the same of the probability
+    maps: Tensor  # the same for the probability
 
     def index(self, places: Numbers) -> list[int]:
         return [int(number) for number in np.abs(self.places[:, None] - places).argmin(axis=0)]
@@ -85,7 +85,7 @@ class Path:
         return torch.as_tensor(shares).to(maps) @ maps[self.index(places)]
 
     def weighed(self, rule: Rule) -> Tensor:
-        """With shares by the log-odds; a polynomial needs places that are made for one."""
+        """The sum with shares by the log-odds; only Gauss points suit a polynomial."""
         index = self.index(rule.places)
         slopes = self.odds_maps[index].sum(dim=1).cpu().numpy()
         known = Odds(self.odds[index], slopes, (float(self.odds[0]), float(self.odds[-1])))
@@ -124,7 +124,7 @@ def raised(question: Question, places: Sequence[Numbers], gradients: bool) -> li
 
 
 def placed_rules(question: Question) -> list[list[Rule]]:
-    """The rules of each site that forward passes place."""
+    """The rules of each site whose points come from forward passes."""
     at = np.unique(np.concatenate([np.arange(count + 1) / count for count in PROBES]))
     found = []
     for branched in raised(question, [at] * len(question.subject.sites), gradients=False):
@@ -174,7 +174,7 @@ def errors(path: Path, rules: Sequence[Rule], reference: int) -> Iterator[Result
 
 
 def refined(path: Path, nested: Sequence[Rule], tolerance: float) -> tuple[int, Tensor]:
-    """One rule after the other until the error is estimated below this share of the map."""
+    """Try one rule after the other until the estimated error is below this share of the map."""
     now = path.total(nested[0])
     for rule in nested[1:]:
         before, now = now, path.total(rule)
@@ -184,7 +184,7 @@ def refined(path: Path, nested: Sequence[Rule], tolerance: float) -> tuple[int, 
 
 
 def turned(path: Path, rules: Sequence[Rule], tolerance: float) -> tuple[int, int, Tensor]:
-    """Seven points that hold three Gauss points; where they will not do, placed ones by odds."""
+    """Seven points that contain three Gauss points; if not enough, placed ones by odds."""
     seven = NESTED["extended"][:2]
     before, now = (path.total(rule) for rule in seven)
     spent = len(seven[1].places)
@@ -232,7 +232,7 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=["sentiment:sst2", "facts:facts", RECALL])
     given = parser.parse_args()
     if given.reference not in (108, 324, 972):
-        parser.error("the reference is 108, 324 or 972 midpoints, which hold those of the default")
+        parser.error("the reference is 108, 324 or 972 midpoints, which contain the default's")
     found = {
         name: measure(name, given.inputs, given.device, given.reference) for name in given.models
     }

@@ -1,10 +1,10 @@
-"""What came of the rules of placing.py: a table for each model, the best at a cost, the answer."""
+"""The results of placing.py: a table for each model, the best rule at each cost, the answer."""
 
 from collections.abc import Mapping
 
 import numpy as np
 
-Records = dict[str, list[tuple[int, int, float]]]  # of each rule: gradients, probes, error
+Records = dict[str, list[tuple[int, int, float]]]  # by rule: gradients, probes, error
 Summary = dict[str, tuple[float, float, float]]  # mean cost, mean error, 95th percentile
 BUDGETS = (6, 9, 12, 15, 18, 24, 36, 48, 60)
 PLACING = (
@@ -20,7 +20,7 @@ ADAPTIVE = (*PLACING, "Gauss, by odds")
 
 
 def summed_up(records: Records, gradient: int) -> Summary:
-    """What each rule costs, and how far it is off."""
+    """The cost and the error of each rule."""
     found = {}
     for name, each in records.items():
         gradients, probes, off = np.array(each).T
@@ -30,7 +30,7 @@ def summed_up(records: Records, gradient: int) -> Summary:
 
 
 def family(rule: str) -> str:
-    """The kind of a rule, whatever its numbers."""
+    """The kind of a rule, without its numbers."""
     kind = rule.split()[0]
     if " to " in rule:
         return f"{kind} to"
@@ -47,7 +47,7 @@ def table(name: str, records: Records) -> None:
 
 
 def by_budget(found: Mapping[str, Records], gradient: int) -> None:
-    """Of each kind the smallest error that a budget buys, mean and 95th percentile."""
+    """For each kind, the smallest error within a budget, mean and 95th percentile."""
     kinds = ("midpoint", "Gauss", *ADAPTIVE)
     print(f"\nSmallest mean / 95th percentile at a cost of at most; a gradient is {gradient}\n")
     print(f"| model | cost | {' | '.join(kinds)} |\n|---|---|{'---|' * len(kinds)}")
@@ -66,7 +66,7 @@ def _cell(summary: Summary, kind: str, budget: float) -> str:
 
 
 def answer(found: Mapping[str, Records], gradient: int) -> None:
-    """Of each adaptive kind the rules that win on all models, or how near they come."""
+    """For each adaptive kind, the rules that win on all models, or on how many they win."""
     summaries = [summed_up(records, gradient) for records in found.values()]
     print(f"\nA gradient is {gradient}:")
     placing = False
@@ -84,7 +84,7 @@ def answer(found: Mapping[str, Records], gradient: int) -> None:
 
 
 def _wins(rule: str, summary: Summary) -> bool:
-    """Whether no fixed rule that costs no more is as good, on the mean or the 95th percentile."""
+    """Whether a rule beats every fixed rule that costs no more, on mean and 95th percentile."""
     cost, mean, high = summary[rule]
     rivals = [
         each

@@ -1,11 +1,11 @@
-"""What removing heads saves: a forward pass of the whole model, and of one without many heads.
+"""What removing heads saves: a forward pass of the whole model, and of smaller ones.
 
     python benchmarks/pruning.py [--device cuda] [--rounds 15]
 
-BERT-base shape, random weights, texts of 128 and of 512 tokens, on one thread. Of every layer a
-half and three quarters of the heads are gone: removed from the weights, or their output projection
-set to zero, which is no removal. All are timed in turn within each round, and the ratio printed is
-the median over the rounds of the ratio to the whole model in the same round.
+BERT-base shape, random weights, texts of 128 and of 512 tokens, on one thread. Every layer
+loses half or three quarters of its heads: they are removed from the weights, or their output
+projection is set to zero, which saves nothing. All models take turns in each round; the ratio is
+the median over rounds of the ratio to the whole model in the same round.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Rules for an integral from 0 to 1: where a gradient is taken, and what share of it counts."""
+"""Rules for an integral from 0 to 1: where to take gradients, and the share of each."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from numpy.polynomial import legendre
 
 Numbers = np.ndarray
 FINE = (np.arange(480) + 0.5) / 480  # where a fitted curve is summed
-EVEN = 0.3  # of the path is shared out by length, the rest by how far the target moves
+EVEN = 0.3  # this share of the points follows length, the rest how far the target moves
 
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """Places and shares, and how many forward passes were spent to find them."""
+    """Places and shares, and the number of forward passes that found them."""
 
     name: str
     places: Numbers
@@ -22,7 +22,7 @@ class Rule:
     probes: int = 0
 
     def cost(self, gradient: int) -> int:
-        """In forward passes, of which a gradient takes so many."""
+        """The cost in forward passes, if a gradient takes `gradient` of them."""
         return gradient * len(self.places) + self.probes
 
 
@@ -40,32 +40,32 @@ def gauss(count: int) -> Rule:
 
 
 def squared(count: int) -> Rule:
-    """Gauss points of t, where the share of the attention is t²."""
+    """Gauss points of t, if the share of the attention is t²."""
     rule = gauss(count)
     return Rule(f"squared {count}", rule.places**2, 2 * rule.places * rule.shares)
 
 
 def angles(count: int) -> Rule:
-    """Midpoints of an angle, of which the share of the attention is half of 1 - cosine."""
+    """Midpoints of an angle; the share of the attention is half of 1 - cosine of it."""
     return through(f"angles {count}", (1 - np.cos(midpoint(count).places * np.pi)) / 2)
 
 
 def cosines(count: int) -> Rule:
-    """Equal steps of such an angle without its ends: each is among those of twice as many."""
+    """Equal steps of such an angle without its ends; twice as many steps contain them."""
     angle = np.arange(1, count + 1) / (count + 1) * np.pi
     return through(f"cosines {count}", (1 - np.cos(angle)) / 2)
 
 
 @lru_cache
 def extended(count: int) -> Rule:
-    """Three Gauss points, and the best 4, 8, 16, … to take beside them (Kronrod, Patterson)."""
+    """Three Gauss points, and the best 4, 8, 16, … points to add (Kronrod, Patterson)."""
     places = legendre.leggauss(3)[0]
     while len(places) < count:
         more = len(places) + 1
         at, shares = legendre.leggauss(2 * more + 10)
         known = shares * np.prod(2 * (at - places[:, None]), axis=0)
         table = legendre.legvander(at, more)
-        system = (table[:, :more].T * known) @ table  # orthogonal to all that is of lower degree
+        system = (table[:, :more].T * known) @ table  # orthogonal to everything of lower degree
         lower = np.linalg.solve(system[:, :more], -system[:, more])
         places = np.sort(np.append(places, legendre.legroots(np.append(lower, 1)).real))
     return through(f"extended {count}", (places + 1) / 2)
@@ -78,7 +78,7 @@ def simpson(count: int) -> Rule:
 
 
 def radau(count: int, end: int) -> Rule:
-    """The best rule that has this end among its points."""
+    """The best rule that contains this end."""
     inner = legendre.legroots(_radau_polynomial(count)).real
     inner = np.sort(inner if end == 0 else -inner)
     places = np.clip((inner + 1) / 2, 0, 1)
@@ -86,12 +86,12 @@ def radau(count: int, end: int) -> Rule:
 
 
 def _radau_polynomial(count: int) -> Numbers:
-    """P of one degree less plus P: zero at -1, and orthogonal to all that is two degrees less."""
+    """The sum of two Legendre polynomials that is zero at -1 and orthogonal to lower degrees."""
     return np.array([0.0] * (count - 1) + [1.0, 1.0])
 
 
 def through(name: str, places: Numbers) -> Rule:
-    """The shares that are right for every polynomial through these places."""
+    """The rule with these places that is exact for every polynomial through them."""
     table = legendre.legvander(2 * places - 1, len(places) - 1).T
     return Rule(name, places, np.linalg.solve(table, np.eye(len(places))[0]))
 
@@ -99,7 +99,7 @@ def through(name: str, places: Numbers) -> Rule:
 def placed(target: Numbers, count: int) -> Rule:
     """One midpoint in each of some intervals in which the target moves equally far.
 
-    `target` is what it was at equal distances from 0 to 1. Both ends are known to every rule.
+    `target` holds its values at equal distances from 0 to 1. Every rule knows both ends.
     """
     moved = np.abs(np.diff(target))
     share = (1 - EVEN) * moved / max(moved.sum(), 1e-30) + EVEN / len(moved)
@@ -120,11 +120,11 @@ class Odds:
 
 
 def by_odds(rule: Rule, odds: Odds, basis: Callable[[Numbers], Numbers]) -> Numbers:
-    """The shares of the gradients of the *log-odds*, of which the probability is the target.
+    """The shares of the gradients of the *log-odds*, if the target is the probability.
 
-    The gradient of a probability p is p(1 - p) times that of its log-odds. The first factor is what
-    switches; it is known from the curve of the log-odds, fitted through values and slopes that are
-    there already. The second one is smooth, and taken for a curve through the places.
+    The gradient of a probability p is p(1 - p) times that of its log-odds. The first factor
+    switches; it follows from the curve of the log-odds, fitted through known values and slopes. The
+    second one is smooth, and is interpolated between the places.
     """
     size = spread(curve(rule.places, odds, FINE))
     found: Numbers = (basis(rule.places) * size).mean(axis=1)
@@ -139,7 +139,7 @@ def spread(log_odds: Numbers) -> Numbers:
 
 
 def curve(places: Numbers, odds: Odds, at: Numbers) -> Numbers:
-    """Cubics through values and slopes; towards the ends, where no slope is known, parabolas."""
+    """Cubics through values and slopes; parabolas at the ends, where no slope is known."""
     x = np.concatenate([[0], places, [1]])
     y = np.concatenate([odds.ends[:1], odds.values, odds.ends[1:]])
     steps, rises = np.diff(x), np.diff(y)
@@ -156,7 +156,7 @@ def curve(places: Numbers, odds: Odds, at: Numbers) -> Numbers:
 
 
 def polynomial(places: Numbers) -> Numbers:
-    """Of each place the polynomial that is 1 there and 0 at the others, `[place, fine]`."""
+    """For each place, the polynomial that is 1 there and 0 at the others, `[place, fine]`."""
     return _polynomial(tuple(places.tolist()))
 
 
@@ -167,7 +167,7 @@ def _polynomial(places: tuple[float, ...]) -> Numbers:
 
 
 def straight(places: Numbers) -> Numbers:
-    """Of each place the straight lines to its neighbours; the outer ones are drawn out."""
+    """For each place, the straight lines to its neighbours; the outer ones are extended."""
     left = np.clip(np.searchsorted(places, FINE) - 1, 0, len(places) - 2)
     t = (FINE - places[left]) / (places[left + 1] - places[left])
     found = np.zeros((len(places), len(FINE)))

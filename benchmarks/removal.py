@@ -1,11 +1,10 @@
-"""How far the ways to remove a token agree: leave one out by each of them, on SST-2 dev.
+"""How far the removals agree: leave-one-out by each of them, on SST-2 dev.
 
     ATTLAS_DATA=... python benchmarks/removal.py [--model sentiment] [--count 40]
 
-For each two operators: the mean over texts of Spearman's correlation between how far the
-probability of the model's prediction falls, token by token. Behind it, for each operator: the mean
-probability of the prediction when a random half of the tokens is removed, and how often the
-prediction is still the same.
+For each pair of removals: the mean over texts of Spearman's correlation between the falls of the
+probability of the model's prediction, token by token. For each removal: the mean probability of the
+prediction without a random half of the tokens, and how often the prediction stays the same.
 """
 
 import argparse

@@ -2,10 +2,9 @@
 
     python benchmarks/tap.py [--device cuda] [--rounds 15]
 
-BERT-base shape, random weights, one text of 128 and of 512 tokens. The three are timed in turn
-within each round, and the ratio printed is the median over the rounds of the ratio to eager in the
-same round. Peak memory is of a fresh process each on a CPU (what the forward added), and of the
-allocator on a GPU.
+BERT-base shape, random weights, one text of 128 and of 512 tokens. The three take turns in
+each round; the ratio is the median over rounds of the ratio to eager in the same round. Peak memory
+is what the forward added: in a new process on a CPU, in the allocator on a GPU.
 """
 
 import argparse
@@ -25,7 +24,7 @@ WAYS = ("eager", "tap", "output_attentions")
 
 
 def build(device: str) -> dict[str, BertModel]:
-    """Two models of the same weights: one to be tapped, one loaded with eager attention."""
+    """Two models with the same weights: one for the tap, one with eager attention."""
     logging.set_verbosity_error()
     models = {}
     for implementation in ("sdpa", "eager"):

@@ -1,4 +1,4 @@
-"""How long a piece of work takes, by the wall, on a processor or a GPU."""
+"""The wall-clock time of some work, on a processor or a GPU."""
 
 import statistics
 import time
@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 
 
 def timed(work: Callable[[], Result], device: str) -> tuple[float, Result]:
-    """The seconds that one run takes, and what it gives."""
+    """Run the work once; return the seconds and the result."""
     wait(device)
     start = time.perf_counter()
     result = work()
@@ -20,12 +20,12 @@ def timed(work: Callable[[], Result], device: str) -> tuple[float, Result]:
 
 
 def seconds(work: Callable[[], object], device: str, repeats: int) -> float:
-    """The median of so many runs, after one that is not counted."""
+    """The median of `repeats` runs, after one warm-up."""
     times = [timed(work, device)[0] for _ in range(repeats + 1)]
     return statistics.median(times[1:])
 
 
 def wait(device: str) -> None:
-    """Let a GPU finish what it was given."""
+    """Wait until a GPU has finished its work."""
     if device.startswith("cuda"):
         torch.cuda.synchronize()

@@ -1,10 +1,10 @@
-"""What a permutation trial costs: every layer by branches, against a plain loop over the model.
+"""What a permutation trial costs: branches in every layer, compared with a plain loop.
 
     python benchmarks/trials.py [--device cuda] [--repeats 100] [--tokens 64]
 
 BERT-base shape, random weights, one text. `branches` is what the trial does in all layers; `loop`
-rewrites one layer and runs the whole model, once for each layer and repeat, and is timed on a share
-of its runs and scaled up. Both draw the same permutations, so their distances are compared too.
+changes one layer and runs the whole model, once for each layer and repeat. It is timed on a share
+of its runs and scaled up. Both draw the same permutations, so the script also compares distances.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def permute_once(question: Question, opened: OpenSite, plan: RewritingPlan, numb
 
 
 def loop(question: Question, opened: OpenSite, plan: RewritingPlan, numbers: range) -> torch.Tensor:
-    """How far the answer moves in each repeat, one pass of the whole model for each."""
+    """How far the answer moves in each repeat, with one pass of the whole model each."""
     own = distributions(question)
     moved = []
     for number in numbers:

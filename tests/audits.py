@@ -6,7 +6,7 @@ import attlas
 
 AIMS = ("comprehensiveness", "sufficiency")
 REMOVALS = ("delete", "mask")
-TRUTH = "input_x_gradient"  # of a bag of words: the weight of each word, for the class predicted
+TRUTH = "input_x_gradient"  # in a bag of words: each word's weight, for the predicted class
 READINGS = ("raw_attention", TRUTH)
 
 
@@ -16,14 +16,14 @@ def bag_texts(count, start=0):
 
 
 def small_audit(subject=None, data=None, methods=READINGS, measures=AIMS, **asked):
-    """An audit of the bag of words, or of another, with few shuffles and no trials."""
+    """An audit of the bag of words, or of another model, with few shuffles and no trials."""
     given = {"trials": [], "removal": REMOVALS, "shuffles": 2, **asked}
     chosen = bag_of_words() if subject is None else subject
     return attlas.audit(chosen, bag_texts(6) if data is None else data, methods, measures, **given)
 
 
 def without_times(report):
-    """All that a report says, but for how long it took."""
+    """Everything in a report except the times."""
     return {
         name: value for name, value in report.to_dict().items() if name not in ("seconds", "costs")
     }

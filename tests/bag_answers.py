@@ -1,4 +1,4 @@
-"""What a bag of words answers, in closed form, and measures asked with these answers."""
+"""The answers of a bag of words in closed form, and measures computed from them."""
 
 from math import exp
 
@@ -10,19 +10,19 @@ from attlas.removing.erasures import Outcomes
 BAG = [1.0, 0.5, -0.25]  # all together 1.25
 WHOLE = 0.9241418  # probability(1.25)
 CLOSE = {"abs": 1e-6}
-LONG = (51, 60, 100, 137, 400)  # texts of so many tokens are asked by shares
+LONG = (51, 60, 100, 137, 400)  # texts of these lengths are measured at shares of their tokens
 
 
 def probability(logit):
-    """The probability of a class whose logit is this and the other's the same below zero."""
+    """The probability of a class with this logit, if the other class has the negative."""
     return 1 / (1 + exp(-2 * logit))
 
 
 def answers(weights, ways):
     """Outcomes of a bag of these weights without each of some sets of its words.
 
-    The weights speak for the class that is predicted of all of them; its logit is their sum, and
-    the other class has the same below zero.
+    The weights speak for the predicted class. Its logit is their sum, and that of the other class
+    is the negative sum.
     """
     left = (~np.asarray(ways, dtype=bool)) @ np.asarray(weights, dtype=float)
     return Outcomes(log_probability=-np.log1p(np.exp(-2 * left)), chosen=left > 0)
@@ -39,7 +39,7 @@ def judge(name, weights, scores, seed=0, marks=None):
 
 
 def given(name, probabilities, scores, chosen=None, seed=0):
-    """The figure where the model's answers to the whole text and to each set are these."""
+    """The figure of a measure if these are the model's answers to the whole text and each set."""
     known = np.array(probabilities, dtype=float)
     stays = np.ones(len(known), dtype=bool) if chosen is None else np.array(chosen, dtype=bool)
     both = (Outcomes(log_probability=np.log(known[part]), chosen=stays[part]) for part in _PARTS)
@@ -50,15 +50,15 @@ _PARTS = (slice(0, 1), slice(1, None))
 
 
 def of_marks(name, scores, marks, seed=0):
-    """The figure of a measure that looks only at what people marked."""
+    """The figure of a measure that uses only what people marked."""
     return judge(name, np.ones(len(scores)), scores, seed, marks)
 
 
 def eraser(count, answer):
     """Weights and scores of a long text, and ERASER's area over the perturbation curve.
 
-    It is the mean over thresholds of how far the probability falls to that of `answer`, which is
-    the logit for the weights of the whole text and of the highest tokens.
+    The area is the mean fall of the probability over thresholds. `answer` takes the weights of the
+    whole text and of the highest tokens, and returns the logit.
     """
     random = np.random.default_rng(count)
     weights = random.normal(0.1, 0.3, count)

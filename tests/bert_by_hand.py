@@ -1,6 +1,6 @@
-"""BERT's layers taken apart by hand: numpy, weights read by their names, loops as in the formulas.
+"""BERT's layers computed by hand in numpy, with weights by name and loops as in the formulas.
 
-Hidden states and attention come from transformers' own output; nothing of attlas is used.
+Hidden states and attention come from transformers' own output, without Attlas.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from scipy.special import erf
 
 
 class Layer:
-    """One layer: what it was handed, its attention, and its weights."""
+    """One layer: its input, its output, its attention, and its weights."""
 
     def __init__(self, model: Any, number: int, states: Any, attentions: Any) -> None:
         self.weights = {
@@ -26,7 +26,7 @@ class Layer:
         self.eps = model.config.layer_norm_eps
 
     def named(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """The matrix (or gain) and the bias of a part."""
+        """The matrix (or gain) and the bias of a module."""
         return self.weights[f"{name}.weight"], self.weights[f"{name}.bias"]
 
     def mixed(self, vectors: np.ndarray) -> np.ndarray:
@@ -42,28 +42,28 @@ class Layer:
         return total
 
     def before_first_norm(self) -> np.ndarray:
-        """What goes into the first norm."""
+        """The input of the first norm."""
         matrix, bias = self.named("attention.self.value")
         attended = self.mixed(self.given @ matrix.T + bias).sum(axis=1)
         return attended + self.named("attention.output.dense")[1] + self.given
 
     def after_first_norm(self) -> np.ndarray:
-        """What comes out of the first norm."""
+        """The output of the first norm."""
         return norm(self.before_first_norm(), *self.named("attention.output.LayerNorm"), self.eps)
 
     def inner(self) -> np.ndarray:
-        """What goes into the activation."""
+        """The input of the activation."""
         matrix, bias = self.named("intermediate.dense")
         return self.after_first_norm() @ matrix.T + bias
 
     def before_second_norm(self) -> np.ndarray:
-        """What goes into the second norm."""
+        """The input of the second norm."""
         matrix, bias = self.named("output.dense")
         return gelu(self.inner()) @ matrix.T + bias + self.after_first_norm()
 
 
 def layers_of(model: Any, inputs: Any) -> list[Layer]:
-    """The layers of a BERT in float64 and on eager attention, as they ran on an input."""
+    """The layers of a BERT in float64 and on eager attention, for one input."""
     with torch.no_grad():
         output = model.bert(**inputs, output_hidden_states=True, output_attentions=True)
     count = model.config.num_hidden_layers
@@ -90,5 +90,5 @@ def linear_norm(parts: np.ndarray, whole: np.ndarray, gain: np.ndarray, eps: flo
 
 
 def diagonal(rows: np.ndarray) -> np.ndarray:
-    """Each row as the part of its own token, `[i, j, feature]`."""
+    """Each row as the vector of its own token, `[i, j, feature]`."""
     return np.eye(len(rows))[:, :, None] * rows[:, None, :]

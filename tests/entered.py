@@ -1,4 +1,4 @@
-"""The vectors that tokens enter a plain model as, and autograd on them, without attlas."""
+"""The vectors with which tokens enter a plain model, and their gradients, without Attlas."""
 
 import torch
 from subjects import arguments, plain
@@ -13,7 +13,7 @@ TABLES = {
 
 
 def entered(task, text, choice=None, place=-1, **asked):
-    """Each stream's vectors and the gradient of a logit on them, by hooks of this file's own."""
+    """Each stream's vectors and the gradient of a logit on them, found by plain hooks."""
     model, kept = plain(task), []
 
     def keep(_module, _given, output):
@@ -23,7 +23,7 @@ def entered(task, text, choice=None, place=-1, **asked):
     output = model(**arguments(task, text, **asked)).logits.flatten(0, -2)[place]
     for handle in handles:
         handle.remove()
-    # T5's two stacks may share one table: it is then met twice by each of the hooks.
+    # T5's two stacks may share one table: then each hook sees it twice.
     vectors = list({id(each): each for each in kept}.values())
     score = output.max() if choice is None else output[choice]
     gradients = torch.autograd.grad(score, vectors)

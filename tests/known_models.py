@@ -1,11 +1,11 @@
-"""Models whose workings are known to the last digit, for measures and trials to be held to.
+"""Models whose exact workings are known, for tests of measures and trials.
 
-They are BERTs without norms, with weights set by hand. In each, a word enters with its weight in
-one feature and whether it is marked in another; the logits of the two classes are −s and s.
+They are BERTs without norms, with weights set by hand. In each, one feature of a word is its
+weight, and another says whether it is marked; the logits of the two classes are −s and s.
 
-bag_of_words       s is the sum of the weights of the words that are there; the attention is wide
-                   awake, but all its values are the same and nothing reads them
-ignores_attention  such a bag, with weights of its own
+bag_of_words       s is the sum of the weights of the words; the attention varies, but all its
+                   values are the same and nothing reads them
+ignores_attention  such a bag with three words
 copies_attended    all attention of its one layer is on the marked word, and s is that word's weight
 """
 
@@ -26,7 +26,7 @@ from attlas import Subject
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 LONGEST = 512
 WIDTH, HEADS = 8, 2
-WEIGHT, MARK, SPARE = 0, 1, 2  # features; the others are noise that only queries and keys see
+WEIGHT, MARK, SPARE = 0, 1, 2  # features; the others are noise for queries and keys
 FAR = 1e4  # a softmax over scores so far apart is one-hot to the bit
 # Sixty words whose weights all differ, between about −1.5 and 1.5, in no order.
 WEIGHTS = {
@@ -37,14 +37,14 @@ COPIED = {"good": 4.0, "bad": -4.0, "GOOD": 4.0, "BAD": -4.0}  # those in capita
 
 
 class Summed(nn.Module):
-    """In place of a pooler: the sum over all tokens, so that what is not there counts nothing."""
+    """Replaces the pooler: the sum over all tokens, so that missing tokens count nothing."""
 
     def forward(self, hidden: Tensor) -> Tensor:
         return hidden.sum(1)
 
 
 class First(nn.Module):
-    """In place of a pooler: the first token as it is."""
+    """Replaces the pooler: the vector of the first token, unchanged."""
 
     def forward(self, hidden: Tensor) -> Tensor:
         return hidden[:, 0]
@@ -56,13 +56,13 @@ def bag_of_words(weights: Mapping[str, float] = WEIGHTS) -> Subject:
 
 
 def ignores_attention() -> Subject:
-    """A bag of three words: whatever is done to its attention, it says the same."""
+    """A bag of three words, whose answer does not depend on its attention."""
     return bag_of_words({"good": 2.0, "bad": -2.5, "fine": 1.0})
 
 
 @cache
 def copies_attended() -> Subject:
-    """A subject that says the class of the one word in capitals, to which all attention goes."""
+    """A subject that answers with the class of the word in capitals, which gets all attention."""
     words = _tokenizer(tuple(COPIED))
     model = _bert(len(words), layers=1)
     with torch.no_grad():
@@ -102,7 +102,7 @@ def _bag(weights: tuple[tuple[str, float], ...]) -> Subject:
 
 
 def _bert(vocabulary: int, layers: int) -> BertForSequenceClassification:
-    """A BERT that hands its words on as they are: no norms, and all weights zero."""
+    """A BERT that passes its words on unchanged: no norms, and all weights zero."""
     config = BertConfig(
         vocab_size=vocabulary,
         hidden_size=WIDTH,
@@ -138,7 +138,7 @@ def _tokenizer(words: Sequence[str]) -> PreTrainedTokenizerFast:
 
 
 def text_of(count: int, seed: int, weights: Mapping[str, float] = WEIGHTS) -> str:
-    """So many different words of a bag, drawn by the seed."""
+    """A text of `count` different words of a bag, drawn by the seed."""
     drawn = np.random.default_rng(seed).choice(sorted(weights), size=count, replace=False)
     return " ".join(drawn.tolist())
 

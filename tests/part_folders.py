@@ -1,4 +1,4 @@
-"""What every folder of registered parts owes: a part in each file, with a test and a page."""
+"""Checks of a folder of registered parts: one part in each file, with a test and a page."""
 
 import inspect
 from importlib import import_module
@@ -11,7 +11,7 @@ HOUSE = Path(attlas.__file__).parent
 
 
 def missing_files(registry):
-    """What is missing, or too much, in the folder of a registry and beside it."""
+    """What is missing for a registry's folder, or should not be there."""
     room = registry.group.removeprefix("attlas.")
     files = {path.stem for path in (HOUSE / room).glob("*.py")} - {"__init__"}
     for name in sorted(files):
@@ -31,7 +31,7 @@ def missing_files(registry):
 
 
 def pages_without_a_part(registry):
-    """Pages of parts that are no longer there."""
+    """Pages of parts that no longer exist."""
     room = registry.group.removeprefix("attlas.")
     pages = {path.stem for path in (ROOT / "docs" / room).glob("*.md")} - {"README"}
     return sorted(pages - set(registry.built_in))

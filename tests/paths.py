@@ -1,4 +1,4 @@
-"""Rollout by its definition: the sum over all paths through the layers, weighed step by step."""
+"""Rollout by its definition: the sum over all paths through the layers."""
 
 from itertools import pairwise, product
 
@@ -14,7 +14,7 @@ def step(layer, above, below, residual):
 
 
 def sum_over_paths(layers, residual):
-    """Every way up from a key to a query, weighed by the product of its steps."""
+    """The sum over all paths from a key up to a query; a path counts the product of its steps."""
     size = layers.shape[-1]
     result = torch.zeros(size, size, dtype=layers.dtype)
     for path in product(range(size), repeat=len(layers) + 1):  # path[0] is the input token
@@ -26,7 +26,7 @@ def sum_over_paths(layers, residual):
 
 
 def walk_down(position, level, source, decoder, cross, residual, found, weight):
-    """Every way down from a decoder position: stay or cross over into `source`, layer by layer."""
+    """Every path down from a decoder position: in each layer, stay or cross into `source`."""
     if weight == 0:
         return
     if level < 0:

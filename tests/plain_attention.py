@@ -1,4 +1,4 @@
-"""Transformers' own eager attention with its weights changed on the way, without attlas."""
+"""Transformers' own eager attention with changed weights, without Attlas."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ real = torch.nn.functional.softmax
 
 @contextmanager
 def changed(change: Callable[[int, Tensor], Tensor]) -> Iterator[None]:
-    """Within the block, attention weights are what `change` makes of them, by layer."""
+    """Inside the block, `change(layer, weights)` replaces the attention weights."""
     layers = count()
 
     def softmax(scores: Tensor, *args: object, **options: object) -> Tensor:
@@ -27,7 +27,7 @@ def changed(change: Callable[[int, Tensor], Tensor]) -> Iterator[None]:
 
 
 def without(weights: Tensor, row: int, free: list[int], gone: set[int]) -> Tensor:
-    """One row of every head with nothing on some keys, the rest of the free ones grown."""
+    """One row of every head without weight on some keys; the other free keys grow instead."""
     new = weights.clone()
     for head in range(weights.shape[1]):
         mass = sum(float(weights[0, head, row, key]) for key in free)

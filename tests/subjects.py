@@ -1,7 +1,7 @@
-"""Subjects to ask, one for each task, and the same models opened by transformers alone.
+"""Subjects for tests, one for each task, and the same models in plain transformers.
 
-`subject(task)` is what attlas is given; `plain(task)` is another copy of the same model, on eager
-attention, for answers that are worked out without attlas. Both are shared: do not change them.
+`subject(task)` is for Attlas; `plain(task)` is another copy of the same model, on eager attention,
+for answers that are computed without Attlas. Both are shared: do not change them.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ def picture(seed: int) -> Image.Image:
     return Image.fromarray(pixels)
 
 
-# Of each task, texts of which the first two differ in length and the last is as long as neither
-# or as one of them.
+# Texts for each task. The first two differ in length.
 TEXTS: dict[str, list[Any]] = {
     "sequence classification": [LONG, SHORT, OTHER],
     "multi-label": [LONG, SHORT, OTHER],
@@ -56,10 +55,10 @@ TEXTS: dict[str, list[Any]] = {
     "sequence to sequence": [LONG, SHORT, OTHER],
     "image classification": [picture(0), picture(1), picture(2)],
 }
-# So that an encoder–decoder does not write its own output first, which takes a while.
+# With a prefix, an encoder–decoder need not first generate its own output, which is slow.
 ASKED: dict[str, dict[str, Any]] = {"sequence to sequence": {"prefix": "Das Haus"}}
 
-# The tasks whose model a method refuses, which is an UnsupportedModelError; all others it takes.
+# The tasks whose model a method refuses with an UnsupportedModelError.
 REFUSES: dict[str, set[str]] = {
     name: {"sequence to sequence"} for name in ("alti", "decompx", "globenc")
 }
@@ -83,14 +82,14 @@ def plain(task: str) -> transformers.PreTrainedModel:
 
 
 def on_eager(model: transformers.PreTrainedModel) -> transformers.PreTrainedModel:
-    """The model with eager attention in all of its parts."""
+    """The model with eager attention in all its submodels."""
     for module in model.modules():
         if isinstance(module, transformers.PreTrainedModel):
             module.set_attn_implementation("eager")
     return model
 
 
-# Of methods that take many steps, few: a test asks whether it is right, not how precise it is.
+# Small numbers of steps: tests check whether a method is right, not how precise it is.
 FEW = {"samples": 64, "steps": 6, "probes": 8}
 
 
@@ -108,12 +107,12 @@ def ask(task: str, text: Any = None, **asked: Any) -> Any:
 
 
 def small(family: str, head: str, kind: str = "wordpiece", **settings: Any) -> Subject:
-    """A subject of another family, with the vocabulary of one of the tiny tokenizers."""
+    """A subject of any family, with the vocabulary of one of the tiny tokenizers."""
     return Subject(*tiny.text_subject(family, head, kind, **settings))
 
 
 def arguments(task: str, text: Any, prefix: str | None = None, extra: tuple[int, ...] = ()) -> Any:
-    """What the plain model is called with; `extra` are token ids behind the text, or the prefix."""
+    """The arguments of the plain model; `extra` are token ids after the text or the prefix."""
     tokenizer = subject(task).tokenizer
     if task == "image classification":
         return dict(tokenizer(images=text, return_tensors="pt"))

@@ -1,4 +1,4 @@
-"""The pages are true: every link, path, name, call and command in them exists."""
+"""Pages, benchmarks and scripts are true: every link, path, name and command in them exists."""
 
 import ast
 import inspect
@@ -21,6 +21,7 @@ PAGES = sorted(
     [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *SOURCE.rglob("*.md")],
     key=lambda path: path.relative_to(ROOT).as_posix(),
 )
+SCRIPTS = sorted([*(ROOT / "benchmarks").glob("*.py"), *(ROOT / "scripts").glob("*.py")])
 INDEXED = ("methods", "measures", "trials", "studies")
 COMMANDS = typer.main.get_command(app).commands
 FILES = {path.name for path in ROOT.rglob("*") if ".git" not in path.parts}
@@ -105,7 +106,7 @@ def test_every_python_block_is_true(page):
 
 
 def imported(tree):
-    """The names that a block imports from attlas, with what they are."""
+    """The names that some code imports from attlas, with what they are."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("attlas"):
             for each in node.names:
@@ -152,3 +153,8 @@ def test_every_page_can_be_reached_from_the_readme():
         waiting += [(page.parent / link).resolve() for link in links]
     pages = set((ROOT / "docs").rglob("*.md"))
     assert {str(page.relative_to(ROOT)) for page in pages - reached} == set()
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_script_imports_names_that_exist(script):
+    assert dict(imported(ast.parse(text_of(script)))) is not None

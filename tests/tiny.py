@@ -1,6 +1,6 @@
 """Tiny random models of many families: built offline from configurations, seeded, in eval mode.
 
-Weights are drawn wider than transformers draws them, so that attention is far from uniform and
+Weights have a wider spread than transformers gives them, so that attention is far from uniform and
 biases, norms and sinks are not the zeros and ones that would hide a mistake.
 """
 
@@ -44,7 +44,7 @@ WINDOW = 4
 FIRST_ORDINARY_ID = 6
 SPREAD = 0.3
 SPECIAL_IDS = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
-# Layers with their norm last make all tokens alike when what they add outweighs what was there.
+# A layer with its norm last makes all tokens alike if it adds more than was there before.
 WRITERS = ("out_proj.weight", "fc2.weight", "output.dense.weight")
 LABELS = ("NEGATIVE", "NEUTRAL", "POSITIVE")
 IMAGE = {"image_size": 32, "patch_size": 8}
@@ -52,7 +52,7 @@ IMAGE = {"image_size": 32, "patch_size": 8}
 
 @dataclass(frozen=True)
 class Case:
-    """One model, one input it accepts, and the attention calls that input causes."""
+    """One model, one input it accepts, and the attention calls that this input causes."""
 
     name: str
     model: PreTrainedModel
@@ -72,7 +72,7 @@ def labels(*names: str) -> dict[str, Any]:
 def imported(name: str) -> type[PreTrainedModel]:
     """A class of transformers, whose module may be imported only now."""
     with warnings.catch_warnings():
-        # DeBERTa's modules script some of their functions as they are imported.
+        # DeBERTa's modules call torch.jit.script on import.
         warnings.filterwarnings("ignore", "`torch.jit.script` is deprecated", DeprecationWarning)
         return getattr(transformers, name)
 
@@ -85,7 +85,7 @@ def build(
     spread: float = SPREAD,
     seed: int = 0,
 ) -> PreTrainedModel:
-    """`<family><head>` from `<family>Config`, never on eager attention where sdpa is supported."""
+    """`<family><head>` from `<family>Config`, on sdpa attention if the family supports it."""
     config = getattr(transformers, f"{family}Config")(**settings)
     model_class = imported(f"{family}{head}")
     with torch.random.fork_rng(devices=[]):
@@ -99,7 +99,7 @@ def build(
 
 @torch.no_grad()
 def widen(model: PreTrainedModel, spread: float) -> None:
-    """Redraw the matrices, and shake the vectors around the value they were given."""
+    """Redraw the matrices, and add noise to the vectors."""
     for name, parameter in model.named_parameters():
         # Sinusoidal position tables are frozen parameters, and a scalar is a temperature.
         if not parameter.requires_grad or parameter.dim() == 0:
@@ -107,7 +107,7 @@ def widen(model: PreTrainedModel, spread: float) -> None:
         if name.endswith("sinks"):
             parameter.normal_(0.0, 1.0)
         elif ".q_norm." in name or ".k_norm." in name:
-            # A norm on queries and keys fixes the size of the scores, whatever the spread.
+            # A norm on queries and keys determines the size of the scores, whatever the spread.
             parameter.normal_(1.6, 0.1)
         elif parameter.dim() == 1:
             parameter.add_(torch.randn_like(parameter), alpha=0.1)
@@ -151,7 +151,7 @@ def case(name: str, model: PreTrainedModel, inputs: dict[str, Tensor], **kinds: 
 def encoder(
     family: str, *, name: str, layers: int = 2, spread: float = SPREAD, **shape: Any
 ) -> Case:
-    """A sequence classifier; `shape` says what the family calls its sizes."""
+    """A sequence classifier; `shape` gives its sizes by the family's own names."""
     settings = {**TEXT, **labels(*LABELS), **shape}
     model = build(family, "ForSequenceClassification", settings, spread=spread)
     return case(name, model, text_inputs(), encoder=layers)
@@ -164,7 +164,7 @@ def bert_like(family: str, *, name: str, layers: int = 2, **settings: Any) -> Ca
 
 
 def decoder(family: str, head: str = "ForCausalLM", *, name: str, **shape: Any) -> Case:
-    """A causal language model; `shape` says what the family calls its sizes."""
+    """A causal language model; `shape` gives its sizes by the family's own names."""
     return case(name, build(family, head, {**TEXT, **shape}), text_inputs(), decoder=2)
 
 
@@ -181,7 +181,7 @@ def translator(
     spread: float = SPREAD,
     **shape: Any,
 ) -> Case:
-    """An encoder-decoder; `shape` says what the family calls its sizes."""
+    """An encoder-decoder; `shape` gives its sizes by the family's own names."""
     model = build(family, head, {**TEXT, **shape}, spread=spread)
     inputs = pair_inputs(shape["decoder_start_token_id"])
     depth = shape.get("decoder_layers") or shape["num_decoder_layers"]
@@ -195,7 +195,7 @@ def vit(*, name: str) -> Case:
 
 
 def clip(*, name: str) -> Case:
-    """Two towers of different depth, given a sentence and an image."""
+    """Two towers of different depth, with a sentence and an image as input."""
     # An end-of-sequence id of 2 would send the text tower down its path for old checkpoints.
     end = 5
     text = {**TEXT, **TOWER, "eos_token_id": end, "max_position_embeddings": 64}
@@ -209,7 +209,7 @@ def clip(*, name: str) -> Case:
 TEXT: dict[str, Any] = {"vocab_size": VOCABULARY, **SPECIAL_IDS}
 SIZES: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
 TOWER: dict[str, Any] = {**SIZES, "intermediate_size": 64}
-# RoBERTa's family begins to count positions after the padding id, so 66 positions hold 64 tokens.
+# RoBERTa's family counts positions from after the padding id, so 66 positions hold 64 tokens.
 BERT_SHAPE = {**TOWER, "max_position_embeddings": 66}
 LLAMA_SHAPE = {**TOWER, "num_key_value_heads": 2, "max_position_embeddings": 64}
 OPT_SHAPE = {**SIZES, "word_embed_proj_dim": 32, "ffn_dim": 64, "max_position_embeddings": 64}
@@ -275,7 +275,7 @@ RELATIVE = {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]}
 
 
 def named(recipes: dict[str, Callable[..., Case]]) -> dict[str, Callable[[], Case]]:
-    """Each recipe, given its own name."""
+    """Each recipe with its own name as an argument."""
     return {name: partial(recipe, name=name) for name, recipe in recipes.items()}
 
 
@@ -337,7 +337,7 @@ def text_subject(
     spread: float = SPREAD,
     **shape: Any,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """A model whose vocabulary and special ids are those of a tokenizer of this kind."""
+    """A model with the vocabulary and special ids of a tokenizer of this kind."""
     words = tokenizer(kind)
     ids = {name: getattr(words, name) for name in SPECIAL_IDS}
     settings = {**shape, "vocab_size": len(words), **ids}
@@ -354,7 +354,7 @@ def image_subject() -> tuple[PreTrainedModel, ViTImageProcessorPil]:
 
 
 def clip_subject() -> tuple[PreTrainedModel, CLIPProcessor]:
-    """Two towers of different depth and width, and the processor of both."""
+    """Two towers of different depth and width, and the processor for both."""
     words = deepcopy(tokenizer("bpe"))
     # An end-of-sequence id of 2 would send the text tower down its path for old checkpoints.
     words.add_special_tokens({"eos_token": "<end>"})
@@ -371,7 +371,7 @@ def clip_subject() -> tuple[PreTrainedModel, CLIPProcessor]:
 
 
 def lxmert_subject() -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """Text and objects, by themselves and then reading each other."""
+    """A model of text and objects, which first read themselves and then each other."""
     shape = {
         **SIZES,
         **{"intermediate_size": 64, "max_position_embeddings": 64, "visual_feat_dim": 10},

@@ -59,7 +59,7 @@ CORPUS = (
 
 
 def template(single: str, pair: str, trained: Tokenizer) -> processors.TemplateProcessing:
-    """A post-processor that writes these special tokens around one text, or two."""
+    """A post-processor that puts these special tokens around one text or two."""
     pieces = dict.fromkeys(piece.split(":")[0] for piece in pair.split())
     specials = [(piece, trained.token_to_id(piece)) for piece in pieces if piece[0] != "$"]
     return processors.TemplateProcessing(single=single, pair=pair, special_tokens=specials)
@@ -68,7 +68,7 @@ def template(single: str, pair: str, trained: Tokenizer) -> processors.TemplateP
 def frequent_pieces(words: Sequence[str], most: int, inside: str = "") -> dict[str, int]:
     """Every character of the words, then the pieces that cover most of them, with their counts.
 
-    The trainers of WordPiece and Unigram give other vocabularies in every process; this does not.
+    The trainers of WordPiece and Unigram give different results in every process; this does not.
     """
     counts: Counter[str] = Counter()
     for word in words:
@@ -90,14 +90,14 @@ def words_of(raw: Tokenizer) -> list[str]:
 
 
 def finish(raw: Tokenizer, specials: dict[str, str]) -> Tokenizer:
-    """The tokenizer, told which of its tokens are special, and of the hostile one."""
+    """The tokenizer with its special tokens and the hostile one marked as such."""
     raw.add_special_tokens(list(specials.values()))
     raw.add_tokens([AddedToken(HOSTILE_TOKEN, normalized=False)])
     return raw
 
 
 def wordpiece(specials: dict[str, str]) -> Tokenizer:
-    """As BERT's uncased one."""
+    """Like that of BERT uncased."""
     raw = Tokenizer(models.WordPiece(unk_token=specials["unk_token"]))
     raw.normalizer = normalizers.BertNormalizer(lowercase=True)
     raw.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -111,7 +111,7 @@ def wordpiece(specials: dict[str, str]) -> Tokenizer:
 
 
 def byte_pairs(specials: dict[str, str]) -> Tokenizer:
-    """As GPT-2's: bytes, and no special token written around a text."""
+    """Like GPT-2's: bytes, and no special tokens around a text."""
     raw = Tokenizer(models.BPE())
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     raw.decoder = decoders.ByteLevel()
@@ -127,7 +127,7 @@ def byte_pairs(specials: dict[str, str]) -> Tokenizer:
 
 
 def unigram(specials: dict[str, str]) -> Tokenizer:
-    """As T5's: SentencePiece pieces that carry the space before them."""
+    """Like T5's: SentencePiece pieces that include the space before them."""
     raw = Tokenizer(models.Unigram())
     raw.normalizer = normalizers.NFKC()
     raw.pre_tokenizer = pre_tokenizers.Metaspace()

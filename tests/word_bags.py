@@ -1,8 +1,8 @@
 """Texts of a bag of words in numpy: a model whose right order of tokens is known.
 
-The model says sigmoid(offset + Σ weights of the tokens that are there). Mask takes weights away;
-delete also lets what is left speak louder, as a mean over tokens would. The best order is by
-weight, under both, so that the ceiling needs no search.
+The model answers sigmoid(offset + Σ weights of the present tokens). Masking removes weights;
+deleting also makes the rest count more, as a mean over tokens would. Under both, the best order is
+by weight, so the ceiling needs no search.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ class Bag:
         self.offset = offset
 
     def probability(self, present, removal):
-        """Of each set of tokens that stay, `[set, token]`."""
+        """The probability for each set of tokens that stay, `[set, token]`."""
         total = present @ self.weights
         if removal == "delete":
             total = total * (1 + 0.5 * (1 - present.mean(axis=-1)))
@@ -40,7 +40,7 @@ class Bag:
 
 
 def draw_reached(random, texts, methods, shuffles=20, **options):
-    """What methods reach on drawn texts, by removal; a method is a function (bag, removal)."""
+    """What methods reach on random texts, by removal; a method is a function (bag, removal)."""
     values = {
         (removal, measure): {name: np.empty(texts) for name in ["shuffled", "ceiling", *methods]}
         for removal in REMOVALS
