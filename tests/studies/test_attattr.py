@@ -106,7 +106,7 @@ def test_what_cannot_be_is_said(folders, tmp_path):
     with pytest.raises(UsageError, match="has no folder sst2"):
         attattr(folders[0], tmp_path)
     (tmp_path / "rte.json").write_text("{}")
-    with pytest.raises(UsageError, match="no result of this study"):
+    with pytest.raises(UsageError, match="not a result of this study"):
         attattr(folders[0], tmp_path, ["rte"])
     with pytest.raises(UsageError, match="cannot be made"):
         attattr(folders[0], tmp_path / "rte.json" / "below", ["rte"])
