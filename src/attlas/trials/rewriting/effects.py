@@ -20,8 +20,7 @@ from attlas.models.asking.reading import fold_attention
 from attlas.models.tap.call import Call
 from attlas.results.support import plots
 from attlas.shapes import Attention, EntryMarks, TextValues
-from attlas.trials.rewriting.ceiling import find_ablations
-from attlas.trials.rewriting.rewritten_answers import RewritingPlan, run_plan
+from attlas.trials.rewriting.rewritten_answers import RewritingPlan, find_ablations, run_plan
 from attlas.trials.support.outputs import distributions
 from attlas.trials.support.scope import OpenSite, Scope
 from attlas.trials.support.trial import TrialOutcome
