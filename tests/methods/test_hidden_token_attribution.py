@@ -161,5 +161,5 @@ def test_layers_of_other_lengths_are_refused():
         "Funnel", "ForSequenceClassification", "wordpiece", **FUNNEL_SHAPE, **labels(*LABELS)
     )
     assert attlas.explain(funnel, "a cat sat", "hidden_token_attribution").scores.sum() > 0.99
-    with pytest.raises(UnsupportedModelError, match="which of them it comes from"):
+    with pytest.raises(UnsupportedModelError, match="so they cannot be matched"):
         attlas.explain(funnel, "a cat sat", "hidden_token_attribution", layer=0)

@@ -250,7 +250,7 @@ def test_the_model_is_left_as_it_was():
 
 
 def test_what_cannot_branch_says_so():
-    with pytest.raises(UnsupportedModelError, match="cannot branch"):
+    with pytest.raises(UnsupportedModelError, match="cannot be run block by block"):
         run_branches(question_of("funnel", 1), [], "logit")
     question = question_of("bert", 1)
     with pytest.raises(UsageError, match=r"unknown site encoder\.9: there are encoder\.0"):

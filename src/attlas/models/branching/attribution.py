@@ -1,4 +1,4 @@
-"""Self-attention attribution: the gradient on attention, integrated while the attention is raised.
+"""Self-attention attribution: the gradient on attention, integrated from no attention to all.
 
 Hao, Dong, Wei and Xu, "Self-Attention Attribution", AAAI 2021.
 """
@@ -20,22 +20,23 @@ from attlas.results import Site
 from attlas.shapes import Attention, BatchScores
 
 RULES = ("midpoint", "right")
-FIRST, MOST = 4, 108  # midpoints to begin with, and when to give up: three times as many each time
-GRADIENT_SHARE = 1 / 8  # of the memory, for gradients that are held at once
+FIRST, MOST = 4, 108  # midpoints at first and at most; each round has three times as many
+GRADIENT_SHARE = 1 / 8  # of the memory, for gradients
 
 
 @dataclass(frozen=True)
 class Quadrature:
-    """How the integral is taken: so many steps, or midpoints until the maps are good enough.
+    """How the integral is computed: with `steps`, or by midpoints until the error is small.
 
-    Midpoints are part of those of three times as many steps, and the two tell how far the second is
-    off: an eighth of their difference. `tolerance` is the largest share of the map it may be.
+    The midpoints of n steps are also midpoints of 3n steps, so work is reused. An eighth of the
+    difference between the two results estimates the error of the second. `tolerance` is the
+    largest error allowed, as a share of the map.
     """
 
     rule: str = "midpoint"
     steps: int | None = None
     tolerance: float = 0.01
-    memory: int | None = None  # bytes that may be held beside the model; None: what is free
+    memory: int | None = None  # bytes to use besides the model; None means what is free
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:
@@ -54,10 +55,10 @@ class Quadrature:
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
-    """What the attention at one site brings the target, `[batch, head, query, key]`.
+    """The attribution of the attention at one site, `[batch, head, query, key]`.
 
-    Of each row: how far the whole is from adding up to what the attention is worth, the estimated
-    error of the map as a share of it (not a number where nothing tells), and the steps taken.
+    For each row: how far the attributions are from summing to the effect of the attention, the
+    estimated error as a share of the map (NaN if unknown), and the number of steps.
     """
 
     site: Site
@@ -70,7 +71,7 @@ class Attribution:
 def attributions(
     question: Question, sites: Sequence[Site], quadrature: Quadrature
 ) -> Iterator[Attribution]:
-    """The attribution of the attention at each of these sites, sites of a group together."""
+    """The attribution of the attention at each of these sites; groups of sites run together."""
     whole = _whole(question)
     steps = quadrature.steps or FIRST
     factors = places(steps, quadrature.rule)
@@ -87,7 +88,7 @@ def attributions(
 
 
 def _whole(question: Question) -> BatchScores:
-    """The target's probability with the attention as it is."""
+    """The target's probability with unchanged attention."""
     if not question.known_scores:
         return target_scores(question, "probability")
     known = [found["probability"] for found in question.known_scores]
@@ -95,29 +96,29 @@ def _whole(question: Question) -> BatchScores:
 
 
 def places(steps: int, rule: str) -> list[float]:
-    """Where on the way from nothing to all of the attention the gradient is taken."""
+    """The factors, between 0 and 1, of the attention at which the gradient is taken."""
     late = 0.5 if rule == "midpoint" else 1.0
     return [(step + late) / steps for step in range(steps)]
 
 
 def added_places(steps: int) -> list[float]:
-    """The midpoints of three times as many steps that are not midpoints of these."""
+    """The midpoints of `3 * steps` steps that are not midpoints of `steps` steps."""
     return [(step + 0.5) / (3 * steps) for step in range(3 * steps) if step % 3 != 1]
 
 
 @dataclass(eq=False)
 class _Running:
-    """The integral of one site so far: the attention, and its gradients summed over the steps."""
+    """The integral of one site so far: its attention, and the sum of the gradients."""
 
     site: Site
     weights: Tensor
     gradients: Tensor
     steps: list[int]  # of each row
     error: Tensor
-    worth: Tensor  # the target's probability less that without this attention
+    worth: Tensor  # the target's probability, minus that without this attention
 
     def integral(self) -> Attention:
-        """The attention times the mean of its gradients on the way to it."""
+        """The attention times the mean of its gradients."""
         if len(set(self.steps)) == 1:
             return self.weights * self.gradients / self.steps[0]
         steps = torch.tensor(self.steps, device=self.weights.device)
@@ -126,7 +127,7 @@ class _Running:
 
 @dataclass(frozen=True, eq=False)
 class _Raised:
-    """The attention at a site, its gradients at some shares of it summed, and the last score."""
+    """The attention at a site, the sum of its gradients at some factors, and the last score."""
 
     site: Site
     weights: Tensor
@@ -135,7 +136,7 @@ class _Raised:
 
 
 def _begin(found: _Raised, steps: int, whole: BatchScores) -> _Running:
-    """The integral after the first steps; the last of what was tried is no attention at all."""
+    """The integral after the first steps; the last score is that without attention."""
     return _Running(
         found.site,
         found.weights,
@@ -147,7 +148,7 @@ def _begin(found: _Raised, steps: int, whole: BatchScores) -> _Running:
 
 
 def _refine(question: Question, running: Sequence[_Running], quadrature: Quadrature) -> None:
-    """Three times as many steps, until each site of each row is known well enough."""
+    """Triple the steps until the error of each site is small enough in each row."""
     steps, active = FIRST, list(running)
     open_rows = {each.site.name: list(range(len(question))) for each in running}
     while active and 3 * steps <= MOST:
@@ -166,7 +167,7 @@ def _refine(question: Question, running: Sequence[_Running], quadrature: Quadrat
 def _take_in(
     each: _Running, rows: Sequence[int], more: Tensor, count: int, tolerance: float
 ) -> list[int]:
-    """Add gradients to some rows of a site; those that are still not known well enough."""
+    """Add gradients to some rows of a site; return the rows whose error is still too large."""
     index = torch.tensor(rows, device=more.device)
     before = each.integral()[index]
     each.gradients[index] += more
@@ -181,7 +182,7 @@ def _take_in(
 def _raise(
     question: Question, sites: Sequence[Site], factors: Sequence[float], memory: int | None
 ) -> Iterator[_Raised]:
-    """The gradients at each of these sites with its attention at these shares; zero counts not."""
+    """The gradients at each site with its attention times these factors; a zero only scores."""
     counted = [number for number, factor in enumerate(factors) if factor]
     for group in _groups(question, sites, len(factors), memory):
         branches = [Branch(site, variants.scaled(factors)) for site in group]
@@ -196,7 +197,7 @@ def _raise(
 def _groups(
     question: Question, sites: Sequence[Site], steps: int, memory: int | None
 ) -> Iterator[Sequence[Site]]:
-    """Sites whose gradients can be held together; most of the work below them is then shared."""
+    """Groups of sites whose gradients fit in memory; sites of a group share the work below them."""
     most = spare_bytes(question.subject.device, GRADIENT_SHARE)
     most = most if memory is None else min(most, max(memory // 4, 1))
     group: list[Site] = []

@@ -1,4 +1,4 @@
-"""Blocks run again: one block on copies of what it was handed, its attention another in each."""
+"""Running one block again on copies of its input, with different attention in each copy."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -26,26 +26,26 @@ from attlas.models.tap.opening import tap
 from attlas.shapes import Attention, HeadMean, Visible
 
 TOKENS_AT_ONCE = 2**15
-ATTENTION_BYTES = 2**29  # of one site, over all copies
-COPIES = 4  # of the attention that are there while it is rewritten
+ATTENTION_BYTES = 2**29  # for one site, over all copies
+COPIES = 4  # copies of the attention in memory while it is rewritten
 NOTHING = 1e-30
 
 
 @dataclass(frozen=True, eq=False)
 class BlockRun:
-    """A block as it was called in a forward pass, so that it can be run again."""
+    """A block with the arguments of one call, so that it can run again."""
 
     question: Question
     block: nn.Module
     call: BlockCall
     arguments: tuple[tuple[Any, ...], Mapping[str, Any]]
-    stream: Tensor  # what it gave, `[batch, query, feature]`
+    stream: Tensor  # its output, `[batch, query, feature]`
 
     def without_each_value(self, site: str) -> HeadMean:
-        """How far each output moves when the value of each key is nothing, `[batch, query, key]`.
+        """How far each output moves when the value of one key is zero, `[batch, query, key]`.
 
-        How far is the cosine distance. The value is nothing to every head of the site, and nothing
-        else is changed: the other weights stay as they are.
+        The distance is one minus the cosine. The value is zero for every head of the site; the
+        other weights stay as they are.
         """
         kind, number = _within(self.call.sites, site)
         weights = self._attention(kind, number)
@@ -54,9 +54,9 @@ class BlockRun:
         bytes_each = COPIES * weights.numel() * weights.element_size()
         step = max(1, min(TOKENS_AT_ONCE // tokens, ATTENTION_BYTES // max(bytes_each, 1)))
         columns = [
-            part
+            column
             for start in range(0, keys, step)
-            for part in in_fitting_batches(
+            for column in in_fitting_batches(
                 range(start, min(start + step, keys)),
                 lambda chosen: self._distances(kind, number, chosen),
                 f"one copy of {site} with {heads} heads and {keys} keys does not fit",
@@ -65,14 +65,14 @@ class BlockRun:
         return torch.cat(columns, dim=-1)
 
     def _attention(self, kind: str, number: int) -> Attention:
-        """The weights of a site of this block, and proof that the block gives the same again."""
+        """The weights of a site of this block; raises unless the block reproduces its output."""
         with tap(self.question.subject.model) as seen:
             again = self._run(1)[0]
         tolerance = 1e-3 if again.dtype in (torch.float32, torch.float64) else 5e-2
         if (again - self.stream).abs().max() > tolerance * self.stream.abs().max():
             raise UnsupportedModelError(
-                f"{type(self.block).__name__} gives another output when it is run again on what it "
-                "was handed, so what a value does in it cannot be told"
+                f"{type(self.block).__name__} gives another output when it runs again on the same "
+                "input, so the effect of a value in it cannot be measured"
             )
         found = [call for call in seen.calls if call.site.kind == kind]
         return found[number].weights
@@ -84,7 +84,7 @@ class BlockRun:
         return cosine_distances(outputs[0], outputs[1:]).movedim(0, -1)
 
     def _run(self, copies: int) -> Tensor:
-        """The block on so many copies of what it was handed: `[copy, batch, query, feature]`."""
+        """Run the block on copies of its input: `[copy, batch, query, feature]`."""
         rows = len(self.stream)
         index = torch.arange(rows, device=self.stream.device).repeat(copies)
         args, kwargs = map_tensors(
@@ -98,7 +98,7 @@ class BlockRun:
 
 
 def read_blocks(question: Question) -> Folded[BlockRun]:
-    """The blocks of a forward pass as they were called, in order, and the readout."""
+    """The block calls of a forward pass, in order, and the readout."""
     subject = question.subject
     calls = study_blocks(subject, question.inputs)
     found: list[BlockRun] = []
@@ -118,21 +118,21 @@ def read_blocks(question: Question) -> Folded[BlockRun]:
 
 
 def rows_first(output: Any, call: BlockCall) -> Tensor:
-    """The stream that a block gave, `[row, query, feature]`."""
+    """The hidden states in the output of a block, `[row, query, feature]`."""
     path = () if isinstance(output, Tensor) else (0,)
     stream = output if isinstance(output, Tensor) else output[0]
     axis, entries = call.coming_out.get(path) or (0, 0)
     if entries != 1 or stream.ndim != 3:
         raise UnsupportedModelError(
-            f"a block gives {tuple(stream.shape)}, of which no axis is that of the inputs"
+            f"the output of a block is {tuple(stream.shape)}: none of its axes is the batch"
         )
     return stream.movedim(axis, 0)
 
 
 def without_columns(columns: Sequence[int], batch: int) -> Edit:
-    """In each copy of a batch, take all weight from one of these keys, and share out none of it.
+    """Set the weight of one of these keys to zero in each copy of a batch, without rescaling.
 
-    The first copy stays as it is, so that what the others are compared with is computed alike.
+    The first copy is unchanged: the others are compared with it, computed in the same batch.
     """
 
     def change(weights: Attention, _: Visible) -> Attention:
@@ -145,7 +145,7 @@ def without_columns(columns: Sequence[int], batch: int) -> Edit:
 
 
 def cosine_distances(clean: Tensor, changed: Tensor) -> Tensor:
-    """One minus the cosine of each vector and what became of it, without loss of small ones."""
+    """One minus the cosine of each vector and its changed version, exact for small distances."""
     first, second = (_unit(each) for each in (clean, changed))
     return (first - second).square().sum(dim=-1) / 2
 
@@ -157,7 +157,7 @@ def _unit(vectors: Tensor) -> Tensor:
 
 
 def _within(sites: Sequence[str], site: str) -> tuple[str, int]:
-    """The kind of a site, and which of its kind it is among these."""
+    """The kind of a site, and its number among the sites of that kind."""
     kind = site.split(".")[0]
     alike = [name for name in sites if name.split(".")[0] == kind]
     return kind, alike.index(site)

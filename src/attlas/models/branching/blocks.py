@@ -1,8 +1,8 @@
-"""Blocks: the layers a stream runs through, and which axis of what they are handed is the batch.
+"""Blocks: the layers of a model, and the batch axis of everything that goes in and out of them.
 
-A block is an element of the outermost list above an attention module. What a block is handed
-besides the stream (masks, rotary tables, position biases, encoder states) differs between families;
-which of it goes by rows is found out by running the model on two rows and on three.
+A block is an element of the outermost `ModuleList` above an attention module. Besides the hidden
+states, families pass different things to a block (masks, rotary tables, position biases, encoder
+states). Running the model on two rows and on three shows which of them have a batch axis.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,14 +19,14 @@ from attlas.models.asking.open_model import OpenModel
 from attlas.models.encoding.inputs import Inputs
 
 Path = tuple[Any, ...]
-Axis = tuple[int, int]  # the axis of the rows, and how many entries each row has in it
+Axis = tuple[int, int]  # the batch axis, and the number of entries for each row
 
 
 @dataclass(frozen=True)
 class BlockCall:
-    """One call of a block: its stack, the batch axes of what goes in and comes out, its sites.
+    """One call of a block: its stack, the batch axes of its inputs and outputs, its sites.
 
-    What does not go by rows has no axis; what is not named was not there.
+    Tensors without a batch axis have None; tensors that are not named did not occur.
     """
 
     stack: int
@@ -36,7 +36,7 @@ class BlockCall:
 
 
 def find_stacks(model: nn.Module, owner_paths: Sequence[str]) -> list[nn.ModuleList]:
-    """The lists of blocks that hold the model's attention, in the order of their attention."""
+    """The lists of blocks that contain the model's attention, in the order of call."""
     stacks: dict[int, nn.ModuleList] = {}
     for path in owner_paths:
         stack = _outermost_list(model, path)
@@ -51,7 +51,8 @@ def _outermost_list(model: nn.Module, path: str) -> nn.ModuleList:
             return module
         module = module.get_submodule(part)
     raise UnsupportedModelError(
-        f"{type(model).__name__} cannot branch: its attention at {path} is in no list of layers"
+        f"{type(model).__name__} cannot be run block by block: its attention at {path} is in no "
+        "list of layers"
     )
 
 
@@ -59,10 +60,10 @@ _studied: WeakKeyDictionary[OpenModel, dict[Any, list[BlockCall]]] = WeakKeyDict
 
 
 def study_blocks(subject: OpenModel, inputs: Inputs) -> list[BlockCall]:
-    """The calls of the blocks in one forward pass on inputs of this shape, in order."""
+    """The block calls of one forward pass on inputs of this shape, in order."""
     if inputs.picture is not None:
         raise UnsupportedModelError(
-            f"{subject.name} cannot branch: text and picture run through stacks of their own"
+            f"{subject.name} cannot be run block by block: text and picture have separate stacks"
         )
     studied = _studied.setdefault(subject, {})
     if inputs.shape not in studied:
@@ -75,8 +76,8 @@ def _study(subject: OpenModel, inputs: Inputs) -> list[BlockCall]:
     two, three = (_watch_blocks(subject, inputs.rows([0] * count), stacks) for count in (2, 3))
     if len(two) != len(three) or not two:
         raise UnsupportedModelError(
-            f"{subject.name} cannot branch: its attention is in no plain list of layers that are "
-            "run one after the other"
+            f"{subject.name} cannot be run block by block: its attention is in no plain list of "
+            "layers that run one after the other"
         )
     return [
         BlockCall(
@@ -118,7 +119,7 @@ def _shapes(tree: Any) -> dict[Path, tuple[int, ...]]:
 
 
 def _axes(two: dict[Path, Any], three: dict[Path, Any]) -> dict[Path, Axis | None]:
-    """Where the shapes for two rows and for three differ, and by how much a row."""
+    """The axis where the shapes for two rows and for three differ, and its entries for each row."""
     axes: dict[Path, Axis | None] = dict.fromkeys(two)
     for path, shape in two.items():
         pairs = enumerate(zip(shape, three.get(path, shape), strict=True))
@@ -129,7 +130,7 @@ def _axes(two: dict[Path, Any], three: dict[Path, Any]) -> dict[Path, Axis | Non
 
 
 def map_tensors(tree: Any, change: Callable[[Path, Tensor], Any], path: Path = ()) -> Any:
-    """The same tree of tuples, lists and dictionaries with every tensor changed."""
+    """A copy of a tree of tuples, lists and dictionaries with every tensor changed."""
     if isinstance(tree, Tensor):
         return change(path, tree)
     if isinstance(tree, dict):
@@ -143,7 +144,7 @@ def map_tensors(tree: Any, change: Callable[[Path, Tensor], Any], path: Path = (
 
 
 def take_rows(tensor: Tensor, axis: Axis | None, index: Tensor) -> Tensor:
-    """The rows of a tensor that this index names, where it goes by rows."""
+    """The rows of a tensor that `index` names; the tensor itself if it has no batch axis."""
     if axis is None:
         return tensor
     place, entries = axis

@@ -1,4 +1,4 @@
-"""How many variants of a branched pass run at once: by tokens, or by what a graph would hold."""
+"""How many variants run at once: limited by tokens, or by the memory of the graph."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,8 +8,8 @@ from attlas.models.asking.question import Question
 
 TOKENS_AT_ONCE = 2**15
 LEAST_BYTES = 2**31
-SHARE = 1 / 4  # of what is to be had on a device
-VECTORS_KEPT = 34  # of each token, as wide as the stream, that a block keeps for its gradient
+SHARE = 1 / 4  # of the free memory of a device
+VECTORS_KEPT = 34  # hidden-state vectors that a block keeps for the gradient of each token
 
 
 def portions(
@@ -19,10 +19,10 @@ def portions(
     gradients: bool,
     memory: int | None = None,
 ) -> Iterator[range]:
-    """Which variants run together: neighbours, as many as fit in the memory or in so many bytes.
+    """Which variants run together: consecutive ones, as many as fit into `memory` bytes.
 
-    A variant is given by the block it starts in, of so many: with gradients, what it keeps in
-    memory is of this block and those above. The shallow ones come first.
+    `depths` has the block that each variant starts in, the lowest first. With gradients, a variant
+    keeps this block and all above it in memory.
     """
     if not gradients:
         most = rows_at_once(question)
@@ -32,7 +32,7 @@ def portions(
     each = _row_bytes(question)
     free = spare_bytes(question.subject.device)
     limit = free if memory is None else min(free, memory)
-    start, held = 0, each  # the row as it is
+    start, held = 0, each  # the unchanged row
     for number, depth in enumerate(depths):
         size = each * (blocks - depth) // blocks
         if number > start and held + size > limit:
@@ -43,19 +43,20 @@ def portions(
 
 
 def rows_at_once(question: Question) -> int:
-    """How many copies of a question run at once where no gradient is asked for."""
+    """How many copies of a question run at once without gradients."""
     tokens = len(question.inputs.tokens[0]) * len(question)
     return max(1, TOKENS_AT_ONCE // tokens)
 
 
 def spare_bytes(device: torch.device, share: float = SHARE) -> int:
-    """A part of what can be had on a device; of a processor's memory nothing is asked.
+    """A share of the free memory of a GPU; a constant for a CPU.
 
-    A power of two, so that it is the same while a recorded pass holds some of it.
+    It is rounded down to a power of two, so that it stays the same while recorded passes hold
+    some memory.
     """
     if device.type != "cuda":
         return LEAST_BYTES
-    known = torch.cuda.memory_stats_as_nested_dict(device)  # flat, it takes far longer
+    known = torch.cuda.memory_stats_as_nested_dict(device)  # the flat version is much slower
     reserved, allocated = (
         known.get(f"{kind}_bytes", {}).get("all", {}).get("current", 0)
         for kind in ("reserved", "allocated")
@@ -65,7 +66,7 @@ def spare_bytes(device: torch.device, share: float = SHARE) -> int:
 
 
 def _row_bytes(question: Question) -> int:
-    """What a variant that starts in the first block keeps."""
+    """The memory of a variant that starts in the first block."""
     subject = question.subject
     tokens = len(question.inputs.tokens[0])
     heads = sum(site.heads for site in subject.sites)

@@ -1,4 +1,4 @@
-"""States: what the blocks of a model are handed, in the graph of what follows."""
+"""Hidden states before and after the blocks of a model."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -23,10 +23,10 @@ STREAM = "hidden_states"
 
 @contextmanager
 def block_states(subject: OpenModel, places: Sequence[tuple[Site, str]]) -> Iterator[list[Tensor]]:
-    """Within the block, the list holds what the block of each of these sites was handed.
+    """The input of the block of each of these sites, filled in when the model runs.
 
-    The sites are in the order of call, one to a block; a block that is called again and again has
-    as many. Where nothing below asks for a gradient the graph begins at the first.
+    `places` are in the order of call, one for each call of a block. The states are part of the
+    autograd graph, which starts at the first of them if nothing below needs a gradient.
     """
     held: list[Tensor] = []
 
@@ -34,7 +34,8 @@ def block_states(subject: OpenModel, places: Sequence[tuple[Site, str]]) -> Iter
         stream = args[0] if args else kwargs.get(STREAM)
         if not isinstance(stream, Tensor):
             raise UnsupportedModelError(
-                f"{type(block).__name__} is not handed its stream as {STREAM}, so it cannot be read"
+                f"{type(block).__name__} does not get its hidden states as {STREAM}, so they cannot "
+                "be read"
             )
         held.append(stream if stream.requires_grad else stream.detach().requires_grad_())
         return ((held[-1], *args[1:]), kwargs) if args else (args, {**kwargs, STREAM: held[-1]})
@@ -48,7 +49,7 @@ def block_states(subject: OpenModel, places: Sequence[tuple[Site, str]]) -> Iter
 
 
 def state_gradients(question: Question, of: str) -> list[tuple[Call, Tensor, Tensor]]:
-    """For each self-attention: the call, what its block was handed, and the gradient on that.
+    """For each self-attention: the call, the input of its block, and the gradient on that input.
 
     States and gradients are `[batch, query, feature]`.
     """
@@ -71,7 +72,7 @@ def state_gradients(question: Question, of: str) -> list[tuple[Call, Tensor, Ten
 
 @contextmanager
 def layer_outputs(subject: OpenModel) -> Iterator[list[Tensor]]:
-    """Within the block, the list holds what each layer of the stack that is read out gave."""
+    """The output of each layer of the stack that is read out, filled in when the model runs."""
     kept: list[Tensor] = []
 
     def keep(_module: Any, _arguments: Any, output: Any) -> None:
@@ -87,9 +88,9 @@ def layer_outputs(subject: OpenModel) -> Iterator[list[Tensor]]:
 
 
 def read_states(question: Question) -> list[Tensor]:
-    """What enters the first layer, positions and all, and what each layer gives.
+    """The input of the first layer (with positions) and the output of each layer.
 
-    They are `[batch, token, feature]`, of the tokens of the stack that is read out.
+    They are `[batch, token, feature]`, for the stack that is read out.
     """
     subject = question.subject
     kind = subject.sites[-1].kind
@@ -105,12 +106,12 @@ def read_states(question: Question) -> list[Tensor]:
 
 
 def rows_first(question: Question, stream: Tensor) -> Tensor:
-    """A stream as `[batch, token, feature]`, of as many tokens as the stack has."""
+    """A hidden state as `[batch, token, feature]`; raises unless it has one row for each token."""
     rows = stream.transpose(0, 1) if question.subject.is_sequence_first else stream
     stack = question.inputs.prefix or question.inputs.source
     if rows.shape[1] != stack.stop - stack.start:
         raise UnsupportedModelError(
             f"a layer of {question.subject.name} has {rows.shape[1]} states for "
-            f"{stack.stop - stack.start} tokens: which is of which cannot be told"
+            f"{stack.stop - stack.start} tokens, so they cannot be matched"
         )
     return rows

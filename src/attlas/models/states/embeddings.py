@@ -1,7 +1,7 @@
-"""Embeddings: the vectors that tokens enter a model as, read or exchanged on their way in.
+"""Embeddings: the vectors with which tokens enter a model, read or replaced on their way in.
 
-There is no table of models: every embedding that some part of the model names as its own way in is
-watched, and which tokens a call is about is told by the ids that it is given.
+There is no table of models. Every input embedding of a submodel is watched, and the ids that it
+gets show which tokens a call is about.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,32 +26,32 @@ from attlas.shapes import BatchScores, StreamVectors, Vectors
 class Entered:
     """The vectors of one stream, and the gradient of the target on them.
 
-    `start` is the place of the first of them among all tokens of the input.
+    `start` is the position of the first vector among all tokens of the input.
     """
 
     start: int
     values: Vectors
-    gradient: Tensor  # of the same shape; a row for each target where one input has several
+    gradient: Tensor  # of the same shape, or with a row for each target of a shared input
 
     @property
     def stop(self) -> int:
-        """The place behind the last of them."""
+        """The position behind the last vector."""
         return self.start + self.values.shape[1]
 
 
 @dataclass(frozen=True, eq=False)
 class _Call:
-    """One call of a watched embedding: which stream it brought in, how, and as what."""
+    """One call of a watched embedding: its stream, its layout and its vectors."""
 
     stream: int
-    layout: str  # as_it_is, sequence_first, copy (one place late), or pixels
-    vectors: Tensor  # as the model goes on with them
+    layout: str  # as_it_is, sequence_first, copy (shifted by one place), or pixels
+    vectors: Tensor  # that the model continues with
 
 
 class Entrance:
-    """Watches the vectors of a forward pass on their way in, and exchanges them if it is told to.
+    """Watches the vectors that enter the model in a forward pass, and replaces them if asked.
 
-    `values` are what each stream enters as, `[batch, token, feature]`, in place of its own.
+    `values` are the replacements for each stream, `[batch, token, feature]`.
     """
 
     def __init__(self, inputs: Inputs, values: Sequence[StreamVectors] | None) -> None:
@@ -62,13 +62,13 @@ class Entrance:
 
     @property
     def leaves(self) -> list[Tensor]:
-        """What the graph of the pass begins with."""
+        """The leaves of the autograd graph of the pass."""
         return [call.vectors for call in self._calls]
 
     def meet(
         self, _: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Any
     ) -> Any:
-        """A hook behind a watched embedding: what it gave becomes a leaf of the graph."""
+        """A hook behind a watched embedding: make its output, or its replacement, a leaf."""
         given = args[0] if args else next(iter(kwargs.values()), None)
         place = self._place(given)
         if place is None or not isinstance(output, Tensor):
@@ -82,7 +82,7 @@ class Entrance:
         return leaf
 
     def _place(self, given: Any) -> tuple[int, str] | None:
-        """Which stream this is the way in of, one that has not come in yet if there are two."""
+        """The stream and layout of an embedding call, preferring streams not yet entered."""
         if not isinstance(given, Tensor):
             return None
         met = {call.stream for call in self._calls}
@@ -94,22 +94,22 @@ class Entrance:
         return None
 
     def beside(self, number: int, vectors: Tensor) -> tuple[int, Vectors]:
-        """Vectors that were added to those of a leaf, or put before them: from where, and by token.
+        """Vectors that were added to those of leaf `number` or put before them, by token.
 
-        The number is that of the leaf.
+        The result is the position of the first one, and the vectors.
         """
         call = self._calls[number]
         stream, found = self._streams[call.stream], _by_token(vectors, call.layout)
         start = stream.stop - found.shape[1]
         if start < stream.start:
             raise UnsupportedModelError(
-                f"vectors for {found.shape[1]} places are added to those of {stream.argument}, "
+                f"vectors for {found.shape[1]} positions are added to those of {stream.argument}, "
                 f"which has {len(stream.positions)} tokens"
             )
         return start, found
 
     def entered(self, gradients: Sequence[Tensor | None]) -> list[Entered]:
-        """The vectors of each stream with their gradients, one for each of the leaves."""
+        """The vectors of each stream with their gradients; `gradients` has one for each leaf."""
         found = []
         for number, stream in enumerate(self._streams):
             own = [
@@ -119,8 +119,8 @@ class Entrance:
             ]
             if not own:
                 raise UnsupportedModelError(
-                    f"the tokens of {stream.argument} do not enter this model by an embedding "
-                    "that can be found, so nothing can be said of their vectors"
+                    f"the tokens of {stream.argument} do not enter this model through an embedding "
+                    "that can be found, so their vectors cannot be read"
                 )
             values = _by_token(own[0][0].vectors.detach(), own[0][0].layout)
             total = None
@@ -136,11 +136,11 @@ class Entrance:
 
 
 class _AllIn(Exception):
-    """Every stream has come in."""
+    """Every stream has entered: stop the pass."""
 
 
 class _Glance(Entrance):
-    """Goes no further with the pass than until every stream has come in."""
+    """Stops the pass as soon as every stream has entered."""
 
     def meet(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Any
@@ -155,7 +155,7 @@ class _Glance(Entrance):
 def entering(
     subject: OpenModel, inputs: Inputs, values: Sequence[StreamVectors] | None = None
 ) -> Iterator[Entrance]:
-    """Within the block, the entrance sees the vectors of a forward pass on their way in."""
+    """Watch the vectors that enter the model within the block; `values` replace them."""
     entrance = Entrance(inputs, values)
     with _watched(subject, entrance):
         yield entrance
@@ -171,7 +171,7 @@ def _watched(subject: OpenModel, entrance: Entrance) -> Iterator[None]:
 
 
 def entered_vectors(question: Question) -> list[StreamVectors]:
-    """The vectors that the tokens of each stream enter the model as; little of it is run."""
+    """The vectors with which the tokens of each stream enter; the pass stops right after them."""
     subject, glance = question.subject, _Glance(question.inputs, None)
     with (
         torch.no_grad(),
@@ -186,9 +186,9 @@ def entered_vectors(question: Question) -> list[StreamVectors]:
 def embedding_gradients(
     question: Question, of: str, values: Sequence[StreamVectors] | None = None
 ) -> tuple[list[Entered], BatchScores]:
-    """The vectors of each stream with the gradient of the target on them, and the target.
+    """The vectors of each stream with the gradient of the target on them, and the target's score.
 
-    With `values`, the streams enter the model as these instead.
+    With `values`, the streams enter the model with these vectors instead.
     """
     subject = question.subject
     with (
@@ -203,7 +203,7 @@ def embedding_gradients(
 
 
 def score_entering(question: Question, of: str, values: Sequence[StreamVectors]) -> BatchScores:
-    """The target of each row when its streams enter the model as these vectors."""
+    """The score of each row's target when its streams enter the model with these vectors."""
     subject = question.subject
     with (
         torch.no_grad(),
@@ -213,17 +213,17 @@ def score_entering(question: Question, of: str, values: Sequence[StreamVectors])
         return target_scores_in_graph(question, of)
 
 
-def over_tokens(inputs: Inputs, parts: Sequence[tuple[int, Tensor]]) -> Tensor:
-    """Scores of streams, `[batch, token]` from a place on, put where their tokens are."""
-    first = parts[0][1]
+def over_tokens(inputs: Inputs, streams: Sequence[tuple[int, Tensor]]) -> Tensor:
+    """Join the scores of streams, each a start and `[batch, token]`, over all tokens."""
+    first = streams[0][1]
     scores = first.new_zeros(len(first), len(inputs.tokens[0]))
-    for start, part in parts:
-        scores[:, start : start + part.shape[1]] = part
+    for start, own in streams:
+        scores[:, start : start + own.shape[1]] = own
     return scores
 
 
 def _layout(given: Tensor, own: Tensor) -> str | None:
-    """How what an embedding is given stands to the argument that brings a stream in."""
+    """How the input of an embedding relates to the argument of a stream; None if not at all."""
     if own.ndim != 2:
         return "pixels" if given.ndim == own.ndim else None
     if given.dtype != own.dtype or given.ndim != 2:
@@ -231,16 +231,16 @@ def _layout(given: Tensor, own: Tensor) -> str | None:
     if given.shape == own.shape:
         if torch.equal(given, own):
             return "as_it_is"
-        # Encoder–decoders that classify hand their decoder the source again, one place late.
+        # Encoder–decoders that classify give their decoder the source again, shifted by one place.
         return "copy" if torch.equal(given[:, 1:], own[:, :-1]) else None
     same = given.shape == own.T.shape and torch.equal(given, own.T)
     return "sequence_first" if same else None
 
 
 def _by_token(vectors: Tensor, layout: str) -> Vectors:
-    """What an embedding gave as `[batch, token, feature]`.
+    """The output of an embedding as `[batch, token, feature]`.
 
-    The start token of a copy, whose place no token has, is counted to the last token.
+    The start token of a copy has no token of its own and counts as the last token.
     """
     if layout == "sequence_first":
         return vectors.transpose(0, 1)
@@ -252,7 +252,7 @@ def _by_token(vectors: Tensor, layout: str) -> Vectors:
 
 
 def _laid_out(values: Vectors, layout: str, output: Tensor) -> Tensor:
-    """Vectors `[batch, token, feature]` as the embedding would have given them."""
+    """Vectors `[batch, token, feature]` in the layout of the embedding's output."""
     if layout == "sequence_first":
         return values.transpose(0, 1)
     if layout == "copy":

@@ -1,7 +1,7 @@
-"""Jacobians: how a hidden state moves with the vectors that the tokens enter as.
+"""Jacobians: how hidden states and head outputs change with the vectors of the input tokens.
 
-The model runs on copies of one input. A backward pass gives the row of the Jacobian for another
-direction of the hidden state in each copy, and the same copies serve pass after pass.
+The model runs on copies of one input. In each copy, a backward pass computes the Jacobian for
+another direction of the hidden state. The graph of one forward pass serves many backward passes.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,27 +20,29 @@ from attlas.models.tap.call import Call
 from attlas.results import Site
 from attlas.shapes import Directions, QueryWeights, TokenSums
 
-Followed = Callable[[Question, Tensor], list[Tensor]]  # copies, their numbers → `[copy, feature]`
+Followed = Callable[
+    [Question, Tensor], list[Tensor]
+]  # (copies, their numbers) → `[copy, feature]` for each layer
 
 
 def squared_gains(
     question: Question, readout: QueryWeights, layer: int, directions: Directions
 ) -> TokenSums:
-    """The squared length of what each token's vector does to a state, summed over directions.
+    """The squared gradient of a hidden state on each token's vector, summed over directions.
 
-    The question has one row; the state is that after a layer, its positions weighed by `readout`.
+    The question has one row. The state is that after `layer`, its positions weighted by `readout`.
     """
 
     def sum_over(numbers: Sequence[int]) -> TokenSums:
         return _sum_over(question, readout, layer, directions[list(numbers)])
 
     too_large = f"{len(question.inputs.tokens[0])} tokens do not fit; give a shorter text"
-    parts = in_fitting_batches(range(len(directions)), sum_over, too_large)
-    return torch.stack(list(parts)).sum(dim=0)
+    sums = in_fitting_batches(range(len(directions)), sum_over, too_large)
+    return torch.stack(list(sums)).sum(dim=0)
 
 
 def width_of(question: Question, layer: int) -> int:
-    """How many features the states after a layer have."""
+    """The number of features of the hidden states after a layer."""
     with (
         torch.no_grad(),
         evaluation_mode(question.subject.model),
@@ -55,18 +57,18 @@ def _sum_over(
 ) -> TokenSums:
     length = len(question.inputs.tokens[0])
     copies = min(len(directions), rows_of(question.subject.device, length))
-    several = question.rows([0] * copies)
+    repeated = question.rows([0] * copies)
     with (
         torch.enable_grad(),
         evaluation_mode(question.subject.model),
-        entering(question.subject, several.inputs) as entrance,
+        entering(question.subject, repeated.inputs) as entrance,
         layer_outputs(question.subject) as found,
     ):
-        run_logits(several)
+        run_logits(repeated)
         state = _state(found, layer, readout)
         total = state.new_zeros(length, dtype=torch.float32)
-        for part in directions.to(state).split(copies):
-            along = (state[: len(part)] * part).sum()
+        for chunk in directions.to(state).split(copies):
+            along = (state[: len(chunk)] * chunk).sum()
             gradients = torch.autograd.grad(
                 along, entrance.leaves, retain_graph=True, allow_unused=True
             )
@@ -79,12 +81,12 @@ def _sum_over(
 
 
 def _state(layers: Sequence[Tensor], layer: int, readout: QueryWeights) -> Tensor:
-    """The state after a layer at the positions that are read, `[copy, feature]`."""
+    """The state after a layer, averaged over the positions that are read, `[copy, feature]`."""
     stream = _chosen(layers, layer)
     if stream.shape[1] != readout.shape[1]:
         raise UnsupportedModelError(
             f"layer {layer} has {stream.shape[1]} positions, but the prediction is read from "
-            f"{readout.shape[1]}: which of them it comes from cannot be told"
+            f"{readout.shape[1]}, so they cannot be matched"
         )
     return torch.einsum("bqf,q->bf", stream, readout[0].to(stream))
 
@@ -96,10 +98,10 @@ def _chosen(layers: Sequence[Tensor], layer: int) -> Tensor:
 
 
 def state_gains(question: Question, positions: Sequence[int], directions: Directions) -> Tensor:
-    """What each token's vector does to the state at some positions: `[layer, position, token]`.
+    """The squared gradient of the states at some positions on each token's vector.
 
-    It is the squared length, summed over the directions. The question has one row; the layers are
-    those of the stack that is read out.
+    The result is `[layer, position, token]`, summed over the directions. The question has one row;
+    the layers are those of the stack that is read out.
     """
     places = torch.tensor(list(positions))
 
@@ -119,9 +121,9 @@ def head_gains(
     directions: Directions,
     sites: Sequence[Site],
 ) -> list[Tensor]:
-    """What each token's vector does to what a head mixes, of each site `[head, position, token]`.
+    """Like `state_gains`, for the values that each head mixes: `[head, position, token]` by site.
 
-    As for `state_gains`; the directions are those of the values that a head mixes.
+    The directions are in the space of a head's values.
     """
     places, heads = torch.tensor(list(positions)), max(site.heads for site in sites)
 
@@ -141,23 +143,23 @@ def head_gains(
 def _follow(
     question: Question, followed: Followed, directions: Directions, count: int
 ) -> list[Tensor]:
-    """Of each layer, what the tokens do to the state that each copy follows, `[copy, token]`."""
+    """The squared gradients of the state that each copy follows, `[copy, token]` by layer."""
     length = len(question.inputs.tokens[0])
     too_large = f"{length} tokens do not fit; give a shorter text"
     step = rows_of(question.subject.device, length)
 
-    def some(numbers: Sequence[int]) -> list[Tensor]:
-        return _some(question, followed, directions, numbers)
+    def work(numbers: Sequence[int]) -> list[Tensor]:
+        return _squared_gradients(question, followed, directions, numbers)
 
-    parts = [
-        part
+    batches = [
+        batch
         for start in range(0, count, step)
-        for part in in_fitting_batches(range(start, min(start + step, count)), some, too_large)
+        for batch in in_fitting_batches(range(start, min(start + step, count)), work, too_large)
     ]
-    return [torch.cat(each) for each in zip(*parts, strict=True)]
+    return [torch.cat(each) for each in zip(*batches, strict=True)]
 
 
-def _some(
+def _squared_gradients(
     question: Question, followed: Followed, directions: Directions, numbers: Sequence[int]
 ) -> list[Tensor]:
     copies, index = question.rows([0] * len(numbers)), torch.tensor(list(numbers))
@@ -177,24 +179,24 @@ def _squares(copies: Question, entrance: Entrance, state: Tensor, along: Tensor)
     gradients = torch.autograd.grad(
         (state * along).sum(), entrance.leaves, retain_graph=True, allow_unused=True
     )
-    parts = [
+    squares = [
         (each.start, each.gradient.float().square().sum(dim=-1))
         for each in entrance.entered(gradients)
     ]
-    return over_tokens(copies.inputs, parts).cpu()
+    return over_tokens(copies.inputs, squares).cpu()
 
 
 def _both(call: Call) -> tuple[Tensor, Tensor]:
     if call.values is None:
         raise UnsupportedModelError(
-            f"the values that {call.path} mixes are not seen: this family writes its attention out "
-            "by itself, so what its heads give is not known"
+            f"the values that {call.path} mixes are unknown: this family computes its attention "
+            "itself, so the outputs of its heads cannot be read"
         )
     return call.weights, call.values
 
 
 def _mixed(weights: Tensor, values: Tensor, head: Tensor, place: Tensor) -> Tensor:
-    """What one head gives at one place in each copy, `[copy, width]`."""
+    """The output of one head at one position in each copy, `[copy, width]`."""
     copies, own = torch.arange(len(head)), head.clamp_max(weights.shape[1] - 1)
     rows = weights[copies, own, place]
     return torch.einsum(

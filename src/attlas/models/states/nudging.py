@@ -1,8 +1,8 @@
-"""Nudges: the vectors of single tokens moved a little on their way into a model.
+"""Nudges: small changes to the vectors of single tokens on their way into a model.
 
-A method may mask, delete, repeat and batch the tokens of its question. So that a token keeps its
-nudge through all of that, its id carries it: an id beyond the vocabulary names a token and a nudge,
-and while the nudges last the embeddings read such ids.
+A method may mask, delete, repeat and batch the tokens of its question. A token keeps its nudge
+through all of that because its id carries it: an id beyond the vocabulary encodes a token and a
+nudge. Within the block, the embeddings understand such ids.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,9 +22,10 @@ from attlas.shapes import Directions, Hidden
 
 @contextmanager
 def nudging(question: Question, nudges: Directions, chosen: Hidden) -> Iterator[Question]:
-    """The same question about tokens that enter moved, the chosen ones of all rows in turn.
+    """The same question, with the vectors of the chosen tokens moved by one nudge each.
 
-    It can be asked within the block, and rows of it be taken; the model is whole again after it.
+    `chosen` marks the tokens of all rows, and `nudges` follow their order. The question is valid
+    within the block; the model is restored afterwards.
     """
     subject, inputs = question.subject, question.inputs
     check_words(question)
@@ -48,26 +49,26 @@ def nudging(question: Question, nudges: Directions, chosen: Hidden) -> Iterator[
 
 
 def check_words(question: Question) -> None:
-    """An error where tokens do not enter by their ids."""
+    """Raise if tokens do not enter the model through their ids."""
     inputs = question.inputs
     names = [stream.argument for stream in inputs.streams()]
     if any(inputs.arguments[name].ndim != 2 for name in names):
         raise UnsupportedModelError(
-            f"the vectors of {question.subject.name} cannot be nudged: not all of its tokens are "
-            "those of a text"
+            f"the vectors of {question.subject.name} cannot be nudged: not all of its tokens "
+            "come from a text"
         )
     if not any(isinstance(module, nn.Embedding) for module in question.subject.ways_in):
         raise UnsupportedModelError(
-            f"the vectors of {question.subject.name} cannot be nudged: its tokens enter by no "
-            "table of vectors"
+            f"the vectors of {question.subject.name} cannot be nudged: its tokens do not "
+            "come from an embedding table"
         )
 
 
 @contextmanager
 def _reading_tags(table: nn.Module, stride: int, moves: Tensor | None) -> Iterator[None]:
-    """Within the block the table takes ids with a tag, and adds the tag's move where it has one.
+    """Let an embedding table take tagged ids within the block, and add the move of each tag.
 
-    Its own forward is exchanged, and not hooked, so that all hooks see the tagged ids.
+    The forward itself is replaced instead of hooked, so that all hooks see the tagged ids.
     """
     before = vars(table).get("forward")
     table.forward = _read_tags(table.forward, stride, moves)
