@@ -57,7 +57,7 @@ def test_the_parts_sum_to_the_output(family):
 @pytest.mark.parametrize("family", sorted(SECOND_ROAD))
 def test_a_family_that_hides_its_values_is_refused(family):
     case = SECOND_ROAD[family]()
-    with pytest.raises(UnsupportedModelError, match="writes its attention out by itself"):
+    with pytest.raises(UnsupportedModelError, match="computes its attention itself"):
         watched(case)
 
 

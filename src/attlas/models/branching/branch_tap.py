@@ -1,4 +1,4 @@
-"""The tap of a branched pass: at each site, rewrite the attention of the rows that start there."""
+"""The tap of a branched pass: it rewrites the attention of the rows that start at each site."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from attlas.results import Site
 
 @dataclass(frozen=True)
 class VariantGroup:
-    """Some of the variants of a branch, by their numbers, and the block call they start in."""
+    """Variants of one branch that run together, by number, and the block call they start in."""
 
     branch: int
     site: Site
@@ -31,7 +31,7 @@ class VariantGroup:
 
 @dataclass(frozen=True, eq=False)
 class _Called:
-    """One call to an attention: what it was handed, and the edits of the taps further out."""
+    """One attention call: its arguments, and the edits of the outer taps."""
 
     module: nn.Module
     site: Site
@@ -41,7 +41,7 @@ class _Called:
     edits: Sequence[Edit]
 
     def rows(self, rows: slice) -> "_Called":
-        """The same call for some of its rows."""
+        """The call for some of its rows."""
         total = self.streams[0].shape[0]
         query, key, value = (stream[rows] for stream in self.streams)
         given = {name: _take(each, rows, total) for name, each in self.given.items()}
@@ -49,7 +49,7 @@ class _Called:
         return replace(self, streams=(query, key, value), mask=mask, given=given)
 
     def output(self) -> Tensor:
-        """What the attention gives, fused where nothing is edited and it is known to be right."""
+        """The output of the attention, computed by fused attention if possible."""
         if self.edits:
             return self.spelled_out()[1]
         fused = run_fused(self.module, self.streams, self.mask, self.given)
@@ -72,7 +72,7 @@ class _Called:
 
 
 class BranchTap(Tap):
-    """A tap on a pass whose batch grows: the inputs first, then the rows of each group in turn."""
+    """A tap on a pass whose batch grows: first the inputs, then the rows of each group."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class BranchTap(Tap):
         given: Mapping[str, Any],
         outer: Sequence[Tap],
     ) -> Tensor:
-        """The attention output of all rows: fused, but for those that start at this site."""
+        """The attention output of all rows; only those that start at this site are rewritten."""
         owner = self._owners[id(module)]
         self._unmet[owner.path] -= 1
         heads = streams[0].shape[1]
@@ -111,13 +111,13 @@ class BranchTap(Tap):
             return called.output()
         first = started[0][0]
         last = started[-1][0] + self.count * len(started[-1][1].numbers)
-        parts = [called.rows(slice(0, first)).output(), *self._rewritten(called)]
+        outputs = [called.rows(slice(0, first)).output(), *self._rewritten(called)]
         if last < streams[0].shape[0]:
-            parts.append(called.rows(slice(last, None)).output())
-        return torch.cat(parts)
+            outputs.append(called.rows(slice(last, None)).output())
+        return torch.cat(outputs)
 
     def _rewritten(self, called: "_Called") -> list[Tensor]:
-        """The outputs of the rows that start here, from the clean attention of their inputs."""
+        """The outputs of the rows that start here, from the unchanged attention of their inputs."""
         clean = called.rows(slice(0, self.count))
         with torch.no_grad():
             weights, _ = clean.spelled_out()
@@ -146,11 +146,11 @@ class BranchTap(Tap):
         return used
 
     def meet_softmax(self, weights: Tensor, visible: Tensor) -> Tensor:
-        """On the second road: the softmax of all rows, with those that start here rewritten."""
+        """On the second road: rewrite the softmax of the rows that start here."""
         owner = self._inside[-1]
         self._unmet[owner.path] -= 1
         if self._unmet[owner.path] < 0:
-            raise UnsupportedModelError(f"{type(owner.module).__name__} takes several softmaxes")
+            raise UnsupportedModelError(f"{type(owner.module).__name__} computes several softmaxes")
         per_head = split_heads(owner, weights)
         site = self._site(owner, per_head.shape[1])
         started = self._starts.get(site.name, [])
@@ -164,7 +164,7 @@ class BranchTap(Tap):
 
 
 def _take(value: Any, rows: slice, total: int) -> Any:
-    """Some rows of what goes by rows; all else as it is."""
+    """These rows of a tensor with a batch axis; anything else unchanged."""
     if isinstance(value, Tensor) and value.ndim == 4 and value.shape[0] == total:
         return value[rows]
     return value

@@ -1,12 +1,12 @@
 """Branches: many variants of the attention at many sites, in one forward pass.
 
-Many questions change attention at one layer and ask for the output. Everything below that layer is
-the same for all of them, so it is computed once: the batch starts as the inputs alone and grows, at
-each block, by the copies that branch off there. The full batch goes in; the first block is handed
-the rows alive so far, later ones more and more, and after the last block all rows are there.
+Each variant changes the attention at one layer and needs the output. Everything below that layer is
+the same for all variants, so it is computed once. The batch starts with the inputs alone and grows
+at each block by the copies that branch off there: the first block gets only the rows that exist so
+far, and after the last block all rows are there.
 
-Only the copies that branch off at a site need its attention spelled out, and for them it is the
-clean one of their input, computed once and rewritten. All other rows go by fused attention.
+Only the copies that branch off at a site need its attention weights. They start from those of the
+unchanged input, which are computed once. All other rows use fused attention.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ from attlas.results import Site
 
 @dataclass(frozen=True)
 class Branch:
-    """From this site on, run these variants of its attention."""
+    """A site, and the variants of its attention to run."""
 
     site: Site
     variants: Variants
@@ -42,10 +42,10 @@ class Branch:
 
 @dataclass(frozen=True, eq=False)
 class Branched:
-    """What came of a branch: the target's score in each variant, and the gradients if asked.
+    """The results of a branch: the target's score in each variant, and the gradients if asked.
 
-    `scores` is `[variant, batch]`; `weights` and `gradients` are `[variant, batch, head, query,
-    key]`: the rewritten attention, and the gradient of the variant's own score on it.
+    `scores` is `[variant, batch]`. `weights` and `gradients` are `[variant, batch, head, query,
+    key]`: the rewritten attention, and the gradient of the variant's score on it.
     """
 
     site: Site
@@ -62,7 +62,7 @@ def run_branches(
     gradients: bool = False,
     memory: int | None = None,
 ) -> list[Branched]:
-    """Run every variant of every branch, as many at once as fit the memory, or so many bytes."""
+    """Run every variant of every branch; `memory` limits the bytes used at once."""
     calls = study_blocks(question.subject, question.inputs)
     depth = {name: number for number, call in enumerate(calls) for name in call.sites}
     for branch in branches:
@@ -82,8 +82,8 @@ def run_branches(
         return _run(question, [groups[row] for row in rows], calls, of, gradients)
 
     for chunk in portions(question, depths, len(calls), gradients, memory):
-        for part in in_fitting_batches(chunk, run, too_large):
-            for number, result in part:
+        for results in in_fitting_batches(chunk, run, too_large):
+            for number, result in results:
                 found[number].append(result)
     return [_join(branch.site, found[number]) for number, branch in enumerate(branches)]
 
@@ -95,7 +95,7 @@ def _run(
     of: str,
     gradients: bool,
 ) -> list[tuple[int, tuple[Any, ...]]]:
-    """One forward pass, and a backward one if asked, over some groups, shallow ones first."""
+    """One forward pass, and a backward pass if asked, over some groups, lowest first."""
     merged = _merge(groups)
     count = len(question)
     origin = torch.arange(count).repeat(1 + sum(len(group.numbers) for group in merged))
@@ -133,13 +133,13 @@ def _run(
 
 
 def _is_masked(arguments: Mapping[str, Tensor]) -> bool:
-    """Whether there is padding among these."""
+    """Whether an attention mask hides anything."""
     masks = (value for name, value in arguments.items() if name.endswith("attention_mask"))
     return not all(bool(mask.all()) for mask in masks)
 
 
 def _can_be_recorded(question: Question, groups: Sequence[VariantGroup]) -> bool:
-    """Whether the pass is one of kernels alone, which nothing from outside takes part in."""
+    """Whether the pass runs on a GPU and nothing else takes part in it."""
     subject = question.subject
     return (
         subject.device.type == "cuda"
@@ -149,7 +149,7 @@ def _can_be_recorded(question: Question, groups: Sequence[VariantGroup]) -> bool
 
 
 def _scores(question: Question, logits: Tensor, of: str, count: int) -> Tensor:
-    """The target of each row, `[1 + variants, batch]`: the clean ones first."""
+    """The target of each row, `[1 + variants, batch]`: the unchanged inputs first."""
     columns = [
         target.score(logits[index::count], of) for index, target in enumerate(question.targets)
     ]
@@ -157,7 +157,7 @@ def _scores(question: Question, logits: Tensor, of: str, count: int) -> Tensor:
 
 
 def _merge(groups: Sequence[VariantGroup]) -> list[VariantGroup]:
-    """Pieces of the same branch as one."""
+    """Join the groups of each branch."""
     merged: dict[int, VariantGroup] = {}
     for group in groups:
         known = merged.get(group.branch)
@@ -188,19 +188,19 @@ def _results(
     return results
 
 
-def _join(site: Site, parts: Sequence[tuple[Any, ...]]) -> Branched:
-    if len(parts) == 1:
-        return Branched(site, *parts[0][1:])
-    ordered = sorted(parts, key=lambda part: part[0][0])
+def _join(site: Site, results: Sequence[tuple[Any, ...]]) -> Branched:
+    if len(results) == 1:
+        return Branched(site, *results[0][1:])
+    ordered = sorted(results, key=lambda result: result[0][0])
     weights, gradients = (
-        None if ordered[0][index] is None else torch.cat([part[index] for part in ordered])
+        None if ordered[0][index] is None else torch.cat([each[index] for each in ordered])
         for index in (2, 3)
     )
     return Branched(site, torch.cat([part[1] for part in ordered]), weights, gradients)
 
 
 class _Growth:
-    """Hooks on the blocks that hand each the rows alive so far."""
+    """Hooks that give each block the rows that exist so far."""
 
     def __init__(
         self,
@@ -221,7 +221,7 @@ class _Growth:
         self.number = -1
 
     def enter(self, stack: ExitStack, subject: Any) -> None:
-        """Put the hooks in place for as long as the stack lasts."""
+        """Put the hooks in place until the stack is closed."""
         for blocks in find_stacks(subject.model, [path for _, path in subject.places]):
             for block in blocks:
                 before = block.register_forward_pre_hook(self._before, with_kwargs=True)
@@ -235,10 +235,10 @@ class _Growth:
         return map_tensors((args, kwargs), lambda path, tensor: self._handed_in(call, path, tensor))
 
     def _handed_in(self, call: BlockCall, path: Path, tensor: Tensor) -> Tensor | None:
-        """What a block is handed, for the rows alive.
+        """An argument of a block, for the rows that exist so far.
 
-        A mask that hides nothing is left out of a pass, but not out of one that is recorded: there
-        it is left out here, for attention is faster without.
+        A recorded pass always builds its mask. If it hides nothing, it is dropped here, because
+        attention is faster without one.
         """
         if path in call.going_in:
             return self._fit(tensor, call.going_in[path])
@@ -257,17 +257,17 @@ class _Growth:
         )
 
     def _fit(self, tensor: Tensor, axis: tuple[int, int] | None, rows: int | None = None) -> Tensor:
-        """The tensor with just so many rows: cut, or grown by clean copies, detached from below."""
+        """Cut a tensor to `rows`, or extend it by detached copies of the inputs' own rows."""
         if axis is None:
             return tensor
-        wanted = self.alive[self.number] if rows is None else rows
+        needed = self.alive[self.number] if rows is None else rows
         place, entries = axis
         have = tensor.shape[place] // entries
-        if have == wanted:
+        if have == needed:
             return tensor
-        if have > wanted:
-            return tensor.narrow(place, 0, wanted * entries)
+        if have > needed:
+            return tensor.narrow(place, 0, needed * entries)
         apart = tensor.unflatten(place, (have, entries))
-        index = self.origin[have:wanted]
+        index = self.origin[have:needed]
         more = apart.index_select(place, index).detach().flatten(place, place + 1)
         return torch.cat([tensor, more], dim=place)

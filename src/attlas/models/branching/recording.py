@@ -1,8 +1,8 @@
-"""Passes recorded on a GPU: asked a second time in the same shape, they are played, not launched.
+"""Recorded passes: on a GPU, a pass that is repeated in the same shape is replayed.
 
-A pass over one short text is some two thousand small kernels, and launching them takes far longer
-than they run. A recorded pass is one launch. Of each model the last few are kept, in one piece of
-memory that all of them work in, if it is no more than a part of the device's.
+A pass over one short text launches about two thousand small kernels, which takes much longer than
+running them. A recorded pass (a CUDA graph) is one launch. The last few passes of each model are
+kept in a shared pool of memory, which is limited to a share of the device's.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ Work = Callable[[Arguments], Sequence[Tensor]]
 
 @dataclass(eq=False)
 class _Known:
-    """A pass that was asked for: its recording if there is one."""
+    """A pass that was asked for before, and its recording if there is one."""
 
     recorded: "_Recorded | None" = None
     refused: bool = False
@@ -33,7 +33,7 @@ class _Known:
 
 @dataclass(eq=False)
 class _Passes:
-    """The last passes of a model, the memory they share, and how much of it there is."""
+    """The last passes of a model, the memory pool they share, and its size in bytes."""
 
     known: dict[Any, _Known] = field(default_factory=dict)
     pool: Any = None
@@ -44,10 +44,10 @@ _passes: WeakKeyDictionary[nn.Module, _Passes] = WeakKeyDictionary()
 
 
 def run_recorded(model: nn.Module, key: Any, arguments: Arguments, work: Work) -> Sequence[Tensor]:
-    """What `work` gives for these arguments: run, or played where it was asked the same before.
+    """Run `work` on these arguments, or replay it if the same was asked before.
 
-    `key` must say all that the work depends on besides the arguments' values and the weights; the
-    places of the weights are added here, and the hooks that somebody may have put on the model.
+    `key` must contain everything that the work depends on, besides the values of the arguments and
+    of the weights. The addresses of the weights and the hooks on the model are added here.
     """
     whole = (key, _state(model, arguments))
     passes = _passes.setdefault(model, _Passes())
@@ -91,7 +91,7 @@ def _state(model: nn.Module, arguments: Arguments) -> Any:
 
 
 class _Recorded:
-    """A pass as a graph of kernels, with the places it reads from and writes to."""
+    """A CUDA graph, with the tensors that it reads and writes."""
 
     def __init__(
         self,
@@ -101,10 +101,10 @@ class _Recorded:
         work: Work,
     ) -> None:
         self.graph, self.given, self.found = graph, given, found
-        self._work = work  # what it reads from outside must stay where it was
+        self._work = work  # keeps alive what the graph reads from outside
 
     def play(self, arguments: Arguments) -> list[Tensor]:
-        """The results for other arguments of the same shape."""
+        """Replay the pass on other arguments of the same shape."""
         for name, place in self.given.items():
             place.copy_(arguments[name])
         self.graph.replay()
@@ -115,7 +115,7 @@ class _Recorded:
 
 
 class _NumbersMadeThere(TorchFunctionMode):
-    """Single numbers are made on the device: while a pass is recorded none can be sent to it."""
+    """Creates single numbers on the device: a recording cannot copy them from the host."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
@@ -129,7 +129,7 @@ class _NumbersMadeThere(TorchFunctionMode):
 def _proven(
     recorded: _Recorded | None, arguments: Arguments, found: Sequence[Tensor]
 ) -> _Recorded | None:
-    """The recording, if it gives what the pass itself gave."""
+    """The recording, if it reproduces the results of the pass; else None."""
     if recorded is None:
         return None
     pairs = zip(recorded.play(arguments), found, strict=True)
@@ -144,7 +144,7 @@ def _close(one: Tensor, other: Tensor) -> bool:
 
 
 def _record(arguments: Arguments, work: Work, passes: _Passes) -> _Recorded | None:
-    """The work as a recording; None where it waits for the device, or would hold too much."""
+    """Record the work; None if it cannot be recorded or takes too much memory."""
     given = {
         name: value.clone()
         for name, value in arguments.items()

@@ -1,8 +1,8 @@
-"""The top of a model: from the block of some site on, with all that is below it standing still.
+"""The upper blocks of a model: run again and again while the blocks below stand still.
 
-Many searches change attention at a site again and again and ask for the output each time. What
-the blocks below give is held, and they give it again without being run; the rest of the pass is the
-model's own, so that masks, rotary tables and heads need no code here.
+Many searches change the attention of a site repeatedly and need the output each time. The outputs
+of the blocks below are stored, and the blocks return them without running. The model itself runs
+the rest of the pass, so masks, rotary tables and heads need no code here.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -35,7 +35,7 @@ Attentions = Mapping[Site, CopiedAttention]
 
 @dataclass(frozen=True, eq=False)
 class UpperPass:
-    """What came of a pass: the output `[row, place, choice]`, and the attention that was used."""
+    """The output of a pass, `[row, place, choice]`, and the attention that was used."""
 
     logits: Tensor
     attention: dict[Site, Tensor]
@@ -43,46 +43,46 @@ class UpperPass:
 
 @dataclass(frozen=True, eq=False)
 class UpperBlocks:
-    """A question from some block on, each of its inputs so many times over.
+    """A question from some block on, with copies of each of its inputs.
 
-    Rows go copy by copy: row `copy · batch + input`. `clean` is the attention of the question's own
-    pass at the sites that are looked at, `[batch, head, query, key]`, and `logits` its output.
+    Row `copy · batch + input` is one copy of one input. `clean` is the unchanged attention at the
+    sites of interest, `[batch, head, query, key]`, and `logits` the unchanged output.
     """
 
     question: Question  # of all rows
     copies: int
     clean: dict[Site, Call]
     logits: Tensor
-    held: dict[int, Any]  # by the number of a stack, what its last block below gave, for all rows
-    depth: int  # how many calls of blocks are below
-    skipped: dict[str, int]  # how many sites of each kind are below
+    held: dict[int, Any]  # by number of the stack: the output of its last block below, all rows
+    depth: int  # the number of block calls below
+    skipped: dict[str, int]  # the number of sites of each kind below
 
     def run(self, attention: Attentions) -> UpperPass:
-        """A pass from here on, these sites having this attention; in a graph if there is one.
+        """Run the upper blocks with this attention at these sites; in a graph if grad is enabled.
 
-        Nothing is frozen: borrow the model where its own weights shall ask for no gradient.
+        Nothing is frozen: use `evaluation_mode` if the weights should not ask for gradients.
         """
-        wanted = {self._renumbered(site): site for site in self.clean}
+        numbered = {self._renumbered(site): site for site in self.clean}
         edits = [
             replace(weights).at(kind=site.kind, layer=self._renumbered(site).layer)
             for site, weights in attention.items()
         ]
         subject = self.question.subject
-        with self._standing_still(), tap(subject.model, edits, wants=wanted.__contains__) as seen:
+        with self._standing_still(), tap(subject.model, edits, wants=numbered.__contains__) as seen:
             logits = run_logits(self.question)
-        return UpperPass(logits, {wanted[call.site]: call.weights for call in seen.calls})
+        return UpperPass(logits, {numbered[call.site]: call.weights for call in seen.calls})
 
     def repeated(self, tensor: Tensor) -> Tensor:
-        """What there is for each input, for each row."""
+        """Repeat what belongs to the inputs for all rows."""
         return tensor.repeat(self.copies, *[1] * (tensor.ndim - 1))
 
     def _renumbered(self, site: Site) -> Site:
-        """Sites are numbered by their calls, and those below are not called."""
+        """The number that a site has in a pass where the sites below are not called."""
         return Site(site.kind, site.layer - self.skipped.get(site.kind, 0), site.heads)
 
     @contextmanager
     def _standing_still(self) -> Iterator[None]:
-        """Within the block, the blocks below give what they gave before."""
+        """Let the blocks below return their stored outputs within the block."""
         subject = self.question.subject
         stacks = find_stacks(subject.model, [path for _, path in subject.places])
         calls = iter(range(self.depth))
@@ -99,7 +99,7 @@ class UpperBlocks:
     def _stand_in(
         self, stack: int, own: Callable[..., Any], calls: Iterator[int]
     ) -> Callable[..., Any]:
-        """The forward of a block that runs only when the calls below are over."""
+        """A forward that returns the stored output for the calls below, and then runs the block."""
 
         def forward(*args: Any, **kwargs: Any) -> Any:
             return own(*args, **kwargs) if next(calls, None) is None else self.held[stack]
@@ -108,14 +108,14 @@ class UpperBlocks:
 
 
 def find_upper_blocks(question: Question, sites: tuple[Site, ...], copies: int = 1) -> UpperBlocks:
-    """The question from the lowest of these sites on; an error where it does not come out again."""
+    """The question from the lowest of these sites on; raises unless the output is reproduced."""
     subject = question.subject
     calls = study_blocks(subject, question.inputs)
     depths = [
         number for number, call in enumerate(calls) for site in sites if site.name in call.sites
     ]
     if len(depths) != len(sites):
-        raise UsageError(f"{subject.name} has not all of the sites that were asked for")
+        raise UsageError(f"{subject.name} does not have all of the sites that were asked for")
     depth = min(depths)
     below = [name for call in calls[:depth] for name in call.sites]
     kinds = [name.split(".")[0] for name in below]
@@ -126,7 +126,7 @@ def find_upper_blocks(question: Question, sites: tuple[Site, ...], copies: int =
             calls[number].stack: _of_rows(output, calls[number], index)
             for number, output in enumerate(outputs)
         }
-        top = UpperBlocks(
+        upper = UpperBlocks(
             question.rows(index.tolist()),
             copies,
             clean,
@@ -135,12 +135,12 @@ def find_upper_blocks(question: Question, sites: tuple[Site, ...], copies: int =
             depth,
             {kind: kinds.count(kind) for kind in kinds},
         )
-        _check(top)
-    return top
+        _check(upper)
+    return upper
 
 
 def _of_rows(output: Any, call: BlockCall, index: Tensor) -> Any:
-    """What a block gave, for the rows that this index names."""
+    """The output of a block for the rows that `index` names."""
     return map_tensors(
         output, lambda path, tensor: take_rows(tensor, call.coming_out.get(path), index)
     )
@@ -149,7 +149,7 @@ def _of_rows(output: Any, call: BlockCall, index: Tensor) -> Any:
 def _first_pass(
     question: Question, sites: tuple[Site, ...], depth: int
 ) -> tuple[dict[Site, Call], Tensor, list[Any]]:
-    """The clean attention of these sites, the output, and what the blocks below gave."""
+    """The unchanged attention of these sites, the output, and the outputs of the blocks below."""
     subject = question.subject
     outputs: list[Any] = []
 
@@ -165,21 +165,21 @@ def _first_pass(
     return {call.site: call for call in seen.calls}, logits, outputs[:depth]
 
 
-def _check(top: UpperBlocks) -> None:
-    """An error where the top, left as it is, gives another output than the whole model."""
-    again = top.run({}).logits
-    clean = top.repeated(top.logits)
+def _check(upper: UpperBlocks) -> None:
+    """Raise if the upper blocks, unchanged, give another output than the whole model."""
+    again = upper.run({}).logits
+    clean = upper.repeated(upper.logits)
     tolerance = 1e-3 if clean.dtype in (torch.float32, torch.float64) else 5e-2
     if (again - clean).abs().max() > tolerance * clean.abs().max().clamp_min(1):
         raise UnsupportedModelError(
-            f"{top.question.subject.name} gives another output when its lower blocks stand still, "
-            "so its upper ones cannot be run by themselves"
+            f"{upper.question.subject.name} gives another output when its lower blocks stand "
+            "still, so its upper blocks cannot run on their own"
         )
 
 
 @contextmanager
 def _with_forward(block: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
-    """Within the block this is what the module does; its hooks are called as ever."""
+    """Replace the forward of a module within the block; its hooks still run."""
     before = vars(block).get("forward")
     block.forward = forward
     try:

@@ -20,10 +20,10 @@ Change = Callable[[Site, Attention, Visible, Numbers], Tensor]
 class Variants:
     """`count` ways to rewrite the attention of a site.
 
-    `change` is given the clean weights `[batch, head, query, key]`, what each query may see, and
-    the numbers of the variants wanted; it gives `[variant, batch, head, query, key]`. A variant
-    depends on its number alone, not on which others are computed beside it. `fixed` variants of
-    equal name, count and `fixed` are the same, and ask the device for nothing they do not keep.
+    `change` gets the unchanged weights `[batch, head, query, key]`, the keys that each query may
+    see, and the numbers of the variants to compute. It returns `[variant, batch, head, query,
+    key]`. A variant depends only on its number, not on the others in the call. Variants with equal
+    name, count and non-empty `fixed` are the same and can be recorded on a GPU.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Variants:
 
 
 def each(edits: Sequence[Edit]) -> Variants:
-    """One variant for each edit; where an edit acts is said by its heads and queries alone."""
+    """One variant for each edit; of its place, only the heads and queries count."""
     if not edits:
         raise UsageError("variants need at least one edit")
 
@@ -44,8 +44,8 @@ def each(edits: Sequence[Edit]) -> Variants:
 
 
 def scaled(factors: Sequence[float]) -> Variants:
-    """The weights times each of the factors."""
-    held: list[Tensor] = []  # a recorded pass reads them as long as it lasts
+    """The weights multiplied by each of the factors."""
+    held: list[Tensor] = []  # recorded passes read these tensors
 
     def change(_: Site, weights: Attention, visible: Visible, numbers: Numbers) -> Tensor:
         chosen = tuple(factors[number] for number in numbers)
@@ -58,12 +58,12 @@ def scaled(factors: Sequence[float]) -> Variants:
 
 @lru_cache(maxsize=64)
 def _on_device(factors: tuple[float, ...], device: torch.device, dtype: torch.dtype) -> Tensor:
-    """Numbers where they are needed; kept, for a recorded pass cannot be sent any."""
+    """The factors on the device; cached, because a recorded pass cannot copy them there."""
     return torch.tensor(factors, device=device, dtype=dtype)
 
 
 def permuted(count: int, seed: int = 0) -> Variants:
-    """Each row's weights shuffled among the keys it may see, anew in every variant."""
+    """Each row's weights shuffled among the keys it may see, differently in every variant."""
 
     def change(_: Site, weights: Attention, visible: Visible, numbers: Numbers) -> Tensor:
         noise = torch.stack([_noise(weights, seed + number) for number in numbers])

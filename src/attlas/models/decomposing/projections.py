@@ -1,10 +1,10 @@
 """Projections: what each key adds to each query, through the values and the output projection.
 
-A block takes the values mixed by attention through one linear map, adds the stream it was handed
-and, in some families, takes a norm. Where these stand differs between families and is found out by
-running: the projection is the linear module that is handed the mixed values as they are, the stream
-is what a norm behind it finds added. That the terms sum to what the model computed is checked in
-every call, and a family where they do not is refused.
+A block passes the mixed values through one linear map, adds its own input and, in some families,
+applies a norm. Where these are differs between families and is found by running: the projection is
+the linear module that gets the mixed values unchanged, and the residual is what a norm behind it
+finds added. Every call checks that the terms sum to what the model computed; if not, the family is
+refused.
 """
 
 from collections.abc import Callable, Collection
@@ -31,20 +31,20 @@ NORM_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 
 @dataclass(frozen=True, eq=False)
 class LinearNorm:
-    """A layer norm with the spread of each row held fixed: linear but for its `shift`."""
+    """A layer norm with the spread of each row held fixed: linear apart from its `shift`."""
 
     gain: Tensor  # `[feature]`
     shift: Tensor  # `[feature]`
-    spread: Tensor  # `[batch, query, 1]`: the standard deviation of each row, as the norm took it
+    spread: Tensor  # `[batch, query, 1]`: the standard deviation of each row
 
     def apart_from_spread(self, vectors: Tensor) -> Tensor:
-        """Vectors `[..., feature]` centred and scaled by the gain; rows are yet to be divided."""
+        """Vectors `[..., feature]` centred and scaled by the gain, not divided by the spread."""
         return (vectors - vectors.mean(dim=-1, keepdim=True)) * self.gain.to(vectors)
 
 
 @dataclass(frozen=True, eq=False)
 class Projected:
-    """One attention with its output projection, so that the output falls into terms by key.
+    """One attention with its output projection: its output is a sum of terms, one for each key.
 
     What key j adds to query i is `z[i, j] = sum over heads of weights[h, i, j] * f[h, j]` with
     `f = through()`, and `z` summed over the keys, plus `bias`, is `output`.
@@ -56,11 +56,11 @@ class Projected:
     matrix: Tensor  # `[head, width, feature]`: each head's slice of the output projection
     bias: Tensor  # `[feature]`, zero where the projection has none
     output: Tensor  # `[batch, query, feature]`, as the model computed it
-    stream: Tensor | None = None  # what is added to the output; None where it was not found
-    norm: LinearNorm | None = None  # that the sum of both goes through, in post-norm families
+    stream: Tensor | None = None  # the residual added to the output; None if not found
+    norm: LinearNorm | None = None  # applied to the sum of both in post-norm families
 
     def through(self) -> Tensor:
-        """Each key's value through its head's slice, `[batch, head, key, feature]`."""
+        """The values through the slices of their heads, `[batch, head, key, feature]`."""
         return torch.einsum("bhkw,hwf->bhkf", self.values, self.matrix)
 
     def terms(self, queries: slice = slice(None)) -> Tensor:
@@ -78,10 +78,10 @@ def fold_projected(
     keep: Callable[[Projected], Held],
     sites: Collection[Site] | None = None,
 ) -> Folded[Held]:
-    """As `Question.fold`, but `keep` is given each attention with the projection behind it.
+    """Like `fold_attention`, but `keep` gets each attention together with its output projection.
 
-    It is given them in the order of call, when the block that they are in is done, in the model's
-    precision but in no less than float32.
+    `keep` is called when the block has returned, in the order of the calls. The tensors are in the
+    model's precision, but at least float32.
     """
     watch = ProjectionWatch(question.subject.model, keep)
     with evaluation_mode(question.subject.model), ExitStack() as stack:
@@ -92,15 +92,15 @@ def fold_projected(
 
 @dataclass
 class _Open:
-    """An attention whose block is still running."""
+    """An attention whose block has not returned yet."""
 
     call: Call
-    streams: list[Tensor]  # what its module was handed, and that before the norm, if one gave it
+    streams: list[Tensor]  # the input of its module, and that of the norm before it, if any
     mixed: Tensor
     projection: nn.Module | None = None
     output: Tensor | None = None
     stream: Tensor | None = None
-    norm: tuple[nn.Module, Tensor, Tensor] | None = None  # with what it was handed and gave
+    norm: tuple[nn.Module, Tensor, Tensor] | None = None  # with its input and output
 
 
 @dataclass
@@ -115,7 +115,7 @@ class ProjectionWatch:
     last_norm: tuple[Tensor, Tensor] | None = None
 
     def enter(self, stack: ExitStack) -> None:
-        """Put the hooks in place for as long as the stack lasts."""
+        """Put the hooks in place until the stack is closed."""
         owners = anatomy(self.model).owners
         blocks = {id(b): b for b in (find_block(self.model, owner.path) for owner in owners)}
         for owner in owners:
@@ -131,11 +131,11 @@ class ProjectionWatch:
             stack.callback(block.register_forward_hook(self._leave_block).remove)
 
     def meet(self, call: Call) -> None:
-        """An attention is read: from here on its mixed values are looked for."""
+        """An attention was read: look for its mixed values from here on."""
         if call.values is None:
             raise UnsupportedModelError(
-                f"{type(self.model).__name__} writes its attention out by itself, where the "
-                "values that it mixes are not seen"
+                f"{type(self.model).__name__} computes its attention itself, so the values that "
+                "it mixes cannot be read"
             )
         mixed = mix(call.weights, call.values).flatten(2)
         self.open.append(_Open(call, self.streams, mixed))
@@ -169,7 +169,7 @@ class ProjectionWatch:
         self.last_norm = (args[0], output)
 
     def _leave_block(self, _: nn.Module, __: Any, output: Any) -> None:
-        """A block is done: whether it ends in a norm says whether its norms are in the stream."""
+        """A block has returned; it is post-norm if its output comes from a norm."""
         given = output if isinstance(output, Tensor) else output[0]
         ends_in_norm = self.last_norm is not None and self.last_norm[1] is given
         finished, self.open = self.open, []
@@ -180,8 +180,8 @@ class ProjectionWatch:
         weights, values = found.call.weights.detach(), found.call.values
         if found.projection is None or found.output is None or values is None:
             raise UnsupportedModelError(
-                f"{type(self.model).__name__} does not hand the values that {found.call.path} "
-                "mixes to a linear projection as they are, so its output has no terms by key"
+                f"{type(self.model).__name__} does not pass the mixed values of {found.call.path} "
+                "unchanged to a linear projection, so its output has no terms by key"
             )
         matrix, bias = matrix_of(found.projection, found.mixed)
         if not are_close(found.mixed @ matrix + bias, found.output):
@@ -204,13 +204,13 @@ class ProjectionWatch:
 
 
 def is_linear(module: nn.Module) -> bool:
-    """Whether a module may be a linear map: one of a matrix."""
+    """Whether a module may be a linear map: its weight is a matrix."""
     weight = getattr(module, "weight", None)
     return isinstance(weight, Tensor) and weight.ndim == 2 and not isinstance(module, nn.Embedding)
 
 
 def matrix_of(module: nn.Module, like: Tensor) -> tuple[Tensor, Tensor]:
-    """The matrix `[in, out]` of a linear module, whichever way it keeps it, and its bias."""
+    """The matrix `[in, out]` of a linear module, however it is stored, and its bias."""
     width = like.shape[-1]
     if isinstance(module, nn.Linear) and module.weight.is_floating_point():
         matrix = module.weight.detach().T
@@ -221,7 +221,7 @@ def matrix_of(module: nn.Module, like: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def are_close(first: Tensor, second: Tensor) -> bool:
-    """Whether two tensors hold the same numbers, whatever their shape, but for rounding."""
+    """Whether two tensors hold the same numbers up to rounding, whatever their shapes."""
     if first.numel() != second.numel():
         return False
     one, two = first.detach().reshape(-1), second.detach().reshape(-1)
@@ -239,13 +239,13 @@ def _wide(tensor: Tensor) -> Tensor:
 
 
 def is_norm(module: nn.Module) -> bool:
-    """Whether a module may be a norm: it has vectors for parameters and nothing else."""
+    """Whether a module may be a norm: all its parameters are vectors."""
     shapes = [parameter.ndim for parameter in module.parameters()]
     return bool(shapes) and set(shapes) == {1} and not list(module.children())
 
 
 def linear_norm(module: nn.Module, given: Tensor, gave: Tensor) -> LinearNorm | None:
-    """A layer norm as it acted on what it was given; None where it does something else."""
+    """A layer norm as it acted on this input; None if the module is something else."""
     gain, shift, eps = (getattr(module, name, None) for name in ("weight", "bias", "eps"))
     if not isinstance(gain, Tensor) or not isinstance(eps, float):
         return None

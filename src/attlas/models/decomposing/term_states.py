@@ -1,4 +1,4 @@
-"""What is known of a tensor while a model is followed token by token, and by which rules."""
+"""The terms of a tensor while a model runs, and the rules by which they are computed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,12 +13,13 @@ Share = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class DecompositionRules:
-    """What becomes of biases and activations.
+    """How biases and activations are divided into terms.
 
-    `own` and `shared` give the share of each token in a bias, from its terms and the bias: before
-    tokens have met, and after. Without `shared`, a bias is left with no token. `slope` gives the
-    factor that an activation is, from what it was given and gave; without, nothing is followed
-    through it. With `each_block`, every block begins anew with each token as its own.
+    `own` and `shared` return the share of each token in a bias, from the terms and the bias: `own`
+    before tokens have been mixed, `shared` afterwards. Without `shared`, a bias belongs to no
+    token. `slope` returns the factor of an activation from its input and output; without it,
+    terms end at activations. With `each_block`, every block starts again with one term for each
+    of its input tokens.
     """
 
     own: Share
@@ -28,7 +29,7 @@ class DecompositionRules:
 
 
 class Terms:
-    """The terms of one tensor, `[term, …]`, worked out when they are first asked for."""
+    """The terms of one tensor, `[term, …]`, computed on first use."""
 
     def __init__(self, make: Callable[[], Tensor]) -> None:
         self._make: Callable[[], Tensor] | None = make
@@ -45,33 +46,33 @@ class Terms:
 
 @dataclass(frozen=True)
 class Constant:
-    """What depends on the input and has no terms; `step` is where they ended."""
+    """A tensor that depends on the input but has no terms; `step` is where they ended."""
 
     step: str
 
 
 @dataclass(frozen=True)
 class Skipped:
-    """What comes out of an activation that is not followed."""
+    """The output of an activation that terms are not followed through."""
 
 
 State = Terms | Constant | Skipped
 
 
 class TrackedTensors:
-    """What is known of the tensors of a pass, as long as they are there."""
+    """The states of the tensors of a pass, forgotten when a tensor is freed."""
 
     def __init__(self) -> None:
         self._states: dict[int, tuple[ReferenceType[Tensor], State]] = {}
-        self.precision = torch.float64  # the lowest of any of them
+        self.precision = torch.float64  # the lowest precision of any tensor
 
     def state(self, tensor: Any) -> State | None:
-        """What is known of a tensor; None where it does not depend on the input."""
+        """The state of a tensor; None if it does not depend on the input."""
         known, state = self._states.get(id(tensor), (None, None))
         return state if known is not None and known() is tensor else None
 
     def note(self, result: Any, state: Any) -> None:
-        """This is known of a tensor, or of each of several, for which there may be a list."""
+        """Set the state of a tensor, or of each of several; `state` may then be a list."""
         if isinstance(result, Tensor):
             if result.is_floating_point():
                 self.precision = lower(self.precision, result.dtype)
@@ -82,10 +83,10 @@ class TrackedTensors:
                 self.note(each, state[place] if isinstance(state, list) else state)
 
     def forget(self, tensor: Tensor) -> None:
-        """Nothing is known of this tensor any more."""
+        """Remove the state of a tensor."""
         self._states.pop(id(tensor), None)
 
 
 def lower(first: torch.dtype, second: torch.dtype) -> torch.dtype:
-    """The one of two precisions that has the larger rounding."""
+    """The lower of two precisions."""
     return max(first, second, key=lambda each: torch.finfo(each).eps)

@@ -1,7 +1,7 @@
-"""Steps of a model's computation, by what they do to terms of what they are given.
+"""Steps of a model's computation, applied to the terms of a tensor.
 
-Terms are `[term, …]`: a tensor of the model for each token, and a last one for what belongs to no
-token; together they are the tensor itself. A step that is linear is taken for each term alone.
+Terms are `[term, …]`: one for each token, and a last one for what belongs to no token. They sum to
+the tensor. A linear step is applied to each term separately.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,9 +19,9 @@ TIMES = {"mul", "mul_", "__mul__", "__rmul__", "__imul__", "multiply"}
 OVER = {"div", "div_", "__truediv__", "__div__", "__itruediv__", "divide", "true_divide"}
 PRODUCTS = TIMES | OVER
 MIXING = {"matmul", "__matmul__", "bmm", "einsum"}
-# Zero at zero, so that a straight line through the origin meets them.
+# Activations that are zero at zero, so that each output is its input times a factor.
 ACTIVATIONS = {"gelu", "silu", "relu", "tanh", "mish", "leaky_relu", "elu", "selu", "celu", "relu6"}
-# Each of these commutes with a sum: shapes, copies, selections, means.
+# Operations that commute with a sum: shapes, copies, selections, means.
 LINEAR = {
     *("view", "reshape", "transpose", "permute", "contiguous", "flatten", "unflatten", "clone"),
     *(
@@ -38,12 +38,12 @@ LINEAR = {
     *("cat", "concat", "concatenate", "stack", "roll", "flip", "neg", "__neg__", "sum", "mean"),
     *("to", "type_as", "float", "double", "half", "bfloat16", "detach", "diagonal", "t"),
 }
-SEVERAL = {"split", "chunk", "unbind"}  # that give several tensors
-UNCHANGING = {"dropout", "dropout_", "requires_grad_"}  # a borrowed model is in evaluation mode
+SEVERAL = {"split", "chunk", "unbind"}  # operations that return several tensors
+UNCHANGING = {"dropout", "dropout_", "requires_grad_"}  # the model is in evaluation mode
 
 
 def tensors_in(given: Any) -> Iterator[Tensor]:
-    """The tensors among arguments, also those in lists."""
+    """The tensors among arguments, including those in lists."""
     for each in given:
         if isinstance(each, Tensor):
             yield each
@@ -54,7 +54,7 @@ def tensors_in(given: Any) -> Iterator[Tensor]:
 def each_term(
     step: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], terms: dict[int, Tensor]
 ) -> Any:
-    """A linear step taken for each term alone; `terms` has those of arguments, by their id."""
+    """Apply a linear step to each term; `terms` has those of the arguments, by id."""
     wide = next(iter(terms.values())).dtype
     batched: list[Tensor] = []
 
@@ -85,7 +85,7 @@ def each_term(
 
 
 class _Place:
-    """Where among the arguments of a step a term goes."""
+    """Marks where a term goes among the arguments of a step."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -99,7 +99,7 @@ def project(terms: Tensor, weight: Tensor) -> Tensor:
 def scale(
     terms: Tensor, whole: Tensor, gain: Tensor | None, eps: float, axes: int, centred: bool
 ) -> Tensor:
-    """Terms through a norm, its spread being that of the whole; without what it adds."""
+    """Terms through a norm with the spread of the whole tensor, without the bias of the norm."""
     over = tuple(range(-axes, 0))
     wide = whole.detach().to(terms)
     if centred:
@@ -112,12 +112,12 @@ def scale(
 def activate(
     terms: Tensor, before: Tensor, after: Tensor, slope: Callable[[Tensor, Tensor], Tensor]
 ) -> Tensor:
-    """Terms through an activation that is a factor for each number."""
+    """Terms through an activation, which is a factor for each number."""
     return terms * slope(before.detach().to(terms), after.detach().to(terms))
 
 
 def product_of_terms(wholes: Sequence[Tensor], first: Tensor, second: Tensor) -> Tensor:
-    """Terms of a product of two that have terms: half by the one's, half by the other's."""
+    """Terms of a product whose factors both have terms: half by each factor's terms."""
     one, other = (whole.detach().to(first) for whole in wholes[:2])
     found: Tensor = torch.vmap(lambda a, b: (a * other + one * b) / 2)(first, second)
     return found
@@ -131,14 +131,14 @@ def scaled(terms: Tensor, factor: Tensor | int | float, divides: bool) -> Tensor
 
 
 def signs_of(name: str, alpha: int | float) -> tuple[float, float]:
-    """The signs, and sizes, that the two terms of a sum are taken with."""
+    """The factors of the two operands of a sum or difference."""
     if name in TAKEN_AWAY_FROM:
         return -float(alpha), 1.0
     return 1.0, -float(alpha) if name in TAKING_AWAY else float(alpha)
 
 
 def as_bias(added: Tensor | int | float | None, sign: float = 1.0) -> Tensor | None:
-    """What is added to terms, as a tensor; None where nothing is."""
+    """An addend without terms as a tensor; None if there is none."""
     if added is None:
         return None
     return sign * added.detach() if isinstance(added, Tensor) else torch.tensor(sign * added)
@@ -147,10 +147,10 @@ def as_bias(added: Tensor | int | float | None, sign: float = 1.0) -> Tensor | N
 def with_bias(
     terms: Tensor, bias: Tensor | None, share: Callable[[Tensor, Tensor], Tensor] | None
 ) -> Tensor:
-    """Terms and what is added to their sum, shared out or left with no token.
+    """Add a bias to terms: shared among the tokens, or to the last term.
 
-    `share` gives each token's share, `[token, …, 1]`, from the terms of tokens and the bias; what
-    it does not give away is left with no token. The terms are written over.
+    `share` returns the share of each token, `[token, …, 1]`, from the tokens' terms and the bias.
+    What it does not give away goes to the last term. The terms are changed in place.
     """
     if bias is None:
         return terms
@@ -168,14 +168,14 @@ def with_bias(
 
 
 def distance_from_sum(terms: Tensor, whole: Tensor) -> tuple[float, float]:
-    """How far terms are from summing to the whole, and how large the largest number of them is."""
+    """The distance of the sum of the terms from the whole, and the largest number in them."""
     wide = whole.detach().to(terms)
     size = max(float(wide.abs().max()), float(terms.abs().max()), 1e-30)
     return float((terms.sum(dim=0) - wide).abs().max()), size
 
 
 def own_terms(stream: Tensor) -> Tensor:
-    """A stream `[batch, token, feature]` before tokens have met: each is its own term."""
+    """The terms of hidden states `[batch, token, feature]` in which each token is its own term."""
     wide = stream.detach() if stream.dtype == torch.float64 else stream.detach().float()
     length = wide.shape[1]
     terms = wide.new_zeros(length + 1, *wide.shape)

@@ -1,10 +1,10 @@
-"""Terms: what each token has in the hidden states of a model, followed through its own operations.
+"""TermTracker: the share of each token in the hidden states, followed through a model's operations.
 
-While a model runs, every operation on a hidden state is taken a second time, on the terms of that
-state. There is no table of models: linear operations are taken for each term alone, norms with the
-spread that they really had, attention weights as they are. Biases and activations are the business
-of the rules that a method gives. What depends on the input and has no terms (attention weights, the
-spread of a norm) may scale terms; where it is added to them the model is refused.
+While a model runs, every operation on a hidden state is also applied to the terms of that state.
+There is no table of models: linear operations are applied to each term, norms use the spread of
+the whole state, and attention weights are taken as they are. A method's rules decide what happens
+at biases and activations. A tensor that depends on the input but has no terms (attention weights,
+the spread of a norm) may scale terms; if it is added to them, the model is refused.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,11 +29,11 @@ from attlas.models.decomposing.term_states import (
 )
 
 TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-4}
-HALF_TOLERANCE = 0.1  # of half precision, where the whole itself is that far off
+HALF_TOLERANCE = 0.1  # in half precision, where the whole itself has such errors
 
 
 class TermTracker(TorchFunctionMode):
-    """Takes every operation on a hidden state a second time, on its terms."""
+    """Applies every operation on a hidden state to its terms, too."""
 
     def __init__(self, name: str, rules: DecompositionRules) -> None:
         super().__init__()
@@ -41,10 +41,12 @@ class TermTracker(TorchFunctionMode):
         self._rules = rules
         self.known = TrackedTensors()
         self.suspended = False
-        self.attending = False  # between the way into an attention and the values being mixed
-        self.met_sum: Callable[[Tensor], None] | None = None  # told of what the skipped is added to
-        self._alone = True  # no token has met another yet
-        self._unsettled = False  # from the mixing of values to where the stream is added
+        self.attending = False  # from the call of an attention module until the values are mixed
+        self.met_sum: Callable[[Tensor], None] | None = (
+            None  # called with what a skipped tensor is added to
+        )
+        self._alone = True  # tokens have not been mixed yet
+        self._unsettled = False  # from the mixing of values until the residual is added
 
     def __torch_function__(
         self,
@@ -53,7 +55,7 @@ class TermTracker(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Let the function run, and note what became of the terms of what it was given."""
+        """Run the function, and record the terms of its result."""
         given = dict(kwargs or {})
         tensors = steps.tensors_in((*args, *given.values()))
         states = [state for state in map(self.known.state, tensors) if state is not None]
@@ -66,16 +68,16 @@ class TermTracker(TorchFunctionMode):
         self.known.note(args[0] if result is None and args else result, found)
         return result
 
-    # What is known
+    # Terms of tensors
 
     def begin(self, stream: Tensor) -> None:
-        """Each token of this stream is its own term from here on."""
+        """Start here: each token of these hidden states is its own term."""
         self.known.note(stream, Terms(lambda: steps.own_terms(stream)))
         self._alone, self._unsettled = True, False
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Within the block nothing is followed."""
+        """Track nothing within the block."""
         before, self.suspended = self.suspended, True
         try:
             with torch.no_grad():
@@ -84,10 +86,12 @@ class TermTracker(TorchFunctionMode):
             self.suspended = before
 
     def terms(self, tensor: Tensor, what: str) -> Tensor:
-        """The terms of a tensor, `[term, …]`, which sum to it; an error where they do not."""
+        """The terms of a tensor, `[term, …]`; raises unless they sum to it."""
         state = self.known.state(tensor)
         if not isinstance(state, Terms):
-            raise UnsupportedModelError(f"{self._name} has no terms by token at {what}")
+            raise UnsupportedModelError(
+                f"{self._name} cannot be divided into terms by token at {what}"
+            )
         with self.paused():
             distance, size = steps.distance_from_sum(state.values, tensor)
         allowed = TOLERANCE.get(self.known.precision, HALF_TOLERANCE) * size
@@ -98,7 +102,7 @@ class TermTracker(TorchFunctionMode):
             )
         return state.values
 
-    # What a step does
+    # Terms of the result of an operation
 
     def _follow(
         self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], states: Sequence[State]
@@ -125,7 +129,7 @@ class TermTracker(TorchFunctionMode):
         return first_constant(states, name)
 
     def _lazily(self, make: Callable[[], Tensor]) -> Terms:
-        """Terms for later where they may never be asked for: those of queries and keys are not."""
+        """Terms; inside attention computed on first use, as queries and keys never need them."""
         terms = Terms(make)
         if not self.attending:
             terms.values  # noqa: B018
@@ -153,8 +157,8 @@ class TermTracker(TorchFunctionMode):
         if constant in states:
             if not self.attending and len(states) > 1 and not all(is_constant(s) for s in states):
                 raise UnsupportedModelError(
-                    f"{self._name} cannot be followed token by token: what comes out of "
-                    f"{constant.step} is added to its hidden states, and has no terms"
+                    f"{self._name} cannot be divided into terms by token: the output of "
+                    f"{constant.step} is added to its hidden states and has no terms"
                 )
             return constant
         signs = steps.signs_of(name, alpha)
@@ -179,7 +183,7 @@ class TermTracker(TorchFunctionMode):
         )
 
     def _sum(self, with_terms: Sequence[tuple[Terms, float]], settles: bool) -> Tensor:
-        """Two streams together; what no token has of them is shared out where an attention ends."""
+        """Add two tensors with terms; after an attention, share what belongs to no token."""
         total = torch.vmap(torch.add)(*(state.values * sign for state, sign in with_terms))
         if not settles or self._rules.shared is None:
             return total
@@ -220,7 +224,7 @@ class TermTracker(TorchFunctionMode):
         return self._lazily(make)
 
     def activate(self, given: Tensor, gave: Tensor, is_gate: bool) -> None:
-        """An activation, however it is written, was given this and gave that."""
+        """Record the terms of the output of an activation module."""
         state = self.known.state(given)
         if isinstance(state, Terms):
             with self.paused():
@@ -257,17 +261,17 @@ class TermTracker(TorchFunctionMode):
         return self._lazily(lambda: steps.scaled(own.values, factor, divides))
 
     def _share(self) -> Share | None:
-        """How a bias that is met now is shared out among tokens; None where it is not."""
+        """How a bias at this point is shared among tokens; None if it belongs to no token."""
         if self._alone:
             return self._rules.own
         return None if self.attending or self._unsettled else self._rules.shared
 
 
 def is_constant(state: State) -> bool:
-    """Whether a state has no terms, though it depends on the input."""
+    """Whether a tensor depends on the input but has no terms."""
     return isinstance(state, Constant)
 
 
 def first_constant(states: Sequence[State], name: str) -> Constant:
-    """The first state without terms, or one that ends here."""
+    """The first state without terms; a new one, ending at `name`, if there is none."""
     return next((state for state in states if isinstance(state, Constant)), Constant(name))

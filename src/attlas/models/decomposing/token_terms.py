@@ -1,4 +1,4 @@
-"""TermTracker a model token by token: where it begins, what is told of on the way."""
+"""Hidden states as sums of terms, one for each token, in a forward pass of a whole model."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -17,11 +17,11 @@ from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.sites import find_block
 from attlas.models.states.block_states import STREAM
 
-PAIRS_AT_ONCE = 2**14  # of tokens: each pair has a vector in every hidden state
+PAIRS_AT_ONCE = 2**14  # pairs of tokens: each has a vector in every hidden state
 
 
 def in_small_batches(question: Question) -> list[Question]:
-    """The question in batches small enough for vectors between all tokens."""
+    """The question in batches small enough for one vector for each pair of tokens."""
     most = max(1, PAIRS_AT_ONCE // len(question.inputs.tokens[0]) ** 2)
     if question.is_shared:
         return [question]
@@ -37,10 +37,11 @@ def tracking_terms(
     at_end: Callable[[Tensor, Tensor], None] | None = None,
     at_sum: Callable[[Tensor, Tensor], None] | None = None,
 ) -> Iterator[TermTracker]:
-    """Within the block, the hidden states of a model have terms by token.
+    """Track the terms of the model's hidden states within the block.
 
-    `at_end` is given what each block gives, `at_sum` what each block adds its skipped feed-forward
-    to: the hidden states and their terms, `[term, batch, query, feature]`, checked to sum to them.
+    `at_end` is called with the output of each block, `at_sum` with the states that each block adds
+    its feed-forward to. Both get the states and their terms, `[term, batch, query, feature]`,
+    which are checked to sum to them.
     """
     model, tokens = question.subject.model, len(question.inputs.tokens[0])
     check_one_stack(question)
@@ -50,7 +51,7 @@ def tracking_terms(
     def meet_sum(whole: Tensor) -> None:
         if at_sum is not None:
             terms = tracker.terms(whole, "the end of an attention")
-            shape = (-1, tokens, whole.shape[-1])  # some take tokens and rows together
+            shape = (-1, tokens, whole.shape[-1])  # some families flatten tokens and rows
             at_sum(whole.detach().reshape(shape), terms.reshape(len(terms), *shape))
 
     tracker.met_sum = meet_sum
@@ -70,16 +71,16 @@ def tracking_terms(
 
 
 def is_activation(module: nn.Module) -> bool:
-    """Whether a module bends each number by itself, found out by trying it.
+    """Whether a module is an elementwise activation, found out by trying it.
 
-    Activations are written in many ways, and only as a whole do they have a slope.
+    Activations are implemented in many ways, and only the whole module has a slope.
     """
     if any(True for _ in (*module.children(), *module.parameters(), *module.buffers())):
         return False
     probe = torch.linspace(-2, 2, 8)[None]
     try:
         whole, alone = module.forward(probe.clone()), module.forward(probe[:, :1].clone())
-    except Exception:  # it takes something else than one tensor
+    except Exception:  # it does not take a single tensor
         return False
     is_tensor = isinstance(whole, Tensor) and isinstance(alone, Tensor)
     if not is_tensor or whole.shape != probe.shape or torch.equal(whole, probe):
@@ -88,17 +89,17 @@ def is_activation(module: nn.Module) -> bool:
 
 
 def check_one_stack(question: Question) -> None:
-    """An error unless all tokens run through one stack of self-attention."""
+    """Raise unless all tokens run through a single stack of self-attention."""
     kinds = {site.kind for site in question.subject.sites}
     if len(kinds) > 1 or question.inputs.prefix is not None:
         raise UnsupportedModelError(
-            f"{question.subject.name} cannot be followed token by token: it has attention of the "
-            f"kinds {', '.join(sorted(kinds))}, and only one stack of self-attention can be"
+            f"{question.subject.name} cannot be divided into terms by token: that needs a single "
+            f"stack of self-attention, and it has the kinds {', '.join(sorted(kinds))}"
         )
 
 
 class _Hooks:
-    """What a tracker is told of the modules that run, in its own thread only."""
+    """Hooks that tell a tracker which modules run, in its own thread only."""
 
     def __init__(
         self,
@@ -118,24 +119,24 @@ class _Hooks:
         return threading.get_ident() == self._thread
 
     def enter(self, block: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """A block is called: its tokens are terms of their own, if this is where that begins."""
+        """A block is called: start here if nothing has started, or if each block starts again."""
         if not self._is_ours() or (self._begun and not self._each_block):
             return
         stream = args[0] if args else kwargs.get(STREAM)
         if not isinstance(stream, Tensor) or stream.ndim != 3 or stream.shape[1] != self._tokens:
             raise UnsupportedModelError(
-                f"{type(block).__name__} cannot be followed token by token: it is not handed "
-                f"hidden states of the {self._tokens} tokens, [batch, token, feature]"
+                f"{type(block).__name__} cannot be divided into terms by token: it does not "
+                f"get hidden states of the {self._tokens} tokens, [batch, token, feature]"
             )
         self._begun = True
         self._tracker.begin(stream)
 
     def leave(self, block: nn.Module, _: Any, output: Any) -> None:
-        """A block is done, and with it the mixing of its values."""
+        """A block has returned: its values must have been mixed by now."""
         if self._is_ours() and self._tracker.attending:
             raise UnsupportedModelError(
-                f"{type(block).__name__} cannot be followed token by token: where it mixes its "
-                "values by its attention was not found"
+                f"{type(block).__name__} cannot be divided into terms by token: no step "
+                "that mixes its values by its attention was found"
             )
         stream = output if isinstance(output, Tensor) else output[0]
         if self._is_ours() and self._at_end is not None:
@@ -146,17 +147,17 @@ class _Hooks:
             self._tracker.known.forget(stream)
 
     def attend(self, *_: Any) -> None:
-        """An attention is called."""
+        """An attention module is called."""
         if self._is_ours():
             self._tracker.attending = True
 
     def before_activation(self, *_: Any) -> None:
-        """Within an activation, however it is written, nothing is followed."""
+        """An activation is called: track nothing inside it."""
         if self._is_ours():
             self._tracker.suspended = True
 
     def after_activation(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
-        """An activation is done, or has failed."""
+        """An activation has returned or failed."""
         if self._is_ours():
             self._tracker.suspended = False
             if isinstance(output, Tensor) and args:

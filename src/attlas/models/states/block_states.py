@@ -34,8 +34,8 @@ def block_states(subject: OpenModel, places: Sequence[tuple[Site, str]]) -> Iter
         stream = args[0] if args else kwargs.get(STREAM)
         if not isinstance(stream, Tensor):
             raise UnsupportedModelError(
-                f"{type(block).__name__} does not get its hidden states as {STREAM}, so they cannot "
-                "be read"
+                f"{type(block).__name__} does not get its hidden states as {STREAM}, so they "
+                "cannot be read"
             )
         held.append(stream if stream.requires_grad else stream.detach().requires_grad_())
         return ((held[-1], *args[1:]), kwargs) if args else (args, {**kwargs, STREAM: held[-1]})
