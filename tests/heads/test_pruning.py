@@ -272,7 +272,7 @@ def test_heads_that_share_their_keys_and_values_go_together():
 
 def test_layers_that_are_one_set_of_weights_lose_heads_alike():
     subject = small("Albert", CLASSIFIES, **tiny.BERT_SHAPE, embedding_size=16)
-    with pytest.raises(UsageError, match=r"encoder\.0, encoder\.1 are one set of weights"):
+    with pytest.raises(UsageError, match=r"encoder\.0, encoder\.1 share their weights"):
         attlas.prune(subject, {"encoder.0": [1]}, permanently=True)
     heads = {"encoder.0": [1], "encoder.1": [1]}
     smaller, given = attlas.prune(subject, heads, permanently=True), inputs_of(subject)

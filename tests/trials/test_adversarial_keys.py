@@ -130,7 +130,7 @@ def test_texts_are_trained_on_or_judged_never_both():
 
 def test_what_cannot_be_asked_is_refused():
     hidden = small("Bloom", "ForSequenceClassification", hidden_size=32, n_layer=2, n_head=4)
-    with pytest.raises(UnsupportedModelError, match="keeps them to itself"):
+    with pytest.raises(UnsupportedModelError, match="are not accessible"):
         adversarial_keys(hidden.ask(TEXTS[TASK]), epochs=1)
     with pytest.raises(UsageError, match="no examples"):
         adversarial_keys([ask(TASK)], gold=True)

@@ -152,7 +152,7 @@ def test_where_the_layers_above_are_held_it_is_another_search():
 
 
 def test_attention_that_moves_with_nothing_is_refused():
-    with pytest.raises(UnsupportedModelError, match="moves with no weight"):
+    with pytest.raises(UnsupportedModelError, match="depends on no weight"):
         consistent_adversary(copies_attended().ask(["good BAD", "bad GOOD"]))
     with pytest.raises(UsageError, match="numbers of at least 0"):
         consistent_adversary([ask(TASK)], lambdas=(-1.0,))

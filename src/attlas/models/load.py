@@ -1,4 +1,4 @@
-"""From a hub id, a folder, an embedded name or a pipeline to a Subject."""
+"""Loading: a hub id, a folder, an embedded name or a pipeline becomes a Subject."""
 
 import json
 import socket
@@ -32,11 +32,11 @@ def load(
     unsafe_weights: bool = False,
     trust_remote_code: bool = False,
 ) -> Subject:
-    """Load a model for examination: an embedded name, a folder, a hub id, or a `pipeline`.
+    """Load a model: an embedded name, a folder, a hub id, or a `pipeline`.
 
-    Without a `device`, a GPU is taken where there is one; without a `dtype`, the checkpoint's own
-    on a GPU and float32 elsewhere. Weights are read from safetensors alone: `unsafe_weights` lets
-    pickled ones in, `trust_remote_code` runs code that comes with the model.
+    By default, `device` is a GPU if there is one, and `dtype` is that of the checkpoint on a GPU
+    and float32 elsewhere. Weights are read from safetensors only; `unsafe_weights` also allows
+    pickled weights. `trust_remote_code` runs code that comes with the model.
     """
     if hasattr(model, "model") and hasattr(model, "tokenizer"):  # a transformers pipeline
         pictures = getattr(model, "image_processor", None)
@@ -65,7 +65,7 @@ def load(
 
 
 def embedded_names() -> list[str]:
-    """The models that come in the box."""
+    """The names of the models that come with Attlas."""
     folder = files("attlas.embedded")
     return sorted(item.name for item in folder.iterdir() if item.joinpath("config.json").is_file())
 
@@ -76,7 +76,7 @@ def _find(name: str) -> str:
     path = Path(name).expanduser()
     if path.is_dir():
         if not (path / "config.json").is_file():
-            raise ModelError(f"the folder {name} holds no model: there is no config.json in it")
+            raise ModelError(f"the folder {name} has no config.json, so it holds no model")
         return str(path)
     if path.exists():
         raise ModelError(f"{name} is a file: give the folder that holds the model")
@@ -164,7 +164,7 @@ def _load_processor(place: str, name: str, model: Any, trust_remote_code: bool) 
 
 
 def _kind_of_processor(model: Any) -> str:
-    """What brings inputs to a model: a tokenizer, an image processor, or a processor of both."""
+    """What prepares the inputs of a model: a tokenizer, an image processor, or both in one."""
     if getattr(model, "main_input_name", None) == "pixel_values":
         return "image processor"
     task = find_task(model)
@@ -185,15 +185,15 @@ def _why(name: str, problem: Exception) -> str:
         )
     if isinstance(problem, OSError) and not Path(name).exists():
         return (
-            f"unknown model {name!r}: it is no folder here, no embedded model "
-            f"({', '.join(embedded_names())}) and was not found on the hub"
+            f"unknown model {name!r}: it is no folder, no embedded model "
+            f"({', '.join(embedded_names())}), and it was not found on the hub"
         )
     return f"{name} cannot be loaded: {_first_line(problem)}"
 
 
 @contextmanager
 def _hub() -> Iterator[None]:
-    """Where the hub's name does not resolve, look in the local cache at once: no retries."""
+    """Use only the local cache if the name of the hub does not resolve, instead of retrying."""
     from huggingface_hub import constants
 
     host, before = urlsplit(constants.ENDPOINT).hostname, constants.HF_HUB_OFFLINE
@@ -210,7 +210,7 @@ def _hub() -> Iterator[None]:
 
 @contextmanager
 def _quiet(place: str) -> Iterator[None]:
-    """No progress bar for the small models that come in the box."""
+    """Show no progress bar for the small models that come with Attlas."""
     from transformers.utils import logging
 
     shown = logging.is_progress_bar_enabled()

@@ -1,4 +1,4 @@
-"""Subject: a model and its tokenizer under examination, the one door to the model."""
+"""Subject: a model and its tokenizer, the user's way to the model."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,21 +17,21 @@ from attlas.results import Maps
 
 
 class Subject(OpenModel):
-    """A model and its tokenizer (or image processor), left as they were found."""
+    """A model and its tokenizer or image processor; Attlas leaves both unchanged."""
 
     def __repr__(self) -> str:
         return f"Subject({self.name}: {self.task.name if self.task else 'no head'})"
 
     def encode(self, text: Any, request: Request = Request()) -> Inputs:  # noqa: B008
-        """One text (or picture, or a pair of both) as a batch of one, on the model's device."""
+        """Encode one text, picture, or pair of both as a batch of one on the model's device."""
         return encode_input(self, text, request)
 
     def ask(self, texts: Sequence[Any], request: Request = Request()) -> list[Question]:  # noqa: B008
-        """Questions about texts, those of equal length together."""
+        """Questions about texts; texts of equal length share one."""
         return ask(self, texts, request)
 
     def predict(self, texts: Any) -> pd.DataFrame:
-        """What the model says of each text: its label and probability."""
+        """The label and probability that the model gives each text."""
         batch = texts if isinstance(texts, list) else [texts]
         found = predict_each(self, batch)
         rows = [(text, label, sure) for text, (label, sure) in zip(batch, found, strict=True)]
@@ -46,10 +46,10 @@ class Subject(OpenModel):
     ) -> Maps:
         """The attention of one text, at every site or only where you ask for it.
 
-        `sites` are names (`encoder.3`), kinds (`cross`) or layer numbers, from the top if negative.
-        `heads` and `queries` are numbers of heads and rows, in the order wanted, from the end if
-        negative. Nothing else is held: the maps have as many heads and rows as you ask for, and
-        `Maps.queries` says which tokens the rows are.
+        `sites` are names (`encoder.3`), kinds (`cross`) or layer numbers; negative numbers count
+        from the top. `heads` and `queries` are numbers of heads and rows, in the order you want
+        them; negative ones count from the end. The maps contain only these heads and rows, and
+        `Maps.queries` tells which tokens the rows are.
         """
         inputs = self.encode(text)
         selection = MapSelection.of(self.sites, inputs, sites, heads, queries)

@@ -1,1 +1,1 @@
-"""Changes to a model beyond its attention weights: outputs, keys, heads, weights."""
+"""Interventions beyond attention weights: head outputs, keys, heads and model weights."""

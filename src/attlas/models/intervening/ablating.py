@@ -1,4 +1,4 @@
-"""The output of attention put out of action: at some rows of some sites a constant in its place."""
+"""Ablation: replace the output of attention by a constant, at some rows of some sites."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,20 +17,20 @@ from attlas.models.tap.opening import opened_by
 from attlas.models.tap.tap import Tap
 from attlas.shapes import HeadOutput, QueryMarks
 
-Constants = Mapping[str, tuple[HeadOutput, QueryMarks]]  # by the name of the site
+Constants = Mapping[str, tuple[HeadOutput, QueryMarks]]  # by name of the site
 
 
 def mixed_values(call: Call) -> Tensor | None:
-    """What each head made of its values, `[batch, query, head, width]`.
+    """The output of each head, `[batch, query, head, width]`.
 
-    None where the model does not hand its values over; they are there while a pass is folded.
+    None if the values are unknown: they are available only while a pass is folded.
     """
     return None if call.values is None else mix(call.weights, call.values)
 
 
 @contextmanager
 def ablating(subject: OpenModel, constants: Constants, edits: Sequence[Edit]) -> Iterator[None]:
-    """Within the block the marked rows of these sites give a constant; the edits act elsewhere."""
+    """Replace the output of the marked rows by constants, and apply the edits, within the block."""
     known = anatomy(subject.model)
     checked = [edit.check(subject.sites) for edit in edits]
     made = _AblatingTap(
@@ -56,7 +56,7 @@ class _AblatingTap(Tap):
         mask: Tensor | None,
         output: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """As of a tap that only edits, but for the constants."""
+        """Like a tap that only edits, but it also replaces outputs by constants."""
         output, used = super().meet(module, weights, values, mask, output)
         site = self._site(self._owners[id(module)], weights.shape[1])
         if site.name not in self.constants:

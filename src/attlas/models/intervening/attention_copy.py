@@ -1,4 +1,4 @@
-"""A copy of a model whose attention can be trained: its query and key weights alone."""
+"""A copy of a model whose query and key weights can be trained."""
 
 from collections.abc import Sequence
 from copy import copy, deepcopy
@@ -18,18 +18,18 @@ from attlas.results import Site
 
 @dataclass(frozen=True, eq=False)
 class AttentionWeight:
-    """A weight of the copy, what it was, and which of its numbers the attention is made with."""
+    """A weight of the copy, its original value, and which of its numbers attention depends on."""
 
     weight: nn.Parameter
     own: Tensor
     trainable: Tensor
 
     def reset(self) -> None:
-        """Give it back what it was."""
+        """Restore the original value."""
         self.weight.data.copy_(self.own)
 
     def shake(self, size: float, random: torch.Generator) -> None:
-        """Add noise of so many times its own spread, to the attention's part alone."""
+        """Add noise of `size` times the weight's own spread to its trainable numbers."""
         noise = torch.randn(self.own.shape, generator=random).to(self.own)
         spread = self.own[self.trainable].float().std(correction=0)
         self.weight.data.add_(size * spread * noise * self.trainable)
@@ -37,17 +37,17 @@ class AttentionWeight:
 
 @dataclass(frozen=True, eq=False)
 class AttentionCopy:
-    """A copy of a subject, with the query and key weights of some of its sites."""
+    """A copy of a subject, and the query and key weights of some of its sites."""
 
     subject: OpenModel
     weights: tuple[AttentionWeight, ...]
 
     def about(self, question: Question) -> Question:
-        """The same question put to the copy."""
+        """The same question about the copy."""
         return replace(question, subject=self.subject)
 
     def freeze_all_but_attention(self) -> list[nn.Parameter]:
-        """Let query and key weights alone ask for gradients, and those of other parts get none."""
+        """Let only the query and key weights require gradients, and return them."""
         for weight in self.subject.model.parameters():
             weight.requires_grad_(False)
         for each in self.weights:
@@ -55,21 +55,21 @@ class AttentionCopy:
         return [each.weight for each in self.weights]
 
     def free_all(self) -> list[nn.Parameter]:
-        """Let all weights ask for gradients."""
+        """Let all weights require gradients, and return them."""
         weights = list(self.subject.model.parameters())
         for each in weights:
             each.requires_grad_()
         return weights
 
     def mask_gradients(self) -> None:
-        """Drop the gradients of weights that share a tensor with query or key weights."""
+        """Zero the gradients of other weights in the same tensors as query or key weights."""
         for each in self.weights:
             if each.weight.grad is not None:
                 each.weight.grad.mul_(each.trainable)
 
 
 def copy_of(subject: OpenModel) -> OpenModel:
-    """The same subject with a model of its own, in evaluation mode."""
+    """The same subject with a copy of its model, in evaluation mode."""
     new = copy(subject)
     with evaluation_mode(subject.model):
         new.model = deepcopy(subject.model).eval()
@@ -78,10 +78,10 @@ def copy_of(subject: OpenModel) -> OpenModel:
 
 
 def attention_copy(question: Question, sites: Sequence[Site]) -> AttentionCopy:
-    """A copy of the question's model, and which of its weights make the attention of these sites.
+    """Copy the question's model and find the weights that the attention of these sites depends on.
 
-    They are those of the attention's own module that its weights depend on, found by gradient: so
-    it does not matter what a family calls them, or whether queries, keys and values are in one.
+    They are found by gradient among the weights of the attention module. So it does not matter how
+    a family names them, or whether queries, keys and values share one matrix.
     """
     subject = copy_of(question.subject)
     paths = dict(reversed([(path, site) for site, path in subject.places if site in set(sites)]))
@@ -90,29 +90,30 @@ def attention_copy(question: Question, sites: Sequence[Site]) -> AttentionCopy:
         for each in subject.model.parameters():
             each.requires_grad_()
         run_logits(copied)
-    loose = []
+    trainable = []
     for call in seen.calls:
-        weights = _matrices(subject.model.get_submodule(call.path))
+        matrices = _matrices(subject.model.get_submodule(call.path))
         chance = torch.rand(call.weights.shape, generator=torch.Generator().manual_seed(0))
         total = (call.weights * chance.to(call.weights)).sum()
-        found = torch.autograd.grad(total, weights, retain_graph=True, allow_unused=True)
-        loose += [
+        found = torch.autograd.grad(total, matrices, retain_graph=True, allow_unused=True)
+        trainable += [
             AttentionWeight(weight, weight.detach().clone(), gradient != 0)
-            for weight, gradient in zip(weights, found, strict=True)
+            for weight, gradient in zip(matrices, found, strict=True)
             if gradient is not None and gradient.any()
         ]
-    if not loose:
+    if not trainable:
         raise UnsupportedModelError(
-            f"the attention of {subject.name} cannot be trained: it moves with no weight of its own"
+            f"the attention of {subject.name} cannot be trained: it depends on no "
+            "weight of its module"
         )
-    return AttentionCopy(subject, tuple(loose))
+    return AttentionCopy(subject, tuple(trainable))
 
 
 def _matrices(module: nn.Module) -> list[nn.Parameter]:
-    """The weights of a module but for tables, which are looked up and not multiplied by."""
+    """The weights of a module, without embedding tables."""
     return [
         weight
-        for part in module.modules()
-        if not isinstance(part, nn.Embedding)
-        for weight in part.parameters(recurse=False)
+        for each in module.modules()
+        if not isinstance(each, nn.Embedding)
+        for weight in each.parameters(recurse=False)
     ]

@@ -1,4 +1,4 @@
-"""The linear maps around an attention, found by the names families give them, and cut by heads."""
+"""The linear maps of an attention module, found by their usual names, and how to cut heads out."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from attlas.errors import UnsupportedModelError, UsageError
 _QUERIES = ("query", "q_proj", "q_lin", "q", "q_attn")
 _KEYS = ("key", "k_proj", "k_lin", "k")
 _VALUES = ("value", "v_proj", "v_lin", "v")
-_SEVERAL = ("c_attn",)  # keys and values in one, and the queries too where they are of one stream
+_JOINED = ("c_attn",)  # keys and values in one, with the queries in self-attention
 _OUTPUTS = ("o_proj", "out_proj", "out_lin", "o", "c_proj", "dense")
 _WIDTHS = ("head_dim", "attention_head_size", "key_value_proj_dim")
 _HEADS = ("num_attention_heads", "num_heads", "n_heads", "n_head", "num_attn_heads")
@@ -23,19 +23,19 @@ _FEATURES = ("all_head_size", "inner_dim", "split_size")
 
 @dataclass(frozen=True, eq=False)
 class HeadProjections:
-    """What takes the stream into the heads of an attention, and what takes it out of them."""
+    """The projections into the heads of an attention, and the one out of them."""
 
-    module: nn.Module  # that owns the attention
+    module: nn.Module  # the attention module
     path: str
     heads: int
-    shared: int  # heads of keys and values, each shared by a group of heads; often as many
+    shared: int  # heads of keys and values; fewer than `heads` if groups of heads share them
     width: int
-    of_heads: tuple[nn.Module, ...]  # their output has a slice for each head, or several
-    of_groups: tuple[nn.Module, ...]  # the same for each head of keys and values
+    of_heads: tuple[nn.Module, ...]  # with one or more output slices for each head
+    of_groups: tuple[nn.Module, ...]  # with an output slice for each head of keys and values
     output: nn.Module
 
     def remove(self, heads: Collection[int]) -> None:
-        """Take these heads out of the weights, and say so where the module counts its heads."""
+        """Cut these heads out of the weights, and update the module's own counts."""
         kept = [head for head in range(self.heads) if head not in heads]
         kept_groups = self._kept_groups(kept)
         for projection in self.of_heads:
@@ -52,23 +52,23 @@ class HeadProjections:
         _count_anew(self.module, _FEATURES, self.heads * self.width, len(kept) * self.width)
 
     def _kept_groups(self, kept: Collection[int]) -> list[int]:
-        """The heads of keys and values that stay; an error where a group is torn apart."""
+        """The heads of keys and values that stay; raises if only some of a group are removed."""
         size = self.heads // self.shared
         groups = [range(group * size, (group + 1) * size) for group in range(self.shared)]
         torn = [group for group in groups if 0 < len(set(group) & set(kept)) < size]
         if torn:
             raise UsageError(
                 f"heads {_listed(set(torn[0]) - set(kept))} of {self.path} share their keys and "
-                f"values with {_listed(set(torn[0]) & set(kept))}: such heads can be removed "
-                f"together or not at all; the groups are {_listed(map(_listed, groups), '; ')}"
+                f"values with {_listed(set(torn[0]) & set(kept))}: such heads can only be "
+                f"removed together; the groups are {_listed(map(_listed, groups), '; ')}"
             )
         return [number for number, group in enumerate(groups) if set(group) & set(kept)]
 
 
 def find_projections(model: nn.Module, path: str) -> HeadProjections:
-    """The projections of the attention module at a path; an error where they are not known."""
+    """The projections of the attention module at a path; raises if they are not found."""
     module = model.get_submodule(path)
-    several = _named(module, _SEVERAL)
+    several = _named(module, _JOINED)
     of_heads = [*_named(module, _QUERIES), *several]
     of_groups = [*_named(module, _KEYS), *_named(module, _VALUES)]
     outputs = _named(module, _OUTPUTS) or _beside(model, path)
@@ -87,7 +87,7 @@ def find_projections(model: nn.Module, path: str) -> HeadProjections:
 
 
 def _fits(found: HeadProjections) -> bool:
-    """Whether every projection is as wide as the heads make it."""
+    """Whether the width of every projection fits the heads."""
     features, groups = found.heads * found.width, found.shared * found.width
     return (
         features == _size(found.output, "in")
@@ -98,13 +98,13 @@ def _fits(found: HeadProjections) -> bool:
 
 
 def _named(module: nn.Module, names: Collection[str]) -> list[nn.Module]:
-    # What a library for quantising or adapting puts in their place keeps its weights otherwise.
+    # Replacements by quantisation or adapter libraries store their weights differently.
     found: list[Any] = [getattr(module, name, None) for name in names]
     return [each for each in found if type(each) in (nn.Linear, Conv1D)]
 
 
 def _beside(model: nn.Module, path: str) -> list[nn.Module]:
-    """The output projection in BERT's place for it: not in the module, but beside it."""
+    """The output projection beside the module, where BERT has it."""
     parent = model.get_submodule(path.rpartition(".")[0])
     beside = getattr(parent, "output", None)
     return _named(beside, ("dense",)) if isinstance(beside, nn.Module) else []
@@ -113,23 +113,23 @@ def _beside(model: nn.Module, path: str) -> list[nn.Module]:
 def _unknown(module: nn.Module) -> str:
     inside = ", ".join(name for name, _ in module.named_children())
     return (
-        f"heads cannot be removed from {type(module).__name__}: it has {inside or 'nothing'} "
-        "inside, not projections of queries, keys, values and output that are known; a with block "
+        f"heads cannot be removed from {type(module).__name__}: the projections of queries, keys, "
+        f"values and output are not known by these names: {inside or 'nothing'}; a with block "
         "can switch its heads off"
     )
 
 
 def _size(module: nn.Module, side: str) -> int:
-    """How many features a linear map takes in, or gives out."""
+    """The number of input (`in`) or output (`out`) features of a linear map."""
     out_first = isinstance(module, nn.Linear)
     weight: Any = module.weight
     return int(weight.shape[0 if out_first == (side == "out") else 1])
 
 
 def _features(kept: Collection[int], count: int, width: int, projection: nn.Module) -> Tensor:
-    """Which outputs of a projection belong to the heads that stay, in each of its parts."""
-    parts = _size(projection, "out") // (count * width)
-    return _slices([part * count + head for part in range(parts) for head in kept], width)
+    """Which outputs of a projection belong to the heads that stay; it may have several blocks."""
+    blocks = _size(projection, "out") // (count * width)
+    return _slices([block * count + head for block in range(blocks) for head in kept], width)
 
 
 def _slices(numbers: Collection[int], width: int) -> Tensor:

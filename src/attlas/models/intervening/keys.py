@@ -21,13 +21,13 @@ from attlas.models.tap.opening import opened_by
 from attlas.models.tap.tap import Tap
 from attlas.results import Site
 
-CAPS = ("softcap", "s_aux")  # given where scores are capped, or a sink takes part of the weight
-Rewriting = Callable[[Site, Tensor], Tensor]  # of keys, `[batch, key, feature]`, to the same
+CAPS = ("softcap", "s_aux")  # arguments of families that cap scores or have attention sinks
+Rewriting = Callable[[Site, Tensor], Tensor]  # keys `[batch, key, feature]` to new keys
 
 
 @dataclass(frozen=True, eq=False)
 class WithKeys:
-    """A pass in which keys were looked at: the output, the keys before, the attention after."""
+    """A pass with other keys: the output, the keys before, and the attention after."""
 
     logits: Tensor
     keys: dict[Site, Tensor]  # as the model made them, `[batch, key, feature]`, heads side by side
@@ -37,10 +37,9 @@ class WithKeys:
 def run_with_keys(
     question: Question, sites: Collection[Site], rewriting: Rewriting = lambda _, keys: keys
 ) -> WithKeys:
-    """Run the question with the keys of these sites rewritten, in a graph if there is one.
+    """Run the question with the keys of these sites rewritten; in a graph if grad is enabled.
 
-    Keys are those that queries are compared with: after their position has been turned into them,
-    and one for each group where heads share them.
+    Keys are taken after position has been encoded into them; heads of a group share one key.
     """
     model = question.subject.model
     known = anatomy(model)
@@ -50,8 +49,8 @@ def run_with_keys(
     missing = [site.name for site in sites if site not in tap.calls]
     if missing:
         raise UnsupportedModelError(
-            f"the keys of {question.subject.name} cannot be exchanged: its attention at "
-            f"{missing[0]} keeps them to itself"
+            f"the keys of {question.subject.name} cannot be exchanged: those of its "
+            f"attention at {missing[0]} are not accessible"
         )
     return WithKeys(logits, tap.keys, tap.calls)
 
@@ -80,7 +79,7 @@ class _RewritingTap(Tap):
         given: Mapping[str, Any],
         outer: Sequence[Tap],
     ) -> Tensor | None:
-        """The attention output with other keys; a site that is not asked for is left alone."""
+        """The attention output with other keys; None leaves other sites to the model."""
         query, key, value = streams
         owner = self._owners[id(module)]
         site = self._site(owner, query.shape[1])
@@ -96,10 +95,10 @@ class _RewritingTap(Tap):
 
 
 def exchanges_columns(subject: OpenModel, inputs: Inputs) -> dict[str, bool]:
-    """For each site, by name: whether keys in reverse give the same weights in reverse.
+    """For each site, by name: whether reversing the keys reverses the weights.
 
-    They do not where a bias of position is added to the scores. A site whose module keeps its keys
-    to itself is left out.
+    It does not if a position bias is added to the scores. Sites whose keys are not accessible are
+    left out.
     """
     known = anatomy(subject.model)
     made = _ReversingTap(subject.model, known.owners, wants=lambda _: False)
@@ -121,7 +120,7 @@ class _ReversingTap(Tap):
         given: Mapping[str, Any],
         outer: Sequence[Tap],
     ) -> None:
-        """Look at the call, and leave it to the model."""
+        """Compare the weights of reversed keys, and leave the call to the model."""
         query, key, value = streams
         site = self._site(self._owners[id(module)], query.shape[1])
         turned = None if mask is None else mask.flip(-1)
@@ -132,14 +131,14 @@ class _ReversingTap(Tap):
 
 
 def _is_biased(mask: Tensor | None) -> bool:
-    """Whether a mask does more than hide."""
+    """Whether a mask does more than hide keys."""
     if mask is None or mask.dtype == torch.bool:
         return False
     return not bool(((mask == 0) | (mask <= torch.finfo(mask.dtype).min / 2)).all())
 
 
 class KeyTap(Tap):
-    """A tap that takes note of the keys of each call, and lets it go on as it would."""
+    """A tap that records the keys of each call and leaves the call to the model."""
 
     def __init__(self, model: nn.Module, owners: Sequence[Owner], names: Collection[str]) -> None:
         super().__init__(
@@ -156,7 +155,7 @@ class KeyTap(Tap):
         given: Mapping[str, Any],
         outer: Any,
     ) -> None:
-        """Note the keys, `[batch, head, key, feature]`, grouped heads having each their own."""
+        """Record the keys, `[batch, head, key, feature]`, repeated for grouped heads."""
         query, key, _ = streams
         site = self._site(self._owners[id(module)], query.shape[1])
         if site.name in self.names and all(given.get(name) is None for name in CAPS):
@@ -165,10 +164,10 @@ class KeyTap(Tap):
 
 
 def read_keys(question: Question, sites: Collection[Site]) -> dict[str, Tensor]:
-    """The keys at these sites by their names, after position has been turned into them.
+    """The keys at these sites by name, after position has been encoded into them.
 
-    Sites where the weights are not the softmax of what queries and keys give with or without a bias
-    are left out: of families that write their attention out, cap its scores or have a sink in it.
+    Sites are left out if their weights are not the softmax of the scores of queries and keys plus a
+    bias: in families that compute attention themselves, cap its scores or have attention sinks.
     """
     model = question.subject.model
     known = anatomy(model)

@@ -1,7 +1,7 @@
-"""Weights drawn anew, one storey of a model at a time, and put back as they were.
+"""Redrawing: replace the weights of one storey of a model by random ones, and restore them.
 
-A storey is a block with all that is run between it and the next; below the lowest block are the
-embeddings, above the highest the head. Which module stands where is told by the order of calls.
+A storey is a block with everything that runs between it and the next block. Below the lowest block
+are the embeddings, above the highest is the head. The order of calls shows where a module belongs.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ HEAD, EMBEDDINGS = "head", "embeddings"
 
 @dataclass(frozen=True, eq=False)
 class Storey:
-    """Weights that are run through together, each with its name in the model."""
+    """Weights that are redrawn together, each with its name in the model."""
 
     name: str  # embeddings, block 0, block 1, …, head
     weights: tuple[tuple[str, nn.Parameter], ...]
@@ -34,7 +34,7 @@ class Storey:
 def find_storeys(subject: OpenModel) -> list[Storey]:
     """The storeys of a model that have weights, from the bottom.
 
-    A weight with two places, as a table that tokens enter and leave by, counts to the lower one.
+    A weight that is used twice, such as a tied embedding table, belongs to the lower storey.
     """
     paths = [path for _, path in subject.places]
     blocks = list(dict.fromkeys(find_block(subject.model, path) for path in paths))
@@ -54,7 +54,7 @@ def find_storeys(subject: OpenModel) -> list[Storey]:
 
 
 def _levels(subject: OpenModel, blocks: list[nn.Module]) -> dict[nn.Module, int]:
-    """The storey of each module: 0 below the blocks, then one for each, and the head's."""
+    """The storey of each module: 0 below the blocks, then one for each block, then the head."""
     begun: list[nn.Module] = []
     first: dict[nn.Module, int] = {}
 
@@ -79,16 +79,16 @@ def _all(subject: OpenModel) -> list[nn.Module]:
 
 
 def _storey_of(begun: int, blocks: int) -> int:
-    """Where a module outside the blocks stands that was first called after so many of them."""
+    """The storey of a module outside the blocks, first called after `begun` of them."""
     return begun + 1 if begun == blocks else begun
 
 
 @contextmanager
 def redrawn(subject: OpenModel, storey: Storey, seed: int) -> Iterator[None]:
-    """Within the block the weights of a storey are drawn anew, whatever else has been.
+    """Replace the weights of a storey by random ones within the block.
 
-    Each is drawn from a normal distribution with its own mean and spread; the same seed draws the
-    same. The weights themselves are set aside and not written to, so they come back bit for bit.
+    Each is drawn from a normal distribution with the mean and spread of the weight; equal seeds
+    draw equal weights. The original tensors are not written to, so they return bit for bit.
     """
     aside: list[tuple[nn.Parameter, Tensor]] = []
     with evaluation_mode(subject.model):
@@ -105,7 +105,7 @@ def redrawn(subject: OpenModel, storey: Storey, seed: int) -> Iterator[None]:
 
 def _draw(name: str, weight: nn.Parameter, seed: int) -> Tensor:
     if not weight.is_floating_point():
-        raise UnsupportedModelError(f"{name} is {weight.dtype}: such weights cannot be drawn anew")
+        raise UnsupportedModelError(f"{name} is {weight.dtype}: such weights cannot be redrawn")
     own = weight.detach().double().cpu()
     state = np.random.SeedSequence([seed, crc32(name.encode())]).generate_state(1, np.uint64)[0]
     generator = torch.Generator().manual_seed(int(state))

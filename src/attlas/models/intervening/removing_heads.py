@@ -1,8 +1,8 @@
-"""Heads taken out of the weights of a model, and what lets the smaller model be saved and loaded.
+"""Removing heads from the weights of a model, so that the smaller model can be saved and loaded.
 
-A model built from its configuration alone must know what is missing. Where the configuration can
-say how many heads there are and how wide they are, it says so. Where it cannot, it is given a list
-of the heads that a model built from it has yet to lose.
+A model built from its configuration must know which heads are missing. If the configuration can
+express the number and width of the heads, it is changed. If not, it gets a list of the heads to
+remove from a model that is built from it.
 """
 
 import re
@@ -21,10 +21,10 @@ from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode, model_lock
 from attlas.models.intervening.head_projections import find_projections
 
-RECORD = "attlas_pruned_heads"  # in a configuration: the heads to lose, by the path of a module
-NOTE = "attlas_note"  # and a word to whoever opens it since the weights do not fit
-TOLD = (
-    "Heads are missing from these weights in a way that this configuration cannot say, so "
+RECORD = "attlas_pruned_heads"  # in a configuration: the heads to remove, by module path
+NOTE = "attlas_note"  # in a configuration: an explanation for whoever opens it
+EXPLANATION = (
+    "Heads are missing from these weights in a way that this configuration cannot express, so "
     "from_pretrained finds sizes that do not match: open the folder with attlas.load."
 )
 
@@ -32,7 +32,7 @@ Removed = Mapping[str, Collection[int]]
 
 
 def smaller_copy(model: nn.Module, removed: Removed) -> nn.Module:
-    """A copy of a model without these heads of these modules, which knows what it has lost."""
+    """A copy of a model without these heads, whose configuration knows that they are missing."""
     with model_lock(model):
         copy = deepcopy(model)
     record = _record(copy, removed)
@@ -40,23 +40,23 @@ def smaller_copy(model: nn.Module, removed: Removed) -> nn.Module:
     config: Any = copy.config
     for name in (RECORD, NOTE):
         vars(config).pop(name, None)
-    if record and not _say_in_configuration(copy):
+    if record and not _fits_in_configuration(copy):
         setattr(config, RECORD, record)
-        setattr(config, NOTE, TOLD)
+        setattr(config, NOTE, EXPLANATION)
     return copy
 
 
 def remove(model: nn.Module, removed: Removed) -> None:
-    """Take heads out of the weights of a model, by the paths of the modules they are in."""
-    _part_position_biases(model, removed)
+    """Remove heads from the weights of a model, given by the paths of their modules."""
+    _separate_position_biases(model, removed)
     for path, heads in removed.items():
         find_projections(model, path).remove(heads)
 
 
 def find_modules(places: Mapping[str, str], heads: Mapping[str, Collection[int]]) -> Removed:
-    """Heads by site as heads by module, given the path of the module that is met at each site.
+    """Turn heads by site into heads by module path; `places` has the path of each site.
 
-    Sites that are met in one module have its weights in common, and lose heads alike.
+    Sites that share a module share its weights, so they must lose the same heads.
     """
     removed: dict[str, Collection[int]] = {}
     for path in dict.fromkeys(places.values()):
@@ -64,8 +64,8 @@ def find_modules(places: Mapping[str, str], heads: Mapping[str, Collection[int]]
         asked = {site: tuple(sorted(set(heads.get(site, ())))) for site in sites}
         if len(set(asked.values())) > 1:
             raise UsageError(
-                f"{', '.join(sites)} are one set of weights: heads can be removed from all of them "
-                f"alike, not {', '.join(f'{list(each)} of {site}' for site, each in asked.items())}"
+                f"{', '.join(sites)} share their weights: the same heads must be removed from "
+                f"all of them, not {', '.join(f'{list(each)} of {site}' for site, each in asked.items())}"
             )
         if asked[sites[0]]:
             removed[path] = asked[sites[0]]
@@ -73,7 +73,7 @@ def find_modules(places: Mapping[str, str], heads: Mapping[str, Collection[int]]
 
 
 def check_smaller(smaller: nn.Module, inputs: Inputs, expected: Tensor) -> None:
-    """An error unless a model without heads gives what the whole one gave with them at zero."""
+    """Raise unless a model without heads gives the output of the whole one with them at zero."""
     try:
         given = first_output(smaller, inputs)
     except (RuntimeError, ValueError, IndexError) as problem:
@@ -90,7 +90,7 @@ def check_smaller(smaller: nn.Module, inputs: Inputs, expected: Tensor) -> None:
 
 
 def first_output(model: nn.Module, inputs: Inputs) -> Tensor:
-    """What the model gives for a batch, the first tensor of it."""
+    """The first tensor in the output of a model for a batch."""
     with evaluation_mode(model), torch.no_grad(), internals.padding_known(model):
         output = model(**inputs.arguments)
     found: Tensor = next(each for each in output.values() if isinstance(each, Tensor))
@@ -98,9 +98,9 @@ def first_output(model: nn.Module, inputs: Inputs) -> Tensor:
 
 
 def load_without_heads(model_class: Any, config: Any, place: str, **options: Any) -> Any:
-    """As `from_pretrained`, with the heads in the configuration's record removed before loading."""
+    """Like `from_pretrained`, but first removes the heads that the configuration records."""
     plain = model_class
-    if hasattr(model_class, "from_config"):  # an automatic class: which one it takes is its affair
+    if hasattr(model_class, "from_config"):  # an Auto class chooses the class itself
         with torch.device("meta"):
             plain = type(model_class.from_config(config))
 
@@ -118,13 +118,13 @@ def load_without_heads(model_class: Any, config: Any, place: str, **options: Any
 
 
 def _path_in(model: Any, path: str) -> str:
-    """A path as it is in the bare model, where what was saved had a head."""
+    """The path of a module in a bare model, if the saved model had a head."""
     names = {name for name, _ in model.named_modules()}
     return path if path in names else path.removeprefix(f"{model.base_model_prefix}.")
 
 
 def _record(model: Any, removed: Removed) -> dict[str, list[int]]:
-    """All heads the model has lost, numbered as in a model that is built from its configuration."""
+    """All heads that are removed, numbered as in a model built from the configuration."""
     record: dict[str, list[int]] = dict(getattr(model.config, RECORD, None) or {})
     for path, heads in removed.items():
         gone = record.get(path, [])
@@ -134,10 +134,11 @@ def _record(model: Any, removed: Removed) -> dict[str, list[int]]:
     return record
 
 
-def _say_in_configuration(model: Any) -> bool:
-    """Let the configuration say how many heads are left, if a model built from it is this one.
+def _fits_in_configuration(model: Any) -> bool:
+    """Set the number of heads in the configuration, if a model built from it equals this one.
 
-    Whether it is, is tried: weights of the same shapes, and the same numbers in every attention.
+    Two models count as equal if their weights have the same shapes and their attention modules
+    the same numbers.
     """
     paths = [owner.path for owner in anatomy(model).owners]
     try:
@@ -149,7 +150,7 @@ def _say_in_configuration(model: Any) -> bool:
         _set_heads(config, *shapes.pop())
         with torch.device("meta"):
             built = type(model)(config)
-    except Exception:  # whatever a family has against such a configuration, it cannot say it
+    except Exception:  # the family does not accept such a configuration
         return False
     same = _shapes(built) == _shapes(model) and all(
         _numbers(built.get_submodule(path)) == _numbers(model.get_submodule(path)) for path in paths
@@ -175,10 +176,10 @@ def _numbers(module: nn.Module) -> dict[str, Any]:
     return {name: value for name, value in vars(module).items() if type(value) in (int, float)}
 
 
-def _part_position_biases(model: nn.Module, removed: Removed) -> None:
-    """Give each layer a position bias of its own where layers that share one lose different heads.
+def _separate_position_biases(model: nn.Module, removed: Removed) -> None:
+    """Give each layer its own position bias, if layers that share one lose different heads.
 
-    In T5 the first layer has a bias for each head and hands it on to the others.
+    In T5, the first layer has a bias for each head and passes it on to the other layers.
     """
     stacks: dict[str, dict[str, Any]] = {}
     for path, module in model.named_modules():
@@ -186,10 +187,10 @@ def _part_position_biases(model: nn.Module, removed: Removed) -> None:
             stacks.setdefault(re.sub(r"\.\d+\.", ".*.", path, count=1), {})[path] = module
     for stack in stacks.values():
         if len({tuple(sorted(removed.get(path, ()))) for path in stack}) > 1:
-            _part(list(stack.values()))
+            _separate(list(stack.values()))
 
 
-def _part(layers: list[Any]) -> None:
+def _separate(layers: list[Any]) -> None:
     holder = next((each for each in layers if each.has_relative_attention_bias), None)
     for layer in layers:
         if holder is not None and not layer.has_relative_attention_bias:
@@ -200,5 +201,5 @@ def _part(layers: list[Any]) -> None:
 
 
 def _take_no_bias(_: nn.Module, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """A layer that is handed no position bias uses its own."""
+    """Drop the position bias that is passed in, so that the layer uses its own."""
     return args, {**kwargs, "position_bias": None}

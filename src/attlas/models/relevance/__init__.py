@@ -1,1 +1,1 @@
-"""Relevance: the backward pass changed by operation, so that it carries relevance to the input."""
+"""Relevance: backward passes with a rule for each operation that carry relevance to the input."""

@@ -1,4 +1,8 @@
-"""Steps of a backward pass by which an activation times the gradient on it is its relevance."""
+"""Autograd functions with the backward passes of relevance rules.
+
+With `Share`, `Scale` and `LayerNorm`, an activation times its gradient is its relevance. The other
+functions carry relevance itself.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,39 +18,39 @@ TINY = 1e-9
 
 
 class Share(Operation):
-    """Passes a value on, and a part of the gradient back."""
+    """Returns a value unchanged, and divides the gradient."""
 
     @staticmethod
-    def forward(ctx: Any, value: Tensor, parts: int) -> Tensor:
+    def forward(ctx: Any, value: Tensor, count: int) -> Tensor:
         """The value itself."""
-        ctx.parts = parts
+        ctx.count = count
         return value.view_as(value)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        """One of the parts."""
-        return gradients[0] / ctx.parts, None
+        """The gradient divided by `count`."""
+        return gradients[0] / ctx.count, None
 
 
 class Scale(Operation):
-    """An elementwise function as what it is at this point: a factor, f(x) / x."""
+    """An elementwise function as a factor at this point: f(x) / x."""
 
     @staticmethod
     def forward(ctx: Any, given: Tensor, result: Tensor) -> Tensor:
-        """What the function gave."""
+        """The result of the function."""
         ctx.save_for_backward(given, result)
         return result.view_as(result)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        """The gradient times the factor; nothing where the input was nothing."""
+        """The gradient times the factor; zero where the input is zero."""
         given, result = ctx.saved_tensors
         factor = torch.where(given == 0, 0.0, result / given)
         return (gradients[0] * factor).to(given.dtype), None
 
 
 class LayerNorm(Operation):
-    """A layer norm whose deviation is a constant."""
+    """A layer norm whose standard deviation is held constant."""
 
     @staticmethod
     def forward(
@@ -57,7 +61,7 @@ class LayerNorm(Operation):
         bias: Tensor | None,
         epsilon: float,
     ) -> Tensor:
-        """The norm as it is."""
+        """The unchanged norm."""
         result, _, scale = torch.native_layer_norm(given, shape, weight, bias, epsilon)
         ctx.save_for_backward(scale, weight)
         ctx.axes = tuple(range(-len(shape), 0))
@@ -65,7 +69,7 @@ class LayerNorm(Operation):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
-        """Through the weight, the constant and the mean."""
+        """Through the weight, the constant deviation and the mean."""
         scale, weight = ctx.saved_tensors
         weighed = gradients[0] if weight is None else gradients[0] * weight
         scaled = weighed * scale.to(weighed.dtype)
@@ -80,23 +84,23 @@ def layer_norm(
     eps: float = 1e-5,
     cudnn_enable: bool = True,
 ) -> Tensor:
-    """A layer norm whose deviation is a constant on the way back."""
+    """A layer norm whose standard deviation is constant in the backward pass."""
     return applied(LayerNorm, given, list(normalized_shape), weight, bias, eps)
 
 
 def is_scaled(value: Any) -> bool:
-    """Whether this is right out of an elementwise function."""
+    """Whether this is the direct output of an elementwise function."""
     return isinstance(value, Tensor) and type(value.grad_fn).__name__ == "ScaleBackward"
 
 
-def divide(relevance: Tensor, parts: Tensor) -> Tensor:
-    """Relevance for each of the parts; nothing where there is nothing to divide by."""
-    away = parts + torch.where(parts < 0, -TINY, TINY)
-    return torch.where(parts == 0, 0.0, relevance / away)
+def divide(relevance: Tensor, amounts: Tensor) -> Tensor:
+    """Divide relevance by amounts, moved away from zero; zero where the amount is zero."""
+    away = amounts + torch.where(amounts < 0, -TINY, TINY)
+    return torch.where(amounts == 0, 0.0, relevance / away)
 
 
 class Pass(Operation):
-    """Ties a result to what it was made of: relevance passes unchanged."""
+    """Connects a result to its input: relevance passes unchanged."""
 
     @staticmethod
     def forward(ctx: Any, given: Tensor, result: Tensor) -> Tensor:
@@ -106,16 +110,16 @@ class Pass(Operation):
 
     @staticmethod
     def backward(ctx: Any, *relevance: Tensor) -> tuple[Tensor, None]:
-        """All of it."""
+        """All relevance."""
         return relevance[0].to(ctx.dtype), None
 
 
 class FromGradient(Operation):
-    """Before an operation that is differentiated as it is: its gradient becomes relevance."""
+    """Goes before an operation with its normal gradient: turns that gradient into relevance."""
 
     @staticmethod
     def forward(ctx: Any, given: Tensor) -> Tensor:
-        """The same."""
+        """The value unchanged."""
         ctx.save_for_backward(given)
         return given.view_as(given)
 
@@ -127,72 +131,72 @@ class FromGradient(Operation):
 
 
 class ToGradient(Operation):
-    """Behind an operation that is differentiated as it is: relevance becomes its gradient."""
+    """Goes behind an operation with its normal gradient: turns relevance into that gradient."""
 
     @staticmethod
     def forward(ctx: Any, result: Tensor, operands: int) -> Tensor:
-        """The same."""
+        """The value unchanged."""
         ctx.save_for_backward(result)
         ctx.operands = operands
         return result.view_as(result)
 
     @staticmethod
     def backward(ctx: Any, *relevance: Tensor) -> tuple[Tensor, None]:
-        """The relevance for each part of the result, shared by the operands."""
+        """The relevance divided by the result, shared by the operands."""
         return divide(relevance[0], ctx.saved_tensors[0]) / ctx.operands, None
 
 
 class PositiveLinear(Operation):
-    """A linear layer whose relevance goes by what adds to its output (alpha 1, beta 0)."""
+    """A linear layer whose relevance follows its positive contributions (alpha 1, beta 0)."""
 
     @staticmethod
     def forward(ctx: Any, given: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """The layer as it is."""
+        """The unchanged layer."""
         ctx.save_for_backward(given, weight)
         return functional.linear(given, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, *relevance: Tensor) -> tuple[Tensor, None, None]:
-        """By positive inputs through positive weights, and negative through negative."""
+        """Through positive weights for positive inputs, and negative ones for negative inputs."""
         given, weight = ctx.saved_tensors
         wide = torch.promote_types(given.dtype, torch.float32)
         above, below = given.to(wide).clamp(min=0), given.to(wide).clamp(max=0)
         raising, lowering = weight.to(wide).clamp(min=0), weight.to(wide).clamp(max=0)
         total = functional.linear(above, raising) + functional.linear(below, lowering)
-        shares = relevance[0].to(wide) / (total + TINY)  # no product of equal signs is below zero
+        shares = relevance[0].to(wide) / (total + TINY)  # the total is never negative
         found = above * (shares @ raising) + below * (shares @ lowering)
         return found.to(given.dtype), None, None
 
 
 class SharedSum(Operation):
-    """A sum whose relevance is shared by how much comes to each summand, in each row by itself."""
+    """A sum that shares relevance by how much each summand receives, separately in each row."""
 
     @staticmethod
     def forward(ctx: Any, first: Tensor, second: Tensor, rows: int) -> Tensor:
-        """The sum; both are of one shape."""
+        """The sum of two tensors of one shape."""
         ctx.save_for_backward(first, second)
         ctx.rows = rows
         return first + second
 
     @staticmethod
     def backward(ctx: Any, *relevance: Tensor) -> tuple[Tensor, Tensor, None]:
-        """Each element by its parts, then each summand as a whole by what came to it."""
+        """First for each element, then scaled for each summand as a whole."""
         given, kind = ctx.saved_tensors, relevance[0].dtype
         first, second = share_sum(given[0], given[1], relevance[0], ctx.rows)
         return first.to(kind), second.to(kind), None
 
 
 def share_sum(first: Tensor, second: Tensor, relevance: Tensor, rows: int) -> tuple[Tensor, Tensor]:
-    """The relevance of a sum that comes to each of its summands.
+    """Divide the relevance of a sum between its two summands.
 
-    A summand to which S comes by its parts is to get |S| / (|S| + |T|) of all, T being what comes
-    to the other: its parts are scaled by that over S, in which S itself cancels.
+    If the elements of one summand receive S in total and those of the other T, the first one gets
+    the share |S| / (|S| + |T|) of the whole. Its elements are scaled by that share over S.
     """
     wide = torch.promote_types(relevance.dtype, torch.float32)
     whole = relevance.to(wide)
     both = torch.stack([first.to(wide), second.to(wide)])
-    parts = (both * divide(whole, both[0] + both[1])).reshape(2, rows, -1)
-    sums = parts.sum(dim=2)
+    received = (both * divide(whole, both[0] + both[1])).reshape(2, rows, -1)
+    sums = received.sum(dim=2)
     scale = divide(whole.reshape(rows, -1).sum(dim=1), sums.abs().sum(dim=0))
-    scaled = (parts * (sums.sign() * scale)[..., None]).reshape(both.shape)
+    scaled = (received * (sums.sign() * scale)[..., None]).reshape(both.shape)
     return scaled[0], scaled[1]

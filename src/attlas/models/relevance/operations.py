@@ -14,7 +14,7 @@ CONTRACT: frozenset[Function] = frozenset(
     {
         *(torch.matmul, torch.bmm, torch.mm, torch.mv, torch.einsum, torch.inner),
         *(Tensor.matmul, Tensor.bmm, Tensor.mm, Tensor.mv, Tensor.__rmatmul__),
-        # Of experts; not every torch has both.
+        # For experts; not every version of torch has both.
         *(getattr(functional, "grouped_mm", torch.mm), getattr(torch, "_grouped_mm", torch.mm)),
     }
 )
@@ -57,7 +57,7 @@ ELEMENTWISE: frozenset[Function] = frozenset(
         *(Tensor.sqrt, functional.logsigmoid),
     }
 )
-# What is written over its input is computed beside it first: rules need the input on the way back.
+# In-place functions run out of place first: rules need the input in the backward pass.
 BESIDE: dict[Function, Function] = {
     Tensor.mul_: Tensor.mul,
     Tensor.div_: Tensor.div,

@@ -1,4 +1,8 @@
-"""Passes of a model that carry relevance back: to its tokens, or to its attention."""
+"""Passes that carry relevance back to tokens or attention, and a check that none is lost.
+
+CP-LRP conserves relevance if every operation of a model has the right rule and biases are counted.
+`check_conservation` refuses a model where it does not.
+"""
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,16 +28,16 @@ from attlas.models.states.embeddings import Entrance, entering, over_tokens
 from attlas.results import Site
 from attlas.shapes import BatchScores, Logits, TokenScores, Vectors
 
-TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4}  # of the relevance of all parts, unsigned
+TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4}  # as a share of the absolute relevance
 COARSE = 2e-2  # in half precision
 _objections: WeakKeyDictionary[nn.Module, str] = WeakKeyDictionary()
 
 
 @contextmanager
 def ruled(question: Question, rules: RelevanceRules) -> Iterator[None]:
-    """Within the block, the model's activations follow these rules.
+    """Let the model's operations follow these rules within the block.
 
-    A tap is opened inside it, so that the attention that the tap spells out follows them too.
+    Open a tap inside the block, so that the attention it computes follows the rules too.
     """
     with torch.enable_grad(), rules, caught(question.subject.model, rules):
         yield
@@ -41,15 +45,15 @@ def ruled(question: Question, rules: RelevanceRules) -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class Carried:
-    """What came in, with the gradient on it: the vectors of tokens, and then the constants."""
+    """Everything that entered a pass, with its gradient: token vectors first, then constants."""
 
     entrance: Entrance
-    constants: Sequence[tuple[int, Tensor]]  # how many leaves came before, and what was added
+    constants: Sequence[tuple[int, Tensor]]  # the number of leaves before each, and the constant
     gradients: Sequence[Tensor | None]
     scores: BatchScores
 
-    def parts(self) -> list[Tensor]:
-        """The relevance of everything that came in, in float64."""
+    def relevances(self) -> list[Tensor]:
+        """The relevance of everything that entered, in float64."""
         leaves = [*self.entrance.leaves, *(leaf for _, leaf in self.constants)]
         return [
             leaf.detach().double() * gradient.double()
@@ -59,7 +63,7 @@ class Carried:
 
 
 def carry(question: Question, rules_of: type[AttnRules]) -> Carried:
-    """Run the model forward as it is, and back by these rules."""
+    """Run the model forward unchanged, and backward by these rules."""
     subject = question.subject
     with evaluation_mode(subject.model), entering(subject, question.inputs) as entrance:
         rules = rules_of(lambda: entrance.leaves)
@@ -71,12 +75,12 @@ def carry(question: Question, rules_of: type[AttnRules]) -> Carried:
 
 
 def token_relevance(question: Question, rules_of: type[AttnRules]) -> TokenScores:
-    """The relevance of each token: of its own vector, and of what is added to it on its way in."""
+    """The relevance of each token: of its vector, and of the constants added to it."""
     carried = carry(question, rules_of)
     entrance, count = carried.entrance, len(carried.entrance.leaves)
     entered = entrance.entered(carried.gradients[:count])
-    parts = [(each.start, _products(each.values, each.gradient)) for each in entered]
-    relevance = over_tokens(question.inputs, parts)
+    streams = [(each.start, _products(each.values, each.gradient)) for each in entered]
+    relevance = over_tokens(question.inputs, streams)
     for (number, leaf), gradient in zip(carried.constants, carried.gradients[count:], strict=True):
         if gradient is not None:
             start, vectors = entrance.beside(number - 1, leaf.detach())
@@ -92,16 +96,16 @@ def _products(vectors: Vectors, gradient: Vectors) -> TokenScores:
 
 @dataclass(frozen=True, eq=False)
 class Arrived:
-    """The relevance at the attention of some sites, and what share of all was lost on the way."""
+    """The relevance at the attention of some sites, and the share of relevance that was lost."""
 
     attention: Sequence[Tensor]  # each `[batch, head, query, key]`
     lost: float
 
 
 def attention_relevance(question: Question, sites: Collection[Site]) -> Arrived:
-    """The relevance of the target at the attention of these sites: one at each logit it picks.
+    """The relevance of the target at the attention of these sites, starting with 1 at its logits.
 
-    What it is contrasted with is carried back by itself and taken away.
+    The relevance of a contrast is computed separately and subtracted.
     """
     subject, names = question.subject, {site.name for site in sites}
     with evaluation_mode(subject.model), entering(subject, question.inputs) as entrance:
@@ -109,7 +113,7 @@ def attention_relevance(question: Question, sites: Collection[Site]) -> Arrived:
         with ruled(question, rules), subject.tap(gradients=True) as seen:
             logits = run_logits(question)
     if any(len(leaf) != len(question) for leaf in entrance.leaves) and len(question) > 1:
-        # Rows that do not come first cannot be told apart where relevance is shared.
+        # If rows are not the first axis, shared relevance cannot be separated by row.
         return _together(
             [attention_relevance(question.rows([row]), sites) for row in range(len(question))]
         )
@@ -127,7 +131,7 @@ def attention_relevance(question: Question, sites: Collection[Site]) -> Arrived:
 def _arrive(
     logits: Logits, ends: Sequence[Tensor], picks: Sequence[Sequence[Pick]], read: int
 ) -> Arrived:
-    """What comes to these ends of ones at the logits that each row picks."""
+    """The relevance at these ends, starting with 1 at each logit that a row picks."""
     start = torch.zeros_like(logits)
     for row, chosen in enumerate(picks):
         for place, choice in chosen:
@@ -143,7 +147,7 @@ def _together(rows: Sequence[Arrived]) -> Arrived:
 
 
 def check_conservation(subject: OpenModel) -> None:
-    """An error if relevance is made or lost in this model; found once, on a short input."""
+    """Raise if this model creates or loses relevance; tested once, on a short input."""
     model = subject.model
     if model not in _objections:
         request = Request(prefix="" if subject.has_decoder else None, truncate=True)
@@ -154,19 +158,19 @@ def check_conservation(subject: OpenModel) -> None:
 
 
 def _why_not(question: Question) -> str:
-    """Why relevance cannot be followed through the model; nothing if it can."""
+    """Why relevance cannot be followed through the model; an empty string if it can."""
     with torch.no_grad(), question.subject.tap(sites=()):
         plain = target_scores_in_graph(question, "logit")
     tolerance = TOLERANCE.get(next(question.subject.model.parameters()).dtype, COARSE)
     watched = carry(question, AttnRules).scores
     if not torch.allclose(watched, plain, rtol=tolerance, atol=tolerance):
-        return "it computes something else when its operations are watched for relevance"
+        return "it computes another output when its operations follow relevance rules"
     counted = carry(question, CountingRules)
-    logit, parts = float(counted.scores.sum()), counted.parts()
-    total = sum(float(part.sum()) for part in parts)
-    if abs(total - logit) <= tolerance * sum(float(part.abs().sum()) for part in parts):
+    logit, found = float(counted.scores.sum()), counted.relevances()
+    total = sum(float(each.sum()) for each in found)
+    if abs(total - logit) <= tolerance * sum(float(each.abs().sum()) for each in found):
         return ""
     return (
-        f"relevance is not conserved: of a logit of {logit:.4g}, {total:.4g} arrives, so some "
-        "operation of it has no rule"
+        f"relevance is not conserved: of a logit of {logit:.4g}, {total:.4g} arrives, so one of "
+        "its operations has no rule"
     )

@@ -1,7 +1,7 @@
-"""Rules for relevance itself on the way back: those of Chefer, Gur and Wolf, CVPR 2021.
+"""Rules whose backward pass carries relevance itself: those of Chefer, Gur and Wolf, CVPR 2021.
 
-What autograd carries is relevance and no gradient. A sum of what comes back along several ways is
-the rule for what is used more than once, and whatever merely moves values needs no rule.
+Autograd carries relevance instead of gradients. It adds what arrives along several paths, which is
+the rule for values that are used more than once. Functions that only move values need no rule.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,10 +32,9 @@ from attlas.models.relevance.rules import (
 
 
 class PositiveRules(RelevanceRules):
-    """The rules by operation, for so many rows of a batch.
+    """The rules for each operation, for a batch of `rows`.
 
-    `lost` are the constants that stand beside the vectors of tokens: what comes to them is no
-    token's.
+    `lost` are constants that are put beside token vectors: their relevance belongs to no token.
     """
 
     def __init__(self, rows: int) -> None:
@@ -44,7 +43,7 @@ class PositiveRules(RelevanceRules):
         self.lost: list[Tensor] = []
 
     def table(self) -> Mapping[Function, Rule]:
-        """Every operation that computes with activations; those that only move them have none."""
+        """A rule for every operation that computes with activations."""
         return rules_by_function(
             {
                 operations.LINEAR: self.linear,
@@ -73,14 +72,14 @@ class PositiveRules(RelevanceRules):
         return applied(Pass, given.expand(result.shape), result)
 
     def linear(self, func: Function, given: Any, weight: Any, bias: Tensor | None = None) -> Any:
-        """What adds to the output; a weight that is an activation makes it a product."""
+        """A linear layer; or a product, if the weight is an activation."""
         if is_activation(weight):
             product = self.contract(torch.matmul, given, weight.mT)
             return product if bias is None else self.add(torch.add, product, bias)
         return applied(PositiveLinear, given, weight, bias)
 
     def contract(self, func: Function, *args: Any, **kwargs: Any) -> Any:
-        """A product of activations is shared by its operands; by a weight it is a layer."""
+        """Activations share the relevance of their product; with a weight it is a linear layer."""
         operands = flatten(args)
         active = sum(map(is_activation, operands))
         if active > 1 or not any(map(_is_weight, operands)):
@@ -90,29 +89,29 @@ class PositiveRules(RelevanceRules):
         return applied(Pass, applied(ToGradient, halves[0] + halves[1], 1), result)
 
     def share(self, func: Function, operands: int, *args: Any, **kwargs: Any) -> Any:
-        """By each operand's part in the result, shared equally by so many operands."""
+        """Share relevance by each element's contribution, equally among `operands`."""
         given = _each(_from_gradient, args)
         return applied(ToGradient, func(*given, **kwargs), operands)
 
     def add_up(self, func: Function, *args: Any, **kwargs: Any) -> Any:
-        """A sum over places goes to each by its part."""
+        """Relevance of a sum goes to each element by its contribution."""
         return self.share(func, 1, *args, **kwargs)
 
     def multiply(self, func: Function, first: Any, second: Any, **kwargs: Any) -> Any:
-        """Two activations share a product; a constant has no part in it."""
+        """Two activations share the relevance of a product; a constant gets none."""
         if is_activation(first) and is_activation(second):
             return self.share(func, 2, first, second, **kwargs)
         return self._one(func, first, second, **kwargs)
 
     def _one(self, func: Function, first: Any, second: Any, **kwargs: Any) -> Any:
-        """All relevance to the one of the two that is an activation."""
+        """All relevance goes to the operand that is an activation."""
         active = first if is_activation(first) else second
         return self.pass_activation(active, func(_plain(first), _plain(second), **kwargs))
 
     def add_multiplied(
         self, func: Function, added: Any, first: Any, second: Any, *, beta: Any = 1, alpha: Any = 1
     ) -> Any:
-        """The product by its rule, then the sum by its own."""
+        """First the rule of the product, then that of the sum."""
         if beta == 1 == alpha and not is_activation(second) and not is_activation(added):
             return self.linear(functional.linear, first, second.mT, added)
         product = self.multiply(torch.mul, self.contract(torch.matmul, first, second), alpha)
@@ -120,13 +119,13 @@ class PositiveRules(RelevanceRules):
         return self.add(torch.add, product, scaled)
 
     def divide(self, func: Function, above: Any, below: Any, **kwargs: Any) -> Any:
-        """What divides has no part in the quotient."""
+        """The divisor gets no relevance."""
         if not is_activation(above):
             return func(above, _plain(below), **kwargs)
         return self._one(func, above, _plain(below), **kwargs)
 
     def add(self, func: Function, first: Any, second: Any, **kwargs: Any) -> Any:
-        """Two activations share a sum; a constant has no part in it."""
+        """Two activations share the relevance of a sum; a constant gets none."""
         if not (is_activation(first) and is_activation(second)):
             return self._one(func, first, second, **kwargs)
         if "alpha" in kwargs:
@@ -136,20 +135,20 @@ class PositiveRules(RelevanceRules):
         return applied(SharedSum, *both, rows)
 
     def subtract(self, func: Function, first: Any, second: Any, **kwargs: Any) -> Any:
-        """A sum with what is taken away."""
+        """A difference is a sum with the negative."""
         if not (is_activation(first) and is_activation(second)):
             return self._one(func, first, second, **kwargs)
         return self.add(torch.add, first, self.elementwise(torch.neg, second), **kwargs)
 
     def join(self, func: Function, tensors: Sequence[Tensor], *args: Any, **kwargs: Any) -> Any:
-        """What comes to constants between activations is written down."""
+        """The relevance of constants that are joined with activations is recorded as lost."""
         leaves = [each if is_activation(each) else _leaf(each) for each in tensors]
         self.lost += [leaf for leaf, each in zip(leaves, tensors, strict=True) if leaf is not each]
         return func(leaves, *args, **kwargs)
 
 
 def _each(change: Callable[[Any], Any], args: Sequence[Any]) -> list[Any]:
-    """The operands changed, those in lists among them."""
+    """Change each operand, including those in lists."""
     return [
         [change(one) for one in each] if isinstance(each, (list, tuple)) else change(each)
         for each in args
@@ -157,7 +156,7 @@ def _each(change: Callable[[Any], Any], args: Sequence[Any]) -> list[Any]:
 
 
 def _is_weight(value: Any) -> bool:
-    """Whether this is a parameter, or one seen another way."""
+    """Whether this is a parameter or a view of one."""
     base = value._base if isinstance(value, Tensor) else None
     return isinstance(value if base is None else base, nn.Parameter)
 
@@ -167,7 +166,7 @@ def _from_gradient(value: Any) -> Any:
 
 
 def _half(sign: Callable[[Tensor], Tensor], value: Any) -> Any:
-    """What of an operand has this sign; all relevance of it is the operand's."""
+    """The elements of an operand with this sign; their relevance goes to the operand."""
     if not isinstance(value, Tensor) or not value.is_floating_point():
         return value
     half = sign(value.detach())

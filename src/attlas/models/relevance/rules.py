@@ -1,6 +1,6 @@
-"""Rules: a torch function mode that hands each operation on activations to a rule of its own.
+"""Rules: a torch function mode that runs each operation on activations by its own rule.
 
-An activation is a tensor that asks for a gradient: parameters do not while a model is borrowed.
+An activation is a tensor that requires a gradient; in evaluation mode, parameters do not.
 """
 
 import inspect
@@ -24,12 +24,12 @@ _activations: WeakKeyDictionary[nn.Module, list[nn.Module]] = WeakKeyDictionary(
 
 
 def is_activation(value: Any) -> bool:
-    """Whether relevance may flow to this."""
+    """Whether relevance may flow to this value."""
     return isinstance(value, Tensor) and value.requires_grad
 
 
 def flatten(values: Sequence[Any]) -> list[Any]:
-    """The operands, those in lists among them."""
+    """The operands, including those in lists."""
     found: list[Any] = []
     for value in values:
         found.extend(value) if isinstance(value, (list, tuple)) else found.append(value)
@@ -37,24 +37,24 @@ def flatten(values: Sequence[Any]) -> list[Any]:
 
 
 def applied(operation: type[Operation], *args: Any) -> Tensor:
-    """What an operation with a backward pass of its own gives."""
+    """The result of an operation with its own backward pass."""
     found: Tensor = operation.apply(*args)
     return found
 
 
 class RelevanceRules(TorchFunctionMode):
-    """Changes how operations on activations are differentiated, and nothing that they give."""
+    """Changes how operations on activations are differentiated, but not their results."""
 
     def __init__(self) -> None:
         super().__init__()
         self._rules = self.table()
 
     def table(self) -> Mapping[Function, Rule]:
-        """The rule of each function that has one; it is called with the function and its input."""
+        """The rule of each function that has one; rules get the function and its arguments."""
         raise NotImplementedError
 
     def pass_activation(self, given: Tensor, result: Tensor) -> Tensor:
-        """The result of a function of each element, tied to what it was given by its rule."""
+        """The result of an elementwise function, connected to its input by this rule."""
         raise NotImplementedError
 
     def __torch_function__(
@@ -64,7 +64,7 @@ class RelevanceRules(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Let the function run by its rule, if it has one."""
+        """Run the function by its rule, if it has one."""
         beside = operations.BESIDE.get(func, func)
         rule = self._rules.get(beside)
         if rule is None or not torch.is_grad_enabled():
@@ -78,23 +78,23 @@ class RelevanceRules(TorchFunctionMode):
         result = rule(beside, operands[0].clone(), *operands[1:], **given)
         try:
             return operands[0].copy_(result)
-        except RuntimeError:  # nothing may be written over a leaf, or over what another rule gave
+        except RuntimeError:  # leaves and results of other rules cannot be overwritten
             return result
 
     def elementwise(self, func: Function, given: Any, *args: Any, **kwargs: Any) -> Any:
-        """A function of each element by itself."""
+        """An elementwise function."""
         if not is_activation(given):
             return func(given, *args, **kwargs)
         return self.pass_activation(given, func(given.detach(), *args, **kwargs))
 
     def power(self, func: Function, base: Any, exponent: Any) -> Any:
-        """Powers are functions of each element; those that divide are held constant."""
+        """Powers are elementwise functions; negative powers divide and are held constant."""
         if isinstance(exponent, (int, float)) and exponent < 0:
             return func(base, exponent).detach()
         return self.elementwise(func, base, exponent)
 
     def constant(self, func: Function, *args: Any, **kwargs: Any) -> Any:
-        """What scales others is held constant."""
+        """The result is held constant: no relevance flows back."""
         return func(*args, **kwargs).detach()
 
 
@@ -105,7 +105,7 @@ def rules_by_function(rules: Mapping[frozenset[Function], Rule]) -> dict[Functio
 
 @contextmanager
 def caught(model: nn.Module, rules: RelevanceRules) -> Iterator[None]:
-    """Within the block, what these modules do to an activation follows the rule of activations."""
+    """Let activation modules follow the rule for elementwise functions within the block."""
     if model not in _activations:
         _activations[model] = [each for each in model.modules() if is_elementwise(each)]
     with ExitStack() as stack:
@@ -117,11 +117,11 @@ def caught(model: nn.Module, rules: RelevanceRules) -> Iterator[None]:
 
 
 class _Catch:
-    """Cuts a module off the graph on its way in, and ties its output to its input behind it."""
+    """Detaches the input of a module, and connects its output to the input by the rule."""
 
     def __init__(self, rules: RelevanceRules) -> None:
         self._rules = rules
-        self._thread = get_ident()  # rules are of one thread, and hooks of all
+        self._thread = get_ident()  # rules belong to one thread, hooks run in all
         self._given: Tensor | None = None
 
     def enter(self, module: nn.Module, args: tuple[Any, ...]) -> Any:
@@ -134,7 +134,7 @@ class _Catch:
         )
 
     def leave(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
-        """A hook behind it."""
+        """A hook behind the module."""
         if get_ident() != self._thread:
             return output
         given, self._given = self._given, None
@@ -142,7 +142,7 @@ class _Catch:
 
 
 def is_elementwise(module: nn.Module) -> bool:
-    """Whether a module is a function of each element by itself, and not merely passes it on."""
+    """Whether a module is an elementwise function other than the identity."""
     own = [*module.children(), *module.parameters(), *module.buffers()]
     return not own and _takes_one(module) and _acts_alone(module)
 
@@ -155,7 +155,7 @@ def _takes_one(module: nn.Module) -> bool:
 
 
 def _acts_alone(module: nn.Module) -> bool:
-    """Whether a change in one half of a probe leaves the other half of the result as it was."""
+    """Whether a change in one half of a probe leaves the other half of the result unchanged."""
     probe = torch.linspace(-2.0, 2.0, 16).reshape(1, 2, 8)
     other = probe.clone()
     other[..., 4:] += 1.0
