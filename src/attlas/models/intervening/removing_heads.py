@@ -63,9 +63,10 @@ def find_modules(places: Mapping[str, str], heads: Mapping[str, Collection[int]]
         sites = [site for site in places if places[site] == path]
         asked = {site: tuple(sorted(set(heads.get(site, ())))) for site in sites}
         if len(set(asked.values())) > 1:
+            given = ", ".join(f"{list(each)} of {site}" for site, each in asked.items())
             raise UsageError(
-                f"{', '.join(sites)} share their weights: the same heads must be removed from "
-                f"all of them, not {', '.join(f'{list(each)} of {site}' for site, each in asked.items())}"
+                f"{', '.join(sites)} share their weights: the same heads must be removed from all "
+                f"of them, not {given}"
             )
         if asked[sites[0]]:
             removed[path] = asked[sites[0]]
