@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from attlas.errors import UnsupportedModelError
-from attlas.methods.support.decomposition import closeness, multiplied_up, present
+from attlas.methods.support.decomposition import closeness_shares, equal_shares, product_of_layers
 from attlas.methods.support.method import Scored, method
 from attlas.methods.support.token_rows import read_row
 from attlas.models.asking.question import Question
@@ -18,7 +18,7 @@ from attlas.models.decomposing.token_terms import in_small_batches, tracking_ter
 from attlas.results import Site
 from attlas.shapes import HeadMean
 
-EACH_BLOCK = DecompositionRules(own=present, each_block=True)
+EACH_BLOCK = DecompositionRules(own=equal_shares, each_block=True)
 
 
 @method(
@@ -51,7 +51,7 @@ def mix(question: Question) -> HeadMean:
     layers: list[HeadMean] = []
 
     def take(whole: Tensor, parts: Tensor) -> None:
-        layers.append(closeness(whole, parts[:-1]))
+        layers.append(closeness_shares(whole, parts[:-1]))
 
     with tracking_terms(question, EACH_BLOCK, at_sum=take), question.subject.tap():
         run_logits(question)
@@ -60,4 +60,4 @@ def mix(question: Question) -> HeadMean:
             f"alti needs a feed-forward behind every attention: {question.subject.name} has "
             f"{len(question.subject.sites)} attentions, {len(layers)} of them with one"
         )
-    return multiplied_up(layers)
+    return product_of_layers(layers)

@@ -7,7 +7,7 @@ ACL 2023.
 import torch
 
 from attlas.errors import UsageError
-from attlas.methods.support.decomposition import aligned, present, slope
+from attlas.methods.support.decomposition import aligned_shares, equal_shares, slope
 from attlas.methods.support.method import Scored, method
 from attlas.models.asking.question import Question
 from attlas.models.asking.scores import target_scores_in_graph
@@ -15,7 +15,7 @@ from attlas.models.decomposing.term_states import DecompositionRules
 from attlas.models.decomposing.token_terms import in_small_batches, tracking_terms
 from attlas.shapes import TokenScores
 
-WHOLE_MODEL = DecompositionRules(own=present, shared=aligned, slope=slope)
+WHOLE_MODEL = DecompositionRules(own=equal_shares, shared=aligned_shares, slope=slope)
 
 
 @method(

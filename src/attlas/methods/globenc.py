@@ -7,7 +7,11 @@ Layer in Transformers", NAACL 2022.
 import torch
 from torch import Tensor
 
-from attlas.methods.support.decomposition import multiplied_to_scale, part_lengths, present
+from attlas.methods.support.decomposition import (
+    equal_shares,
+    scaled_product_of_layers,
+    term_lengths,
+)
 from attlas.methods.support.method import Scored, method
 from attlas.methods.support.token_rows import read_row
 from attlas.models.asking.question import Question
@@ -18,7 +22,7 @@ from attlas.models.decomposing.token_terms import in_small_batches, tracking_ter
 from attlas.results import Site
 from attlas.shapes import HeadMean
 
-EACH_BLOCK = DecompositionRules(own=present, each_block=True)
+EACH_BLOCK = DecompositionRules(own=equal_shares, each_block=True)
 
 
 @method(
@@ -50,8 +54,8 @@ def mix(question: Question) -> HeadMean:
     layers: list[HeadMean] = []
 
     def take(_: Tensor, parts: Tensor) -> None:
-        layers.append(part_lengths(parts[:-1]))
+        layers.append(term_lengths(parts[:-1]))
 
     with tracking_terms(question, EACH_BLOCK, at_end=take), question.subject.tap():
         run_logits(question)
-    return multiplied_to_scale(layers)
+    return scaled_product_of_layers(layers)

@@ -4,7 +4,7 @@ import torch
 
 from attlas.errors import UsageError
 from attlas.methods.support.coalitions import shapley_coalitions, shapley_values
-from attlas.methods.support.masking import one_by_one, over_players, play
+from attlas.methods.support.masking import one_by_one, over_players, probabilities_unmasked
 from attlas.methods.support.method import Scored, method
 from attlas.models.asking.question import Question
 from attlas.removing.removal import removable
@@ -43,7 +43,7 @@ def _score(question: Question, samples: int, seed: int) -> tuple[TokenScores, tu
     generator = torch.Generator().manual_seed(seed)
     present, weights = shapley_coalitions(players, samples, generator)
     ends = torch.tensor([[False], [True]]).expand(2, players)
-    values = play(question, torch.cat([ends, present]))
+    values = probabilities_unmasked(question, torch.cat([ends, present]))
     scores = shapley_values(present, weights, values[2:], empty=values[0], whole=values[1])
     sets = len(present) + 2
     exact = sets >= 2**players

@@ -11,7 +11,7 @@ from attlas.methods.support.coalitions import (
     even_coalitions,
     ridge_scores,
 )
-from attlas.methods.support.masking import one_by_one, over_players, play
+from attlas.methods.support.masking import one_by_one, over_players, probabilities_unmasked
 from attlas.methods.support.method import Scored, method
 from attlas.models.asking.question import Question
 from attlas.removing.removal import removable
@@ -61,7 +61,7 @@ def _score(
     width = WIDTH * sqrt(max(players, 1)) if width is None else width
     # The weights sum as if all `samples` were drawn, so that the penalty has the same effect.
     weights = closeness(present, width) * samples / len(present)
-    scores = ridge_scores(present, weights, play(question, present), PENALTY)
+    scores = ridge_scores(present, weights, probabilities_unmasked(question, present), PENALTY)
     how = f"{len(present)} sets of tokens left unmasked, kernel width {width:.3g}, ridge {PENALTY}"
     return over_players(question, scores), (how,)
 

@@ -1,4 +1,4 @@
-"""What becomes of a target when some tokens are masked, and scores put where the tokens are."""
+"""The target's probability with some tokens masked, and players' scores put at their tokens."""
 
 from collections.abc import Iterator
 
@@ -11,25 +11,25 @@ from attlas.shapes import Coalitions, PlayerScores, SampleValues, TokenScores
 
 
 def one_by_one(question: Question) -> Iterator[Question]:
-    """The question of each input, with all the targets that it has."""
+    """One question for each input, with all of its targets."""
     if question.is_shared:
         yield question
     else:
         yield from (question.rows([row]) for row in range(len(question)))
 
 
-def play(question: Question, present: Coalitions) -> SampleValues:
-    """The probability of each target of one input with only these of its players unmasked."""
+def probabilities_unmasked(question: Question, present: Coalitions) -> SampleValues:
+    """The probability of each target of one input with only these players unmasked."""
     positions = removable(question, 0)
     hidden = torch.zeros(len(present), len(question.inputs.tokens[0]), dtype=torch.bool)
     hidden[:, positions] = ~present
-    parts = masked_by(question.rows([0]), hidden)
-    found = [score_table(question.about(part.inputs), "probability") for part in parts]
-    return torch.cat(found).double().cpu()
+    batches = masked_by(question.rows([0]), hidden)
+    tables = [score_table(question.about(batch.inputs), "probability") for batch in batches]
+    return torch.cat(tables).double().cpu()
 
 
 def over_players(question: Question, scores: PlayerScores) -> TokenScores:
-    """The scores of the players of one input at their places; zero for all other tokens."""
-    found = torch.zeros(len(question), len(question.inputs.tokens[0]))
-    found[:, removable(question, 0)] = scores.float()
-    return found
+    """The scores of one input's players at their tokens; all other tokens score zero."""
+    over_tokens = torch.zeros(len(question), len(question.inputs.tokens[0]))
+    over_tokens[:, removable(question, 0)] = scores.float()
+    return over_tokens

@@ -1,4 +1,4 @@
-"""What a method is, and the registry of all of them."""
+"""What a method is, and the registry of all methods."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ FAMILIES = {
     "W": "the attention weights alone",
     "V": "weights with values or gradients",
     "P": "propagation through the whole model",
-    "reference": "no attention: what the others are compared with",
+    "reference": "no attention: the other methods are compared with these",
 }
 NEEDS = {
     "attention": "attention weights that can be read",
     "gradients": "gradients on the attention",
-    "branches": "a stack of blocks that copies of the stream can start from",
-    "embeddings": "embeddings that the tokens enter by",
-    "removal": "a token that stands for nothing, or places that may be left out",
+    "branches": "a stack of blocks that can run on copies of their input",
+    "embeddings": "embeddings of its tokens",
+    "removal": "a mask token, or tokens that can be deleted",
 }
 COSTS = {
     "cheap": "a few passes of the model",
@@ -37,31 +37,31 @@ COSTS = {
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """What a method gives for a batch: a score for each token, and maps where it makes them."""
+    """What a method returns for a batch: a score for each token, and maps if it makes them."""
 
     scores: TokenScores
     maps: Sequence[tuple[Site, Tensor]] = ()  # each `[batch, head, query, key]`
     notes: tuple[str, ...] = ()
-    row_notes: Sequence[tuple[str, ...]] = ()  # of each row, where they differ
-    row_details: Sequence[Mapping[str, Any]] = ()  # of each row, what the result carries beside
+    row_notes: Sequence[tuple[str, ...]] = ()  # for each row, if they differ
+    row_details: Sequence[Mapping[str, Any]] = ()  # for each row, what its result also stores
 
 
 @dataclass(frozen=True)
 class Method:
-    """A way to score the tokens of an input, and what its reader must know of it."""
+    """A way to score the tokens of an input, and what readers of the scores must know."""
 
     name: str
     score_tokens: Callable[..., Scored]
     family: str  # a key of FAMILIES
     signed: bool  # whether a score below zero means "against the target"
-    of: str | None  # the quantity of the target it looks at: logit or probability; None: no target
+    of: str | None  # logit or probability of the target; None: the target plays no part
     paper: str
     reading: str  # one sentence: what a score says
-    maps: str | None = None  # which it makes: one at each of the `sites`, or one over `all`
-    needs: tuple[str, ...] = ()  # keys of NEEDS: what it asks of a model
+    maps: str | None = None  # one map at each of the `sites`, or one over `all`; None: no maps
+    needs: tuple[str, ...] = ()  # keys of NEEDS: what the model must have
     cost: str = "cheap"  # a key of COSTS
     many_targets: bool = False  # whether one pass serves several targets of one input
-    fills: bool = False  # whether texts of several lengths may share a batch, the shorter filled up
+    fills: bool = False  # whether texts of several lengths may share a padded batch
 
     def __post_init__(self) -> None:
         check_known("family", [self.family], FAMILIES)
@@ -72,7 +72,7 @@ class Method:
 
     @property
     def summary(self) -> str:
-        """The first line of its description."""
+        """The first line of its docstring."""
         return (self.score_tokens.__doc__ or "").strip().splitlines()[0]
 
     @property
@@ -82,7 +82,7 @@ class Method:
 
     @property
     def gives(self) -> str:
-        """What comes of it, in a few words."""
+        """What it returns, in a few words."""
         sign = "signed scores" if self.signed else "scores"
         about = f"of the target's {self.of}" if self.of else "whatever the target"
         maps = {"sites": ", a map for each head", "all": ", one map over the whole model"}
@@ -121,12 +121,12 @@ def _checked(what: str, value: Any, hint: Any) -> Any:
     kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     if not set(kinds) <= PLAIN:  # the function checks it itself
         return value
-    found = float(value) if float in kinds and is_number(value) else value
-    found = int(found) if is_number(found) else found
-    if not isinstance(found, kinds) or (isinstance(found, bool) and bool not in kinds):
-        wanted = " or ".join(kind.__name__.removesuffix("Type") for kind in kinds)
-        raise UsageError(f"{what} is {wanted}, not {value!r}")
-    return found
+    plain = float(value) if float in kinds and is_number(value) else value
+    plain = int(plain) if is_number(plain) else plain
+    if not isinstance(plain, kinds) or (isinstance(plain, bool) and bool not in kinds):
+        allowed = " or ".join(kind.__name__.removesuffix("Type") for kind in kinds)
+        raise UsageError(f"{what} is {allowed}, not {value!r}")
+    return plain
 
 
 METHODS = Registry("method", Method, group="attlas.methods", package="attlas.methods")

@@ -1,7 +1,7 @@
 """How relevance spreads by attention: the update rules of Chefer, Gur and Wolf, ICCV 2021.
 
-Relevance is kept for pairs of streams: of (reader, read) it says how much each token of the stream
-that is read matters to each position of the reader. A pair that is not there is all zeros.
+Relevance is stored for pairs of streams: for (reader, other), how relevant each token of the other
+stream is to each position of the reader. A missing pair is all zeros.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,22 +12,22 @@ from torch import Tensor
 from attlas.shapes import Attention, HeadMean
 
 Relevance = Mapping[tuple[str, str], Tensor]  # each `[batch, position, token]`
-Read = tuple[str, str, Tensor]  # the reader, what it reads, and the layer that it reads by
+Read = tuple[str, str, Tensor]  # the reader, the stream it reads, and the attention
 
 
 def weigh_heads(attention: Attention, gradient: Attention) -> HeadMean:
-    """The mean over heads of what in attention × gradient speaks for the target (rule 5)."""
+    """The mean over heads of the positive values of attention × gradient (rule 5)."""
     kind = torch.promote_types(torch.promote_types(attention.dtype, gradient.dtype), torch.float32)
     return (attention.to(kind) * gradient.to(kind)).clamp_min_(0).mean(dim=1)
 
 
 def begin(lengths: Mapping[str, int], like: Tensor) -> Relevance:
-    """Before the first layer, each token matters to its own position alone."""
+    """Relevance before the first layer: each token only to its own position."""
     return {(name, name): torch.eye(size).to(like)[None] for name, size in lengths.items()}
 
 
 def read_own(relevance: Relevance, reader: str, layer: HeadMean) -> Relevance:
-    """Self-attention: what is read is added to what is there (rules 6 and 7)."""
+    """Relevance after self-attention: what is read is added (rules 6 and 7)."""
     gained = {pair: layer @ each for pair, each in relevance.items() if pair[0] == reader}
     return {
         pair: each + gained[pair] if pair in gained else each for pair, each in relevance.items()
@@ -35,28 +35,28 @@ def read_own(relevance: Relevance, reader: str, layer: HeadMean) -> Relevance:
 
 
 def read_others(relevance: Relevance, reads: Sequence[Read]) -> Relevance:
-    """Attention to another stream (rules 10 and 11); several at once read what was there before.
+    """Relevance after attention to another stream (rules 10 and 11).
 
-    A reader whose other stream never reads it gains nothing of its own: the rule of
-    encoder–decoders.
+    Several reads at once all see the relevance from before. If the other stream never reads the
+    reader, as in encoder–decoders, the reader's relevance to itself stays the same.
     """
-    found = dict(relevance)
+    updated = dict(relevance)
     for reader, other, layer in reads:
         mixed, source = (normalise(relevance[name, name]) for name in (reader, other))
-        _add(found, (reader, other), mixed.mT @ layer @ source)
+        _add(updated, (reader, other), mixed.mT @ layer @ source)
         if (other, reader) in relevance:
-            _add(found, (reader, reader), layer @ relevance[other, reader])
-    return found
+            _add(updated, (reader, reader), layer @ relevance[other, reader])
+    return updated
 
 
-def _add(found: dict[tuple[str, str], Tensor], pair: tuple[str, str], gained: Tensor) -> None:
-    found[pair] = found[pair] + gained if pair in found else gained
+def _add(table: dict[tuple[str, str], Tensor], pair: tuple[str, str], gained: Tensor) -> None:
+    table[pair] = table[pair] + gained if pair in table else gained
 
 
 def normalise(own: HeadMean) -> HeadMean:
-    """What a stream gained of itself, rows made to sum to one, and itself (rules 8 and 9).
+    """What a stream gained from itself, with rows scaled to sum to one, plus 1 (rules 8 and 9).
 
-    A row that has gained nothing stays as it began.
+    A row that has gained nothing stays as it is.
     """
     start = torch.eye(own.shape[-1]).to(own)
     gained = own - start

@@ -1,4 +1,4 @@
-"""From attention maps to a score for each token: fuse the heads, take the row that is read."""
+"""From attention maps to a score for each token: combine the heads, read the right rows."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ FUSIONS = ("mean", "max", "min")
 
 
 def fuse_heads(attention: Attention, fusion: str = "mean") -> HeadMean:
-    """One map of all heads, in no less than float32: their mean, maximum or minimum."""
+    """Combine all heads by their mean, maximum or minimum, in float32 or float64."""
     if fusion not in FUSIONS:
         raise UnknownNameError("head fusion", fusion, FUSIONS)
     wide = attention if attention.dtype == torch.float64 else attention.float()
@@ -25,7 +25,7 @@ def fuse_heads(attention: Attention, fusion: str = "mean") -> HeadMean:
 
 
 def check_share(name: str, value: float) -> None:
-    """An error unless this option is a share of something."""
+    """Raise an error unless this option is a share."""
     if not 0 <= value <= 1:
         raise UsageError(f"{name} is a share, between 0 and 1, not {value}")
 
@@ -40,22 +40,22 @@ def choose_layers(layers: Sequence[Site], layer: int | None) -> list[Site]:
 
 
 def read_row(fused: HeadMean, readout: QueryWeights) -> Tensor:
-    """The row that the prediction is read from, `[batch, key]`; several by their shares.
+    """The row that the prediction is read from, `[batch, key]`; several rows by their shares.
 
-    A map of one input serves every row of the readout.
+    The map of one input serves every row of the readout.
     """
     return torch.einsum("bqk,bq->bk", fused.expand(len(readout), -1, -1), readout.to(fused))
 
 
 def spread_over_tokens(inputs: Inputs, rows: Sequence[tuple[str, Tensor]]) -> TokenScores:
-    """Put rows over keys where their tokens are: of each kind of site, its keys' stream."""
+    """Add up rows over keys at the tokens that the keys of each kind of site stand for."""
     first = rows[0][1]
     scores = first.new_zeros((len(first), len(inputs.tokens[0])))
     for kind, row in rows:
         keys = inputs.queries_and_keys(kind)[1]
         if row.shape[1] != keys.stop - keys.start:
             raise UnsupportedModelError(
-                f"the attention of kind {kind} is over {row.shape[1]} places, not the "
+                f"the attention of kind {kind} is over {row.shape[1]} positions, not the "
                 f"{keys.stop - keys.start} tokens of the input"
             )
         scores[:, keys.start : keys.stop] += row
@@ -65,7 +65,7 @@ def spread_over_tokens(inputs: Inputs, rows: Sequence[tuple[str, Tensor]]) -> To
 def reading_kinds(inputs: Inputs, sites: Sequence[Site]) -> list[str]:
     """The kinds of sites that the prediction is read through: the decoder's two, or the last.
 
-    Beside a picture they are all: what a kind has no share in is read from rows of zeros.
+    If the input has a picture, they are all kinds; one that plays no part has a readout of zeros.
     """
     kinds = [site.kind for site in sites]
     if inputs.picture is not None:
@@ -76,26 +76,26 @@ def reading_kinds(inputs: Inputs, sites: Sequence[Site]) -> list[str]:
 
 
 def reading_sites(inputs: Inputs, sites: Sequence[Site], layer: int | None) -> list[Site]:
-    """Where the prediction is read: one layer, or all, of each kind that it is read through."""
+    """The sites that the prediction is read through: one layer of each kind, or all."""
     kinds = reading_kinds(inputs, sites)
     layers = [[site for site in sites if site.kind == kind] for kind in kinds]
     return [site for each in layers for site in choose_layers(each, layer)]
 
 
 def mixing_sites(sites: Sequence[Site]) -> list[Site]:
-    """Where tokens are mixed on the way to the prediction: of an encoder–decoder, everywhere."""
+    """The sites that mix tokens on the way to the prediction; in an encoder–decoder, all."""
     kinds = {site.kind for site in sites}
     if "vision" in kinds and kinds != {"vision"}:
         raise UnsupportedModelError(
-            "the text and the picture run through stacks of their own, and there is no one stack "
-            "to follow attention through: use generic_relevance"
+            "the text and the picture run through stacks of their own, and this method follows "
+            "attention through one stack: use generic_relevance"
         )
     reads_source = any(site.kind == "cross" for site in sites)
     return [site for site in sites if reads_source or site.kind == sites[-1].kind]
 
 
 def readout_of(inputs: Inputs, kind: str, readout: QueryWeights) -> Tensor:
-    """The part of a readout that is over the queries of a kind of sites, `[batch, query]`."""
+    """The readout over the queries of one kind of sites, `[batch, query]`."""
     if inputs.picture is None:
         return readout
     queries = inputs.queries_and_keys(kind)[0]
@@ -103,19 +103,19 @@ def readout_of(inputs: Inputs, kind: str, readout: QueryWeights) -> Tensor:
 
 
 class LayerMean:
-    """The mean over layers of maps that come one by one, for each kind of site."""
+    """The mean over layers of maps that are added one by one, for each kind of site."""
 
     def __init__(self) -> None:
         self._sums: dict[str, HeadMean] = {}
         self._counts: Counter[str] = Counter()
 
     def add(self, kind: str, fused: HeadMean) -> None:
-        """Take in the map of one more layer, which may be written over."""
+        """Add the map of one more layer; the map may be overwritten."""
         self._sums[kind] = self._sums[kind].add_(fused) if kind in self._sums else fused
         self._counts[kind] += 1
 
     def rows(self, inputs: Inputs, readout: QueryWeights) -> list[tuple[str, Tensor]]:
-        """Of each kind, the row that the prediction is read from, `[batch, key]`."""
+        """For each kind, the row that the prediction is read from, `[batch, key]`."""
         return [
             (kind, read_row(total, readout_of(inputs, kind, readout)) / self._counts[kind])
             for kind, total in self._sums.items()

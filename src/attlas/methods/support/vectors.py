@@ -1,4 +1,4 @@
-"""A number for each token from its vectors, summed in no less than float32."""
+"""A number for each token from its vectors, computed in float32 or float64."""
 
 import torch
 
@@ -11,10 +11,10 @@ def lengths(vectors: Vectors) -> TokenScores:
 
 
 def inner_products(first: SharedVectors, second: SharedVectors) -> TokenScores:
-    """The inner product of each token's two vectors; vectors of one input serve every row."""
+    """The inner product of each token's two vectors; the vectors of one input serve every row."""
     return (wide(first) * wide(second)).sum(dim=-1)
 
 
 def wide(vectors: Vectors) -> Vectors:
-    """The vectors in float32, or in float64 where they are."""
+    """The vectors in float32, or in float64 if they are already."""
     return vectors if vectors.dtype == torch.float64 else vectors.float()
