@@ -93,5 +93,7 @@ def test_what_cannot_be_followed_is_refused(family, monkeypatch):
     monkeypatch.setitem(TEXT, "vocab_size", len(words))
     case = {**FAMILIES, **SECOND_ROAD}[family]()
     asked = attlas.Subject(case.model, words)
-    with pytest.raises(attlas.errors.UnsupportedModelError, match="cannot be followed token by"):
+    with pytest.raises(
+        attlas.errors.UnsupportedModelError, match="cannot be divided into terms by token"
+    ):
         attlas.explain(asked, case.inputs["input_ids"][0].tolist(), "globenc")

@@ -192,5 +192,7 @@ def test_a_model_that_scales_what_it_mixed_is_refused():
         return (output[0] / 2, *output[1:])
 
     model.bert.encoder.layer[1].attention.self.register_forward_hook(halve)
-    with pytest.raises(UnsupportedModelError, match=r"does not hand the values that .*layer\.1"):
+    with pytest.raises(
+        UnsupportedModelError, match=r"does not pass the mixed values of .*layer\.1"
+    ):
         attlas.explain(attlas.Subject(model, tokenizer), TEXT, "value_weighted_attention")

@@ -108,7 +108,7 @@ def test_an_empty_text(given):
 
 
 def test_an_answer_needs_a_question_and_a_context():
-    with pytest.raises(UsageError, match=r"give a pair, \(question, context\)"):
+    with pytest.raises(UsageError, match=r"give a pair \(question, context\)"):
         ask("question answering", "who wrote it")
 
 
@@ -123,7 +123,7 @@ def test_too_long_a_text():
 def test_a_prompt_that_was_cut_is_still_asked_for_its_target():
     question = ask("causal lm", "a " * 80, truncate=True, target=" the")
     assert question.targets[0].picks == ((-1, tokenizer("bpe")(" the")["input_ids"][0]),)
-    with pytest.raises(UsageError, match="prompt and target are 66 tokens together"):
+    with pytest.raises(UsageError, match="prompt and target have 66 tokens together"):
         ask("causal lm", "a " * 80, truncate=True, target=" the not the")
 
 
@@ -273,7 +273,7 @@ def test_a_prefix_is_what_the_decoder_reads():
 
 
 def test_too_long_a_prefix():
-    with pytest.raises(UsageError, match=r"prefix and target are \d+ tokens together"):
+    with pytest.raises(UsageError, match=r"prefix and target have \d+ tokens together"):
         ask(SEQUENCE, prefix="Das Haus ist klein " * 20)
 
 

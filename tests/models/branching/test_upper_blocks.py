@@ -88,7 +88,7 @@ def test_gradients_reach_the_attention():
 
 def test_a_site_that_is_not_there_is_refused():
     question = ask("sequence classification")
-    with pytest.raises(UsageError, match="has not all of the sites"):
+    with pytest.raises(UsageError, match="does not have all of the sites"):
         find_upper_blocks(question, (Site("decoder", 9, 1),))
 
 
