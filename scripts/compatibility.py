@@ -1,8 +1,8 @@
-"""Survey: which types of models in the installed transformers does Attlas open, and rightly?
+"""Survey: which types of models in the installed transformers does Attlas open, and correctly?
 
-Every type in seven of transformers' tables of heads is built small and at random, run on a small
-input, and opened. What the tap saw is held against the attention that transformers itself returns
-on its eager implementation, and what the opened model computes against what eager computes.
+Every type in seven of transformers' tables of heads is built small with random weights, run on a
+small input, and opened. The attention that the tap saw is compared with what transformers itself
+returns on its eager implementation, and the output of the opened model with that of eager.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ _SOFTMAX = (torch.softmax, functional.softmax, Tensor.softmax)
 
 
 class WrongError(Exception):
-    """A model was opened, and something is not as it should be."""
+    """A model was opened, but a comparison failed."""
 
 
 class SoftmaxCount(TorchFunctionMode):
-    """Counts what could be attention: a softmax of three or more axes, a fused one.
+    """Counts what could be attention: a softmax of three or more axes, or fused attention.
 
-    A softmax over the vocabulary is a prediction, one over a single element a constant.
+    A softmax over the vocabulary is a prediction; one over a single element is a constant.
     """
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ def _could_attend(scores: Tensor) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A model, its input, and what it computes by itself."""
+    """A model with its input; runs it with or without eager attention."""
 
     model: Any
     inputs: dict[str, Any]
@@ -97,7 +97,7 @@ class Trial:
 
 
 def survey(kind: str) -> Row:
-    """Build a type, open it, and compare; never longer than the limit."""
+    """Build a type, open it, and compare, within the time limit."""
     tried: list[str] = []
     for head, _ in heads(kind):
         try:
@@ -110,7 +110,7 @@ def survey(kind: str) -> Row:
 
 
 def make(kind: str, head: str) -> Trial:
-    """A model of this type and an input that it takes."""
+    """A model of this type with an input that it accepts."""
     model = build(kind, head)
     trial = Trial(model, feed(model, kind))
     trial.output()
@@ -135,7 +135,7 @@ def judge(kind: str, head: str, trial: Trial) -> Row:
 
 
 def compare(row: Row, trial: Trial, softmaxes: int) -> Row:
-    """The row of a model that can be opened, when everything is as it should be."""
+    """The row of a model that can be opened; raises if a comparison fails."""
     before, expected = values(trial.output()), values(trial.eager())
     with tap(trial.model) as seen:
         opened = values(trial.output())
@@ -155,7 +155,7 @@ def compare(row: Row, trial: Trial, softmaxes: int) -> Row:
 
 
 def notes(kind: str, calls: Sequence[Call], modules: int) -> Iterator[str]:
-    """What a reader of the table should know."""
+    """Notes for readers of the table."""
     if "note" in EXCEPTIONS.get(kind, {}):
         yield EXCEPTIONS[kind]["note"]
     if any(call.weights.shape[0] != ROWS for call in calls):
@@ -166,20 +166,20 @@ def notes(kind: str, calls: Sequence[Call], modules: int) -> Iterator[str]:
 
 
 def values(output: Any) -> list[Tensor]:
-    """The numbers a model is asked for: its logits, or the first tensor it gives."""
+    """The output to compare: the logits, or else the first tensor."""
     names = ("logits", "start_logits", "end_logits", "question_answering_score")
     found = [output[name] for name in names if output.get(name) is not None]
     return found or [next(each for each in output.values() if isinstance(each, Tensor))]
 
 
 def distance(one: Sequence[Tensor], other: Sequence[Tensor]) -> float:
-    """The largest difference between numbers, equal infinities aside."""
+    """The largest difference, ignoring equal infinities."""
     pairs = zip(one, other, strict=True)
     return max(float((a - b).abs().nan_to_num(0.0 if a.equal(b) else 9.0).max()) for a, b in pairs)
 
 
 def same(one: Sequence[Tensor], other: Sequence[Tensor], what: str, trial: Trial) -> None:
-    """Equal to the bit; to the tolerance where eager does not repeat itself."""
+    """Require equality, or the tolerance if eager itself does not repeat its output."""
     require(all(each.isfinite().any() for each in one), f"{what}: nothing finite")
     if all(a.equal(b) for a, b in zip(one, other, strict=True)):
         return
@@ -189,7 +189,7 @@ def same(one: Sequence[Tensor], other: Sequence[Tensor], what: str, trial: Trial
 
 
 def maps(trial: Trial) -> dict[str, list[Tensor]]:
-    """The attention that transformers itself returns on eager, by the name it gives it."""
+    """The attention that transformers itself returns on eager, by its name."""
     try:
         output = trial.eager(output_attentions=True)
     except (TypeError, NotImplementedError):
@@ -202,12 +202,12 @@ def maps(trial: Trial) -> dict[str, list[Tensor]]:
 
 
 def is_attention(given: Tensor) -> bool:
-    """Whether rows are shares of at most one: scores and the states of linear attention are not."""
+    """Whether rows are shares that sum to at most one; scores and linear states are not."""
     return given.ndim >= 3 and bool((given >= 0).all() and (given.sum(-1) <= 1 + 1e-4).all())
 
 
 def windows_first(given: Tensor) -> Tensor:
-    """`[batch, head, window, query, key]` with the windows beside the batch, as Swin gives them."""
+    """`[batch, head, window, query, key]` with the windows joined to the batch, as Swin does."""
     return given.transpose(1, 2).flatten(0, 1) if given.ndim == 5 else given
 
 
@@ -221,7 +221,7 @@ def flatten(value: Any) -> Iterator[Tensor]:
 
 
 def compare_maps(calls: Sequence[Call], given: dict[str, list[Tensor]]) -> int:
-    """How many maps agree: every one that was given is one that was seen, in the same order."""
+    """The number of maps that agree; every returned map must have been seen, in the same order."""
     left = list(calls)
     for name in sorted(given, key=len, reverse=True):  # plain "attentions" takes what is left
         kind = name.removesuffix("attentions").rstrip("_")
@@ -234,7 +234,7 @@ def compare_maps(calls: Sequence[Call], given: dict[str, list[Tensor]]) -> int:
 
 
 def match(name: str, calls: Sequence[Call], given: Sequence[Tensor]) -> list[tuple[Call, Tensor]]:
-    """Pairs of what was seen and what was given; where more was seen, those that come nearest."""
+    """Pairs of a call and a returned map; if there are more calls, the nearest ones."""
     if len(calls) == len(given):
         pairs = list(zip(calls, given, strict=True))
     else:
@@ -252,7 +252,7 @@ def match(name: str, calls: Sequence[Call], given: Sequence[Tensor]) -> list[tup
 
 
 def compare_edits(trial: Trial, expected: Sequence[Tensor]) -> None:
-    """An edit that changes nothing changes nothing; uniform attention changes the output."""
+    """An empty edit must keep the output, and uniform attention must change it."""
     with tap(trial.model, [edits.apply(torch.clone)]):
         apart = distance(values(trial.output()), expected)
     require(apart <= TOLERANCE, f"an empty edit moves the output by {apart:.1e}")
@@ -262,7 +262,7 @@ def compare_edits(trial: Trial, expected: Sequence[Tensor]) -> None:
 
 
 def compare_gradients(trial: Trial) -> None:
-    """Gradients reach the sites."""
+    """Gradients must reach the sites."""
     for parameter in trial.model.parameters():
         parameter.requires_grad_(False)
     with tap(trial.model, gradients=True) as seen:
@@ -281,20 +281,20 @@ def compare_gradients(trial: Trial) -> None:
 
 
 def require(condition: Any, otherwise: str) -> None:
-    """An error that says what is wrong."""
+    """Raise an error with this text unless the condition holds."""
     if not condition:
         raise WrongError(otherwise)
 
 
 def first_line(text: str) -> str:
-    """The beginning of an error's message, fit for a table."""
+    """The beginning of an error's message, short enough for a table."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return " ".join(lines).split(". ")[0][:200].replace("|", "/") if lines else "no message"
 
 
 @contextmanager
 def limited(seconds: int) -> Iterator[None]:
-    """An error when a block takes longer."""
+    """Raise an error if the block takes longer."""
 
     def stop(*_: Any) -> None:
         raise TimeoutError(f"took over {seconds} s")
@@ -311,7 +311,7 @@ def limited(seconds: int) -> Iterator[None]:
 def survey_all(
     only: Sequence[str] = (), tell: Callable[[Row], None] = lambda row: None
 ) -> list[Row]:
-    """A row for every type, or for those named."""
+    """A row for every type, or for the types in `only`."""
     rows = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -336,7 +336,7 @@ def show(row: Row) -> None:
 def main() -> None:
     """Run the survey and show it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="+", default=(), metavar="TYPE", help="these types alone")
+    parser.add_argument("--only", nargs="+", default=(), metavar="TYPE", help="only these types")
     parser.add_argument("--json", action="store_true", help="print the survey as JSON")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="write the page here")
     parser.add_argument(

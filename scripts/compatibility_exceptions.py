@@ -1,11 +1,10 @@
-"""What the survey's one way of making models small and feeding them does not cover.
+"""Types that the survey's generic way to build models and inputs does not cover.
 
-For each type: `config`, settings that come on top of the generic ones (a nested dict for a nested
-configuration); `default`, settings without which the default configuration cannot be had; `head`,
-the class to take; `length`, of the text; `inputs`, what comes on top of the generic inputs, given
-the model (`None` leaves one out); `finish`, a last change to the configuration; `prepare`, what
-must be in place before the model is built; `note`, for the table; `softmax_by_hand`, for softmax
-attention that calls no softmax.
+For each type: `config`, settings on top of the generic ones (a nested dict for a nested
+configuration); `default`, settings that the default configuration needs; `head`, the class to take;
+`length`, of the text; `inputs`, what to add to the generic inputs, given the model (`None` leaves
+one out); `finish`, a last change to the configuration; `prepare`, to run before the model is built;
+`note`, for the table; `softmax_by_hand`, for softmax attention that calls no softmax.
 """
 
 from types import SimpleNamespace
@@ -50,12 +49,12 @@ INDEXER = {
 
 
 def random(*shape: int) -> Tensor:
-    """Numbers to feed, the same ones each time."""
+    """Random numbers, the same ones each time."""
     return torch.randn(*shape, generator=torch.Generator().manual_seed(5))
 
 
 def boxes(_: Any) -> dict[str, Any]:
-    """Where each token stands on its page."""
+    """The place of each token on its page."""
     corners = torch.tensor([1, 2, 20, 30]) + torch.arange(LENGTH)[:, None]
     return {"bbox": corners.expand(ROWS, -1, -1)}
 
@@ -66,7 +65,7 @@ def fractional_boxes(_: Any) -> dict[str, Any]:
 
 
 def objects(_: Any) -> dict[str, Any]:
-    """What was found in a picture."""
+    """Objects in a picture."""
     return {"visual_feats": random(ROWS, 5, 32), "visual_pos": random(ROWS, 5, 4).sigmoid()}
 
 
@@ -80,13 +79,13 @@ def patches(_: Any) -> dict[str, Any]:
 
 
 def codes(model: Any) -> dict[str, Any]:
-    """A sentence for each of the books of codes."""
+    """A sentence for each codebook."""
     ids = torch.arange(ROWS * model.config.num_codebooks * LENGTH) * 7 % 90
     return {"input_ids": ids.reshape(-1, LENGTH), "attention_mask": None}
 
 
 def shared_states(model: Any) -> dict[str, Any]:
-    """What an assistant gets from the model that it assists."""
+    """The input of an assistant model, from the model that it assists."""
     states = {}
     for layer in model.model.layers:
         attention, kinds = layer.self_attn, model.config.get_text_config()
@@ -103,7 +102,7 @@ def shared_states(model: Any) -> dict[str, Any]:
 
 
 class PictureStandIn(nn.Module):
-    """Takes the place of LayoutLMv2's convolutions, which come from detectron2."""
+    """Replaces LayoutLMv2's convolutions, which come from detectron2."""
 
     def __init__(self, config: Any) -> None:
         super().__init__()
@@ -119,7 +118,7 @@ class PictureStandIn(nn.Module):
 
 
 def without_detectron() -> None:
-    """Let LayoutLMv2 be built without detectron2."""
+    """Make it possible to build LayoutLMv2 without detectron2."""
     from transformers.models.layoutlmv2 import modeling_layoutlmv2 as file
 
     file.LayoutLMv2VisualBackbone = PictureStandIn
@@ -134,7 +133,7 @@ def page(_: Any) -> dict[str, Any]:
 
 
 def without_timm(config: Any) -> None:
-    """Give Gemma 3n another vision tower; its text is what is surveyed."""
+    """Give Gemma 3n another vision tower; the survey only uses its text."""
     from transformers import ViTConfig
 
     own, other = config.vision_config, ViTConfig(hidden_size=32, num_hidden_layers=1)
@@ -144,7 +143,7 @@ def without_timm(config: Any) -> None:
 
 
 def large_picture(_: Any) -> dict[str, Any]:
-    """A picture that is more than one patch at the last stage."""
+    """A picture with more than one patch at the last stage."""
     return {"pixel_values": random(ROWS, 3, 128, 128)}
 
 
@@ -155,7 +154,7 @@ def sound(model: Any) -> dict[str, Any]:
 
 
 EXCEPTIONS: dict[str, dict[str, Any]] = {
-    # Attention in blocks sets in only where a text is longer than a few of them.
+    # Attention in blocks only starts if a text is longer than a few blocks.
     "big_bird": {"config": {"block_size": 4, "num_random_blocks": 1}, "length": 64},
     "bigbird_pegasus": {"config": {"block_size": 4, "num_random_blocks": 1}, "length": 64},
     "mra": {"softmax_by_hand": True},
@@ -172,7 +171,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "length": 16,
         "softmax_by_hand": True,
     },
-    # The maps that it returns leave its prompt out.
+    # The returned maps leave out its prompt.
     "cpmant": {
         "config": {"prompt_length": 0, "prompt_types": 1},
         "note": "without prompt tokens",
@@ -293,16 +292,16 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "default": {"encoder": {"model_type": "bert"}, "decoder": {"model_type": "bert"}},
         "config": {"decoder": {"is_decoder": True, "add_cross_attention": True}},
     },
-    # By default the model cuts the gradient of all but its last cycles itself.
+    # By default the model stops the gradient of all but its last cycles.
     "hrm_text": {
         "config": {"L_bp_cycles": [3, 3]},
         "note": "with gradients through all cycles, of which it cuts some by default",
     },
-    # Their taggers are encoders alone.
+    # Their taggers have only encoders.
     "t5": {"head": "T5ForConditionalGeneration"},
     "mt5": {"head": "MT5ForConditionalGeneration"},
     "umt5": {"head": "UMT5ForConditionalGeneration"},
-    # Its sequence classifier returns the decoder's maps alone.
+    # Its sequence classifier returns only the decoder's maps.
     "t5gemma": {"head": "T5GemmaForConditionalGeneration"},
     "blt": {
         "config": {

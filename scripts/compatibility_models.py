@@ -1,7 +1,7 @@
 """Small random models of any type, and inputs for them, by one generic routine.
 
-A configuration is taken with its defaults, every size in it that is known by its name is made
-small, nested configurations likewise, and what an exception says comes on top.
+It takes the default configuration, makes every size with a known name small, also in nested
+configurations, and then applies the exceptions.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ TABLES = (
 )
 ROWS, LENGTH, TARGET_LENGTH, VOCABULARY, FIRST_ORDINARY_ID = 2, 12, 7, 96, 6
 SPREAD = 0.3
-# Layers with their norm last make all tokens alike when what they add outweighs what was there.
+# A layer with its norm last makes all tokens alike if it adds more than was there before.
 WRITERS = ("out_proj.weight", "fc2.weight", "output.dense.weight", "o_proj.weight")
 
-# What a size is called, as a pattern for the whole name, and what it becomes. The first that
-# fits counts; only numbers (and lists of them) larger than the new value are changed.
+# Patterns for the whole name of a size, and its new value. The first match counts; only numbers
+# (and lists of them) larger than the new value change.
 SIZES: tuple[tuple[str, int], ...] = (
     (r".*vocab_size|vocab_size_.*|.*codebook_size|audio_vocab.*", VOCABULARY),
     (r"image_size|img_size|input_size|pretrain_img_size", 32),
@@ -82,7 +82,7 @@ def kinds() -> list[str]:
 def small_config(kind: str) -> PretrainedConfig:
     """The configuration of a type with every size in it made small."""
     config_class = CONFIG_MAPPING[kind]
-    exception = deepcopy(EXCEPTIONS.get(kind, {}))  # configurations take out what they are given
+    exception = deepcopy(EXCEPTIONS.get(kind, {}))  # configurations remove entries from it
     default = config_class(**exception.get("default", {}))
     config = config_class(**merge(shrink(default), exception.get("config", {})))
     exception.get("finish", lambda _: None)(config)
@@ -90,7 +90,7 @@ def small_config(kind: str) -> PretrainedConfig:
 
 
 def shrink(config: PretrainedConfig) -> dict[str, Any]:
-    """The settings that make a configuration small, those of its parts nested in it."""
+    """The settings that make a configuration small, with those of nested configurations."""
     kept = _kept_layers(config)
     settings: dict[str, Any] = {}
     values = {key: value for key, value in vars(config).items() if not key.startswith("_")}
@@ -115,7 +115,7 @@ def shrink(config: PretrainedConfig) -> dict[str, Any]:
 
 
 def merge(settings: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """The settings with others on top, nested ones too."""
+    """The settings, updated with others, also nested ones."""
     merged = dict(settings)
     for name, value in other.items():
         both = isinstance(value, dict) and isinstance(merged.get(name), dict)
@@ -124,7 +124,7 @@ def merge(settings: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kept_layers(config: Any) -> list[int] | None:
-    """Layers of different types: the first of each, and at least two; None if all are alike."""
+    """The first layer of each type, and at least two; None if all layers are alike."""
     types = getattr(config, "layer_types", None) or getattr(config, "layers_block_type", None)
     layers = getattr(config, "num_hidden_layers", None)
     if not types or len(types) != layers:
@@ -163,7 +163,7 @@ def _small_token(value: Any) -> Any:
 
 
 def build(kind: str, head: str, seed: int = 0) -> PreTrainedModel:
-    """A small random model of a type, in eval mode, on the implementation it comes with."""
+    """A small random model of a type, in eval mode, with its default implementation."""
     model_class = getattr(transformers, head)
     exception = EXCEPTIONS.get(kind, {})
     exception.get("prepare", lambda: None)()
@@ -185,7 +185,7 @@ def build(kind: str, head: str, seed: int = 0) -> PreTrainedModel:
 
 @torch.no_grad()
 def widen(model: PreTrainedModel, spread: float) -> None:
-    """Redraw the matrices wide, and shake the vectors around the value they were given."""
+    """Redraw the matrices with a wide spread, and add noise to the vectors."""
     for name, parameter in model.named_parameters():
         # Sinusoidal position tables are frozen parameters, and a scalar is a temperature.
         if not parameter.requires_grad or parameter.dim() == 0 or not parameter.is_floating_point():
@@ -193,7 +193,7 @@ def widen(model: PreTrainedModel, spread: float) -> None:
         if name.endswith("sinks"):
             parameter.normal_(0.0, 1.0)
         elif re.search(r"(q|k|query|key)_(layer)?norm", name):
-            # A norm on queries and keys fixes the size of the scores, whatever the spread.
+            # A norm on queries and keys determines the size of the scores, whatever the spread.
             parameter.normal_(1.6, 0.1)
         elif parameter.dim() == 1 or "A_log" in name:
             parameter.add_(torch.randn_like(parameter), alpha=0.1)
@@ -204,7 +204,7 @@ def widen(model: PreTrainedModel, spread: float) -> None:
 
 
 def feed(model: PreTrainedModel, kind: str) -> dict[str, Any]:
-    """An input for a model: texts or pictures, two of them."""
+    """An input for a model: two texts or two pictures."""
     exception = EXCEPTIONS.get(kind, {})
     config = model.config
     inputs: dict[str, Any] = {}
@@ -227,7 +227,7 @@ def token_ids(length: int, seed: int) -> Tensor:
 
 
 def pixels(config: Any, size: int | None = None) -> Tensor:
-    """Pictures of the size a configuration speaks of."""
+    """Pictures of the size in a configuration."""
     for part in (config, getattr(config, "vision_config", None)):
         size = size or getattr(part, "image_size", None)
         channels = getattr(part, "num_channels", 3)
