@@ -1,1 +1,1 @@
-"""Questions about a batch, and the answers of the model: scores, attention, gradients, readout."""
+"""Asking: questions about a batch, and what the model answers: scores, attention, gradients."""

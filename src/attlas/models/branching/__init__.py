@@ -1,1 +1,1 @@
-"""Copies of the stream that start at a layer: many variants of the attention in one pass."""
+"""Branching: run many variants of the attention at some layer without repeating the layers below."""

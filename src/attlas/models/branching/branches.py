@@ -196,7 +196,7 @@ def _join(site: Site, results: Sequence[tuple[Any, ...]]) -> Branched:
         None if ordered[0][index] is None else torch.cat([each[index] for each in ordered])
         for index in (2, 3)
     )
-    return Branched(site, torch.cat([part[1] for part in ordered]), weights, gradients)
+    return Branched(site, torch.cat([each[1] for each in ordered]), weights, gradients)
 
 
 class _Growth:

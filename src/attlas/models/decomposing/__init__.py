@@ -1,1 +1,1 @@
-"""Hidden states as sums, one term for each token."""
+"""Decomposing: hidden states as sums of terms, one for each token."""

@@ -38,9 +38,7 @@ class Inputs:
     source: Stream
     prefix: Stream | None = None
     notes: tuple[tuple[str, ...], ...] = ()
-    chains: tuple[
-        tuple[int, ...], ...
-    ] = ()  # token ids of the target, if they are part of the input
+    chains: tuple[tuple[int, ...], ...] = ()  # token ids of the target, if fed in
     picture: Stream | None = None
 
     @classmethod

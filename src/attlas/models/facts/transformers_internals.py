@@ -215,9 +215,9 @@ def takes_pixels(model: nn.Module) -> bool:
 def ways_in(model: nn.Module) -> list[nn.Module]:
     """The modules that turn ids or pixels into vectors: the input embeddings of all submodels."""
     named = []
-    for part in submodels(model):
+    for each in submodels(model):
         try:
-            named.append(part.get_input_embeddings())  # type: ignore[operator]
+            named.append(each.get_input_embeddings())  # type: ignore[operator]
         except (NotImplementedError, AttributeError):  # a wrapper around submodels that have one
             continue
     weights = {id(each.weight) for each in named if isinstance(each, nn.Embedding)}

@@ -1,1 +1,1 @@
-"""Hidden states: the vectors that tokens enter as, and what the blocks make of them."""
+"""Hidden states: the vectors with which tokens enter, and the inputs and outputs of the blocks."""
