@@ -284,7 +284,7 @@ def test_layers_that_are_one_set_of_weights_lose_heads_alike():
 @pytest.mark.parametrize(
     ("family", "settings", "message"),
     [
-        ("GPTNeoX", tiny.TOWER, "GPTNeoXAttention: it has query_key_value, dense inside"),
+        ("GPTNeoX", tiny.TOWER, r"GPTNeoXAttention: its modules \(query_key_value, dense\)"),
         ("Olmo2", tiny.LLAMA_SHAPE, "does not run without these heads"),  # a norm over all heads
     ],
 )

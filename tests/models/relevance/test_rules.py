@@ -389,5 +389,5 @@ def test_a_family_with_an_operation_that_has_no_rule_is_refused():
     subject = attlas.Subject(
         *tiny.text_subject("Esm", "ForSequenceClassification", "wordpiece", **settings)
     )
-    with pytest.raises(UnsupportedModelError, match=r"of a logit of .*, .* arrives, so some"):
+    with pytest.raises(UnsupportedModelError, match=r"of a logit of .*, .* arrives, so one"):
         attlas.explain(subject, "a cat sat", "attn_lrp")

@@ -1,1 +1,1 @@
-"""Branching: run many variants of the attention at some layer without repeating the layers below."""
+"""Branching: run many variants of attention without repeating the layers below."""

@@ -113,9 +113,9 @@ def _beside(model: nn.Module, path: str) -> list[nn.Module]:
 def _unknown(module: nn.Module) -> str:
     inside = ", ".join(name for name, _ in module.named_children())
     return (
-        f"heads cannot be removed from {type(module).__name__}: the projections of queries, keys, "
-        f"values and output are not known by these names: {inside or 'nothing'}; a with block "
-        "can switch its heads off"
+        f"heads cannot be removed from {type(module).__name__}: its modules ({inside or 'none'}) "
+        "are not the known projections of queries, keys, values and output; a with block can switch "
+        "its heads off"
     )
 
 
