@@ -114,8 +114,8 @@ def _unknown(module: nn.Module) -> str:
     inside = ", ".join(name for name, _ in module.named_children())
     return (
         f"heads cannot be removed from {type(module).__name__}: its modules ({inside or 'none'}) "
-        "are not the known projections of queries, keys, values and output; a with block can switch "
-        "its heads off"
+        "are not the known projections of queries, keys, values and output; a with block can "
+        "switch its heads off"
     )
 
 
