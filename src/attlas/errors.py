@@ -1,10 +1,10 @@
 """Every error Attlas raises on purpose.
 
 AttlasError
-├─ UsageError (also a ValueError)      what was asked cannot be: the message says what is allowed
-│  ├─ UnknownNameError                 a name that is not there, with the nearest that is
+├─ UsageError (also a ValueError)      the request is not possible: the message says what is allowed
+│  ├─ UnknownNameError                 an unknown name: the message gives the nearest known one
 │  └─ TextTooLongError                 the text has more tokens than the model takes
-├─ ModelError                          the model could not be loaded or does not behave
+├─ ModelError                          the model could not be loaded or gives no usable output
 │  └─ UnsupportedModelError            the model cannot be opened at its attention
 └─ ResultFileError                     a saved result is damaged, of another version, or unwritable
 """
@@ -14,19 +14,19 @@ from difflib import get_close_matches
 
 
 class AttlasError(Exception):
-    """The root: catch this to catch all of ours."""
+    """The root: catch this to catch every error of Attlas."""
 
 
 class UsageError(AttlasError, ValueError):
-    """What was asked cannot be; the message says what was given and what is allowed."""
+    """The request is not possible; the message says what was given and what is allowed."""
 
 
 class UnknownNameError(UsageError):
-    """A name that is not there."""
+    """An unknown name; the message gives the nearest known one."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         names = [str(each) for each in known]
-        near = get_close_matches(name.lower(), [each.lower() for each in names], n=1, cutoff=0.4)
+        near = get_close_matches(str(name).lower(), [each.lower() for each in names], n=1, cutoff=0.4)
         nearest = next((each for each in names if near and each.lower() == near[0]), None)
         hint = f"did you mean {nearest!r}? " if nearest else ""
         shown = ", ".join(names[:24]) + (f" and {len(names) - 24} more" if len(names) > 24 else "")
@@ -38,7 +38,7 @@ class TextTooLongError(UsageError):
 
 
 class ModelError(AttlasError):
-    """The model could not be loaded, or does not behave as a model should."""
+    """The model could not be loaded, or gives no usable output."""
 
 
 class UnsupportedModelError(ModelError):

@@ -1,0 +1,17 @@
+"""Errors say what was given and what is allowed, whatever was given."""
+
+import pytest
+
+from attlas.errors import UnknownNameError
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("cats", "unknown pet 'cats': did you mean 'cat'? allowed: cat, dog"),
+        (None, "unknown pet None: allowed: cat, dog"),
+        (7, "unknown pet 7: allowed: cat, dog"),
+    ],
+)
+def test_an_unknown_name_is_shown_with_what_is_allowed(name, message):
+    assert str(UnknownNameError("pet", name, ["cat", "dog"])) == message
