@@ -26,7 +26,9 @@ class UnknownNameError(UsageError):
 
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         names = [str(each) for each in known]
-        near = get_close_matches(str(name).lower(), [each.lower() for each in names], n=1, cutoff=0.4)
+        near = get_close_matches(
+            str(name).lower(), [each.lower() for each in names], n=1, cutoff=0.4
+        )
         nearest = next((each for each in names if near and each.lower() == near[0]), None)
         hint = f"did you mean {nearest!r}? " if nearest else ""
         shown = ", ".join(names[:24]) + (f" and {len(names) - 24} more" if len(names) > 24 else "")
