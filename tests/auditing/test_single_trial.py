@@ -74,6 +74,7 @@ def test_training_examples_are_read_like_any_data():
         asked, TEXTS[:4], "consistent_adversary", training=training, seeds=1, **options
     )
     assert "accuracy" in result.details["retrained"]
+    assert "training" not in result.settings
 
 
 def test_the_scope_is_named_or_given():

@@ -22,6 +22,7 @@ from attlas.trials import TRIALS, Scope, Trial, TrialOutcome, figures_with_inter
 from attlas.version import __version__
 
 LISTED = 20  # rows that were left out
+HOLD_DATA = ("training", "examples")  # options that hold data: a result keeps only their names
 
 
 def try_trial(
@@ -70,23 +71,32 @@ def try_trial(
     read = read_examples(data, count=count, seed=seed, **columns)
     texts = usable_texts(subject, read, Request(truncate=truncate), seed, "a trial", 1)
     watch(Step(f"{chosen.name} on {len(texts)} texts", 1, 2))
-    if "training" in options:
-        options["training"] = read_examples(options["training"]).labelled("training").examples
-    outcome = _run(chosen, where, texts, {**options, "seed": seed})
+    outcome = _run(chosen, where, texts, {**options, **_training(chosen, options), "seed": seed})
     asked = {
         "data": data if isinstance(data, str) else None,
         "scope": None if scope is None else asdict(where),
         **columns,
         **{"count": count, "truncate": truncate or None},
     }
-    origin = Origin(
+    origin = _origin(subject, chosen, {**options, "seed": seed}, asked)
+    return _result(chosen, where, outcome, texts, read, origin)
+
+
+def _origin(
+    subject: Subject, trial: Trial, options: Mapping[str, Any], asked: Mapping[str, Any]
+) -> Origin:
+    return Origin(
         subject.name,
         subject.task.name if subject.task else "",
-        chosen.name,
+        trial.name,
         signed=False,
-        paper=chosen.paper,
-        reading=chosen.reading,
-        options={**options, "seed": seed},
+        paper=trial.paper,
+        reading=trial.reading,
+        options={
+            name: value
+            for name, value in options.items()
+            if name not in HOLD_DATA or isinstance(value, str)
+        },
         asked=asked,
         versions={
             "attlas": __version__,
@@ -95,7 +105,6 @@ def try_trial(
         },
         verb="try_trial",
     )
-    return _result(chosen, where, outcome, texts, read, origin)
 
 
 def _scope(scope: Scope | str | None, trial: Trial) -> Scope:
@@ -115,6 +124,13 @@ def _run(trial: Trial, scope: Scope, texts: AuditTexts, options: Mapping[str, An
         asked = fill(questions) if trial.fills else questions
         found = trial.run(asked, scope, **{**_known_options(trial, texts), **options})
     return found.renumbered(numbers)
+
+
+def _training(trial: Trial, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The examples to train on, if the trial takes them; they are read like any data."""
+    if "training" not in options or "training" not in trial.options:
+        return {}
+    return {"training": read_examples(options["training"]).labelled("training").examples}
 
 
 def _known_options(trial: Trial, texts: AuditTexts) -> dict[str, Any]:

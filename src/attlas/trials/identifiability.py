@@ -71,12 +71,12 @@ def identifiability(
     texts = tuple(number for question in questions for number in question.order)
     figures = {name: np.concatenate(values) for name, values in found.figures.items()}
     roomiest = np.lexsort((-figures["keys"], -figures[KEPT]))[:searches]
-    tried = [find_other_attention(*_row_of(questions, int(row)), scope, seed) for row in roomiest]
-    other = max(tried, key=lambda each: each.distances.max())
+    others = [find_other_attention(*_row_of(questions, int(row)), scope, seed) for row in roomiest]
+    other = max(others, key=lambda each: each.distances.max())
     return TrialOutcome(
         figures,
         texts,
-        _sentence(figures, found.longest, other, len(tried)),
+        _sentence(figures, found.longest, other, len(others)),
         ceilings={DETERMINED: 1.0, DETERMINED_BY_QUERY: 1.0, CORRELATION: 1.0},
         plots=(_by_length(figures), _by_kind(figures), *other.plots()),
         notes=(f"scope: {scope}", *found.notes()),

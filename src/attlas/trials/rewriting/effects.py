@@ -68,11 +68,11 @@ def run_rewriting_trial(
         if plan.gold is not None:
             right = change[..., 2] == right_choices(plan.gold, texts)
             figures[f"right{name}"] = right.mean(axis=0)
-    tried = TrialOutcome(figures, texts, "", limits)
+    outcome = TrialOutcome(figures, texts, "", limits)
     return replace(
-        tried,
-        sentence=_sentence(tried, names, scope, doing),
-        plots=_plots(tried, names, doing),
+        outcome,
+        sentence=_sentence(outcome, names, scope, doing),
+        plots=_plots(outcome, names, doing),
         notes=_notes(opened, len(texts), are_means),
         details={"scope": str(scope), "variants": plan.count, "seed": plan.seed},
     )
@@ -177,30 +177,30 @@ def attention_use(*outcomes: TrialOutcome) -> Estimate:
     return replace(best, low=max(best.low, 0.0), high=min(best.high, 1.0))
 
 
-def _sentence(tried: TrialOutcome, names: Sequence[str], scope: Scope, doing: str) -> str:
-    means = {name: float(tried.figures[f"difference{name}"].mean()) for name in names}
+def _sentence(outcome: TrialOutcome, names: Sequence[str], scope: Scope, doing: str) -> str:
+    means = {name: float(outcome.figures[f"difference{name}"].mean()) for name in names}
     best = max(names, key=means.__getitem__)
-    flips = float(tried.figures[f"flips{best}"].mean())
-    ceiling = float(np.mean(tried.ceilings[f"difference{best}"]))
+    flips = float(outcome.figures[f"flips{best}"].mean())
+    ceiling = float(np.mean(outcome.ceilings[f"difference{best}"]))
     where = "" if len(names) == 1 else f", most at{best.removeprefix(',')}"
-    count = len(tried.texts)
+    count = len(outcome.texts)
     said = (
         f"{doing} ({scope}) moved the answer by {means[best]:.3f} on average and flipped "
         f"{flips:.1%} of the predictions, on {count} text{'s' * (count > 1)}{where}"
     )
     if np.isnan(ceiling):
         return f"{said}."
-    if attention_use(tried).high == 0:
+    if attention_use(outcome).high == 0:
         even = "even replacing it by its mean moves the answer by only"
         return f"{said}; this attention is not used: {even} {ceiling:.3f}."
     return f"{said}: {means[best] / ceiling:.2f} of the ceiling of {ceiling:.3f}."
 
 
-def _plots(tried: TrialOutcome, names: Sequence[str], doing: str) -> tuple[dict[str, Any], ...]:
+def _plots(outcome: TrialOutcome, names: Sequence[str], doing: str) -> tuple[dict[str, Any], ...]:
     points = {
         name.removeprefix(", ") or "texts": (
-            tried.figures[f"largest weight{name}"],
-            tried.figures[f"median difference{name}"],
+            outcome.figures[f"largest weight{name}"],
+            outcome.figures[f"median difference{name}"],
         )
         for name in names
     }
@@ -215,7 +215,8 @@ def _plots(tried: TrialOutcome, names: Sequence[str], doing: str) -> tuple[dict[
     if len(names) == 1:
         return (scatter,)
     means = {
-        name.removeprefix(", "): float(tried.figures[f"difference{name}"].mean()) for name in names
+        name.removeprefix(", "): float(outcome.figures[f"difference{name}"].mean())
+        for name in names
     }
     layers = plots.bars(
         f"{doing}, layer by layer",
