@@ -11,8 +11,7 @@ from subjects import ASKED, TEXTS, arguments, plain, subject
 from attlas import Subject
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.models.encoding.request import Request
-from attlas.removing.answer_table import Answers
-from attlas.removing.erasures import Erasures
+from attlas.removing.erasures import AnswerTable, Erasures
 from attlas.removing.removal import REMOVALS, check_removal
 
 TASK, PICTURES = "sequence classification", "image classification"
@@ -301,7 +300,7 @@ def test_nothing_is_asked_twice(monkeypatch):
 
 
 def test_a_few_bytes_for_each_answer():
-    answers, count = Answers(), 4000
+    answers, count = AnswerTable(), 4000
     ways = np.unique(np.random.default_rng(0).random((count, 40)) < 0.5, axis=0)
     sure = np.linspace(-5, -1, len(ways))
     for part in np.split(np.random.default_rng(1).permutation(len(ways)), [100, 2000]):
@@ -372,7 +371,7 @@ def test_no_token_to_pad_with():
 
 def test_a_decoder_that_reads_the_text_again_is_not_knocked_out():
     parts = tiny.text_subject("T5", "ForSequenceClassification", "word_level")
-    with pytest.raises(UnsupportedModelError, match="one place late"):
+    with pytest.raises(UnsupportedModelError, match="shifted by one"):
         check_removal(Subject(*parts), "knock_out")
 
 

@@ -1,1 +1,1 @@
-"""Removing tokens from a text, and asking the model again."""
+"""Removing tokens from a text and asking the model again."""

@@ -1,4 +1,4 @@
-"""Ceilings: the best order of a text's tokens there is, as far as a beam search finds it."""
+"""Ceilings: the best order of a text's tokens that a beam search finds."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,16 +13,18 @@ from attlas.shapes import Ways, WayScores
 
 AIMS = ("comprehensiveness", "sufficiency")
 WIDTH = 2
-CANDIDATES = 6  # tokens that are tried next: those that promised most when they were tried last
-Sizes = Callable[[int], Sequence[int]]  # for a text of so many tokens: how many come first, rising
+CANDIDATES = 6  # tokens to try next: those that gained most when they were last tried
+Sizes = Callable[
+    [int], Sequence[int]
+]  # the sizes of sets to judge, rising, for a text of this many tokens
 
 
 @dataclass(frozen=True, eq=False)
 class Best:
-    """An order of the content tokens of a text, the first ones first, and its figure."""
+    """An order of the content tokens of a text, and the value it reaches."""
 
     order: NDArray[np.intp]
-    value: float  # the mean over the sizes of how far the probability falls; NaN without sizes
+    value: float  # the mean fall of the probability over the sizes; NaN without sizes
 
 
 def best_orders(
@@ -32,20 +34,20 @@ def best_orders(
     sizes: Sizes,
     width: int = WIDTH,
 ) -> dict[str, dict[int, Best]]:
-    """For each aim, the order of each text whose first tokens, in sets of these sizes, do best.
+    """For each aim, the best order of each text, judged by sets of its first tokens.
 
-    The aim is `comprehensiveness`: without them the probability falls as far as can be; or
-    `sufficiency`: with them alone it falls as little as can be; in the mean over sizes. The search
-    goes from one size to the next with the `width` best sets so far, and once more with the best
-    alone, so that it is never worse than that. Of the tokens that could come next, those are tried
-    that brought most when they were tried last. Where sizes lie apart, the tokens between come as a
-    block: those that do most by themselves. All searches go on together, and ask together.
+    The aim `comprehensiveness` wants the probability to fall as far as possible without them, and
+    `sufficiency` as little as possible with them alone, averaged over these sizes. The search goes
+    from one size to the next with the `width` best sets so far. It runs once more with width 1, so
+    that it is never worse than that. It tries the next tokens that gained most when last tried. If
+    two sizes are further than one apart, the tokens that do most by themselves are added as a
+    block. All searches run together and share their questions to the model.
     """
     for aim in aims:
         if aim not in AIMS:
             raise UnknownNameError("aim", aim, AIMS)
     if width < 1:
-        raise UsageError(f"a width is at least 1, not {width}")
+        raise UsageError(f"width must be at least 1, not {width}")
     games = {aim: _Game(erasures, aim) for aim in aims}
     widths = sorted({1, width})
     searches = {
@@ -64,7 +66,7 @@ def best_orders(
 
 
 def _together(erasures: Erasures, searches: "Mapping[Any, Search]") -> dict[Any, "Beams"]:
-    """What each search comes to; what they want to know is asked of the model at once."""
+    """Run all searches; the model is asked for what they need in one go."""
     found: dict[Any, Beams] = {}
     running = dict(searches)
     while running:
@@ -85,12 +87,12 @@ def _together(erasures: Erasures, searches: "Mapping[Any, Search]") -> dict[Any,
 
 @dataclass(frozen=True, eq=False)
 class _Beam:
-    """The best sets of one size and the orders they come from, the best first."""
+    """The best sets of one size and the orders they come from, best first."""
 
     chosen: Ways
-    totals: WayScores  # what the sets on the way were worth together
+    totals: WayScores  # the sum of the values of all sets on the way
     orders: NDArray[np.intp]  # `[way, size]`
-    worth: NDArray[np.float64]  # of each set by itself; of no token, whatever all are compared with
+    worth: NDArray[np.float64]  # the value of each set by itself
 
     @classmethod
     def start(cls, count: int) -> "_Beam":
@@ -100,9 +102,9 @@ class _Beam:
     def singles(
         self, hope: NDArray[np.float64], most: int
     ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_]]:
-        """Each set with tokens that it lacks: which set, which token, and both together.
+        """Each set with one more token: the number of the set, the token, and the new set.
 
-        Of each set those `most` tokens that there is most hope for.
+        Each set is tried with the `most` tokens that promise most.
         """
         ranked = np.argsort(np.where(self.chosen, np.inf, -hope), axis=1, kind="stable")
         left = self.chosen.shape[1] - int(self.chosen[0].sum())
@@ -120,10 +122,10 @@ class _Beam:
         size: int,
         width: int,
     ) -> tuple[NDArray[np.intp], NDArray[np.bool_], WayScores]:
-        """Orders up to a size, `width` for each set, by what its tokens are worth by themselves.
+        """Orders up to a size, `width` for each set, by the values of its tokens by themselves.
 
-        They share all tokens but the last. Of one set, the orders stand together. With the orders
-        come their sets, and what those are worth, which is known where they grew by one token.
+        The orders of one set stand together and share all tokens but the last. Returned are the
+        orders, their sets, and the values of the sets, which are known if they grew by one token.
         """
         rank = np.lexsort((-worth, states)).reshape(len(self.chosen), -1)
         ranked = tokens[rank]  # `[way, rank]`
@@ -141,7 +143,7 @@ class _Beam:
     def advance(
         self, orders: NDArray[np.intp], sets: Ways, worth: WayScores, width: int
     ) -> "_Beam":
-        """The best of these sets, each once."""
+        """The best of these sets, without repeats."""
         totals = np.repeat(self.totals, len(sets) // len(self.totals)) + worth
         best = np.argsort(-totals, kind="stable")
         _, first = np.unique(np.packbits(sets[best], axis=1), axis=0, return_index=True)
@@ -150,7 +152,7 @@ class _Beam:
 
 
 Beams = dict[int, _Beam]  # of each text
-Search = Generator[Mapping[int, Ways], None, Beams]  # gives what must be asked, and ends with these
+Search = Generator[Mapping[int, Ways], None, Beams]  # yields what must be asked, and returns beams
 
 
 def _learned(
@@ -160,7 +162,7 @@ def _learned(
     beam: _Beam,
     states: NDArray[np.intp],
 ) -> NDArray[np.float64]:
-    """What each token promises: what it brought, at best, when it was tried last."""
+    """What each token promises: the most it gained when it was last tried."""
     before = beam.worth[states]
     found = np.full(len(hope), -np.inf)
     np.maximum.at(found, tokens, worth - before)
@@ -172,7 +174,7 @@ def _total(beam: _Beam) -> float:
 
 
 class _Game:
-    """What sets of tokens are worth to an aim."""
+    """The values of sets of tokens for one aim."""
 
     def __init__(self, erasures: Erasures, aim: str) -> None:
         self._erasures = erasures
@@ -181,14 +183,14 @@ class _Game:
     def worth(
         self, sets: Mapping[int, Ways]
     ) -> Generator[Mapping[int, Ways], None, dict[int, WayScores]]:
-        """Of sets of each text: the more, the better they serve the aim."""
+        """The values of sets of each text; higher serves the aim better."""
         ways = {text: ~each if self._keeps else each for text, each in sets.items()}
         yield ways
         found = {text: self._erasures.of(text, each).probability for text, each in ways.items()}
         return found if self._keeps else {text: -each for text, each in found.items()}
 
     def search(self, texts: Sequence[int], sizes: Sizes, width: int) -> Search:
-        """The best sets of the last size of each text; on the way, what must be asked."""
+        """Yield what must be asked, and return the best sets of the last size of each text."""
         counts = {text: len(self._erasures.content(text)) for text in texts}
         beams = {text: _Beam.start(count) for text, count in counts.items()}
         steps = {text: list(sizes(count)) for text, count in counts.items()}
@@ -213,14 +215,14 @@ class _Game:
     def _tried(
         beam: _Beam, hope: NDArray[np.float64], size: int, width: int
     ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_]]:
-        """What is tried next: all tokens at first, then those there is most hope for."""
+        """What to try next: first all tokens, then those that promise most."""
         step = size - beam.orders.shape[1]
         first = beam.orders.shape[1] == 0
         most = len(hope) if first else max(CANDIDATES, step + width - 1)
         return beam.singles(hope, most)
 
     def best(self, text: int, beam: _Beam, sizes: Sizes) -> Best:
-        """The best order of a beam with the tokens behind it, and its figure."""
+        """The best order of a beam, followed by all other tokens, and its value."""
         rest = (~beam.chosen[0]).nonzero()[0]
         steps = len(sizes(beam.chosen.shape[1]))
         if not steps:

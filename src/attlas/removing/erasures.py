@@ -1,4 +1,4 @@
-"""Erasure: what a model says of texts without some of their tokens; nothing is asked twice."""
+"""Erasures: a model's answers to texts without some of their tokens, each asked for once."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,33 +14,33 @@ from attlas.models.asking.filling import NEAR, can_fill
 from attlas.models.asking.memory import in_fitting_batches, rows_of
 from attlas.models.asking.question import Question
 from attlas.models.facts.evaluation_mode import evaluation_mode
-from attlas.removing.answer_table import Answers
 from attlas.removing.pooling import Pool, Rows, find_texts
 from attlas.removing.removal import check_removal, without
 from attlas.shapes import WayMarks, Ways, WayScores
 
 __all__ = ["Erasures", "Outcomes", "Ways"]
-MOST_CELLS = 2**28  # of sets of tokens, over all columns, that are laid out at once
+MOST_CELLS = 2**28  # entries of the table of hidden tokens that is built at once
+_Keys = NDArray[Any]  # strings of bytes, all of one length
 
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """What the model says of one text changed in several ways."""
+    """The model's answers to one text with different sets of tokens removed."""
 
     log_probability: WayScores  # of the target
     chosen: WayMarks  # whether the target is still the model's first choice
 
     @property
     def probability(self) -> WayScores:
-        """Of the target, in each way."""
-        found: WayScores = np.exp(self.log_probability)
-        return found
+        """The probability of the target in each way."""
+        probability: WayScores = np.exp(self.log_probability)
+        return probability
 
 
 class Erasures:
-    """The answers of a model to texts without some of their tokens; nothing is asked twice.
+    """The answers of a model to texts without some of their tokens; each is asked for once.
 
-    `how` is one of `REMOVALS`. A way is a set of the content tokens of a text: True is removed.
+    `how` is one of `REMOVALS`. A way is a set of a text's content tokens: True means removed.
     Texts are numbered as in the `order` of the questions.
     """
 
@@ -49,9 +49,9 @@ class Erasures:
         self._texts = find_texts(questions)
         for subject in {question.subject for question in questions}:
             check_removal(subject, how)
-        self._answers = {number: Answers() for number in self._texts}
+        self._answers = {number: AnswerTable() for number in self._texts}
         self._pools: list[Pool] = []
-        self._place: dict[int, tuple[int, int]] = {}  # of each text: its pool, its row there
+        self._place: dict[int, tuple[int, int]] = {}  # for each text: its pool and its row there
         self._pool()
 
     def _pool(self) -> None:
@@ -63,15 +63,15 @@ class Erasures:
             self._pools.append(Pool([self._texts[number] for number in numbers]))
 
     def content(self, text: int) -> list[int]:
-        """The positions among the tokens of a text that may be removed."""
+        """The positions of the tokens of a text that may be removed."""
         return self._texts[text].content
 
     def whole(self, text: int) -> Outcomes:
-        """The text as it is: one way."""
+        """The answer to the whole text, with nothing removed."""
         return self.of(text, np.zeros((1, len(self.content(text))), dtype=bool))
 
     def of(self, text: int, ways: Ways) -> Outcomes:
-        """The answers to a text changed in these ways, asked for where they are not known."""
+        """The answers to a text without these tokens; the model is asked for those not known."""
         self._check(text, ways)
         known = self._answers[text].of(ways)
         if known is None:
@@ -82,12 +82,12 @@ class Erasures:
 
     def forget(self, text: int) -> None:
         """Drop the answers to one text."""
-        self._answers[text] = Answers()
+        self._answers[text] = AnswerTable()
 
-    def ask(self, wanted: Mapping[int, Ways]) -> None:
-        """Find the answers that are not known, of all texts together."""
+    def ask(self, by_text: Mapping[int, Ways]) -> None:
+        """Ask the model for the answers that are not known, for all texts together."""
         unknown = {}
-        for text, ways in wanted.items():
+        for text, ways in by_text.items():
             self._check(text, ways)
             new = self._answers[text].unknown(ways)
             if len(new):
@@ -102,8 +102,8 @@ class Erasures:
             raise UsageError(f"unknown text {text}: there are {len(self._texts)}")
         if ways.shape[1] != len(self.content(text)):
             raise UsageError(
-                f"a way to change text {text} is over its {len(self.content(text))} content "
-                f"tokens, not {ways.shape[1]}"
+                f"a way of text {text} is over its {len(self.content(text))} content tokens, "
+                f"not {ways.shape[1]}"
             )
 
     def _ask_pool(self, pool: Pool, wanted: Mapping[int, Ways]) -> None:
@@ -115,11 +115,12 @@ class Erasures:
             for batch in self._batches(pool, rows, hidden):
                 found[:, batch] = self._run(pool, rows[batch], torch.from_numpy(hidden[batch]))
         ends = np.cumsum([len(ways) for ways in wanted.values()])[:-1]
-        for (text, ways), part in zip(wanted.items(), np.split(found, ends, axis=1), strict=True):
-            self._answers[text].add(ways, part[0], part[1] > 0)
+        answers = np.split(found, ends, axis=1)
+        for (text, ways), both in zip(wanted.items(), answers, strict=True):
+            self._answers[text].add(ways, both[0], both[1] > 0)
 
     def _batches(self, pool: Pool, rows: Rows, hidden: NDArray[np.bool_]) -> Iterator[Rows]:
-        """Which rows share a batch: those that are of one length when they are run."""
+        """Which rows share a batch: those with the same length when they are run."""
         lengths = pool.lengths[rows]
         if self.how == "delete":
             for number, stream in enumerate(pool.streams):
@@ -135,18 +136,18 @@ class Erasures:
             yield from (group[start : start + most] for start in range(0, len(group), most))
 
     def _run(self, pool: Pool, rows: Rows, hidden: Tensor) -> NDArray[np.float64]:
-        """The answers to one batch, `[2, row]`, in halves where memory is short."""
+        """The answers to one batch, `[2, row]`; it is halved if memory is short."""
 
-        def work(part: Sequence[int]) -> Tensor:
-            index = np.asarray(part, dtype=np.intp)
+        def work(numbers: Sequence[int]) -> Tensor:
+            index = np.asarray(numbers, dtype=np.intp)
             return self._answer(pool, rows[index], hidden[index])
 
         too_large = f"{pool.question.subject.name} cannot take one text of {hidden.shape[1]} tokens"
-        parts = list(in_fitting_batches(range(len(rows)), work, too_large))
-        return torch.cat(parts, dim=1).double().cpu().numpy()
+        answers = list(in_fitting_batches(range(len(rows)), work, too_large))
+        return torch.cat(answers, dim=1).double().cpu().numpy()
 
     def _packs(self, pool: Pool) -> bool:
-        """Whether rows of near lengths share a batch."""
+        """Whether rows of similar lengths share a batch."""
         return pool.question.subject.device.type in NEAR and can_fill(pool.question)
 
     def _answer(self, pool: Pool, rows: Rows, hidden: Tensor) -> Tensor:
@@ -170,7 +171,7 @@ class Erasures:
 
 
 def _portions(wanted: Mapping[int, Ways], columns: int) -> Iterator[dict[int, Ways]]:
-    """As many texts at a time as can be laid out at once."""
+    """Groups of texts whose tables of hidden tokens are small enough to be built at once."""
     portion: dict[int, Ways] = {}
     rows = 0
     for text, ways in wanted.items():
@@ -181,3 +182,57 @@ def _portions(wanted: Mapping[int, Ways], columns: int) -> Iterator[dict[int, Wa
         rows += len(ways)
     if portion:
         yield portion
+
+
+class AnswerTable:
+    """The answers of a model to one text without some of its tokens, by the set of tokens."""
+
+    def __init__(self) -> None:
+        self._keys: _Keys = np.empty(0, dtype="S1")  # sorted
+        self._log_probability = np.empty(0, dtype=np.float32)
+        self._chosen = np.empty(0, dtype=bool)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def unknown(self, ways: Ways) -> Ways:
+        """The ways that have no answer yet, without repeats."""
+        keys, first = np.unique(_keys(ways), return_index=True)
+        return ways[first[~self._has(keys)]]
+
+    def _has(self, keys: _Keys) -> NDArray[np.bool_]:
+        if not len(self):
+            return np.zeros(len(keys), dtype=bool)
+        places = np.searchsorted(self._keys, keys).clip(max=len(self) - 1)
+        known: NDArray[np.bool_] = self._keys[places] == keys
+        return known
+
+    def add(self, ways: Ways, log_probability: WayScores, chosen: WayMarks) -> None:
+        """Store the answers to ways that had none."""
+        new = _keys(ways)
+        keys = np.concatenate([self._keys.astype(new.dtype), new])
+        order = np.argsort(keys)
+        self._keys = keys[order]
+        both = np.concatenate([self._log_probability, log_probability.astype(np.float32)])
+        self._log_probability = both[order]
+        self._chosen = np.concatenate([self._chosen, chosen])[order]
+
+    def of(self, ways: Ways) -> tuple[WayScores, WayMarks] | None:
+        """The log-probability and the choice in each of these ways; None unless all are known."""
+        if len(ways) and not len(self):
+            return None
+        keys = _keys(ways)
+        places = np.searchsorted(self._keys, keys)
+        np.minimum(places, len(self) - 1, out=places)
+        if not (self._keys[places] == keys).all():
+            return None
+        return self._log_probability[places].astype(np.float64), self._chosen[places]
+
+
+def _keys(ways: Ways) -> _Keys:
+    """The bits of each way as one string of bytes."""
+    bits = np.packbits(ways, axis=1)
+    if not bits.shape[1]:  # a text without content has one way
+        bits = np.zeros((len(ways), 1), dtype=np.uint8)
+    keys: _Keys = np.ascontiguousarray(bits).view(f"S{bits.shape[1]}")[:, 0]
+    return keys

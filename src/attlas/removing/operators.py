@@ -1,4 +1,4 @@
-"""Operators: what is done to a batch so that the hidden tokens of each row are not there."""
+"""Operators: how the hidden tokens of each row are removed from a batch."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,9 +17,9 @@ from attlas.shapes import Attention, Hidden, Visible
 
 
 def cut(inputs: Inputs, gone: Hidden) -> Inputs:
-    """The batch without the tokens of its texts that are gone, as many of them in each row.
+    """The batch without the tokens marked as gone; each row must lose equally many.
 
-    `tokens` stays the record of the whole texts.
+    `tokens` still records the whole texts.
     """
     arguments = dict(inputs.arguments)
     for stream in _of_ids(inputs):
@@ -33,7 +33,7 @@ def cut(inputs: Inputs, gone: Hidden) -> Inputs:
 
 
 def _of_ids(inputs: Inputs) -> list[Stream]:
-    """The streams of tokens that have a number, and can be cut."""
+    """The streams of token ids, which can be cut."""
     return [each for each in inputs.streams() if inputs.arguments[each.argument].ndim == 2]
 
 
@@ -42,7 +42,7 @@ def _own(hidden: Hidden, stream: Stream) -> Tensor:
 
 
 def _with_lengths(inputs: Inputs) -> Inputs:
-    """The streams where they are now, one behind the other, by the lengths of their arguments."""
+    """The inputs with streams at their new positions, by the lengths of their arguments."""
     moved: dict[str, Stream] = {}
     start = 0
     for stream in inputs.streams():
@@ -59,7 +59,7 @@ def _with_lengths(inputs: Inputs) -> Inputs:
 
 
 def delete(question: Question, inputs: Inputs, hidden: Hidden) -> Inputs:
-    """The batch without the hidden tokens; what has no number (patches, objects) is masked."""
+    """The batch without the hidden tokens; patches and objects are masked instead."""
     numbered = torch.zeros(hidden.shape[1], dtype=torch.bool)
     for stream in _of_ids(inputs):
         numbered[stream.start : stream.stop] = True
@@ -85,7 +85,7 @@ def mask(question: Question, inputs: Inputs, hidden: Hidden) -> Inputs:
 
 
 def mask_id(subject: OpenModel) -> int:
-    """The token that stands for nothing: mask, else pad, else unknown, else end of text."""
+    """The token to mask with: mask, else padding, else unknown, else end of text."""
     names = ("mask_token_id", "pad_token_id", "unk_token_id", "eos_token_id")
     found = [getattr(subject.tokenizer, name, None) for name in names]
     number = next((each for each in found if each is not None), None)
@@ -93,14 +93,14 @@ def mask_id(subject: OpenModel) -> int:
         raise UsageError("this tokenizer has no token to mask with: use removal='delete'")
     if subject.reads_pairs and number == subject.tokenizer.eos_token_id:
         raise UsageError(
-            "this tokenizer has no token to mask with but the one that ends a text, and the text "
-            "would be read there"
+            "this tokenizer can only mask with its end-of-text token, and this model reads "
+            "the text there"
         )
     return int(number)
 
 
 def _blank(pixels: Tensor, inputs: Inputs, hidden: Hidden) -> Tensor:
-    """The pictures with the hidden patches in the mean colour, which is zero once normalised."""
+    """The pictures with hidden patches in the mean colour, which is zero after normalisation."""
     rows, columns = inputs.tokens[0].grid or (1, 1)
     patches = hidden[:, -rows * columns :].unflatten(1, (rows, columns)).to(pixels.device)
     height, width = pixels.shape[-2] // rows, pixels.shape[-1] // columns
@@ -110,7 +110,7 @@ def _blank(pixels: Tensor, inputs: Inputs, hidden: Hidden) -> Tensor:
 
 
 def pad(question: Question, inputs: Inputs, hidden: Hidden) -> Inputs:
-    """The batch with padding in place of the hidden tokens, which no other token attends to."""
+    """The batch with padding instead of the hidden tokens; no other token attends to it."""
     ids = inputs.arguments["input_ids"]
     own, marks = hidden.to(ids.device), inputs.arguments.get("attention_mask")
     seen = torch.ones_like(ids) if marks is None else marks
@@ -123,9 +123,9 @@ def pad(question: Question, inputs: Inputs, hidden: Hidden) -> Inputs:
 
 @contextmanager
 def zero_embedding(question: Question, inputs: Inputs, hidden: Hidden) -> Iterator[Inputs]:
-    """Within the block, the word vectors of the hidden tokens enter as zeros.
+    """Within the block, the word vectors of the hidden tokens are zeros.
 
-    What a model adds to them, such as a vector for the position, is still added.
+    The model still adds to them what it always adds, such as a vector for the position.
     """
     whole = entered_vectors(question.about(inputs))
     values = [
@@ -138,13 +138,13 @@ def zero_embedding(question: Question, inputs: Inputs, hidden: Hidden) -> Iterat
 
 @contextmanager
 def knock_out(question: Question, inputs: Inputs, hidden: Hidden) -> Iterator[Inputs]:
-    """Within the block, no token but itself attends to a hidden one, in any layer or head."""
+    """Within the block, no other token attends to a hidden one, in any layer or head."""
     with question.subject.tap(closings(question.subject, inputs, hidden), sites=()):
         yield inputs
 
 
 def closings(subject: OpenModel, inputs: Inputs, hidden: Hidden) -> Sequence[Edit]:
-    """Edits, one for each kind of site, that close the hidden tokens of each row as keys."""
+    """Edits, one for each kind of site, that take all attention from the hidden tokens."""
     edits = []
     for kind in dict.fromkeys(site.kind for site in subject.sites):
         queries, keys = inputs.queries_and_keys(kind)
@@ -153,9 +153,9 @@ def closings(subject: OpenModel, inputs: Inputs, hidden: Hidden) -> Sequence[Edi
 
 
 def close(keys: Hidden, to_itself: bool) -> Edit:
-    """Take all weight from these keys of each row of the batch and share it among the others.
+    """Take all weight from these keys of each row and divide it among the other keys.
 
-    Unless a key is closed `to_itself`, it keeps the weight that its own query has on it.
+    A key keeps the weight of its own query, unless `to_itself` is set.
     """
 
     def change(weights: Attention, visible: Visible) -> Attention:

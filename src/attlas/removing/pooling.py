@@ -1,4 +1,4 @@
-"""Texts of many lengths side by side, to make batches of by tensor operations alone."""
+"""Pools: texts of many lengths in one table, so that batches need only tensor operations."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -16,12 +16,12 @@ from attlas.removing.operators import cut
 from attlas.removing.removal import removable
 from attlas.shapes import Logits
 
-Rows = NDArray[np.intp]  # of a pool: which text each row of a batch is of
+Rows = NDArray[np.intp]  # for each row of a batch, the number of its text in the pool
 
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """One text: the question it is a row of, and the positions of its content."""
+    """One text: a row of a question, and the positions of its content."""
 
     question: Question
     row: int
@@ -29,17 +29,17 @@ class Text:
 
     @property
     def inputs(self) -> Inputs:
-        """The inputs that it is a row of."""
+        """The inputs of its question."""
         return self.question.inputs
 
     @property
     def target(self) -> Target:
-        """What is asked of it."""
+        """The target of its row."""
         return self.question.targets[self.row]
 
     @property
     def form(self) -> Hashable:
-        """Texts of the same form can stand in one pool."""
+        """A key: texts with the same form can share a pool."""
         arguments = tuple(
             (name, tuple(value.shape[1:]) if value.ndim > 2 else ())
             for name, value in sorted(self.inputs.arguments.items())
@@ -48,7 +48,7 @@ class Text:
 
 
 def find_texts(questions: Sequence[Question]) -> dict[int, Text]:
-    """Each text by its number."""
+    """All texts of these questions, by number."""
     found: dict[int, Text] = {}
     for question in questions:
         for row, number in enumerate(question.order):
@@ -69,7 +69,7 @@ def _check_target(target: Target) -> None:
 
 
 class Pool:
-    """Texts of one form, each stream filled up to the longest, and what is asked of each."""
+    """Texts of one form, each stream padded to the longest, with the target of each text."""
 
     def __init__(self, texts: Sequence[Text]) -> None:
         self.question = texts[0].question
@@ -81,16 +81,16 @@ class Pool:
 
     @property
     def streams(self) -> list[Stream]:
-        """Which columns are of which stream."""
+        """The columns of each stream."""
         return self._inputs.streams()
 
     @property
     def first_place(self) -> int:
-        """The earliest place of the output that is looked at, counted from the end."""
+        """The earliest place of the output that any target uses, counted from the end."""
         return int(self._picks[..., 0].min())
 
     def _fill(self) -> NDArray[np.bool_]:
-        """Where there is nothing of a text, `[text, column]`."""
+        """The columns behind the end of each text, `[text, column]`."""
         parts = [
             np.arange(len(stream.positions)) >= self.lengths[:, [number]]
             for number, stream in enumerate(self.streams)
@@ -98,7 +98,7 @@ class Pool:
         return np.concatenate(parts, axis=1)
 
     def _place(self, text: Text) -> Rows:
-        """The columns of a text's content."""
+        """The columns of a text's content tokens."""
         pairs = zip(text.inputs.streams(), self.streams, strict=True)
         found = [
             place - own.start + stream.start
@@ -109,22 +109,22 @@ class Pool:
         return np.array(found, dtype=np.intp)
 
     def spread(self, text: int, ways: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Sets of a text's content, `[way, token]`, over all columns."""
+        """Sets of a text's content tokens, `[way, token]`, spread over all columns."""
         hidden = np.zeros((len(ways), self._filler.shape[1]), dtype=bool)
         hidden[:, self._columns[text]] = ways
         return hidden
 
     def batch(self, rows: Rows, hidden: Tensor) -> tuple[Inputs, Tensor]:
-        """Texts of one length as they are, and what is hidden of each, `[row, token]`."""
+        """Texts of equal length without padding, and their hidden tokens, `[row, token]`."""
         filler = self._filler[rows]
         return cut(self._take(rows), filler), hidden[~filler].view(len(rows), -1)
 
     def filled_batch(self, rows: Rows, hidden: Tensor) -> tuple[Inputs, Tensor]:
-        """Texts of any length with all columns; those that hold nothing count as hidden."""
+        """Texts of any length with all columns; padding counts as hidden."""
         return self._take(rows), hidden | self._filler[rows]
 
     def packed(self, rows: Rows, hidden: Tensor, width: int) -> tuple[Inputs, Tensor]:
-        """Texts of any length up to a width; what follows a text is not attended to."""
+        """Texts of any length up to a width; padding gets no attention."""
         inputs = self._take(rows)
         names = inputs.companions(inputs.source)
         arguments = {
@@ -135,7 +135,7 @@ class Pool:
         return replace(inputs, arguments=arguments, source=source), hidden[:, :width]
 
     def packed_without(self, rows: Rows, hidden: Tensor, width: int) -> Inputs:
-        """The same with the hidden tokens deleted: those that stay move to the front."""
+        """Like `packed`, with the hidden tokens deleted: all others move to the front."""
         inputs = self._take(rows)
         gone = hidden | self._filler[torch.from_numpy(rows)]
         order = gone.to(torch.uint8).argsort(dim=1, stable=True)[:, :width]
@@ -158,7 +158,7 @@ class Pool:
         return replace(self._inputs, arguments=arguments, tokens=tokens)
 
     def read(self, logits: Logits, rows: Rows) -> Tensor:
-        """Of each row, the target's log-probability and whether it is chosen, `[2, row]`."""
+        """For each row, the target's log-probability and whether it is chosen, `[2, row]`."""
         picks = self._picks[rows].to(logits.device)
         batch = torch.arange(len(logits), device=logits.device)[:, None]
         at = logits[batch, picks[..., 0]]  # `[row, pick, choice]`
@@ -173,7 +173,7 @@ class Pool:
 
 
 def _side_by_side(texts: Sequence[Text], widths: NDArray[np.intp]) -> Inputs:
-    """One batch of all the texts; where a text is shorter than the longest, zeros follow it."""
+    """One batch of all texts, padded with zeros to the longest."""
     first = texts[0].inputs
     arguments: dict[str, Tensor] = {}
     streams: list[Stream] = []

@@ -1,4 +1,4 @@
-"""Removing tokens from an input: what "without this token" means, named once for everyone."""
+"""Removals: the ways to remove tokens from an input, for all methods and measures."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -19,7 +19,7 @@ Place = tuple[int, int]  # a row of the inputs, and a position in it
 
 
 def usual_removal(question: Question) -> str:
-    """Delete; mask where places count (a target tied to one, patches), or nothing would be left."""
+    """`delete`, or `mask` if positions matter (target, patches) or nothing would be left."""
     return "mask" if _why_not_delete(question) else "delete"
 
 
@@ -37,19 +37,19 @@ def _is_tied(subject: OpenModel) -> bool:
 
 
 def _own(question: Question, row: int = 0) -> int:
-    """How many of the last tokens are the target's own."""
+    """How many tokens at the end belong to the target."""
     chains = question.inputs.chains
     return max(len(chains[row]) - 1, 0) if chains else 0
 
 
 def removable(question: Question, row: int) -> list[int]:
-    """The positions that may be removed: content that is not the target's own."""
+    """The positions that may be removed: content tokens that do not belong to the target."""
     tokens = question.inputs.tokens[row]
     return [i for i in range(len(tokens) - _own(question, row)) if not tokens.special[i]]
 
 
 def check_removal(subject: OpenModel, how: str) -> None:
-    """An error where tokens cannot be removed from the inputs of this model so."""
+    """Raise an error if tokens cannot be removed from this model's inputs in this way."""
     if how not in REMOVALS:
         raise UnknownNameError("removal", how, REMOVALS)
     if how == "delete" and _is_tied(subject):
@@ -69,21 +69,21 @@ def check_removal(subject: OpenModel, how: str) -> None:
     if how == "knock_out" and subject.has_decoder and not subject.predicts_next:
         raise UnsupportedModelError(
             f"tokens cannot be knocked out of {subject.name}: its decoder reads the text again, "
-            "one place late"
+            "shifted by one"
         )
 
 
 def _check_pad(subject: OpenModel) -> None:
     if subject.predicts_next or subject.has_decoder:
         raise UsageError(
-            "padding cannot stand in a text that is read at its last token, or that a decoder "
-            "reads: use removal='mask'"
+            "padding cannot replace tokens of a text that is read at its last token or by a "
+            "decoder: use removal='mask'"
         )
     if getattr(subject.tokenizer, "pad_token_id", None) is None:
         raise UsageError("this tokenizer has no token to pad with: use removal='mask'")
     if "attention_mask" not in subject.parameters:
         raise UnsupportedModelError(
-            f"{subject.name} takes no attention_mask, so padding cannot be closed: "
+            f"{subject.name} takes no attention_mask, so padding cannot be hidden: "
             "use removal='mask'"
         )
 
@@ -91,9 +91,9 @@ def _check_pad(subject: OpenModel) -> None:
 def without(
     question: Question, inputs: Inputs, hidden: Hidden, how: str
 ) -> AbstractContextManager[Inputs]:
-    """Within the block, the model on these inputs is without the hidden tokens of each row.
+    """Within the block, the model runs on these inputs without the hidden tokens of each row.
 
-    The question says whose inputs they are. `delete` wants as many hidden in each row.
+    The inputs belong to the question. `delete` needs equally many hidden tokens in each row.
     """
     if how == "zero_embedding":
         return operators.zero_embedding(question, inputs, hidden)
@@ -106,9 +106,9 @@ def without(
 def remove_each(
     question: Question, places: Sequence[Place], how: str
 ) -> Iterator[tuple[Sequence[Place], Inputs]]:
-    """The inputs without each of these places in turn, in batches, a row for each place.
+    """The inputs without each of these places in turn, in batches with one row for each place.
 
-    What is asked of them between one batch and the next is asked without those places.
+    The removal holds until the next batch is requested: ask about each batch before that.
     """
     check_removal(question.subject, how)
     reason = _why_not_delete(question)
@@ -125,7 +125,7 @@ def remove_each(
 
 
 def _recorded(inputs: Inputs, chunk: Sequence[Place]) -> Inputs:
-    """The inputs with the record of tokens that they are left with."""
+    """The inputs with the tokens that are left recorded."""
     length = inputs.streams()[-1].stop
     tokens = tuple(
         tokens if len(tokens) == length else tokens.without(position)
@@ -137,9 +137,9 @@ def _recorded(inputs: Inputs, chunk: Sequence[Place]) -> Inputs:
 def masked_by(
     question: Question, hidden: Hidden, rows: Sequence[int] | None = None
 ) -> Iterator[Question]:
-    """The question with, in each sample, the hidden tokens masked; in batches.
+    """The question with the hidden tokens of each sample masked, in batches.
 
-    `rows` says which row of the question each sample is of: the first if not given.
+    `rows` gives the row of the question that each sample comes from; by default the first.
     """
     chosen = [0] * len(hidden) if rows is None else list(rows)
     most = _rows_at_once(question)
@@ -149,7 +149,7 @@ def masked_by(
 
 
 def mask_all(question: Question) -> Inputs:
-    """The inputs with every token masked that may be removed."""
+    """The inputs with every removable token masked."""
     inputs = question.inputs
     hidden = torch.zeros(len(inputs), len(inputs.tokens[0]), dtype=torch.bool)
     for row in range(len(inputs)):
@@ -162,7 +162,7 @@ def _rows_at_once(question: Question) -> int:
 
 
 def _each(inputs: Inputs, chunk: Sequence[Place]) -> Hidden:
-    """In row r, the one token of place r."""
+    """Hide one token in each row: that of its place."""
     positions = torch.tensor([position for _, position in chunk])
     hidden = torch.zeros(len(chunk), len(inputs.tokens[0]), dtype=torch.bool)
     return hidden.scatter_(1, positions[:, None], True)
