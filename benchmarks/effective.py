@@ -16,7 +16,7 @@ import torch
 from timing import seconds, timed
 from torch import Tensor
 
-from attlas.mathematics.null_space import effective_part, rounding
+from attlas.mathematics.null_space import effective_weights, rounding
 
 LAYERS, HEADS, WIDTH = 12, 12, 64
 
@@ -40,7 +40,7 @@ def seen_by(tokens: int, causal: bool) -> Tensor:
 
 
 def ours(layers: list[tuple[Tensor, Tensor]], visible: Tensor) -> list[Tensor]:
-    return [effective_part(weights, values, visible) for weights, values in layers]
+    return [effective_weights(weights, values, visible) for weights, values in layers]
 
 
 def one_head(weights: Tensor, values: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from attlas.mathematics import null_space
 from attlas.mathematics.null_space import (
     centred,
     column_basis,
-    effective_part,
+    effective_weights,
     ranks,
     rounding,
 )
@@ -47,9 +47,9 @@ def test_worked_by_hand():
     weights = torch.tensor([[[[0.6, 0.2, 0.2]]]], dtype=torch.float64)
     values = torch.tensor([[[[1.0], [1.0], [0.0]]]], dtype=torch.float64)
     seen = seeing_all(weights)
-    found = effective_part(weights, values, seen)
+    found = effective_weights(weights, values, seen)
     torch.testing.assert_close(found[0, 0, 0], torch.tensor([0.4, 0.4, 0.0]).double())
-    kept = effective_part(weights, values, seen, keep_sums=True)
+    kept = effective_weights(weights, values, seen, keep_sums=True)
     torch.testing.assert_close(kept[0, 0, 0], torch.tensor([0.4, 0.4, 0.2]).double())
 
 
@@ -64,13 +64,13 @@ def test_is_the_projection_of_each_row(visible, width, keep_sums, dtype):
     visible = seeing_all(weights) if visible is None else visible
     weights = weights * visible / (weights * visible).sum(dim=-1, keepdim=True)
     values = random_values(2, 3, 20, width, seed=1).to(dtype)
-    found = effective_part(weights, values, visible.expand(2, -1, -1, -1), keep_sums=keep_sums)
+    found = effective_weights(weights, values, visible.expand(2, -1, -1, -1), keep_sums=keep_sums)
     exact = values.double()
     expected = by_hand(weights, exact, visible, constant=keep_sums)
     torch.testing.assert_close(found, expected, atol=1e-10, rtol=0)
     torch.testing.assert_close(found @ exact, weights @ exact, atol=1e-10, rtol=0)
     assert not found[~visible.expand_as(found)].any()
-    again = effective_part(found, values, visible.expand(2, -1, -1, -1), keep_sums=keep_sums)
+    again = effective_weights(found, values, visible.expand(2, -1, -1, -1), keep_sums=keep_sums)
     torch.testing.assert_close(again, found, atol=1e-10, rtol=0)
     if keep_sums:
         torch.testing.assert_close(found.sum(-1), torch.ones(2, 3, 20).double())
@@ -85,15 +85,15 @@ def test_projecting_whole_rows_would_reach_the_future():
     values = random_values(1, 1, 40, 8)
     whole = weights @ values @ torch.linalg.pinv(values)
     assert whole.triu(1).abs().sum() > 0.2 * whole.abs().sum()
-    assert not effective_part(weights, values, seeing_back(40)).triu(1).any()
+    assert not effective_weights(weights, values, seeing_back(40)).triu(1).any()
 
 
 def test_rows_in_small_pieces_are_the_same(monkeypatch):
     weights, values = random_attention(2, 2, 12, 12, causal=True), random_values(2, 2, 12, 5)
     seen = seeing_back(12).expand(2, -1, -1, -1)
-    whole = effective_part(weights, values, seen)
+    whole = effective_weights(weights, values, seen)
     monkeypatch.setitem(null_space.BYTES_AT_ONCE, "cpu", 1)
-    torch.testing.assert_close(effective_part(weights, values, seen), whole)
+    torch.testing.assert_close(effective_weights(weights, values, seen), whole)
 
 
 @pytest.mark.parametrize("keys", [3, 8, 9, 20])
@@ -132,5 +132,5 @@ def test_both_ways_to_a_basis_agree(shape, tolerance):
 
 def test_values_of_nothing_leave_nothing():
     weights = random_attention(1, 1, 5, 5)
-    found = effective_part(weights, torch.zeros(1, 1, 5, 3), seeing_all(weights))
+    found = effective_weights(weights, torch.zeros(1, 1, 5, 3), seeing_all(weights))
     assert not found.any()

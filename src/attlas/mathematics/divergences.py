@@ -1,7 +1,7 @@
-"""How far apart distributions are: over the last axis, natural logarithms, gradients kept.
+"""Divergences of distributions over the last axis, with natural logarithms and gradients.
 
-What has no probability adds nothing to a sum and takes no gradient; nothing is clipped, shifted or
-normalised, so what is handed in must be distributions already.
+A zero probability adds nothing to a sum and gets no gradient. Nothing is clipped, shifted or
+normalised, so the arguments must be distributions already.
 """
 
 import torch
@@ -16,31 +16,31 @@ def entropy(p: Distributions) -> Tensor:
 
 
 def kullback_leibler(p: Distributions, q: Distributions) -> Tensor:
-    """What is lost by taking `q` for `p`; infinite where `q` rules out what `p` allows."""
+    """The divergence of `q` from `p`; infinite if `q` is zero somewhere that `p` is not."""
     terms = p * (_log(p) - _log(q))
     return terms.masked_fill((p > 0) & (q == 0), torch.inf).sum(dim=-1)
 
 
 def jensen_shannon(p: Distributions, q: Distributions) -> Tensor:
-    """The mean divergence of the two from their mixture: at most ln 2, about 0.693."""
+    """The mean divergence of the two from their mixture; at most ln 2, about 0.693."""
     mixture = (p + q) / 2
     return (kullback_leibler(p, mixture) + kullback_leibler(q, mixture)) / 2
 
 
 def total_variation(p: Distributions, q: Distributions) -> Tensor:
-    """Half the sum of the differences: at most 1, and |a − b| for (a, 1 − a) and (b, 1 − b)."""
+    """Half the sum of absolute differences; at most 1. For (a, 1 − a) and (b, 1 − b): |a − b|."""
     return (p - q).abs().sum(dim=-1) / 2
 
 
 def largest_jensen_shannon(p: Distributions) -> Tensor:
-    """The most that any distribution can be from `p`: all of it where `p` has least.
+    """The largest divergence of any distribution from `p`: all mass where `p` has least.
 
-    Less than ln 2 unless `p` leaves something out; give only what may be chosen.
+    It is less than ln 2 unless `p` is zero somewhere; pass only the outcomes that may be chosen.
     """
     least = torch.nn.functional.one_hot(p.argmin(dim=-1), p.shape[-1])
     return jensen_shannon(p, least.to(p))
 
 
 def _log(p: Tensor) -> Tensor:
-    """The logarithm, and zero where there is none: its gradient would spoil the others'."""
+    """The logarithm, or zero if p is zero: otherwise its gradient would be infinite."""
     return torch.where(p == 0, 1, p).log()

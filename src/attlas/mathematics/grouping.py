@@ -1,4 +1,4 @@
-"""Texts that belong together: one premise, a text and its counterfactual."""
+"""Groups of texts that belong together, such as a text and its counterfactual."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from attlas.shapes import TextGroups
 
 
 def summed_by_group(values: NDArray[Any], groups: TextGroups | None) -> NDArray[np.float64]:
-    """The sum over the texts of each group, the texts being the first axis; none: as they are."""
+    """The sum over the texts (first axis) of each group; without groups, the values themselves."""
     if groups is None:
         return values.astype(np.float64)
     if len(groups) != len(values):
@@ -24,7 +24,7 @@ def summed_by_group(values: NDArray[Any], groups: TextGroups | None) -> NDArray[
 def halves(
     count: int, groups: TextGroups | None, seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Two halves of the texts, drawn by the seed, each in order; texts of a group stay together."""
+    """Two random halves of the texts, each in order; texts of a group stay together."""
     group = np.arange(count) if groups is None else np.unique(groups, return_inverse=True)[1]
     names = np.unique(group)
     drawn = np.random.default_rng(seed).permutation(names)[: len(names) // 2]

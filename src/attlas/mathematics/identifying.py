@@ -1,7 +1,7 @@
-"""What attention can be told from what it mixes: ranks, and how near to one line vectors are.
+"""Whether attention can be inferred from its output: ranks, and how similar vectors are.
 
-Several rows of weights may give one output: those that differ by what the values take to nothing.
-Of these, a model can make only the rows that some query makes with its keys.
+Different rows of weights give the same output if their difference is in the null space of the
+values. Of these, a model can only produce the rows that some query produces with its keys.
 """
 
 import torch
@@ -12,10 +12,9 @@ from attlas.shapes import HeadKeys, HeadRanks, HeadValues, OneRowSees, OneRowWei
 
 
 def nullities(values: HeadValues, visible: OneRowSees) -> tuple[HeadRanks, HeadRanks, HeadRanks]:
-    """The rank of the values that a row sees, and how many dimensions its weights are free in.
+    """The rank of the values that a row sees, their nullity, and the nullity with sums kept.
 
-    The last is with the sum of the weights kept. What counts as rounding is said by the precision
-    of the values.
+    The precision of the values decides what counts as rounding.
     """
     tolerance = rounding(values)
     count = visible.sum(dim=-1)[..., 0]
@@ -27,28 +26,28 @@ def nullities(values: HeadValues, visible: OneRowSees) -> tuple[HeadRanks, HeadR
 def query_ranks(
     weights: OneRowWeighs, values: HeadValues, keys: HeadKeys, visible: OneRowSees
 ) -> tuple[HeadRanks, HeadRanks]:
-    """In how many directions the output moves with the query, and in how many the weights can.
+    """In how many directions the output changes with the query, and in how many the weights can.
 
-    Where the two are equal, no other query nearby gives the same output with other weights. The
-    weights move with the query by `(diag a − a aᵀ) K`, the output by `Vᵀ` of that; position biases
-    are no part of it, a cap on the scores would be.
+    If the two are equal, no query nearby gives the same output with other weights. The derivative
+    of the weights by the query is `(diag a − a aᵀ) K`, and that of the output is `Vᵀ` times it;
+    position biases do not change it, but a cap on the scores would.
     """
     row = weights.double().transpose(-1, -2)
     around = keys.double() - weights.double() @ keys.double()
     moved = values.double().transpose(-1, -2) @ (row * around)
     singular = torch.linalg.svdvals(moved)
-    found = singular > rounding(values) * singular.amax(dim=-1, keepdim=True)
+    nonzero = singular > rounding(values) * singular.amax(dim=-1, keepdim=True)
     free = ranks(centred(keys.double(), visible), visible, rounding(keys))
-    return found.sum(dim=-1), free
+    return nonzero.sum(dim=-1), free
 
 
 def longest_identifiable(width: int) -> int:
-    """Beyond how many keys no row of weights that sum to one can be told from its output."""
+    """The most keys for which weights that sum to one can be inferred from the output."""
     return width + 1
 
 
 def conicity(vectors: HeadValues) -> Tensor:
-    """The mean cosine of vectors with their mean: 1 where all point one way, about 0 where none."""
+    """The mean cosine of vectors with their mean: 1 if all point one way, about 0 if random."""
     wide = vectors.double()
     unit = torch.nn.functional.normalize(wide, dim=-1)
     mean = torch.nn.functional.normalize(wide.mean(dim=-2, keepdim=True), dim=-1)
@@ -56,9 +55,9 @@ def conicity(vectors: HeadValues) -> Tensor:
 
 
 def condition(vectors: HeadValues) -> Tensor:
-    """The largest singular value over the smallest, no more than the vectors' precision can tell.
+    """The largest singular value divided by the smallest, limited by the vectors' precision.
 
-    Far above 1 where some vectors are nearly sums of others.
+    It is far above 1 if some vectors are nearly sums of others.
     """
     singular = torch.linalg.svdvals(vectors.double())
     most = 1 / torch.finfo(vectors.dtype).eps

@@ -1,4 +1,4 @@
-"""How sure a figure over inputs is: of means, of shares, and of several ratios at once."""
+"""Confidence intervals: of means, of shares, and of several ratios at once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from attlas.shapes import TextGroups, TextTerms
 
 LEVEL = 0.95
 DRAWS = 2000
-CHUNK = 100  # draws that are held at once
+CHUNK = 100  # draws that are in memory at once
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean, the interval it lies in, and the number of inputs it comes from."""
+    """A mean, its interval, and the number of inputs it comes from."""
 
     mean: float
     low: float
@@ -28,10 +28,10 @@ class Estimate:
 
 
 def bootstrap_mean(values: Sequence[Sequence[float]], seed: int = 0) -> Estimate:
-    """The mean of all values, with a 95 % percentile interval from drawing inputs anew.
+    """The mean of all values, with a 95 % percentile interval from resampled inputs.
 
-    `values` holds those of each input: what comes from one input stays together. Where all values
-    are the same the interval has no width, which is not to say that another input could not differ.
+    `values` has one list for each input; values of one input stay together. If all values are the
+    same, the interval has no width, although another input could still differ.
     """
     if not values or not all(map(len, values)):
         raise UsageError("an interval needs at least one input, and a value from each")
@@ -47,7 +47,7 @@ def clopper_pearson(successes: int, count: int, level: float = LEVEL) -> Estimat
     """A share with its exact interval: 0 of 1,000 is at most 0.37 %."""
     if not 0 <= successes <= count or count < 1:
         raise UsageError(
-            f"{successes} of {count}: a share is of at least one, and no more than all"
+            f"{successes} of {count} is no share: count is at least 1, successes 0 to count"
         )
     tail = (1 - level) / 2
     low = beta.ppf(tail, successes, count - successes + 1) if successes else 0.0
@@ -61,27 +61,27 @@ def simultaneous_bounds(
     seed: int = 0,
     groups: TextGroups | None = None,
 ) -> list[Estimate]:
-    """Statistics of the same texts, with 95 % intervals that hold all at once.
+    """Statistics of the same texts, with simultaneous 95 % intervals.
 
-    A statistic is the mean, over its parts, of a sum over texts divided by another; a mean where
-    the denominators are 1. Texts are drawn anew, those of a group together, and the largest of the
-    statistics' differences, each in units of its own error in that draw, sets the width of all. A
-    value that is not a number is left out. Where the denominators of a part add up to nothing the
-    statistic is not a number, and with very few texts an interval can be infinite.
+    A statistic is the mean over its terms of a ratio of two sums over texts; with denominators of
+    1, a mean. Texts are resampled, those of a group together. In each draw, the largest of the
+    statistics' differences, in units of its own error in that draw, counts, and its quantile sets
+    the width of all intervals. NaN values are left out. A statistic is NaN if the denominators of a
+    term sum to zero, and with very few texts an interval can be infinite.
     """
     if not len(numerators):
         raise UsageError("bounds need at least one text")
     ratios = _ratios(numerators, denominators, groups)
     found, errors = ratios.of(np.ones((1, ratios.units)))
-    # Errors smaller than this are rounding: the statistic is the same on every text.
-    judged = errors[0] > 1e-6 * np.abs(found[0])
+    # Smaller errors are rounding: the statistic is the same on every text.
+    varies = errors[0] > 1e-6 * np.abs(found[0])
     drawn = _drawn(ratios.units, seed)
     largest = []
     for start in range(0, DRAWS, CHUNK):
         values, spread = ratios.of(drawn[start : start + CHUNK].astype(np.float64))
-        largest.append(_in_errors(values - found, spread)[:, judged].max(axis=1, initial=0.0))
-    half = np.full(len(judged), 0.0 if ratios.units > 1 else np.inf)
-    half[judged] = np.quantile(largest, LEVEL, method="higher") * errors[0, judged]
+        largest.append(_in_errors(values - found, spread)[:, varies].max(axis=1, initial=0.0))
+    half = np.full(len(varies), 0.0 if ratios.units > 1 else np.inf)
+    half[varies] = np.quantile(largest, LEVEL, method="higher") * errors[0, varies]
     known = ~np.isnan(numerators + denominators)
     texts = known.all(axis=2).sum(axis=0)
     columns = zip(found[0], found[0] - half, found[0] + half, texts, strict=True)
@@ -91,7 +91,7 @@ def simultaneous_bounds(
 def ratio_errors(
     numerators: TextTerms, denominators: TextTerms, groups: TextGroups | None = None
 ) -> NDArray[np.float64]:
-    """The standard error of each such statistic."""
+    """The standard error of each statistic of `simultaneous_bounds`."""
     ratios = _ratios(numerators, denominators, groups)
     _, errors = ratios.of(np.ones((1, ratios.units)))
     corrected: NDArray[np.float64] = errors[0] * np.sqrt(ratios.units / max(ratios.units - 1, 1))
@@ -111,13 +111,13 @@ class _Ratios:
         self.products = products.reshape(self.units, -1)
 
     def of(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The statistics and their errors, `[draw, statistic]`, each unit so many times."""
+        """The statistics and their errors, `[draw, statistic]`, with each unit weighted."""
         shape = (len(weights), self.statistics, self.width)
         above, below = np.split((weights @ self.sums).reshape(shape), 2, axis=2)
         products = (weights @ self.products).reshape(*shape, self.width)
         below = np.where(below == 0, np.nan, below)
         ratios = above / below
-        # What one unit moves a ratio by is its numerator less its fair share, over the whole.
+        # A unit moves a ratio by its numerator minus its fair share, divided by the total.
         slopes = np.concatenate([1 / below, -ratios / below], axis=2) / (self.width // 2)
         squares = np.einsum("dsp,dspq,dsq->ds", slopes, products, slopes)
         return ratios.mean(axis=2), np.sqrt(np.maximum(squares, 0.0))
@@ -125,19 +125,19 @@ class _Ratios:
 
 def _ratios(numerators: TextTerms, denominators: TextTerms, groups: TextGroups | None) -> _Ratios:
     known = ~np.isnan(numerators + denominators)
-    parts = [np.where(known, each, 0.0) for each in (numerators, denominators)]
-    return _Ratios(summed_by_group(np.concatenate(parts, axis=2), groups))
+    both = [np.where(known, each, 0.0) for each in (numerators, denominators)]
+    return _Ratios(summed_by_group(np.concatenate(both, axis=2), groups))
 
 
 def _in_errors(
     differences: NDArray[np.float64], errors: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Sizes of differences in units of their errors; infinite where there is nothing to go by."""
+    """Absolute differences in units of their errors; infinite if the error is zero."""
     unknown = np.full_like(differences, np.inf)
     return np.divide(np.abs(differences), errors, out=unknown, where=errors > 0)
 
 
-@lru_cache(maxsize=2)  # a report draws the same texts anew for each of its figures
+@lru_cache(maxsize=2)  # a report resamples the same texts for each of its figures
 def _drawn(units: int, seed: int) -> NDArray[np.int16]:
     """How often each unit is drawn, `[draw, unit]`."""
     even = np.full(units, 1 / max(units, 1))
@@ -147,10 +147,9 @@ def _drawn(units: int, seed: int) -> NDArray[np.int16]:
 def bootstrap_means(
     values: NDArray[np.float64], seed: int = 0, groups: TextGroups | None = None
 ) -> list[Estimate]:
-    """The mean of each column over texts, `[text, column]`, as `bootstrap_mean` of each.
+    """The mean of each column over texts, `[text, column]`, like `bootstrap_mean` of each.
 
-    A value that is not a number is left out; a column of none has no mean. Texts of a group are
-    drawn together.
+    NaN values are left out; the mean of an empty column is NaN. Texts of a group stay together.
     """
     known = ~np.isnan(values)
     sums = summed_by_group(np.where(known, values, 0.0), groups)

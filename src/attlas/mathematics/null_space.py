@@ -1,7 +1,7 @@
-"""The null space of values: the part of attention weights that the mixed values do not depend on.
+"""The null space of values: the component of attention weights that changes no output.
 
-A row of weights over the keys it may see falls into a part in the column space of their values and
-a part that the values take to nothing. All of it is computed in float64.
+A row of weights over its visible keys is the sum of a component in the column space of their values
+and a component in the null space. Everything is computed in float64.
 """
 
 from collections.abc import Iterator
@@ -11,19 +11,19 @@ from torch import Tensor
 
 from attlas.shapes import Attention, HeadRanks, HeadValues, OneRowSees, Visible
 
-BYTES_AT_ONCE = {"cpu": 2**23, "cuda": 2**30}  # a processor is fast on what fits its cache
-LEAST_SQUARED = 1e-7  # below it, the squares of what is to be told apart do not fit float64
-SMALL = 100.0  # how much larger the largest direction may be before a step of care is needed
+BYTES_AT_ONCE = {"cpu": 2**23, "cuda": 2**30}  # a CPU is fast on what fits its cache
+LEAST_SQUARED = 1e-7  # float64 cannot distinguish the squares of smaller tolerances
+SMALL = 100.0  # a larger ratio of directions needs a correction step
 
 
-def effective_part(
+def effective_weights(
     weights: Attention, values: HeadValues, visible: Visible, *, keep_sums: bool = False
 ) -> Attention:
-    """The weights without the part that the values take to nothing, in float64.
+    """The weights without their component in the null space of the values, in float64.
 
-    Each row is projected on the column space of the values it may see, and is nothing elsewhere;
-    a row whose values are independent stays as it is. With `keep_sums` the part that is taken away
-    also sums to zero. The precision of `values` says which of their directions are rounding.
+    Each row is projected on the column space of its visible values and is zero elsewhere; a row
+    whose values are linearly independent stays as it is. With `keep_sums` the removed component
+    also sums to zero. The precision of `values` decides which of their directions are rounding.
     """
     tolerance = rounding(values)
     wide, seen = weights.double(), visible.expand_as(weights)
@@ -33,17 +33,17 @@ def effective_part(
     found = torch.zeros_like(wide)
     shared = values.double()[:, :, None]
     for rows in _chunks(shared, wide.shape[2]):
-        part = _project(
+        projected = _project(
             wide[:, :, rows, None], shared, seen[:, :, rows, None], tolerance, keep_sums
         )
-        found[:, :, rows] = part[:, :, :, 0]
+        found[:, :, rows] = projected[:, :, :, 0]
     return found
 
 
 def ranks(values: HeadValues, visible: OneRowSees, tolerance: float) -> HeadRanks:
-    """How many directions the values of the keys that a row may see span.
+    """The rank of the values of the keys that a row may see.
 
-    `tolerance` is the share of the largest singular value below which one counts as nothing.
+    Singular values below the share `tolerance` of the largest one count as zero.
     """
     matrices = values.double() * _column(visible)
     turned = matrices.transpose(-1, -2)
@@ -58,9 +58,9 @@ def ranks(values: HeadValues, visible: OneRowSees, tolerance: float) -> HeadRank
 
 
 def centred(values: HeadValues, visible: OneRowSees) -> HeadValues:
-    """The values without their mean over the keys that a row may see.
+    """The values minus their mean over the keys that a row may see.
 
-    With the constant vector they span what the values and the constant vector span together.
+    Together with the constant vector they span the same space as the values with that vector.
     """
     seen = _column(visible).to(values)
     mean = (values * seen).sum(dim=-2, keepdim=True) / seen.sum(dim=-2, keepdim=True).clamp_min(1)
@@ -68,19 +68,19 @@ def centred(values: HeadValues, visible: OneRowSees) -> HeadValues:
 
 
 def rounding(values: HeadValues, dtype: torch.dtype | None = None) -> float:
-    """The share of the largest singular value that rounding in a precision may amount to."""
+    """The share of the largest singular value that may come from rounding in this precision."""
     keys, width = values.shape[-2:]
     eps = torch.finfo(dtype or values.dtype).eps
     if eps < 1e-6:
         return max(keys, width) * eps
-    # Half precision rounds sums that were taken in float32: each number once, not once a term.
+    # In half precision sums are taken in float32, so each number is rounded only once.
     return float(eps / 2 * min(keys, width) ** 0.5)
 
 
 def _project(
     rows: Tensor, values: Tensor, visible: Tensor, tolerance: float, keep_sums: bool
 ) -> Tensor:
-    """Rows `[..., row, key]` on the column space of `[..., key, width]`, all seeing the same."""
+    """Project rows `[..., row, key]`, which see the same keys, on the values' column space."""
     seen = _column(visible)
     within = centred(values, visible) if keep_sums else values * seen
     basis = column_basis(within, tolerance)
@@ -97,7 +97,7 @@ def _project(
 
 
 def column_basis(matrices: Tensor, tolerance: float) -> Tensor:
-    """Orthonormal columns that span those of each matrix, and columns of zeros beyond its rank."""
+    """Orthonormal columns with the span of each matrix, and columns of zeros beyond its rank."""
     if tolerance < LEAST_SQUARED:
         left, singular, _ = torch.linalg.svd(matrices, full_matrices=False)
         return _without(left, ~_counted(singular, tolerance))
@@ -105,10 +105,10 @@ def column_basis(matrices: Tensor, tolerance: float) -> Tensor:
 
 
 def _basis_from_products(matrices: Tensor, tolerance: float) -> Tensor:
-    """As `column_basis`, from inner products: one small symmetric problem for each matrix.
+    """Like `column_basis`, from inner products: one small symmetric problem for each matrix.
 
-    Devices solve many of these at once, where they take one singular value problem at a time; and
-    where no direction can be rounding, no eigenvalues are needed at all.
+    GPUs solve many of these at once, but singular value problems one at a time. If no direction can
+    be rounding, no eigenvalues are needed at all.
     """
     keys, width = matrices.shape[-2:]
     turned = matrices.transpose(-1, -2)
@@ -126,10 +126,10 @@ def _basis_from_products(matrices: Tensor, tolerance: float) -> Tensor:
 
 
 def _is_whole(products: Tensor, tolerance: float) -> Tensor:
-    """Whether all directions are surely more than rounding, of each matrix of inner products.
+    """For each matrix of inner products, whether all directions are certainly above rounding.
 
-    A matrix less a multiple of the identity has a Cholesky factor if all its eigenvalues are above
-    that multiple; their sum is no smaller than the largest of them.
+    A matrix minus a multiple of the identity has a Cholesky factor if all its eigenvalues are above
+    that multiple; the trace is at least the largest eigenvalue.
     """
     total = products.diagonal(dim1=-2, dim2=-1).sum(dim=-1)
     floor = (tolerance**2 * total)[..., None, None]
@@ -139,7 +139,7 @@ def _is_whole(products: Tensor, tolerance: float) -> Tensor:
 
 
 def _orthonormal(matrices: Tensor) -> Tensor:
-    """Columns that span the same, nearer to orthonormal; twice, they are to the last bits."""
+    """Columns with the same span, closer to orthonormal; applied twice, they are orthonormal."""
     products = matrices.transpose(-1, -2) @ matrices
     factor = torch.linalg.cholesky_ex(products).L
     found: Tensor = torch.linalg.solve_triangular(factor.mT, matrices, upper=True, left=False)
@@ -154,28 +154,28 @@ def _basis_from_eigenvalues(matrices: Tensor, products: Tensor, tolerance: float
     basis: Tensor = matrices @ (vectors * scale[..., None, :])
     if bool((scale * singular.amax(dim=-1, keepdim=True) < SMALL).all()):
         return basis
-    # A step towards orthonormal columns: small directions come out of squares with less precision.
+    # One step towards orthonormal columns: squaring loses precision in small directions.
     return 1.5 * basis - 0.5 * basis @ (basis.transpose(-1, -2) @ basis)
 
 
 def _counted(singular: Tensor, tolerance: float) -> Tensor:
-    """Which singular values are more than rounding."""
+    """Which singular values are above rounding."""
     most: Tensor = singular.amax(dim=-1, keepdim=True)
     return singular > tolerance * most
 
 
 def _without(vectors: Tensor, dropped: Tensor) -> Tensor:
-    """The columns with some of them zero."""
+    """The vectors with the dropped columns set to zero."""
     return vectors.masked_fill(dropped[..., None, :], 0)
 
 
 def _column(visible: Tensor) -> Tensor:
-    """What one row may see, as a factor for the rows of its values: `[..., key, 1]`."""
+    """The visible keys of one row as a factor for its values: `[..., key, 1]`."""
     return visible.transpose(-1, -2)
 
 
 def _chunks(values: Tensor, rows: int) -> Iterator[slice]:
-    """Rows whose values may be there at once, a copy for each."""
+    """Slices of rows whose copies of the values fit into memory at once."""
     each = 3 * 8 * values.numel()
     step = max(1, BYTES_AT_ONCE.get(values.device.type, 2**28) // each)
     for start in range(0, rows, step):

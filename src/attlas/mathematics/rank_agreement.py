@@ -1,8 +1,8 @@
-"""How alike the orders are that scores put tokens in: of two scores, or of every two methods.
+"""How similarly two scores, or every two methods, order tokens.
 
-Scores that are equal say nothing of the order of their tokens. Kendall's and Spearman's
-correlations have their own terms for ties (τ-b, mean ranks) and are not a number where all scores
-are equal; the overlaps are what they come to on average when each side breaks its ties at random.
+Equal scores say nothing about the order of their tokens. Kendall's and Spearman's correlations
+account for ties (τ-b, mean ranks) and are NaN if all scores are equal. The overlaps are expected
+values with ties broken at random.
 """
 
 from collections.abc import Callable
@@ -14,26 +14,26 @@ from scipy.stats import rankdata
 from attlas.errors import UsageError
 from attlas.shapes import MethodPairs, MethodScores, TokenVector
 
-PERSISTENCE = 0.9  # of a reader of ranks: 86 % of the weight lies on the first ten
+PERSISTENCE = 0.9  # of rank-biased overlap: the first ten ranks have 86 % of the weight
 
 
 def kendall(first: TokenVector, second: TokenVector) -> float:
-    """Kendall's τ-b: pairs in the same order less pairs in the other, as a share; −1 to 1."""
+    """Kendall's τ-b: the share of pairs in the same order minus that in the opposite one."""
     return _of_two(kendall_matrix, first, second)
 
 
 def spearman(first: TokenVector, second: TokenVector) -> float:
-    """Spearman's ρ: the correlation of the ranks, tied tokens having the mean of theirs."""
+    """Spearman's ρ: the correlation of the ranks; tied tokens get their mean rank."""
     return _of_two(spearman_matrix, first, second)
 
 
 def top_overlap(first: TokenVector, second: TokenVector, count: int) -> float:
-    """The share of the `count` tokens from the top that the two have in common."""
+    """The share of the `count` highest tokens that the two have in common."""
     return _of_two(lambda scores: top_overlap_matrix(scores, count), first, second)
 
 
 def rank_biased_overlap(first: TokenVector, second: TokenVector) -> float:
-    """Rank-biased overlap, extrapolated: overlaps at every depth, the top weighing most; 0 to 1.
+    """Extrapolated rank-biased overlap: overlaps at all depths, the top weighing most; 0 to 1.
 
     Webber, Moffat and Zobel, "A Similarity Measure for Indefinite Rankings", TOIS 2010.
     """
@@ -56,7 +56,7 @@ def spearman_matrix(scores: MethodScores) -> MethodPairs:
 
 
 def top_overlap_matrix(scores: MethodScores, count: int) -> MethodPairs:
-    """The overlap of the top of every two methods."""
+    """The overlap of the highest tokens of every two methods."""
     tokens = scores.shape[1]
     if not 1 <= count <= tokens:
         raise UsageError(f"the top {count} of {tokens} tokens: 1 to {tokens} are allowed")
@@ -73,20 +73,20 @@ def rank_biased_overlap_matrix(scores: MethodScores) -> MethodPairs:
         among = chances(depth)
         overlap = among @ among.T / depth
         total += overlap * PERSISTENCE**depth
-    # Beyond the last token the overlap is taken to stay what it was there.
+    # Beyond the last token the overlap is assumed to stay the same.
     rest: MethodPairs = overlap * PERSISTENCE**tokens
     return rest + total * (1 - PERSISTENCE) / PERSISTENCE
 
 
 def _chances(scores: MethodScores) -> Callable[[int], NDArray[np.float64]]:
-    """How likely each token is among the top when ties are broken at random, by depth."""
+    """The probability of each token to be among the highest, with ties broken at random."""
     above = rankdata(-scores, method="min", axis=1) - 1
     tied = rankdata(-scores, method="max", axis=1) - above
     return lambda depth: np.clip((depth - above) / tied, 0.0, 1.0)
 
 
 def _normalised(products: MethodPairs) -> MethodPairs:
-    """Sums of products over the roots of those with themselves; no number where one is zero."""
+    """Inner products divided by both lengths; NaN if a length is zero."""
     size = np.sqrt(np.diagonal(products))
     norms = np.outer(size, size)
     return products / np.where(norms > 0, norms, np.nan)

@@ -1,8 +1,7 @@
-"""How well scores rank what is true above what is not; ties are taken in every order there is.
+"""How well scores rank true tokens above the others.
 
-Scores that are equal say nothing about the order of their tokens. Each measure is therefore its
-expected value with ties broken at random, so that scores that are all the same are worth what
-random scores are worth on average.
+Equal scores say nothing about the order of their tokens. Each measure is therefore the expected
+value with ties broken at random: scores that are all equal get what random scores get on average.
 """
 
 from collections.abc import Iterator
@@ -14,12 +13,12 @@ from attlas.shapes import TokenMarks, TokenVector
 
 
 def average_precision(scores: TokenVector, truth: TokenMarks) -> float:
-    """The mean, over the true tokens, of the precision among all that stand no lower."""
+    """The mean over the true tokens of the precision among all tokens ranked as high or higher."""
     _check(truth)
     total, before, true_before = 0.0, 0, 0
     for size, true in _tied(scores, truth):
         place = np.arange(size)
-        # Of the others in the tie, as many are true before a true one as chance has it.
+        # Before a true token, the expected share of the other tied tokens is true.
         above = true_before + 1 + place * (true - 1) / max(size - 1, 1)
         total += true / size * float((above / (before + 1 + place)).sum())
         before, true_before = before + size, true_before + true
@@ -27,7 +26,7 @@ def average_precision(scores: TokenVector, truth: TokenMarks) -> float:
 
 
 def precision_at(scores: TokenVector, truth: TokenMarks, count: int) -> float:
-    """The share of true ones among this many tokens from the top."""
+    """The share of true tokens among the `count` highest."""
     _check(truth)
     if not 1 <= count <= len(scores):
         raise UsageError(f"the top {count} of {len(scores)} tokens: 1 to {len(scores)} are allowed")
@@ -45,7 +44,7 @@ def _check(truth: TokenMarks) -> None:
 
 
 def _tied(scores: TokenVector, truth: TokenMarks) -> Iterator[tuple[int, int]]:
-    """From the top, the tokens of equal score: how many they are, and how many of them are true."""
+    """From the top, each group of equal scores: how many tokens it has, and how many are true."""
     _, group = np.unique(-scores, return_inverse=True)
     sizes = np.bincount(group)
     trues = np.bincount(group, weights=truth)

@@ -1,4 +1,4 @@
-"""Whether scores do better than scores that know nothing, on one text and over a data set."""
+"""Tests whether scores do better than uninformed ones, on one text and over a data set."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,15 +12,15 @@ from attlas.mathematics.grouping import summed_by_group
 from attlas.shapes import MethodValues, MethodVector, TextGroups, TextValues
 
 DRAWS = 9999
-CHUNK = 1000  # draws that are counted at once
+CHUNK = 1000  # draws that are in memory at once
 BETTER = ("higher", "lower")
 
 
 def per_text_p(value: float, controls: TextValues, better: str, random: Generator) -> float:
-    """The p-value of a figure among those of controls: (b + U) / (B + 1), ties broken at random.
+    """The p-value of a value among B controls: (b + U) / (B + 1), with ties broken at random.
 
-    Uniform between 0 and 1 where the figure is drawn as its B controls are, however often they
-    tie. Controls that are not a number are left out; so is a text whose value is none.
+    It is uniform between 0 and 1 if the value is drawn like its controls, however often they tie.
+    NaN controls are left out; the p-value of a NaN value is NaN.
     """
     if better not in BETTER:
         raise UnknownNameError("direction", better, BETTER)
@@ -34,7 +34,7 @@ def per_text_p(value: float, controls: TextValues, better: str, random: Generato
 
 @dataclass(frozen=True, eq=False)
 class SignFlips:
-    """For each method: p alone, and adjusted so that one error among all is as rare."""
+    """For each method: its p-value, and the p-value adjusted for testing several methods."""
 
     p: MethodVector
     adjusted: MethodVector
@@ -48,14 +48,14 @@ def sign_flip(
 ) -> SignFlips:
     """Test, one-sided, whether each method's differences lie above zero.
 
-    Under the null a text's differences are as likely with all their signs turned. The statistic is
-    the mean in units of its error; the adjustment is the step-down of Westfall and Young on its
-    maximum. All signs are gone through where they are no more than `draws`. A value that is not a
-    number is left out; texts of one group turn together. With fewer than 20 texts whose differences
-    are very skewed, adjusted values are too small up to twice as often as they say.
+    Under the null hypothesis, flipping all signs of a text's differences is equally likely. The
+    statistic is the mean in units of its error; the adjustment is the step-down of Westfall and
+    Young on its maximum. If there are at most `draws` combinations of signs, all are used. NaN
+    values are left out; texts of one group flip together. With fewer than 20 texts whose
+    differences are very skewed, adjusted values are too small up to twice as often as they state.
     """
     if draws < 1:
-        raise UsageError(f"draws are at least 1, not {draws}")
+        raise UsageError(f"draws must be at least 1, not {draws}")
     missing = np.isnan(differences).all(axis=0)
     values = summed_by_group(np.nan_to_num(differences), groups)
     norms = np.sqrt((values**2).sum(axis=0))
@@ -69,7 +69,7 @@ def sign_flip(
         # Sums of the same numbers in another order differ in their last bits.
         turned = signs[start : start + CHUNK].astype(np.float64) @ values + 1e-12
         alone += (turned >= observed).sum(axis=0)
-        # Of each method, the most that it or any below it comes to.
+        # For each method, the maximum over it and all methods below it.
         most = np.maximum.accumulate(turned[:, downwards[::-1]], axis=1)[:, ::-1]
         together += (most >= observed[downwards]).sum(axis=0)
     adjusted = np.empty(len(observed))
@@ -77,9 +77,9 @@ def sign_flip(
     return SignFlips(*(np.where(missing, np.nan, each) for each in (alone / total, adjusted)))
 
 
-@lru_cache(maxsize=2)  # a report turns the same texts' signs for each of its figures
+@lru_cache(maxsize=2)  # a report flips the signs of the same texts for each of its figures
 def _signs(count: int, draws: int, seed: int) -> NDArray[np.int8]:
-    """Every way to sign so many values, or drawn ones; the values as they are come first."""
+    """All combinations of signs, or random ones; the first has no sign flipped."""
     if 2**count <= draws:
         ways = np.arange(2**count)[:, None] >> np.arange(count)
         return (1 - 2 * (ways % 2)).astype(np.int8)
@@ -91,7 +91,7 @@ def _signs(count: int, draws: int, seed: int) -> NDArray[np.int8]:
 
 
 def holm(p: MethodVector) -> MethodVector:
-    """p-values adjusted for being several, by Holm's step-down; those not a number stay so."""
+    """p-values adjusted by Holm's step-down procedure; NaN stays NaN."""
     adjusted = np.full(len(p), np.nan)
     upwards = np.argsort(p, kind="stable")
     upwards = upwards[~np.isnan(p[upwards])]

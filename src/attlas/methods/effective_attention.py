@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from attlas.errors import UnsupportedModelError
-from attlas.mathematics.null_space import centred, effective_part, ranks, rounding
+from attlas.mathematics.null_space import centred, effective_weights, ranks, rounding
 from attlas.methods.support.method import Scored, method
 from attlas.methods.support.token_rows import (
     LayerMean,
@@ -76,10 +76,12 @@ def effective_rows(call: Call, rows: Tensor | None, keep_sums: bool) -> Tensor:
     values = head_values(call)
     visible = call.visible
     if rows is None:
-        return _narrowed(effective_part(call.weights, values, visible, keep_sums=keep_sums), call)
+        return _narrowed(
+            effective_weights(call.weights, values, visible, keep_sums=keep_sums), call
+        )
     found = call.weights.new_zeros(call.weights.shape, dtype=torch.float64)
     weights, seen = call.weights[:, :, rows], visible[:, :, rows]
-    found[:, :, rows] = effective_part(weights, values, seen, keep_sums=keep_sums)
+    found[:, :, rows] = effective_weights(weights, values, seen, keep_sums=keep_sums)
     return _narrowed(found, call)
 
 

@@ -14,9 +14,7 @@ from attlas.shapes import Ways, WayScores
 AIMS = ("comprehensiveness", "sufficiency")
 WIDTH = 2
 CANDIDATES = 6  # tokens to try next: those that gained most when they were last tried
-Sizes = Callable[
-    [int], Sequence[int]
-]  # the sizes of sets to judge, rising, for a text of this many tokens
+Sizes = Callable[[int], Sequence[int]]  # for a text of n tokens, the sizes to judge, rising
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from attlas.mathematics.identifying import nullities, query_ranks
-from attlas.mathematics.null_space import effective_part
+from attlas.mathematics.null_space import effective_weights
 from attlas.methods.effective_attention import head_values
 from attlas.models.asking.question import Question
 from attlas.models.tap.call import Call
@@ -36,7 +36,7 @@ class RowFreedom:
         rank, free, kept = self._nullities()
         raw, effective = (
             self.weights.double(),
-            effective_part(self.weights, self.values, self.visible),
+            effective_weights(self.weights, self.values, self.visible),
         )
         unique = torch.full_like(raw[..., 0], torch.nan) if keys is None else self._by_query(keys)
         figures = {
