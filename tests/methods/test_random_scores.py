@@ -46,5 +46,5 @@ def test_are_even_between_zero_and_one():
 
 def test_says_that_it_says_nothing():
     found = attlas.explain(subject(TASK), "the cat sat", "random_scores")
-    assert found.origin.reading == "Nothing: these numbers are drawn at random."
+    assert found.origin.reading == "Nothing: these numbers are random."
     assert found.maps is None

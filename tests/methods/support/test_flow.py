@@ -243,5 +243,5 @@ def test_a_killed_worker_is_one_clear_error():
 def test_a_layer_that_does_not_fit_is_refused():
     with pytest.raises(UnsupportedModelError, match=r"2 × 2 positions .* levels of 4 and 4"):
         lay_stack([attention(4, 4), attention(2, 2)], 0.5, 4)
-    with pytest.raises(UnsupportedModelError, match=r"4 × 4 places .* levels of 5 and 5"):
+    with pytest.raises(UnsupportedModelError, match=r"4 × 4 positions .* levels of 5 and 5"):
         lay_stack([attention(4, 4)], 0.5, 5)
