@@ -181,7 +181,7 @@ def test_what_is_refused():
     with pytest.raises(UnsupportedModelError, match="residual cannot be used"):
         attlas.explain(parallel, "a cat", "value_weighted_attention", residual=True)
     mpnet = small("MPNet", "ForSequenceClassification", **BERT_SHAPE)
-    with pytest.raises(UnsupportedModelError, match="MPNetForSequenceClassification writes its"):
+    with pytest.raises(UnsupportedModelError, match="MPNetForSequenceClassification computes its"):
         attlas.explain(mpnet, "a cat", "value_weighted_attention")
 
 
