@@ -245,7 +245,7 @@ def test_answers_are_numbered_where_the_configuration_has_no_names(lxmert):
 @pytest.mark.parametrize("method", ["attention_rollout", "attattr"])
 def test_what_needs_one_stack_is_refused(clip, lxmert, method):
     for subject, pair in ((clip, (picture(0), TEXT)), (lxmert, (TEXT, objects()))):
-        with pytest.raises(UnsupportedModelError, match="separate stacks|stacks of their own"):
+        with pytest.raises(UnsupportedModelError, match=r"separate stacks|stacks of their own"):
             attlas.explain(subject, pair, method)
 
 
