@@ -39,6 +39,7 @@ PART_FOLDERS = {"methods", "measures", "trials", "studies"}  # one file for each
 MOST_FILES = 15
 MOST_LINES = 300
 MOST_LEVELS = 3
+MOST_WITH_ONE_USER = 53  # modules that one other module imports: this may only become smaller
 # Class names that exist more than once. The list may only become shorter.
 NAMES_TWICE: set[str] = set()
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
@@ -131,6 +132,24 @@ def test_folders_are_small_and_not_deep():
     ]
     deep = [path for path in files() if len(path.relative_to(HOUSE).parts) > MOST_LEVELS]
     assert (large, deep) == ([], [])
+
+
+def test_few_modules_have_a_single_user():
+    """A helper with one user lives with it, unless both together would be hard to read."""
+    known = {module_name(path): path for path in HOUSE.rglob("*.py")}
+    users = {name: set() for name in known}
+    for name, path in known.items():
+        for each in imported_modules(path):
+            users[each if each in known else each.rpartition(".")[0]].add(name)
+    single = [name for name in users if len(users[name]) == 1 and is_helper(known[name])]
+    assert len(single) <= MOST_WITH_ONE_USER, sorted(single)
+
+
+def is_helper(path):
+    """Whether a module is neither a folder's door, nor a registered part, nor a command."""
+    *folders, _ = path.relative_to(HOUSE).parts
+    parts = folders and folders[0] in PART_FOLDERS and len(folders) == 1
+    return path.name != "__init__.py" and not parts and folders[:1] != ["cli"]
 
 
 def test_files_are_short():

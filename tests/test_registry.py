@@ -136,7 +136,7 @@ def test_verbs_say_so_in_one_line(unchecked):
     with pytest.raises(UsageError, match="a method is given by its name, a string, not None"):
         attlas.explain(subject, "a great film", method=None)
     explanation = attlas.explain(subject, "a great film", "raw_attention")
-    with pytest.raises(UsageError, match="a measure is given by its name, a string, not None"):
+    with pytest.raises(UsageError, match=r"measures takes a name or a list of names, not \[None\]"):
         attlas.judge(subject, explanation, measures=[None])
 
 

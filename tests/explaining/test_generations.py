@@ -113,7 +113,7 @@ def test_an_output_may_be_given():
     asked = subject("causal lm")
     found = attlas.explain_generation(asked, "a cat", "raw_attention", output=" sat on")
     assert found.text.strip() == "sat on"
-    assert "given" in " ".join(found.notes)
+    assert "the user gave" in " ".join(found.notes)
     ids = asked.tokenizer("a cat sat on", return_tensors="pt")["input_ids"]
     table = plain("causal lm")(ids).logits[0].log_softmax(-1).exp()
     count = len(found)
@@ -157,7 +157,7 @@ def test_random_rows_differ():
         ),
         ("causal lm", {"max_new_tokens": 0}, "max_new_tokens must be at least 1, not 0"),
         ("causal lm", {"output": ""}, "a target is a string or a token id, not ''"),
-        ("causal lm", {"output": "x " * 400}, "prompt and output are"),
+        ("causal lm", {"output": "x " * 400}, "prompt and output have"),
     ],
 )
 def test_what_cannot_be_asked(task, asked, message):
