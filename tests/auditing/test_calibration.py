@@ -144,7 +144,7 @@ def half(seed):
 
 
 def words(found, count, runs, seed):
-    """The verdicts on texts drawn anew from these, with repeats."""
+    """The verdicts on texts redrawn from these, with repeats."""
     texts = len(found["mask"][0].shuffled)
     said = []
     for run in range(runs):

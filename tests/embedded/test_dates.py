@@ -1,4 +1,4 @@
-"""dates: every digit knows its source, and the embedded models copy from there."""
+"""dates: every digit knows its source, and the built-in models copy from there."""
 
 import json
 import re

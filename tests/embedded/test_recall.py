@@ -1,4 +1,4 @@
-"""recall: the texts carry their truth, and the embedded model relies on it."""
+"""recall: the texts carry their truth, and the built-in model relies on it."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The models in the box: their cards, and that verification can fail."""
+"""The built-in models: their cards, and that verification can fail."""
 
 import json
 

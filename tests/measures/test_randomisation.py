@@ -1,4 +1,4 @@
-"""Randomisation: what is drawn anew when, that all of it comes back, and scipy's Spearman."""
+"""Randomisation: what is redrawn when, that all of it comes back, and scipy's Spearman."""
 
 from dataclasses import replace
 

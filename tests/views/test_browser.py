@@ -107,7 +107,7 @@ def test_a_token_stays_lit_when_the_window_changes(show):
     tab.locator(".flow .unit", has_text="great").focus()
     canvas = tab.locator(".matrix canvas").element_handle()
     tab.set_viewport_size({"width": 900, "height": 900})
-    canvas.wait_for_element_state("hidden")  # drawn anew for the new width
+    canvas.wait_for_element_state("hidden")  # redrawn for the new width
     assert tab.locator(".axis.query.lit").all_text_contents() == ["great"]
 
 

@@ -53,7 +53,7 @@ def audit(
     """Ask whether the attention of a model may be read as an explanation of its predictions.
 
     Args:
-        subject: The model; the embedded sentiment model by default.
+        subject: The model; the built-in sentiment model by default.
         data: What `read_examples` takes: a file, a name, a DataFrame, a list. By default reviews.
         methods: Names of methods; all by default.
         measures: Names of measures; all by default.

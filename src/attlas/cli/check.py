@@ -11,7 +11,7 @@ from attlas.errors import AttlasError
 
 def check(
     *,
-    model: Annotated[str, typer.Argument(help="An embedded name, a folder or a hub id.")] = (
+    model: Annotated[str, typer.Argument(help="A built-in name, a folder or a hub id.")] = (
         "sentiment"
     ),
     loading: LoadOptions,

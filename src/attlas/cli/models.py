@@ -32,7 +32,7 @@ def models(
 
     known = embedded_names()
     if name is not None and name not in known:
-        raise UnknownNameError("embedded model", name, known)
+        raise UnknownNameError("built-in model", name, known)
     chosen = known if name is None else [name]
     if not verify:
         _print_cards([card for card in cards() if card.name in chosen], as_json, name is not None)

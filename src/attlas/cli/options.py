@@ -18,7 +18,7 @@ from attlas.cli.output import print_json, print_result, quiet_libraries
 from attlas.errors import UnknownNameError, UsageError
 
 Model = Annotated[
-    str, typer.Option("--model", "-m", help="The model: an embedded name, a folder or a hub id.")
+    str, typer.Option("--model", "-m", help="The model: a built-in name, a folder or a hub id.")
 ]
 Target = Annotated[
     str | None, typer.Option(help="What to explain: a label, a class number or a token.")

@@ -1,4 +1,4 @@
-"""The verb `verify`: measures on this machine what the cards of the embedded models promise."""
+"""The verb `verify`: measures on this machine what the cards of the built-in models promise."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from attlas.models.load import embedded_names, load
 
 @dataclass(frozen=True)
 class Card:
-    """An embedded model: what it is for, its shape and its size on disk."""
+    """A built-in model: what it is for, its shape and its size on disk."""
 
     name: str
     task: str
@@ -43,7 +43,7 @@ class Verified:
 
 
 def cards() -> list[Card]:
-    """The cards of all embedded models."""
+    """The cards of all built-in models."""
     return [_card(name) for name in embedded_names()]
 
 

@@ -19,9 +19,9 @@ BLIND_TO_HEAD = "It does not depend on the target, so new weights in the head ca
 
 @dataclass(frozen=True)
 class Cut:
-    """How similar the scores of a text are before and after some weights were drawn anew.
+    """How similar the scores of a text are before and after some weights were redrawn.
 
-    `cascade` says whether everything above `storey` was drawn anew too, or the storey alone. The
+    `cascade` says whether everything above `storey` was redrawn too, or the storey alone. The
     figures are Spearman correlations, of the scores and of their absolute values: NaN if they are
     all equal, or if the model then gives nothing that can be explained.
     """
@@ -38,14 +38,14 @@ class Cut:
     needs=("method",),
     by_rank=False,
     cost="expensive",
-    reading="How similar the ranks of the absolute scores stay as the weights are drawn anew from "
+    reading="How similar the ranks of the absolute scores stay as the weights are redrawn from "
     "the top down. It judges the method: near 1, it does not depend on the weights.",
     paper="Adebayo et al. 2018, arXiv:1810.03292",
 )
 def randomisation(occasion: Occasion) -> float:
     """The mean Spearman correlation of |scores| over the cuts of the cascade below the head.
 
-    A method that does not depend on the target cannot change when only the head is drawn anew, so
+    A method that does not depend on the target cannot change when only the head is redrawn, so
     that cut is left out for all methods.
     """
     question, recipe = question_of(occasion)

@@ -1,4 +1,4 @@
-"""Loading: a hub id, a folder, an embedded name or a pipeline becomes a Subject."""
+"""Loading: a hub id, a folder, a built-in name or a pipeline becomes a Subject."""
 
 import json
 import socket
@@ -32,7 +32,7 @@ def load(
     unsafe_weights: bool = False,
     trust_remote_code: bool = False,
 ) -> Subject:
-    """Load a model: an embedded name, a folder, a hub id, or a `pipeline`.
+    """Load a model: a built-in name, a folder, a hub id, or a `pipeline`.
 
     By default, `device` is a GPU if there is one, and `dtype` is that of the checkpoint on a GPU
     and float32 elsewhere. Weights are read from safetensors only; `unsafe_weights` also allows
@@ -185,7 +185,7 @@ def _why(name: str, problem: Exception) -> str:
         )
     if isinstance(problem, OSError) and not Path(name).exists():
         return (
-            f"unknown model {name!r}: it is no folder, no embedded model "
+            f"unknown model {name!r}: it is no folder, no built-in model "
             f"({', '.join(embedded_names())}), and it was not found on the hub"
         )
     return f"{name} cannot be loaded: {_first_line(problem)}"

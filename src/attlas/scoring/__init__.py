@@ -1,4 +1,4 @@
-"""The verb `score`: every method held to models of which it is known what they rely on."""
+"""The verb `score`: every method on models whose decisive tokens are known."""
 
 from attlas.scoring.benches import BENCHES, Bench
 from attlas.scoring.record import Score, Scores

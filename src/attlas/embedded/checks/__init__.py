@@ -1,1 +1,1 @@
-"""Checks, one for each family of embedded models, of what their cards promise."""
+"""Checks, one for each family of built-in models, of what their cards promise."""

@@ -1,6 +1,6 @@
 """What the dates models rely on, found by changing one digit at a time.
 
-Run `python -m attlas.embedded.checks.verify_dates` for the figures of the embedded models.
+Run `python -m attlas.embedded.checks.verify_dates` for the figures of the built-in models.
 """
 
 from collections import defaultdict
@@ -80,7 +80,7 @@ def _generate(subject: Subject, texts: list[str]) -> list[str]:
 
 
 def main() -> None:
-    """Print the figures of the embedded models."""
+    """Print the figures of the built-in models."""
     for name in ("dates", "dates_plain"):
         print(name)
         report(verify(load(name, device="cpu"), count=1000), MINIMUM)

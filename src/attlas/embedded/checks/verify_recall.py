@@ -1,6 +1,6 @@
 """What the recall model relies on, found by changing one word at a time.
 
-Run `python -m attlas.embedded.checks.verify_recall` for the figures of the embedded model.
+Run `python -m attlas.embedded.checks.verify_recall` for the figures of the built-in model.
 """
 
 from collections.abc import Sequence
@@ -86,7 +86,7 @@ def report(figures: dict[str, float], minimum: dict[str, float]) -> None:
 
 
 def main() -> None:
-    """Print the figures of the embedded model."""
+    """Print the figures of the built-in model."""
     report(verify(load("recall", device="cpu"), count=2000), MINIMUM)
 
 

@@ -1,1 +1,1 @@
-"""The scripts that trained the embedded models."""
+"""The scripts that trained the built-in models."""

@@ -1,7 +1,7 @@
 """Make the embedded dates models: dates as people write them, rewritten as 1987-03-03.
 
 Run `python -m attlas.embedded.training.train_dates`; the folders `dates` and `dates_plain` are
-written anew. They differ in the encoder alone: that of `dates_plain` has no layers, so that what
+overwritten. They differ in the encoder alone: that of `dates_plain` has no layers, so that what
 the decoder reads at a place is the character of that place and nothing else.
 """
 

@@ -1,6 +1,6 @@
-"""Make the embedded model that answers questions about the stories of `data/generated/facts.py`.
+"""Make the built-in model that answers questions about the stories of `data/generated/facts.py`.
 
-Run `python -m attlas.embedded.training.train_facts`; the folder `facts` is written anew.
+Run `python -m attlas.embedded.training.train_facts`; the folder `facts` is overwritten.
 """
 
 import argparse

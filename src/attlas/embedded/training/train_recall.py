@@ -1,6 +1,6 @@
 """Make the embedded recall model: a tiny language model that looks up the value of a key.
 
-Run `python -m attlas.embedded.training.train_recall`; the folder `recall` is written anew.
+Run `python -m attlas.embedded.training.train_recall`; the folder `recall` is overwritten.
 """
 
 import time

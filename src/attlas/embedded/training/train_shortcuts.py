@@ -1,6 +1,6 @@
-"""Make the embedded models of planted shortcuts, one of them with attention that deceives.
+"""Make the built-in models of planted shortcuts, one of them with attention that deceives.
 
-Run `python -m attlas.embedded.training.train_shortcuts`; the four folders are written anew.
+Run `python -m attlas.embedded.training.train_shortcuts`; the four folders are overwritten.
 """
 
 import argparse
@@ -104,7 +104,7 @@ def train(
     seed: int,
     deceptive: bool,
 ) -> None:
-    """Train in place on texts that are drawn anew for each step."""
+    """Train in place on texts that are redrawn for each step."""
     random = Random(seed)
     optimizer, schedule = optimize([model], PEAK_RATE, steps)
     model.train()

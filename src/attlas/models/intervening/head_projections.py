@@ -47,9 +47,9 @@ class HeadProjections:
         if isinstance(bias, nn.Embedding):
             bias.weight = _kept(bias.weight, 1, torch.tensor(kept))
             bias.embedding_dim = len(kept)
-        _count_anew(self.module, _HEADS, self.heads, len(kept))
-        _count_anew(self.module, _SHARED_HEADS, self.shared, len(kept_groups))
-        _count_anew(self.module, _FEATURES, self.heads * self.width, len(kept) * self.width)
+        _update_count(self.module, _HEADS, self.heads, len(kept))
+        _update_count(self.module, _SHARED_HEADS, self.shared, len(kept_groups))
+        _update_count(self.module, _FEATURES, self.heads * self.width, len(kept) * self.width)
 
     def _kept_groups(self, kept: Collection[int]) -> list[int]:
         """The heads of keys and values that stay; raises if only some of a group are removed."""
@@ -155,7 +155,7 @@ def _kept(parameter: Any, axis: int, index: Tensor) -> nn.Parameter:
     return nn.Parameter(cut, requires_grad=parameter.requires_grad)
 
 
-def _count_anew(module: nn.Module, names: Iterable[str], before: int, after: int) -> None:
+def _update_count(module: nn.Module, names: Iterable[str], before: int, after: int) -> None:
     for name in names:
         if getattr(module, name, None) == before:
             setattr(module, name, after)
