@@ -2,10 +2,11 @@
 """Write the three files of a new method, measure, trial or study, and the lists of their pages.
 
 scripts/new_part.py method my_method   writes src/attlas/methods/my_method.py, its test and its page
-scripts/new_part.py index              brings the lists in docs/*/README.md up to date
+scripts/new_part.py index              brings the lists of methods, measures and trials up to date
 """
 
 import argparse
+import keyword
 import sys
 from pathlib import Path
 
@@ -29,7 +30,7 @@ from attlas.models.asking.question import Question
     family="W",  # TODO: W weights, V with values or gradients, P propagation, reference
     signed=False,  # TODO: can a score be negative, and speak against the target?
     of=None,  # TODO: "logit" or "probability", if the scores depend on the target
-    paper="TODO",
+    paper="TODO: authors and year, arXiv:…; empty if nobody has published it",
     reading="TODO: what a score says, in one sentence.",
     needs=("attention",),  # TODO: keys of NEEDS in methods/support/method.py
 )
@@ -50,7 +51,7 @@ from attlas.removing.erasures import Outcomes
     needs=("removal",),  # TODO: keys of NEEDS in measures/support/measure.py
     by_rank=True,  # TODO: does only the order of the scores count?
     reading="TODO: what the figure says, in one sentence.",
-    paper="TODO",
+    paper="TODO: authors and year, arXiv:…",
     ways=tops,  # TODO: which sets of tokens are removed
 )
 def {name}(case: Case, whole: Outcomes, outcomes: Outcomes) -> float:
@@ -108,7 +109,7 @@ def test_{name}_is_what_its_definition_says():
 
 def write_part(kind: str, name: str) -> list[Path]:
     """Write the three files of a part; none if one of them is there already."""
-    if not name.isidentifier() or name != name.lower():
+    if not name.isidentifier() or keyword.iskeyword(name) or name != name.lower():
         sys.exit(f"a name is lower-case words with underscores between them, not {name!r}")
     room = ROOMS[kind]
     page = "\n\n".join([f"# {name}", "TODO", *(f"## {each}\n\nTODO" for each in HEADINGS[kind])])
@@ -180,7 +181,9 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     if given.kind == "index":
         for path, text in indexes().items():
-            path.write_text(text, encoding="utf-8")
+            if path.read_text(encoding="utf-8") != text:
+                path.write_text(text, encoding="utf-8")
+                print(path.relative_to(ROOT))
     elif given.name is None:
         parser.error(f"a {given.kind} needs a name")
     else:

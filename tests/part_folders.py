@@ -17,7 +17,7 @@ def missing_files(registry):
     for name in sorted(files):
         registered = [each for each in _functions(registry) if each.__module__.endswith(f".{name}")]
         if [each.__name__ for each in registered] != [name]:
-            yield f"src/attlas/{room}/{name}.py does not register {name} and nothing else"
+            yield f"src/attlas/{room}/{name}.py must register one function, named {name}"
     for name in sorted(files | set(registry.built_in)):
         for path in (
             f"src/attlas/{room}/{name}.py",
@@ -35,6 +35,14 @@ def pages_without_a_part(registry):
     room = registry.group.removeprefix("attlas.")
     pages = {path.stem for path in (ROOT / "docs" / room).glob("*.md")} - {"README"}
     return sorted(pages - set(registry.built_in))
+
+
+def check_files(registry):
+    """Fail with a line for each file that is missing, unfinished or of no part."""
+    room = registry.group.removeprefix("attlas.")
+    left = [f"docs/{room}/{name}.md is of no part" for name in pages_without_a_part(registry)]
+    problems = [*missing_files(registry), *left]
+    assert not problems, "\n" + "\n".join(problems)
 
 
 def _functions(registry):

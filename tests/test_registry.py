@@ -80,6 +80,13 @@ def test_a_part_is_named_like_its_file():
         METHODS.register()(function_of("other", "attlas.methods.alti"))
 
 
+def test_a_file_that_registers_nothing_is_told_what_it_needs():
+    studies = Registry("study", Tool, group="attlas.none", package="attlas.studies")
+    message = "attlas.studies.attattr needs a function attattr under @study"
+    with pytest.raises(UsageError, match=message):
+        studies["attattr"]
+
+
 @pytest.fixture
 def unchecked(monkeypatch):
     """Types are not checked, as outside of tests."""

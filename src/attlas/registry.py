@@ -83,6 +83,8 @@ class Registry(Generic[Part]):
             return self._parts[key]
         if key in self._refused:
             raise UsageError(self._refused[key])
+        if key in self.built_in:
+            raise UsageError(f"{self._package}.{key} needs a function {key} under @{self.kind}")
         raise UnknownNameError(self.kind, name, self.names())
 
     def __iter__(self) -> Iterator[Part]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from bag_answers import answers, judge
 from known_models import bag_of_words, text_of, true_scores
-from part_folders import missing_files, pages_without_a_part
+from part_folders import check_files
 
 from attlas.measures import BETTER, KINDS, MEASURES, NEEDS, Case
 from attlas.measures.support.measure import COSTS
@@ -25,15 +25,17 @@ MARKS = [0, 1, 0, 1, 0, 0]
 
 
 def test_every_measure_has_its_file_its_test_and_its_page():
-    assert list(missing_files(MEASURES)) == pages_without_a_part(MEASURES) == []
+    check_files(MEASURES)
 
 
 @every_measure
 def test_its_record_is_whole(name):
     measure = MEASURES[name]
     assert measure.better in BETTER and measure.kind in KINDS and measure.cost in COSTS
-    assert measure.needs and set(measure.needs) <= set(NEEDS)
-    assert measure.reading.endswith(".") and "arXiv:" in measure.paper
+    assert measure.needs, f"needs must name at least one of {', '.join(NEEDS)}"
+    assert set(measure.needs) <= set(NEEDS)
+    assert measure.reading.endswith("."), "reading must be a sentence"
+    assert "arXiv:" in measure.paper, "paper must have an arXiv number, as in arXiv:1911.03429"
     assert (measure.value is None) != (measure.ask is None)
     assert (measure.ask is None) == bool({"removal", "marks"} & set(measure.needs))
     assert (measure.ways is None) == ("removal" not in measure.needs)

@@ -22,7 +22,15 @@ every = pytest.mark.parametrize("name", EVERY)
 
 
 def test_every_class_of_results_has_a_sample():
-    assert {each.__name__ for each in result_classes()} == set(EVERY)
+    classes = {each.__name__ for each in result_classes()}
+    assert classes - set(EVERY) == set(), "add a sample to EVERY in tests/results/every_result.py"
+    assert set(EVERY) - classes == set(), "there is no class of this name: take it out of EVERY"
+
+
+@every
+def test_every_sample_has_a_saved_file(name):
+    save = f'EVERY["{name}"]().save(SAVED / "{name}.attlas")'
+    assert (SAVED / f"{name}.attlas").is_file(), f"with tests/results/every_result.py, run {save}"
 
 
 @every
@@ -56,6 +64,13 @@ def test_a_result_is_read_from_its_json(name):
 def test_the_payload_is_of_the_kind_that_the_class_names(name):
     result = EVERY[name]()
     assert result.payload()["kind"] == result.view_kind
+
+
+@every
+def test_the_payload_has_what_a_page_needs(name):
+    payload = EVERY[name]().payload()
+    assert payload.get("version") == 1, 'payload() needs "version": 1'
+    assert isinstance(payload.get("tokens"), list), 'payload() needs "tokens", [] if it has no text'
 
 
 @every

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from part_folders import missing_files, pages_without_a_part
+from part_folders import check_files
 
 import attlas
 from attlas.errors import UnknownNameError, UsageError
@@ -16,7 +16,7 @@ def stand_in(monkeypatch, function):
 
 
 def test_every_study_has_its_file_its_test_and_its_page():
-    assert list(missing_files(STUDIES)) == pages_without_a_part(STUDIES) == []
+    check_files(STUDIES)
 
 
 def test_its_record_is_whole():

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
-from part_folders import missing_files, pages_without_a_part
+from part_folders import check_files
 
 import attlas
 from attlas.errors import UnknownNameError, UsageError
@@ -50,7 +50,7 @@ def weights():
 
 
 def test_every_trial_has_its_file_its_test_and_its_page():
-    assert list(missing_files(TRIALS)) == pages_without_a_part(TRIALS) == []
+    check_files(TRIALS)
 
 
 @each_trial

@@ -22,14 +22,19 @@ def test_the_kind_of_every_result_has_a_view_everywhere(result):
 
 
 def test_the_browser_draws_the_same_kinds_as_a_terminal_and_a_notebook():
-    assert browser_kinds() == set(VIEWS)
+    drawn, shown = browser_kinds(), set(VIEWS)
+    assert drawn - shown == set(), "add its file in attlas/views/kinds, named like the kind"
+    assert shown - drawn == set(), "add VIEWS.<kind> in a file of attlas/views/browser"
 
 
 def test_every_function_that_a_page_draws_with_is_there():
     script = view_script()
     names = re.findall(r"^VIEWS\.\w+ = \[([^\]]*)\];", script, re.MULTILINE)
     called = {name.strip() for each in names for name in each.split(",")}
-    assert called <= set(re.findall(r"^function (\w+)\(", script, re.MULTILINE))
+    written = re.findall(r"^(?:async )?function (\w+)\(", script, re.MULTILINE)
+    assert called - set(written) == set(), "VIEWS names functions that no file has"
+    twice = {name for name in written if written.count(name) > 1}
+    assert twice == set(), "all files become one module: give these functions other names"
 
 
 @pytest.mark.parametrize("show", [fragment, render, lambda payload: page(payload, "title")])

@@ -23,7 +23,10 @@ class View(NamedTuple):
 
 def _view(kind: str) -> View:
     module = import_module(f"{__name__}.{kind}")
-    return View(module.render, module.fragment)
+    try:
+        return View(module.render, module.fragment)
+    except AttributeError as problem:
+        raise AttributeError(f"{problem}: a view has render and fragment") from problem
 
 
 VIEWS = {name: _view(name) for name in sorted(each.name for each in iter_modules(__path__))}
