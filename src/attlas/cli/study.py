@@ -8,7 +8,6 @@ import typer
 from attlas.cli.options import AsJson, Device, Steps
 from attlas.cli.output import print_json, progress_bar, quiet_libraries
 from attlas.studies import STUDIES, list_studies
-from attlas.studies import study as run_study
 
 
 def study(
@@ -36,21 +35,19 @@ def study(
 
     Example: attlas study attattr --models models --out results --task sst2 --count 200
     """
-    STUDIES[name]  # an unknown name is an error before anything heavy is imported
+    chosen = STUDIES[name]  # an unknown name is an error before anything heavy is imported
     quiet_libraries()
+    options = {
+        "models": models,
+        "out": out,
+        "rank_on": rank_on,
+        "count": count,
+        "effect_on": effect_on,
+        "steps": steps,
+        "device": device,
+    }
     with progress_bar() as watch:
-        result = run_study(
-            name,
-            models=models,
-            out=out,
-            rank_on=rank_on,
-            count=count,
-            effect_on=effect_on,
-            steps=steps,
-            device=device,
-            watch=watch,
-            **({"tasks": task} if task else {}),
-        )
+        result = chosen.run({**options, **({"tasks": task} if task else {}), "watch": watch})
     if as_json:
         print_json(result.to_dict())
     else:
