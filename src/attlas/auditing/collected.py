@@ -116,7 +116,7 @@ class Collected:
 
 
 def collect(plan: AuditPlan, folder: Folder) -> Collected:
-    """ReadData the tables of all work items."""
+    """Read the tables of all work items."""
     tables: dict[str, list[pd.DataFrame]] = {kind: [] for kind in BATCH_TABLES}
     refused: dict[str, str] = {}
     timed = _Timed()

@@ -78,7 +78,7 @@ def plan_audit(
     texts_for_slowest: int | None = None,
     **columns: str | None,
 ) -> AuditPlan:
-    """ReadData the data and check everything that was asked for; see `audit` for the arguments."""
+    """Read the data and check everything that was asked for; see `audit` for the arguments."""
     settings = choose_settings(
         methods, measures, trials, removal, quick,
         seed=seed, truncate=truncate, rules=rules, shuffles=shuffles,

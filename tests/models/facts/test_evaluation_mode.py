@@ -1,0 +1,64 @@
+"""evaluation_mode: within the block a model stands still; afterwards it is as it was."""
+
+import threading
+
+import pytest
+from torch import nn
+
+from attlas.models.facts.evaluation_mode import evaluation_mode
+
+
+def half_frozen():
+    """A model in training mode, with one block in evaluation mode and one parameter frozen."""
+    model = nn.Sequential(nn.Linear(2, 2), nn.Dropout(), nn.Linear(2, 2))
+    model.train()
+    model[1].eval()
+    model[0].bias.requires_grad_(False)
+    return model
+
+
+def state(model):
+    modes = [module.training for module in model.modules()]
+    return modes, [parameter.requires_grad for parameter in model.parameters()]
+
+
+def test_everything_stands_still_within_and_is_put_back():
+    model = half_frozen()
+    before = state(model)
+    with evaluation_mode(model):
+        assert state(model) == ([False] * 4, [False] * 4)
+    assert state(model) == before == ([True, True, False, True], [True, False, True, True])
+
+
+def test_everything_is_put_back_after_an_error():
+    model = half_frozen()
+    before = state(model)
+    with pytest.raises(RuntimeError, match="the head fell off"), evaluation_mode(model):
+        raise RuntimeError("the head fell off")
+    assert state(model) == before
+
+
+def test_an_inner_block_leaves_the_outer_one_alone():
+    model = half_frozen()
+    before = state(model)
+    with evaluation_mode(model):
+        with evaluation_mode(model):
+            pass
+        assert state(model) == ([False] * 4, [False] * 4)
+    assert state(model) == before
+
+
+def test_another_thread_waits():
+    model, order = half_frozen(), []
+
+    def enter():
+        with evaluation_mode(model):
+            order.append("second")
+
+    other = threading.Thread(target=enter)
+    with evaluation_mode(model):
+        other.start()
+        other.join(0.2)
+        order.append("first")
+    other.join()
+    assert order == ["first", "second"]
