@@ -30,7 +30,7 @@ from attlas.results.prune_curve import SHARE_AXIS, Curve, CurvePoint, Mean
 from attlas.results.support import plots
 from attlas.results.support.report_sections import DataRecord, Figure, TrialFigure, TrialSection
 from attlas.results.triggers import Effect, Entry, TriggerWord
-from attlas.studies.support.attattr_result import AttattrStudy, TaskResult
+from attlas.studies.attattr import AttattrStudy, TaskResult
 from attlas.tokens import Tokens
 
 HOUSE = Path(attlas.__file__).parent

@@ -8,8 +8,7 @@ from tiny import subject_parts
 
 from attlas.errors import UnknownNameError, UsageError
 from attlas.studies import attattr as module
-from attlas.studies.attattr import attattr
-from attlas.studies.support.attattr_result import AttattrStudy, TaskResult
+from attlas.studies.attattr import AttattrStudy, TaskResult, attattr
 
 LABELS = {"rte": ("entailment", "not_entailment"), "mrpc": ("not_equivalent", "equivalent")}
 WORDS = ["good", "kind", "not", "cat", "film", "dog"]

@@ -3,7 +3,7 @@
 from typing import Any, Literal, overload
 
 from attlas.results.support.result import Result
-from attlas.studies.support.attattr_result import AttattrStudy
+from attlas.studies.attattr import AttattrStudy
 from attlas.studies.support.study import STUDIES as STUDIES
 from attlas.studies.support.study import Study as Study
 
