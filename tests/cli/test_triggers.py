@@ -12,7 +12,7 @@ from attlas.results import Triggers
     [
         (["-m", "recall", "--data", "recall"], "one of several labels", 1),
         (["--data", "nothing"], "unknown set of texts", 2),
-        (["--texts", 8, "--count", 2], "--count is called --candidates", 2),
+        (["--texts", 8, "--count", 2, "--candidates", 1], "give one of them", 2),
     ],
 )
 def test_a_mistake_is_one_line(run, arguments, message, status):
@@ -40,4 +40,14 @@ def test_triggers_in_json_is_one_document(run):
         "--candidates", 1, "--draws", 1, "--json",
     )  # fmt: skip
     assert status == 0
+    assert len(json.loads(out)["triggers"]) == 1
+
+
+def test_the_old_meaning_of_count_works_with_a_warning(run):
+    status, out, err = run(
+        "triggers", "-m", "shortcut_token", "--data", "shortcuts", "--texts", 8,
+        "--count", 1, "--draws", 1, "--json",
+    )  # fmt: skip
+    assert status == 0
+    assert "--count without --candidates is still the number of triggers" in err
     assert len(json.loads(out)["triggers"]) == 1

@@ -1,5 +1,6 @@
 """The command `triggers`."""
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -8,12 +9,19 @@ from attlas.cli.options import DataOptions, LoadOptions, Model, OldCount, Output
 from attlas.cli.output import progress_bar
 from attlas.errors import UsageError
 
+OLD_COUNT = (
+    "attlas: --count without --candidates is still the number of triggers; in the next version "
+    "it is the number of texts"
+)
+
 
 def triggers(
     *,
     model: Model = "sentiment",
     data: DataOptions,
-    candidates: Annotated[int, typer.Option(help="How many triggers to try.")] = 10,
+    candidates: Annotated[
+        int | None, typer.Option(help="How many triggers to try; 10 if not given.")
+    ] = None,
     draws: Annotated[
         int, typer.Option(help="How often random words are drawn for comparison.")
     ] = 5,
@@ -31,8 +39,11 @@ def triggers(
 
     Example: attlas triggers --model sentiment --data reviews --candidates 10
     """
+    if candidates is None and data.count is not None:
+        typer.echo(OLD_COUNT, err=True)
+        candidates, data = data.count, replace(data, count=None)
     if texts is not None and data.count is not None:
-        raise UsageError("--texts is called --count now, and --count is called --candidates")
+        raise UsageError("--texts is called --count now: give one of them")
     subject = loading.load(model)
     from attlas.heads.triggers import triggers as find_triggers
 
