@@ -25,7 +25,12 @@ def answers(weights, ways):
     is the negative sum.
     """
     left = (~np.asarray(ways, dtype=bool)) @ np.asarray(weights, dtype=float)
-    return Outcomes(log_probability=-np.log1p(np.exp(-2 * left)), chosen=left > 0)
+    return of_two_classes(1 / (1 + np.exp(-2 * left)), left > 0)
+
+
+def of_two_classes(known, chosen):
+    """Outcomes with these probabilities of one class; the other class has the rest."""
+    return Outcomes(np.log(known), chosen, np.stack([known, 1 - known], axis=1))
 
 
 def judge(name, weights, scores, seed=0, marks=None):
@@ -42,7 +47,7 @@ def given(name, probabilities, scores, chosen=None, seed=0):
     """The figure of a measure if these are the model's answers to the whole text and each set."""
     known = np.array(probabilities, dtype=float)
     stays = np.ones(len(known), dtype=bool) if chosen is None else np.array(chosen, dtype=bool)
-    both = (Outcomes(log_probability=np.log(known[part]), chosen=stays[part]) for part in _PARTS)
+    both = (of_two_classes(known[part], stays[part]) for part in _PARTS)
     return MEASURES[name].value(Case(np.array(scores, dtype=float), seed), *both)
 
 

@@ -6,7 +6,7 @@ width: of the value that a head mixes of a key · layer: of a stack, from the bo
 network, top, node: attention as a graph, its highest nodes, all of them
 sample, player: sets of tokens that stay, and the tokens that may go · direction: in a hidden state
 output: tokens that a model wrote · row, column, colour: a picture
-way: sets of a text's content tokens that are removed
+way: sets of a text's content tokens that are removed · option: what a model can answer
 every: the heads of all sites, in their order · example: texts of a data set · draw: means of them
 text, method: what is compared over a data set · statistic, term: figures, and ratios they add up
 
@@ -68,6 +68,7 @@ TokenMarks = Bool[np.ndarray, " token"]
 Ways = Bool[np.ndarray, "_ token"]  # `[way, token]`, where ways of different number come together
 WayScores = Float[np.ndarray, " way"]
 WayMarks = Bool[np.ndarray, " way"]
+WayDistributions = Float[np.ndarray, "way option"]
 OutputScores = Float[np.ndarray, "output token"]
 Picture = UInt8[np.ndarray, "row column colour"]
 LayerMap = Float[np.ndarray, "query key"]

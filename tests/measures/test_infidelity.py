@@ -2,17 +2,17 @@
 
 import numpy as np
 import pytest
+from bag_answers import of_two_classes
 
 from attlas.measures import MEASURES, Case
 from attlas.measures.infidelity import SETS, infidelity, random_sets
-from attlas.removing.erasures import Outcomes
 
 COUNT = 7
 
 
 def outcomes(probability):
     known = np.asarray(probability, dtype=float)
-    return Outcomes(log_probability=np.log(known), chosen=np.ones(len(known), dtype=bool))
+    return of_two_classes(known, np.ones(len(known), dtype=bool))
 
 
 def figure(scores, lost, seed=0):

@@ -288,12 +288,14 @@ def test_nothing_is_asked_twice(monkeypatch):
     rows = count_rows(monkeypatch)
     ways = {text: some_ways(len(found.content(text)), text) for text in range(3)}
     found.ask(ways)
-    assert sum(rows) == sum(len(np.unique(each, axis=0)) for each in ways.values())
+    # Before all else, each whole text once, to learn which answers are likely.
+    total = 3 + sum(len(np.unique(each, axis=0)) for each in ways.values())
+    assert sum(rows) == total
     before = found.of(0, ways[0])
     found.ask(ways)
     reversed_ = found.of(0, ways[0][::-1])
     assert reversed_.log_probability.tolist() == before.log_probability[::-1].tolist()
-    assert sum(rows) == sum(len(np.unique(each, axis=0)) for each in ways.values())
+    assert sum(rows) == total
     found.forget(0)
     found.of(0, ways[0][:1])
     assert rows[-1] == 1
@@ -304,12 +306,14 @@ def test_a_few_bytes_for_each_answer():
     ways = np.unique(np.random.default_rng(0).random((count, 40)) < 0.5, axis=0)
     sure = np.linspace(-5, -1, len(ways))
     for part in np.split(np.random.default_rng(1).permutation(len(ways)), [100, 2000]):
-        answers.add(ways[part], sure[part], sure[part] > -2)
-    found, chosen = answers.of(ways)
-    np.testing.assert_allclose(found, sure, rtol=1e-6)
-    assert (chosen == (sure > -2)).all()
+        columns = (sure[part], sure[part] > -2, np.exp(sure[part]))
+        answers.add(ways[part], np.stack(columns, axis=1).astype(np.float32))
+    found = answers.of(ways)
+    np.testing.assert_allclose(found.log_probability, sure, rtol=1e-6)
+    np.testing.assert_allclose(found.distribution[:, 0], np.exp(sure), rtol=1e-6)
+    assert (found.chosen == (sure > -2)).all()
     assert len(answers.unknown(np.concatenate([ways[:5], ~ways[:1], ~ways[:1]]))) == 1
-    assert sum(each.nbytes for each in vars(answers).values()) <= 10 * count
+    assert sum(each.nbytes for each in vars(answers).values()) <= 17 * count  # 5 for the set, 12 for the answer
 
 
 def test_rows_of_one_length_from_any_text_share_a_batch(monkeypatch):
@@ -318,7 +322,7 @@ def test_rows_of_one_length_from_any_text_share_a_batch(monkeypatch):
     rows = count_rows(monkeypatch)
     left = min(counts) - 1
     found.ask({text: np.arange(n)[None] < n - left for text, n in enumerate(counts)})
-    assert rows == [3]
+    assert rows[-1] == 3
 
 
 def test_pictures_are_masked():
@@ -375,10 +379,15 @@ def test_a_decoder_that_reads_the_text_again_is_not_knocked_out():
         check_removal(Subject(*parts), "knock_out")
 
 
-def test_nothing_left_of_a_text_without_special_tokens():
+def test_nothing_left_of_a_text_without_special_tokens_has_no_answer():
     found = erasures("causal lm", "delete")
-    with pytest.raises(UsageError, match="nothing would be left"):
-        found.of(1, np.ones((1, len(found.content(1))), dtype=bool))
+    everything = np.ones((2, len(found.content(1))), dtype=bool)
+    everything[1, 0] = False
+    answers = found.of(1, everything)
+    assert np.isnan(answers.log_probability).tolist() == [True, False]
+    assert np.isnan(answers.distribution).any(axis=1).tolist() == [True, False]
+    alone = found.of(0, np.ones((1, len(found.content(0))), dtype=bool))
+    assert np.isnan(alone.distribution).all()
 
 
 def test_a_way_over_too_few_tokens():
@@ -406,3 +415,33 @@ def test_rows_filled_up_to_share_a_batch_say_the_same(how, monkeypatch):
         found, expected = packed.of(text, sets), plain_ones.of(text, sets)
         np.testing.assert_allclose(found.log_probability, expected.log_probability, **CLOSE)
         assert (found.chosen == expected.chosen).all()
+
+
+@pytest.mark.parametrize("how", ["delete", "mask"])
+def test_the_distribution_of_a_classifier_is_the_models(how):
+    found = erasures(TASK, how)
+    for number, text in enumerate(TEXTS[TASK]):
+        given = arguments(TASK, text)
+        places = content(TASK, given["input_ids"])
+        ways = some_ways(len(places), number)
+        asked = found.of(number, ways)
+        for way, row in zip(ways, asked.distribution, strict=True):
+            gone = [place for place, away in zip(places, way, strict=True) if away]
+            with torch.no_grad():
+                logits = plain(TASK)(**changed(TASK, given, gone, how)).logits[0]
+            expected = sorted(logits.softmax(-1).tolist(), reverse=True)
+            assert sorted(row.tolist(), reverse=True)[: len(expected)] == pytest.approx(
+                expected, abs=1e-5
+            )
+            assert row.sum() == pytest.approx(1, abs=1e-5)
+
+
+def test_of_many_answers_the_likeliest_are_told_apart_and_the_rest_is_one(monkeypatch):
+    monkeypatch.setattr("attlas.removing.pooling.MOST_OPTIONS", 4)
+    found = erasures("causal lm", "delete")
+    text = TEXTS["causal lm"][0]
+    asked = found.whole(0).distribution[0]
+    with torch.no_grad():
+        logits = plain("causal lm")(**arguments("causal lm", text)).logits[0, -1]
+    top = logits.softmax(-1).topk(4).values.tolist()
+    assert asked.tolist() == pytest.approx([*top, 1 - sum(top)], abs=1e-5)

@@ -1,7 +1,7 @@
 """Erasures: a model's answers to texts without some of their tokens, each asked for once."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,19 +16,28 @@ from attlas.models.asking.question import Question
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.removing.pooling import Pool, Rows, find_texts
 from attlas.removing.removal import check_removal, without
-from attlas.shapes import WayMarks, Ways, WayScores
+from attlas.shapes import Logits, WayDistributions, WayMarks, Ways, WayScores
 
 __all__ = ["Erasures", "Outcomes", "Ways"]
 MOST_CELLS = 2**28  # entries of the table of hidden tokens that is built at once
 _Keys = NDArray[Any]  # strings of bytes, all of one length
+_Read = Callable[[Logits, Rows], Tensor]  # what is kept of the outputs of a batch
 
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """The model's answers to one text with different sets of tokens removed."""
+    """The model's answers to one text with different sets of tokens removed.
+
+    A text of which nothing would be left has no answer: NaN. `distribution` has a column for each
+    answer that the model can give. Of many answers, the likeliest to the whole text have a column
+    each and all others share the last one. A target of several tokens has the columns of each token,
+    divided by their number.
+    """
 
     log_probability: WayScores  # of the target
     chosen: WayMarks  # whether the target is still the model's first choice
+    distribution: WayDistributions
+    known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)  # computed of them
 
     @property
     def probability(self) -> WayScores:
@@ -75,10 +84,11 @@ class Erasures:
         self._check(text, ways)
         known = self._answers[text].of(ways)
         if known is None:
-            self.ask({text: ways})
+            nothing = np.zeros((1, ways.shape[1]), dtype=bool)
+            self.ask({text: ways if len(ways) else nothing})
             known = self._answers[text].of(ways)
         assert known is not None
-        return Outcomes(*known)
+        return known
 
     def forget(self, text: int) -> None:
         """Drop the answers to one text."""
@@ -110,64 +120,86 @@ class Erasures:
         own = {text: self._place[text][1] for text in wanted}
         rows = np.repeat(list(own.values()), [len(ways) for ways in wanted.values()])
         hidden = np.concatenate([pool.spread(own[text], ways) for text, ways in wanted.items()])
-        found = np.empty((2, len(rows)))
         with torch.no_grad(), evaluation_mode(pool.question.subject.model):
-            for batch in self._batches(pool, rows, hidden):
-                found[:, batch] = self._run(pool, rows[batch], torch.from_numpy(hidden[batch]))
+            if pool.options is None:
+                everything = np.arange(len(pool.lengths))
+                nothing = np.zeros((len(everything), hidden.shape[1]), dtype=bool)
+                pool.options = self._read(pool, everything, nothing, pool.likeliest).long()
+            found = self._read(pool, rows, hidden, pool.read).numpy()
         ends = np.cumsum([len(ways) for ways in wanted.values()])[:-1]
-        answers = np.split(found, ends, axis=1)
-        for (text, ways), both in zip(wanted.items(), answers, strict=True):
-            self._answers[text].add(ways, both[0], both[1] > 0)
+        for (text, ways), answers in zip(wanted.items(), np.split(found, ends), strict=True):
+            self._answers[text].add(ways, answers)
 
-    def _batches(self, pool: Pool, rows: Rows, hidden: NDArray[np.bool_]) -> Iterator[Rows]:
-        """Which rows share a batch: those with the same length when they are run."""
+    def _read(self, pool: Pool, rows: Rows, hidden: NDArray[np.bool_], read: _Read) -> Tensor:
+        """What `read` makes of the answers, a row for each; NaN where nothing would be left."""
+        found: Tensor | None = None
+        for batch in self._batches(pool, rows, hidden):
+            answers = self._run(pool, rows[batch], torch.from_numpy(hidden[batch]), read)
+            if found is None:
+                found = answers.new_full((len(rows), answers.shape[1]), torch.nan)
+            found[batch] = answers
+        if found is None:
+            return torch.full((len(rows), 2 + pool.option_count), torch.nan)
+        return found
+
+    def _lengths(self, pool: Pool, rows: Rows, hidden: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """The length of each row when it is run, `[row, stream]`."""
         lengths = pool.lengths[rows]
         if self.how == "delete":
             for number, stream in enumerate(pool.streams):
                 lengths[:, number] -= hidden[:, stream.start : stream.stop].sum(axis=1)
+        return lengths
+
+    def _batches(self, pool: Pool, rows: Rows, hidden: NDArray[np.bool_]) -> Iterator[Rows]:
+        """Which rows share a batch: those with the same length when they are run."""
+        lengths = self._lengths(pool, rows, hidden)
+        left = np.flatnonzero((lengths > 0).all(axis=1))
+        if not len(left):
+            return
+        lengths = lengths[left]
         if self._packs(pool):
             step = NEAR[pool.question.subject.device.type]
             lengths = np.minimum(-(-lengths // step) * step, pool.lengths.max())
         kinds, kind = np.unique(lengths, axis=0, return_inverse=True)
-        order = np.argsort(kind.ravel(), kind="stable")
+        order = left[np.argsort(kind.ravel(), kind="stable")]
         groups = np.split(order, np.cumsum(np.bincount(kind.ravel()))[:-1])
         for group, length in zip(groups, kinds.sum(axis=1).tolist(), strict=True):
             most = rows_of(pool.question.subject.device, max(length, 1))
             yield from (group[start : start + most] for start in range(0, len(group), most))
 
-    def _run(self, pool: Pool, rows: Rows, hidden: Tensor) -> NDArray[np.float64]:
-        """The answers to one batch, `[2, row]`; it is halved if memory is short."""
+    def _run(self, pool: Pool, rows: Rows, hidden: Tensor, read: _Read) -> Tensor:
+        """The answers to one batch, a row for each; it is halved if memory is short."""
 
         def work(numbers: Sequence[int]) -> Tensor:
             index = np.asarray(numbers, dtype=np.intp)
-            return self._answer(pool, rows[index], hidden[index])
+            own = rows[index]
+            return read(self._answer(pool, own, hidden[index]), own)
 
         too_large = f"{pool.question.subject.name} cannot take one text of {hidden.shape[1]} tokens"
-        answers = list(in_fitting_batches(range(len(rows)), work, too_large))
-        return torch.cat(answers, dim=1).double().cpu().numpy()
+        return torch.cat(list(in_fitting_batches(range(len(rows)), work, too_large))).cpu()
 
     def _packs(self, pool: Pool) -> bool:
         """Whether rows of similar lengths share a batch."""
         return pool.question.subject.device.type in NEAR and can_fill(pool.question)
 
-    def _answer(self, pool: Pool, rows: Rows, hidden: Tensor) -> Tensor:
+    def _answer(self, pool: Pool, rows: Rows, hidden: Tensor) -> Logits:
         if self._packs(pool):
             return self._answer_packed(pool, rows, hidden)
         subject = pool.question.subject
         make = pool.filled_batch if self.how == "delete" else pool.batch
         first = pool.first_place if subject.predicts_next else None
         with without(pool.question, *make(rows, hidden), self.how) as inputs:
-            return pool.read(subject.run(inputs.arguments, first), rows)
+            return subject.run(inputs.arguments, first)
 
-    def _answer_packed(self, pool: Pool, rows: Rows, hidden: Tensor) -> Tensor:
+    def _answer_packed(self, pool: Pool, rows: Rows, hidden: Tensor) -> Logits:
         lengths, subject = pool.lengths[rows][:, 0], pool.question.subject
         if self.how == "delete":
             width = int((lengths - hidden.sum(dim=1).numpy()).max())
             left = pool.packed_without(rows, hidden, width)
-            return pool.read(subject.run(left.arguments), rows)
+            return subject.run(left.arguments)
         whole = pool.packed(rows, hidden, int(lengths.max()))
         with without(pool.question, *whole, self.how) as inputs:
-            return pool.read(subject.run(inputs.arguments), rows)
+            return subject.run(inputs.arguments)
 
 
 def _portions(wanted: Mapping[int, Ways], columns: int) -> Iterator[dict[int, Ways]]:
@@ -185,12 +217,14 @@ def _portions(wanted: Mapping[int, Ways], columns: int) -> Iterator[dict[int, Wa
 
 
 class AnswerTable:
-    """The answers of a model to one text without some of its tokens, by the set of tokens."""
+    """The answers of a model to one text without some of its tokens, by the set of tokens.
+
+    An answer is a row: the target's log-probability, whether it is chosen, the distribution.
+    """
 
     def __init__(self) -> None:
         self._keys: _Keys = np.empty(0, dtype="S1")  # sorted
-        self._log_probability = np.empty(0, dtype=np.float32)
-        self._chosen = np.empty(0, dtype=bool)
+        self._rows: NDArray[Any] = np.empty((0, 0), dtype=np.float32)
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -207,26 +241,25 @@ class AnswerTable:
         known: NDArray[np.bool_] = self._keys[places] == keys
         return known
 
-    def add(self, ways: Ways, log_probability: WayScores, chosen: WayMarks) -> None:
+    def add(self, ways: Ways, rows: NDArray[Any]) -> None:
         """Store the answers to ways that had none."""
         new = _keys(ways)
         keys = np.concatenate([self._keys.astype(new.dtype), new])
         order = np.argsort(keys)
         self._keys = keys[order]
-        both = np.concatenate([self._log_probability, log_probability.astype(np.float32)])
-        self._log_probability = both[order]
-        self._chosen = np.concatenate([self._chosen, chosen])[order]
+        self._rows = np.concatenate([self._rows, rows])[order] if len(self._rows) else rows[order]
 
-    def of(self, ways: Ways) -> tuple[WayScores, WayMarks] | None:
-        """The log-probability and the choice in each of these ways; None unless all are known."""
-        if len(ways) and not len(self):
+    def of(self, ways: Ways) -> Outcomes | None:
+        """The answers in each of these ways; None unless all are known."""
+        if not len(self):
             return None
         keys = _keys(ways)
         places = np.searchsorted(self._keys, keys)
         np.minimum(places, len(self) - 1, out=places)
         if not (self._keys[places] == keys).all():
             return None
-        return self._log_probability[places].astype(np.float64), self._chosen[places]
+        rows = self._rows[places].astype(np.float64)
+        return Outcomes(rows[:, 0], rows[:, 1] > 0, rows[:, 2:])
 
 
 def _keys(ways: Ways) -> _Keys:

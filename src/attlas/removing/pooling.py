@@ -16,6 +16,7 @@ from attlas.removing.operators import cut
 from attlas.removing.removal import removable
 from attlas.shapes import Logits
 
+MOST_OPTIONS = 63  # answers that are told apart; all others are one
 Rows = NDArray[np.intp]  # for each row of a batch, the number of its text in the pool
 
 
@@ -78,6 +79,13 @@ class Pool:
         self._filler = torch.from_numpy(self._fill())
         self._picks = torch.tensor([text.target.picks for text in texts])
         self._columns = [self._place(text) for text in texts]
+        self.options: Tensor | None = None  # the answers told apart, `[text, pick · option]`
+
+    @property
+    def option_count(self) -> int:
+        """The columns of a distribution."""
+        assert self.options is not None
+        return self.options.shape[1] + self._picks.shape[1]
 
     @property
     def streams(self) -> list[Stream]:
@@ -157,19 +165,42 @@ class Pool:
         tokens = tuple(self._inputs.tokens[row] for row in rows)
         return replace(self._inputs, arguments=arguments, tokens=tokens)
 
+    def likeliest(self, logits: Logits, rows: Rows) -> Tensor:
+        """The answers to tell apart, given those to the whole texts, `[row, pick · option]`."""
+        table = self._picked(logits, rows)
+        picks = self._picks[rows].to(logits.device)
+        if self._link == "sigmoid":
+            return picks[..., 1].float()
+        return table.topk(min(MOST_OPTIONS, table.shape[-1])).indices.flatten(1).float()
+
     def read(self, logits: Logits, rows: Rows) -> Tensor:
-        """For each row, the target's log-probability and whether it is chosen, `[2, row]`."""
+        """For each row, the target's log-probability, whether it is chosen, the distribution."""
+        assert self.options is not None
+        table, picks = self._picked(logits, rows), self._picks[rows].to(logits.device)
+        chosen = (table.argmax(dim=-1) == picks[..., 1]).all(dim=-1)
+        link = torch.nn.functional.logsigmoid if self._link == "sigmoid" else _log_softmax
+        table = link(table)
+        total = table.gather(-1, picks[..., 1:])[..., 0].sum(dim=-1)
+        options = self.options[rows].to(logits.device).unflatten(1, (picks.shape[1], -1))
+        apart = table.gather(-1, options).exp()
+        rest = (1 - apart.sum(dim=-1, keepdim=True)).clamp_min(0)
+        distribution = torch.cat([apart, rest], dim=-1).flatten(1) / picks.shape[1]
+        return torch.cat([total[:, None], chosen[:, None].to(total), distribution], dim=1)
+
+    @property
+    def _link(self) -> str:
+        return self.question.targets[0].link
+
+    def _picked(self, logits: Logits, rows: Rows) -> Tensor:
+        """The outputs at the places of each row's target, `[row, pick, choice]`."""
         picks = self._picks[rows].to(logits.device)
         batch = torch.arange(len(logits), device=logits.device)[:, None]
-        at = logits[batch, picks[..., 0]]  # `[row, pick, choice]`
-        at = at if at.dtype == torch.float64 else at.float()
-        chosen = (at.argmax(dim=-1) == picks[..., 1]).all(dim=-1)
-        if self.question.targets[0].link == "sigmoid":
-            table = torch.nn.functional.logsigmoid(at)
-        else:
-            table = at.log_softmax(dim=-1)
-        total = table.gather(-1, picks[..., 1:])[..., 0].sum(dim=-1)
-        return torch.stack([total, chosen.to(total)])
+        at = logits[batch, picks[..., 0]]
+        return at if at.dtype == torch.float64 else at.float()
+
+
+def _log_softmax(table: Tensor) -> Tensor:
+    return table.log_softmax(dim=-1)
 
 
 def _side_by_side(texts: Sequence[Text], widths: NDArray[np.intp]) -> Inputs:

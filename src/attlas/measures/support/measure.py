@@ -34,6 +34,7 @@ COSTS = {
     "expensive": "runs the method several times more",
 }
 
+PAIRS = 8  # a random order and its reverse are a pair
 # Pairs of a measure and a method that compute the same, and the removal that methods compute by.
 SAME = {("tau_leave_one_out", "leave_one_out")}
 REMOVES_BY = {"kernel_shap": "mask", "leave_one_out": "delete", "lime": "mask"}
@@ -45,11 +46,14 @@ class Case:
 
     A higher score speaks more for the target, and signs count. All explanations of a text share
     one `seed`, which breaks ties and draws sets of tokens: so the model is asked once for each set.
+    Scores without a sign, as weights are, say nothing of which way a token pulls.
     """
 
     scores: TokenVector
     seed: int
     marks: TokenMarks | None = None
+    signed: bool = True
+    pairs: int = PAIRS  # of random orders in which all tokens are removed
     _known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
@@ -86,7 +90,7 @@ class Occasion:
     example: Example | None = None  # what is known of the text
 
 
-NOTHING = Outcomes(log_probability=np.empty(0), chosen=np.empty(0, dtype=bool))
+NOTHING = Outcomes(np.empty(0), np.empty(0, dtype=bool), np.empty((0, 2)))
 Value = Callable[[Case, Outcomes, Outcomes], float]
 Curve = Callable[[Case, Outcomes, Outcomes], NDArray[np.float64]]
 
@@ -112,6 +116,9 @@ class Measure:
     cost: str = "cheap"  # a key of COSTS
     ways: Callable[[Case], Ways] | None = None
     curve: Curve | None = None  # the figure at each of `sizes`
+    shares_ways: bool = False  # whether `ways` is the same for all explanations of a text
+    chance: float | None = None  # the figure of random scores on average, if it is known
+    ceiling: Value | None = None  # the best figure there is, if no search is needed
 
     def __post_init__(self) -> None:
         check_known("direction", [self.better], BETTER)
