@@ -313,7 +313,9 @@ def test_a_few_bytes_for_each_answer():
     np.testing.assert_allclose(found.distribution[:, 0], np.exp(sure), rtol=1e-6)
     assert (found.chosen == (sure > -2)).all()
     assert len(answers.unknown(np.concatenate([ways[:5], ~ways[:1], ~ways[:1]]))) == 1
-    assert sum(each.nbytes for each in vars(answers).values()) <= 17 * count  # 5 for the set, 12 for the answer
+    assert (
+        sum(each.nbytes for each in vars(answers).values()) <= 17 * count
+    )  # 5 for the set, 12 for the answer
 
 
 def test_rows_of_one_length_from_any_text_share_a_batch(monkeypatch):
