@@ -7,7 +7,7 @@ from attlas.removing.erasures import Outcomes
 
 
 def best_location(case: Case, whole: Outcomes, outcomes: Outcomes) -> float:
-    """The location of the order of what matters, found without the removals that it is scored by."""
+    """The location of the order of what matters, found without what it is scored by."""
     return effects_of(case, outcomes).best_capture
 
 

@@ -30,7 +30,7 @@ class Outcomes:
 
     A text of which nothing would be left has no answer: NaN. `distribution` has a column for each
     answer that the model can give. Of many answers, the likeliest to the whole text have a column
-    each and all others share the last one. A target of several tokens has the columns of each token,
+    each, and all others share the last one. A target of several tokens has the columns of each,
     divided by their number.
     """
 

@@ -1,4 +1,4 @@
-"""What removing tokens in random orders shows of each token, once for all explanations of a text."""
+"""What random orders of removal show of each token, once for all explanations of a text."""
 
 from functools import lru_cache
 
