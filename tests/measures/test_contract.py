@@ -128,6 +128,7 @@ PREFERS_TRUTH = (
     "log_odds",
     "decision_flip",
     "tau_leave_one_out",
+    "location",
 )
 
 

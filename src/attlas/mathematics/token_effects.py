@@ -11,7 +11,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from attlas.shapes import TokenVector, WayDistributions, Ways, WayScores
 
@@ -59,7 +58,7 @@ class TokenEffects:
     @cached_property
     def best_capture(self) -> float:
         """The capture of the best order, found without the pair of orders that it is scored on."""
-        if len(self.moves) < 2:
+        if min(self.moves.shape) < 2:
             return float("nan")
         total = np.nansum(self.moves, axis=0)
         known = (~np.isnan(self.moves)).sum(axis=0)
@@ -67,7 +66,7 @@ class TokenEffects:
         left = np.maximum(known - ~np.isnan(self.moves), 1)
         others = (total - own) / left
         captures = [capture(order, pair) for order, pair in zip(others, self.moves, strict=True)]
-        return float(np.nanmean(captures)) if len(captures) else float("nan")
+        return float(np.mean(captures))
 
 
 def token_effects(
@@ -105,8 +104,14 @@ def capture(scores: TokenVector, importance: TokenVector) -> float:
     divided by what one token that alone matters would give: a single token of importance 0.8, found
     first, gives 0.8. Equal scores count as all their orders on average.
     """
-    count = len(scores)
-    if count < 2:
+    if len(scores) < 2:
         return float("nan")
-    ranks = rankdata(-np.abs(scores))
-    return float(np.nan_to_num(importance) @ ((count + 1) / 2 - ranks)) / ((count - 1) / 2)
+    return float(np.nan_to_num(importance) @ precedence(scores))
+
+
+def precedence(scores: TokenVector) -> TokenVector:
+    """How early the sizes of at least two scores come: 1 first, −1 last, equal sizes alike."""
+    _, group, sizes = np.unique(-np.abs(scores), return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(sizes) - (sizes - 1) / 2)[group]
+    early: TokenVector = ((len(scores) + 1) / 2 - ranks) / ((len(scores) - 1) / 2)
+    return early
