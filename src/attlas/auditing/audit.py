@@ -46,6 +46,7 @@ def audit(
     shuffles: int | None = None,
     texts_for_expensive: int | None = None,
     texts_for_slowest: int | None = None,
+    pairs: int | None = None,
     watch: Watch = lambda step: None,
     some: int | None = None,
     few: int | None = None,
@@ -73,10 +74,13 @@ def audit(
         seed: Decides everything that is drawn at random.
         rules: The thresholds of the verdict.
         shuffles: How often the scores of each text are shuffled for comparison; 5 by default.
-        texts_for_expensive: On how many texts to run expensive methods, controls, the search for
-            the best order and cheap trials; 200 by default, 40 with `quick`.
+        texts_for_expensive: On how many texts to run expensive methods, removal curves, the search
+            for their best order, and cheap trials; 100 by default, 20 with `quick`. What the
+            verdict rests on is computed on all texts.
         texts_for_slowest: On how many texts to run the slowest work: expensive removals, measures
             that run the method again and expensive trials; 100 by default, 20 with `quick`.
+        pairs: In how many random orders, each with its reverse, the tokens of a text are removed;
+            8 by default, 4 with `quick`.
         watch: Called with a `Step` whenever a new piece of work begins.
         some: The old name of `texts_for_expensive`.
         few: The old name of `texts_for_slowest`.
@@ -89,7 +93,8 @@ def audit(
     plan = plan_audit(
         subject, data, methods, measures, trials,
         text=text, pair=pair, label=label, spans=spans, split=split, count=count,
-        removal=removal, truncate=truncate, quick=quick, seed=seed, rules=rules, shuffles=shuffles,
+        removal=removal, truncate=truncate, quick=quick, seed=seed, rules=rules,
+        shuffles=shuffles, pairs=pairs,
         texts_for_expensive=_renamed("some", some, "texts_for_expensive", texts_for_expensive),
         texts_for_slowest=_renamed("few", few, "texts_for_slowest", texts_for_slowest),
     )  # fmt: skip

@@ -1,24 +1,34 @@
 """All tables of an audit, read back from its folder."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from attlas.auditing.folder import Folder
 from attlas.auditing.plan import AuditPlan
-from attlas.auditing.work.explained import CEILING, CONTROLS, SHUFFLED
+from attlas.auditing.verdict.crossing import OTHER, Roles
+from attlas.auditing.verdict.verdict import Tested
+from attlas.auditing.work.explained import (
+    CIRCULAR,
+    CONTROLS,
+    FREQUENCY,
+    POSITION,
+    REFERENCES,
+    WEIGHTS,
+)
 from attlas.auditing.work.figures import RIGHT
 from attlas.auditing.work.items import BATCH_TABLES, batch_tables, robustness_table, trial_table
 from attlas.auditing.work.trials import read_trial, trials_with_scopes
-from attlas.mathematics.standing import Evidence, read_evidence
+from attlas.auditing.work.where import BEST, DIRECTION, IMPORTANCE, LABEL, LOCATION, MOVED, PULL
+from attlas.mathematics.standing import Locations
 from attlas.measures import is_circular
 from attlas.methods import METHODS
-from attlas.removing.ceilings import AIMS
 from attlas.results.support.report_sections import Cost
-from attlas.shapes import TextGroups
+from attlas.shapes import TextGroups, TextValues
 from attlas.trials import Scope, TrialOutcome
 
 Span = tuple[float, float]  # when some work began and when it ended, in seconds
@@ -42,6 +52,7 @@ class Collected:
     curves: pd.DataFrame
     agreement: pd.DataFrame
     scores: pd.DataFrame
+    where: pd.DataFrame  # what the verdict rests on
     groups: TextGroups | None  # of all texts
     seed: int
     refused: Mapping[str, str] = field(default_factory=dict)  # reasons by method or removal
@@ -54,6 +65,12 @@ class Collected:
     def values(self) -> pd.DataFrame:
         """The figures of the measures."""
         return self.results[self.results["measure"] != RIGHT]
+
+    @property
+    def labels(self) -> pd.Series:
+        """The model's prediction for each text."""
+        rows = self.where[self.where["kind"] == LABEL]
+        return rows.set_index("text")["name"]
 
     @cached_property
     def methods(self) -> list[str]:
@@ -77,7 +94,7 @@ class Collected:
             (name, removal)
             for name in self.methods
             for removal in self.removals
-            if is_circular(AIMS[0], name, removal)
+            if is_circular("location", name, removal)
         }
 
     def of_measure(self, measure: str, removal: str, column: str = "value") -> pd.DataFrame:
@@ -86,18 +103,46 @@ class Collected:
         own = rows[(rows["measure"] == measure) & (rows["removal"] == removal)]
         return own.pivot(index="text", columns="method", values=column)
 
-    def evidence(self, removals: Collection[str]) -> tuple[Evidence, TextGroups | None]:
-        """What the verdict rests on under these removals, and the groups of its texts."""
-        return read_evidence(self._tested(removals)), self.groups_of(self.tested_texts(removals))
+    @cached_property
+    def tested_texts(self) -> list[int]:
+        """The numbers of the texts that the verdict rests on."""
+        rows = self.where[self.where["kind"] == BEST]
+        return sorted(rows["text"].unique().tolist())
 
-    def tested_texts(self, removals: Collection[str]) -> list[int]:
-        """The numbers of the texts in that evidence, in its order."""
-        return sorted(self._tested(removals)["text"].unique().tolist())
+    def tested(self) -> Tested:
+        """What the verdict rests on, on all texts."""
+        found = {str(name): own for name, own in self.where.groupby("removal") if name}
+        names = [str(name) for name in self.where["removal"].unique() if name]
+        return Tested(
+            {removal: self._locations(found[removal]) for removal in names},
+            Roles(WEIGHTS, (POSITION, FREQUENCY, OTHER), tuple(REFERENCES), CIRCULAR),
+            {name: family for name, family in self.families.items() if family in "VP"},
+            self._moved(),
+            {removal: self._directions(found[removal]) for removal in names},
+            groups=self.groups_of(self.tested_texts),
+            seed=self.seed,
+        )
 
-    def _tested(self, removals: Collection[str]) -> pd.DataFrame:
-        rows = self.values
-        rows = rows[rows["removal"].isin(removals) & rows["measure"].isin(AIMS)]
-        return rows[rows["method"].isin({*self.methods, SHUFFLED, CEILING})]
+    def _locations(self, rows: pd.DataFrame) -> Locations:
+        best, importance = (self._column(rows, kind) for kind in (BEST, IMPORTANCE))
+        return Locations(best, importance, self._columns(rows, LOCATION))
+
+    def _directions(self, rows: pd.DataFrame) -> dict[str, TextValues]:
+        return {"pull": self._column(rows, PULL), **self._columns(rows, DIRECTION)}
+
+    def _moved(self) -> TextValues | None:
+        rows = self.where[self.where["kind"] == MOVED]
+        return self._column(rows, MOVED) if len(rows) else None
+
+    def _column(self, rows: pd.DataFrame, kind: str) -> TextValues:
+        own = rows[rows["kind"] == kind].set_index("text")["value"]
+        return own.reindex(self.tested_texts).to_numpy(dtype=np.float64)
+
+    def _columns(self, rows: pd.DataFrame, kind: str) -> dict[str, TextValues]:
+        """Of each name, the values on all texts."""
+        own = rows[rows["kind"] == kind]
+        table = own.pivot(index="text", columns="name", values="value").reindex(self.tested_texts)
+        return {str(name): table[name].to_numpy(dtype=np.float64) for name in table}
 
     @property
     def attention_methods(self) -> list[str]:
@@ -138,9 +183,9 @@ def collect(plan: AuditPlan, folder: Folder) -> Collected:
         if details["reason"]:
             unmeasured[measure.name, method] = details["reason"]
     trials = [_trial_run(folder, *each, timed) for each in trials_with_scopes(plan.settings.trials)]
-    values, curves, agreement, scores = (_joined(tables[kind]) for kind in BATCH_TABLES)
+    values, curves, agreement, scores, where = (_joined(tables[kind]) for kind in BATCH_TABLES)
     return Collected(
-        values, curves, agreement, scores, plan.texts.groups, plan.settings.seed,
+        values, curves, agreement, scores, where, plan.texts.groups, plan.settings.seed,
         refused, unmeasured, trials, timed.costs(), timed.spans,
     )  # fmt: skip
 

@@ -6,16 +6,19 @@ from functools import cached_property
 from shlex import quote
 from typing import Any
 
-from attlas.auditing.settings import AuditSettings, choose_settings
+from attlas.auditing.settings import VERDICT_REMOVALS, AuditSettings, choose_settings
 from attlas.auditing.texts import AuditTexts, usable_texts
 from attlas.auditing.verdict.rules import Rules
 from attlas.data.read_examples import ReadData, read_examples
+from attlas.errors import AttlasError, UsageError
 from attlas.measures import Measure
 from attlas.methods import METHODS
 from attlas.models.encoding.request import Request
 from attlas.models.facts.model_facts import fingerprint
 from attlas.models.load import load
 from attlas.models.subject import Subject, check_subject
+from attlas.removing.operators import mask_id
+from attlas.removing.removal import check_removal
 from attlas.version import __version__
 
 QUICK_COUNT = 60
@@ -35,6 +38,20 @@ class AuditPlan:
     def batches(self) -> list[list[int]]:
         """The numbers of the texts that are worked on together."""
         return self.texts.batches()
+
+    @cached_property
+    def verdict_removals(self) -> tuple[str, ...]:
+        """The removals that the verdict rests on: the first two that the model allows."""
+        refused = {how: _why_not(self.texts.subject, how) for how in VERDICT_REMOVALS}
+        allowed = [how for how, reason in refused.items() if not reason]
+        if not allowed:
+            raise UsageError(f"no token can be removed: {'; '.join(refused.values())}")
+        return tuple(allowed[:2])
+
+    @property
+    def removals(self) -> tuple[str, ...]:
+        """All removals, those of the verdict first."""
+        return tuple(dict.fromkeys([*self.verdict_removals, *self.settings.removals]))
 
     @cached_property
     def robustness(self) -> list[tuple[Measure, str]]:
@@ -60,6 +77,17 @@ class AuditPlan:
         }
 
 
+def _why_not(subject: Subject, how: str) -> str:
+    """Why tokens cannot be removed in this way; empty if they can."""
+    try:
+        check_removal(subject, how)
+        if how == "mask" and not subject.reads_images:
+            mask_id(subject)
+    except AttlasError as problem:
+        return str(problem)
+    return ""
+
+
 def plan_audit(
     subject: Subject | None,
     data: Any,
@@ -76,12 +104,13 @@ def plan_audit(
     shuffles: int | None = None,
     texts_for_expensive: int | None = None,
     texts_for_slowest: int | None = None,
+    pairs: int | None = None,
     **columns: str | None,
 ) -> AuditPlan:
     """Read the data and check everything that was asked for; see `audit` for the arguments."""
     settings = choose_settings(
         methods, measures, trials, removal, quick,
-        seed=seed, truncate=truncate, rules=rules, shuffles=shuffles,
+        seed=seed, truncate=truncate, rules=rules, shuffles=shuffles, pairs=pairs,
         texts_for_expensive=texts_for_expensive, texts_for_slowest=texts_for_slowest,
     )  # fmt: skip
     chosen = load() if subject is None else subject

@@ -1,90 +1,67 @@
-"""Where methods stand between their shuffled scores and the best order of tokens there is.
+"""Where methods stand between a random order of the tokens and the best one.
 
-s = Σ (method − shuffled) / Σ (ceiling − shuffled), summed over texts: shuffled scores reach 0 on
-average, and beam search reaches 1. For several measures or removals, s is the mean of theirs.
+s = Σ location / Σ location of the best order, summed over texts: scores that say nothing reach 0,
+and the order of what matters reaches 1. For several removals, s is the mean of theirs.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from math import ceil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-import pandas as pd
-from scipy.stats import norm
+from numpy.typing import NDArray
 
-from attlas.errors import UsageError
-from attlas.mathematics.intervals import LEVEL, Estimate, ratio_errors, simultaneous_bounds
-from attlas.shapes import MethodValues, TextGroups, TextTerms, TextValues
+from attlas.mathematics.grouping import summed_by_group
+from attlas.mathematics.intervals import Estimate, simultaneous_bounds
+from attlas.shapes import TextGroups, TextTerms, TextValues
 
-MEASURES = ("comprehensiveness", "sufficiency")
-SHUFFLED, CEILING = "shuffled", "ceiling"
+RANGE = 1.0  # s lies between −1, the reverse of the best order, and 1
+UNSEEN = 3.0  # what none of k texts shows may still hold for 3 of k: −ln 0.05, rounded up
 
 
 @dataclass(frozen=True, eq=False)
-class MeasuredValues:
-    """The values of one measure on each text, with tokens removed in one way.
+class Locations:
+    """How much of what matters each method comes upon early, on each text, under one removal.
 
-    Higher or lower may be better: better is towards the ceiling. A value that is NaN leaves its
-    text out, for that method.
+    A value that is NaN leaves its text out, for that method.
     """
 
-    shuffled: TextValues
-    ceiling: TextValues
+    best: TextValues  # of the best order
+    importance: TextValues  # how much all tokens of the text matter together
     methods: Mapping[str, TextValues]
 
-    def select(self, texts: TextGroups) -> "MeasuredValues":
+    def select(self, texts: NDArray[np.int64]) -> "Locations":
         """The values of these texts alone."""
         methods = {name: values[texts] for name, values in self.methods.items()}
-        return MeasuredValues(self.shuffled[texts], self.ceiling[texts], methods)
+        return Locations(self.best[texts], self.importance[texts], methods)
 
 
-Evidence = Mapping[str, Sequence[MeasuredValues]]  # by removal, one for each measure
+Evidence = Mapping[str, Locations]  # by removal
 
 
 @dataclass(frozen=True)
 class MethodComparison:
-    """A method compared with another one, or with its shuffled scores, under some removals."""
+    """A method compared with another one, or with a random order, under some removals."""
 
     method: str
-    other: str | None  # None: shuffled scores
+    other: str | None  # None: a random order
     removals: tuple[str, ...]
-
-
-def read_evidence(rows: pd.DataFrame, measures: Collection[str] = MEASURES) -> Evidence:
-    """Turn an audit's rows (text, method, measure, removal, value) into arrays over its texts.
-
-    Shuffled scores and the ceiling are methods with these names. A missing row is NaN.
-    """
-    texts = pd.Index(sorted(rows["text"].unique()))
-    evidence: dict[str, list[MeasuredValues]] = {}
-    for (removal, _), own in rows[rows["measure"].isin(measures)].groupby(["removal", "measure"]):
-        table = own.pivot(index="text", columns="method", values="value").reindex(texts)
-        columns = {str(name): table[name].to_numpy(dtype=np.float64) for name in table}
-        missing = [name for name in (SHUFFLED, CEILING) if name not in columns]
-        if missing:
-            raise UsageError(f"the rows of removal {removal!r} have no {' and no '.join(missing)}")
-        shuffled, ceiling = columns.pop(SHUFFLED), columns.pop(CEILING)
-        evidence.setdefault(str(removal), []).append(MeasuredValues(shuffled, ceiling, columns))
-    return evidence
 
 
 def text_count(evidence: Evidence) -> int:
     """The number of texts in the evidence."""
-    return next((len(each.shuffled) for values in evidence.values() for each in values), 0)
+    return next((len(each.best) for each in evidence.values()), 0)
 
 
-def select_texts(evidence: Evidence, texts: TextGroups) -> Evidence:
+def select_texts(evidence: Evidence, texts: NDArray[np.int64]) -> Evidence:
     """The evidence of these texts alone."""
-    return {
-        removal: [each.select(texts) for each in values] for removal, values in evidence.items()
-    }
+    return {removal: each.select(texts) for removal, each in evidence.items()}
 
 
 def standing(evidence: Evidence, comparison: MethodComparison) -> float:
-    """s of a method, or the difference of two; NaN if the ceiling is no better than shuffling."""
-    gains, spans = _terms(evidence, [comparison])
-    known = ~np.isnan(gains + spans)
-    sums = [np.where(known, each, 0.0).sum(axis=0)[0] for each in (gains, spans)]
+    """s of a method, or the difference of two; NaN if the best order finds nothing."""
+    gains, rooms = _terms(evidence, [comparison])
+    known = ~np.isnan(gains + rooms)
+    sums = [np.where(known, each, 0.0).sum(axis=0)[0] for each in (gains, rooms)]
     return float((sums[0] / np.where(sums[1] == 0, np.nan, sums[1])).mean())
 
 
@@ -94,59 +71,82 @@ def standings(
     seed: int = 0,
     groups: TextGroups | None = None,
 ) -> list[Estimate]:
-    """s of each comparison, with simultaneous 95 % intervals; all have equally many removals."""
+    """s of each comparison, with simultaneous 95 % intervals; all have equally many removals.
+
+    An interval stays in the range of what it is about. It is at least as wide as the few texts that
+    carry most of the sum demand: what none of them shows may still hold for others.
+    """
     if not comparisons:
         return []
-    return simultaneous_bounds(*_terms(evidence, comparisons), seed, groups)
+    gains, rooms = _terms(evidence, comparisons)
+    found = simultaneous_bounds(gains, rooms, seed, groups)
+    widened = []
+    for number, (each, asked) in enumerate(zip(found, comparisons, strict=True)):
+        fewest = min(effective_texts(column, groups) for column in rooms[:, number].T)
+        widened.append(_bounded(each, fewest, RANGE if asked.other is None else 2 * RANGE))
+    return widened
 
 
-def text_shares(evidence: Evidence, comparisons: Sequence[MethodComparison]) -> MethodValues:
-    """What each text adds to s of each comparison; summed over texts, they give s."""
-    gains, spans = _terms(evidence, comparisons)
-    known = ~np.isnan(gains + spans)
-    whole = np.where(known, spans, 0.0).sum(axis=0)
-    shares = np.where(known, gains, 0.0) / np.where(whole == 0, np.nan, whole)
-    return np.where(known.any(axis=2), shares.mean(axis=2), np.nan)
+def _bounded(found: Estimate, effective: float, largest: float) -> Estimate:
+    least = UNSEEN / effective if effective > 0 else np.inf
+    half = max(found.high - found.mean, least)
+    low, high = (
+        max(min(each, largest), -largest) for each in (found.mean - half, found.mean + half)
+    )
+    return replace(found, mean=max(min(found.mean, largest), -largest), low=low, high=high)
 
 
-def room(
+def effective_texts(rooms: TextValues, groups: TextGroups | None = None) -> float:
+    """The number of texts, all alike, that would give a sum as certain as these do."""
+    values = summed_by_group(np.nan_to_num(rooms), groups)
+    squares = float((values**2).sum())
+    return float(max(values.sum(), 0.0) ** 2 / squares) if squares > 0 else 0.0
+
+
+def typical_room(
     evidence: Evidence, seed: int = 0, groups: TextGroups | None = None
-) -> Mapping[str, Estimate]:
-    """How far the ceiling is from shuffled scores, by removal, in units of the measures."""
-    distances = [
-        np.stack([np.abs(each.ceiling - each.shuffled) for each in values], axis=1)
-        for values in evidence.values()
-    ]
-    table = np.stack(distances, axis=1)
-    bounds = simultaneous_bounds(table, np.ones_like(table), seed, groups)
-    return dict(zip(evidence, bounds, strict=True))
+) -> dict[str, Estimate]:
+    """How much the best order finds on the texts that have something to find, by removal.
+
+    A mean over texts in which each counts as much as it has; noise around nothing gives nothing.
+    """
+    rooms = np.stack([np.nan_to_num(each.best) for each in evidence.values()], axis=1)[..., None]
+    sizes = np.abs(rooms)
+    if not sizes.any():
+        return {name: Estimate(0.0, 0.0, 0.0, len(rooms)) for name in evidence}
+    bounds = simultaneous_bounds(rooms * sizes, sizes, seed, groups)
+    return {name: _known(each) for name, each in zip(evidence, bounds, strict=True)}
 
 
-def texts_for(
-    evidence: Evidence,
-    comparisons: Sequence[MethodComparison],
-    half_width: float,
-    groups: TextGroups | None = None,
-) -> int | None:
-    """Estimate how many texts would shrink all these intervals to this half-width, if possible."""
-    gains, spans = _terms(evidence, comparisons)
-    errors = ratio_errors(gains, spans, groups)
-    if not np.isfinite(errors).any():
-        return None
-    # With many texts, the largest of several differences is near Bonferroni's bound for it.
-    wide = float(norm.ppf(1 - (1 - LEVEL) / (2 * len(comparisons)))) * np.nanmax(errors)
-    return ceil(len(gains) * (wide / half_width) ** 2)
+def contrast(
+    evidence: Evidence, seed: int = 0, groups: TextGroups | None = None
+) -> dict[str, Estimate]:
+    """Which share of all importance the best order comes upon early, by removal.
+
+    Zero if all tokens matter alike, and one if a single token of each text does.
+    """
+    rooms, totals = (
+        np.stack([np.nan_to_num(getattr(each, name)) for each in evidence.values()], axis=1)
+        for name in ("best", "importance")
+    )
+    bounds = simultaneous_bounds(rooms[..., None], totals[..., None], seed, groups)
+    return {name: _known(each) for name, each in zip(evidence, bounds, strict=True)}
+
+
+def _known(estimate: Estimate) -> Estimate:
+    """Zero where there is nothing to divide by."""
+    return Estimate(0.0, 0.0, 0.0, estimate.inputs) if np.isnan(estimate.mean) else estimate
 
 
 def _terms(
     evidence: Evidence, comparisons: Sequence[MethodComparison]
 ) -> tuple[TextTerms, TextTerms]:
-    """What each method gains over the other, and how much there is to gain."""
-    gains, spans = [], []
+    """What each method finds beyond the other, and how much there is to find."""
+    gains, rooms = [], []
     for each in comparisons:
-        terms = [term for removal in each.removals for term in evidence[removal]]
-        start = [term.methods[each.other] if each.other else term.shuffled for term in terms]
-        gained = [term.methods[each.method] - low for term, low in zip(terms, start, strict=True)]
+        found = [evidence[removal] for removal in each.removals]
+        other = [one.methods[each.other] if each.other else 0.0 for one in found]
+        gained = [one.methods[each.method] - low for one, low in zip(found, other, strict=True)]
         gains.append(np.stack(gained, axis=1))
-        spans.append(np.stack([term.ceiling - term.shuffled for term in terms], axis=1))
-    return np.stack(gains, axis=1), np.stack(spans, axis=1)
+        rooms.append(np.stack([one.best for one in found], axis=1))
+    return np.stack(gains, axis=1), np.stack(rooms, axis=1)

@@ -1,6 +1,6 @@
 """Trials, one file each: experiments on the attention of a model itself."""
 
-from attlas.trials.rewriting.effects import attention_use
+from attlas.trials.rewriting.effects import attention_use, shuffled_moves
 from attlas.trials.support.findings import figures_with_intervals
 from attlas.trials.support.scope import KINDS, OpenSite, Scope
 from attlas.trials.support.trial import COSTS, NEEDS, TRIALS, Trial, TrialOutcome, seed_for
@@ -18,6 +18,7 @@ __all__ = [
     "figures_with_intervals",
     "list_trials",
     "seed_for",
+    "shuffled_moves",
 ]
 
 

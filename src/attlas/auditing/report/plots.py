@@ -10,7 +10,7 @@ from scipy.stats import rankdata
 
 from attlas.auditing.collected import Collected
 from attlas.auditing.verdict.verdict import as_figure
-from attlas.auditing.work.explained import CEILING, SHUFFLED
+from attlas.auditing.work.explained import CEILING, FREQUENCY, POSITION, SHUFFLED
 from attlas.auditing.work.figures import SHARES
 from attlas.mathematics.intervals import LEVEL, Estimate, bootstrap_means
 from attlas.mathematics.standing import MethodComparison, standings
@@ -24,20 +24,24 @@ AXIS = "share of the tokens removed or kept"
 
 
 def make_standings(collected: Collected) -> tuple[Standing, ...]:
-    """Where every method stands between shuffled scores and the ceiling, under each removal."""
+    """How much of what matters every method finds, under each removal of the verdict."""
+    tested = collected.tested()
     kept = []
-    for removal in collected.removals:
-        known, groups = collected.evidence([removal])
+    for removal, known in tested.evidence.items():
+        families = {name: METHODS[name].family for name in collected.methods}
+        families |= dict.fromkeys(tested.roles.references, "reference")
+        families |= dict.fromkeys((POSITION, FREQUENCY), "control")
         names = [
             name
-            for name in collected.methods
-            if not is_circular(AIMS[0], name, removal)
-            and all(name in each.methods for each in known.get(removal, ()))
+            for name in families
+            if name in known.methods
+            and (name, removal) not in tested.roles.circular
+            and not _is_circular("location", name, removal)
         ]
         asked = [MethodComparison(name, None, (removal,)) for name in names]
-        estimates = standings(known, asked, collected.seed, groups)
+        estimates = standings(tested.evidence, asked, collected.seed, tested.groups)
         for name, estimate in zip(names, estimates, strict=True):
-            kept.append(Standing(name, METHODS[name].family, removal, as_figure(estimate)))
+            kept.append(Standing(name, families[name], removal, as_figure(estimate)))
     return tuple(kept)
 
 

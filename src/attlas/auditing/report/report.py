@@ -2,11 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from time import time
+from typing import Any
 
 import numpy as np
 import torch
 import transformers
+from numpy.typing import NDArray
 
 from attlas.auditing.collected import Collected, wall_seconds
 from attlas.auditing.plan import AuditPlan
@@ -18,19 +21,17 @@ from attlas.auditing.report.plots import (
 )
 from attlas.auditing.report.sections import find_examples, make_table, make_trial_section
 from attlas.auditing.verdict.findings import findings, plausibility
-from attlas.auditing.verdict.p_values import adjust, hold_out
 from attlas.auditing.verdict.verdict import as_figure, verdict
 from attlas.auditing.work.figures import RIGHT
-from attlas.auditing.work.trials import USE
 from attlas.errors import UsageError
-from attlas.mathematics.intervals import Estimate, clopper_pearson
+from attlas.mathematics.intervals import clopper_pearson
 from attlas.results.report import Report
 from attlas.results.support.report_sections import DataRecord, LeftOutRow
 from attlas.results.verdict import Verdict
-from attlas.trials import attention_use
 from attlas.version import __version__
 
 LISTED = 20  # rows that were left out
+MOST_CLASSES = 6  # that are compared
 LIMITS = (
     "A text with tokens removed is not a text the model was trained on: figures under removal "
     "hold as far as the removals agree.",
@@ -44,37 +45,30 @@ LIMITS = (
 def make_report(plan: AuditPlan, collected: Collected) -> Report:
     """The verdict and everything that it rests on."""
     start, texts, settings = time(), plan.texts, plan.settings
-    removals = [each for each in settings.verdict_removals if each in collected.removals]
-    if not removals:
+    if not len(collected.where):
         raise UsageError("; ".join(["no token could be removed", *_refusals(collected)]))
-    weights = _verdict(plan, collected, removals)
-    table = make_table(collected)
+    weights = verdict(replace(collected.tested(), kinds=_kinds(plan, collected)), settings.rules)
     agreement, mean_agreement = make_agreement(collected)
     pairs = make_removal_pairs(collected)
-    held_out = hold_out(collected, removals)
-    lines, marked = adjust(
-        findings(weights, mean_agreement, pairs, table, held_out),
-        plausibility(held_out, weights.method),
-    )
     return Report(
         model=texts.subject.name,
         task=texts.subject.task.name if texts.subject.task else "",
         data=_data(plan, collected),
         verdict=weights,
-        findings=lines,
-        table=table,
+        findings=findings(weights, mean_agreement, pairs),
+        table=make_table(collected),
         standings=make_standings(collected),
-        panels=make_panels(collected, removals),
+        panels=make_panels(collected, plan.verdict_removals),
         agreement=agreement,
         removals=pairs,
         examples=find_examples(
-            texts, collected, weights.method, _best_reading(weights), removals[0]
+            texts, collected, weights.method, _best_reading(weights), plan.verdict_removals[0]
         ),
         trials=tuple(make_trial_section(run, plan) for run in collected.trials),
-        plausibility=marked,
+        plausibility=plausibility(collected, weights.method),
         does_not_show=LIMITS,
         notes=(*texts.notes, *_refusals(collected)),
-        settings={**settings.to_dict(), "delta": settings.rules.delta},
+        settings=settings.to_dict(),
         versions={
             "attlas": __version__,
             "torch": torch.__version__,
@@ -87,29 +81,30 @@ def make_report(plan: AuditPlan, collected: Collected) -> Report:
     )
 
 
-def _verdict(plan: AuditPlan, collected: Collected, removals: list[str]) -> Verdict:
-    evidence, groups = collected.evidence(removals)
-    return verdict(
-        evidence,
-        collected.families,
-        circular={pair for pair in collected.circular() if pair[1] in removals},
-        used=_use(collected),
-        rules=plan.settings.rules,
-        groups=groups,
-        seed=plan.settings.seed,
-    )
+def _kinds(plan: AuditPlan, collected: Collected) -> dict[str, NDArray[np.intp]]:
+    """Groups of texts, by predicted class and by length, with places among the tested texts."""
+    lengths = np.array([plan.texts.lengths[text] for text in collected.tested_texts])
+    labels = collected.labels.reindex(collected.tested_texts).to_numpy()
+    kinds = {f"predicted {name}": np.flatnonzero(labels == name) for name in _common(labels)}
+    first, second = np.quantile(lengths, [1 / 3, 2 / 3], method="nearest").tolist()
+    if len(lengths) >= 3 and first < second < lengths.max():
+        kinds[f"up to {first} tokens"] = np.flatnonzero(lengths <= first)
+        between = (lengths > first) & (lengths <= second)
+        kinds[f"{first + 1} to {second} tokens"] = np.flatnonzero(between)
+        kinds[f"more than {second} tokens"] = np.flatnonzero(lengths > second)
+    return kinds
 
 
-def _use(collected: Collected) -> Estimate | None:
-    """How much the attention is used; None if no trial tested it."""
-    outcomes = [run.outcome for run in collected.trials if run.name in USE and run.outcome]
-    return attention_use(*outcomes) if outcomes else None
+def _common(labels: NDArray[Any]) -> list[str]:
+    """The most frequent classes, if there are several and not too many to compare."""
+    counts = Counter(labels.tolist())
+    return [name for name, _ in counts.most_common(MOST_CLASSES)] if len(counts) > 1 else []
 
 
 def _best_reading(weights: Verdict) -> str:
     """The reading to show beside the weights."""
     readings = [*weights.better_readings, *weights.readings]
-    return readings[0].method if readings else weights.reference or weights.method
+    return readings[0].method if readings else weights.method
 
 
 def _refusals(collected: Collected) -> Iterator[str]:

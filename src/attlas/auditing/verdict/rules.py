@@ -1,28 +1,40 @@
-"""The rules of the verdict: may the attention weights be read as an explanation here?
+"""The rules of the verdict: may the attention weights be read as showing where a prediction rests?
 
-The rules, with δ = 0.1 in units of s (0 = shuffled scores, 1 = the best order there is):
+s is how much of what matters a method comes upon early: 0 for a random order, 1 for the best one.
 
-1. The question is asked of the weights alone (family W). The best of them, and the best reference
-   that is not circular, are chosen on one half of the texts and tested on the other.
-2. A removal speaks **against** the weights if no token matters under it, or s is surely below δ, or
-   surely more than δ below that of the reference. It speaks **for** them if s is surely above 0 and
-   surely no more than δ below that of the reference. Otherwise it is **open**.
-3. Tested on fewer texts than a minimum: *too few texts*. Attention that is surely not used: *not
-   supported*. Every removal against: *not supported*. Every removal for, and the attention used as
-   far as was tested: *supported*, unless another reading of the weights surely fails (s below δ
-   under every removal): then *partly*, for which reading one takes decides.
-4. Otherwise, unless removals contradict each other already, and if an interval that leaves the
-   matter open is wider than 2 δ: *too few texts*. Otherwise: *partly*.
+1. The question is asked of the weights alone: the best of `raw_attention`, `attention_rollout` and
+   `effective_attention`. It is chosen on one half of the texts and tested on the other, both ways
+   round; so are the best control and the best reference. This is done for five splits.
+2. A removal speaks **against** the weights if no token matters more than another under it, or s is
+   surely below the floor, or surely not above that of a control.
+   It speaks **for** them if s is surely above the floor, surely above the control (or surely within
+   the margin of the best order, where nothing can be far above it), and surely no more than the
+   margin below the reference.
+   It speaks for them **in part** if s is surely above the floor and the control, but surely more
+   than the margin below the reference, or not shown to be within it by an interval narrow enough
+   to show it.
+   Otherwise it is **open**; so it is if too few texts carry the sum.
+3. Attention that is surely not used, or every removal against: *not supported*.
+   Every removal for, at least two of them, and the attention surely used: *supported*.
+   A removal open that more texts would settle, or use that is not sure: *too few texts*.
+   At least one removal for or in part: *partly*. Otherwise *too few texts*.
+4. A word that fewer than four of the five splits give is *too few texts*.
 
 "Surely" is by 95 % bounds that hold for all removals at once. Methods that use more than the
-weights (V, P) are listed beside; they never move the word.
+weights are listed beside; they never move the word.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 
 from attlas.errors import UsageError
 from attlas.mathematics.intervals import Estimate
+
+ENOUGH_SPLITS = 0.8
+HOPELESS = 100  # times the texts given: so many more would not settle it
+FLOORS = (0.2, 0.3, 0.4, 0.5)  # of the grid
+MARGINS = (0.05, 0.1, 0.15, 0.2)
 
 
 @dataclass(frozen=True)
@@ -30,75 +42,120 @@ class Rules:
     """The thresholds of the verdict.
 
     Args:
-        delta: A difference of s that does not matter.
-        least_texts: With fewer texts to test on, the verdict is *too few texts*.
-        least_room: If the ceiling is surely no further than this from shuffled scores (as a
-            probability), no token matters.
+        floor: The weights must come at least this far, in units of s.
+        margin: How far they may stay behind the best reference, in units of s.
+        least_effective: If fewer texts than this carry the sum, nothing is concluded from it.
+        least_room: If the best order surely finds less than this (as a probability), no token
+            matters.
+        least_contrast: If the best order surely finds less than this share of all importance, no
+            token matters more than another.
+        least_use: The attention is used if shuffling it surely moves the answer by more than this.
     """
 
-    delta: float = 0.1
-    least_texts: int = 10
-    least_room: float = 0.01
+    floor: float = 0.3
+    margin: float = 0.1
+    least_effective: float = 10.0
+    least_room: float = 0.02
+    least_contrast: float = 0.1
+    least_use: float = 0.02
 
     def __post_init__(self) -> None:
-        if self.delta <= 0 or self.least_texts < 2 or self.least_room < 0:
-            raise UsageError(
-                "delta is above 0, least_texts at least 2 and least_room not below 0; given: "
-                f"{self.delta}, {self.least_texts}, {self.least_room}"
-            )
+        shares = {name: getattr(self, name) for name in ("floor", "margin")}
+        if not all(0 < value < 1 for value in shares.values()):
+            given = ", ".join(f"{name}={value}" for name, value in shares.items())
+            raise UsageError(f"floor and margin lie between 0 and 1; given: {given}")
+        if min(self.least_effective, self.least_room, self.least_contrast, self.least_use) < 0:
+            raise UsageError("the least_… of the rules are not below 0")
 
 
 @dataclass(frozen=True)
 class RemovalTest:
-    """The result under one removal: s, s minus that of the reference, and the room for s."""
+    """The figures under one removal: s, s less that of the control and of the reference."""
 
     s: Estimate
+    less_control: Estimate | None
     less_reference: Estimate | None
     room: Estimate
+    contrast: Estimate
+    effective: float  # texts that carry the sum
+
+    def is_flat(self, rules: Rules) -> bool:
+        """Whether surely no token matters more than another."""
+        return self.room.high < rules.least_room or self.contrast.high < rules.least_contrast
 
     def finding(self, rules: Rules) -> str:
         """Apply rule 2."""
-        less = self.less_reference
-        if (
-            self.room.high < rules.least_room
-            or self.s.high < rules.delta
-            or (less is not None and less.high < -rules.delta)
-        ):
+        if self.is_flat(rules):
             return "against"
-        if self.s.low > 0 and less is not None and less.low > -rules.delta:
+        if self.effective < rules.least_effective:
+            return "open"
+        if self.s.high < rules.floor or self.beats_control(rules) is False:
+            return "against"
+        reference = self.less_reference
+        if not self._is_above(rules) or reference is None:
+            return "open"
+        if reference.low > -rules.margin:
             return "for"
-        return "open"
+        narrow = reference.high - reference.low <= 2 * rules.margin
+        return "in part" if reference.high < -rules.margin or narrow else "open"
 
-    def open_width(self, rules: Rules) -> float:
-        """The width of the widest interval that leaves the removal open; zero if none does."""
-        if self.finding(rules) != "open":
-            return 0.0
-        less = self.less_reference
-        widths = [0.0 if self.s.low > 0 else self.s.high - self.s.low]
-        if less is not None and not less.low > -rules.delta:
-            widths.append(less.high - less.low)
-        return max(widths)
+    def beats_control(self, rules: Rules) -> bool | None:
+        """Whether s is surely above that of the control; None if that is open."""
+        less = self.less_control
+        if less is None or less.low > 0 or self.s.low > 1 - rules.margin:
+            return True
+        return False if less.high <= 0 else None
+
+    def _is_above(self, rules: Rules) -> bool:
+        """Whether s is surely above the floor and the control."""
+        return self.s.low > rules.floor and self.beats_control(rules) is True
+
+    def times_needed(self, rules: Rules) -> float:
+        """How many times the texts would settle an open removal; infinite if none would."""
+        if self.effective < rules.least_effective:
+            return rules.least_effective / self.effective if self.effective > 0 else inf
+        times = [_times(self.s, rules.floor)]
+        if self.less_control is not None and self.beats_control(rules) is None:
+            times.append(_times(self.less_control, 0.0))
+        if self.less_reference is not None and self._is_above(rules):
+            half = (self.less_reference.high - self.less_reference.low) / 2
+            times.append((half / rules.margin) ** 2)
+        return max(times)
 
 
-def decide(
-    tested: Collection[RemovalTest],
-    used: Estimate | None,
-    rules: Rules,
-    failing: Collection[str] = (),
-) -> str:
-    """Apply rules 3 and 4; `failing` are other readings of the weights that surely fail."""
-    findings = {each.finding(rules) for each in tested}
-    surely_used = used is None or used.low > 0
-    if min(each.s.inputs for each in tested) < rules.least_texts:
-        return "too few texts"
-    if findings == {"against"} or (used is not None and used.high < rules.delta):
+def _times(estimate: Estimate, threshold: float) -> float:
+    """How many times the texts would put the threshold outside the interval."""
+    if not estimate.low <= threshold <= estimate.high:
+        return 1.0
+    distance = abs(estimate.mean - threshold)
+    return ((estimate.high - estimate.low) / 2 / distance) ** 2 if distance > 0 else inf
+
+
+def decide(tested: Collection[RemovalTest], used: Estimate | None, rules: Rules) -> str:
+    """Apply rule 3."""
+    findings = [each.finding(rules) for each in tested]
+    if set(findings) == {"against"} or (used is not None and used.high < rules.least_use):
         return "not supported"
-    if findings == {"for"} and surely_used:
-        return "partly" if failing else "supported"
-    contradicted = {"for", "against"} <= findings
-    widths = [each.open_width(rules) for each in tested]
-    if used is not None and not surely_used:
-        widths.append(used.high - used.low)
-    if not contradicted and max(widths) > 2 * rules.delta:
+    is_used = used is not None and used.low > rules.least_use
+    use_is_open = used is not None and not is_used
+    hopeful = [
+        each
+        for each, finding in zip(tested, findings, strict=True)
+        if finding == "open" and each.times_needed(rules) <= HOPELESS
+    ]
+    if hopeful or use_is_open:
         return "too few texts"
-    return "partly"
+    if set(findings) == {"for"} and len(findings) > 1 and is_used:
+        return "supported"
+    return "partly" if {"for", "in part"} & set(findings) else "too few texts"
+
+
+def grid(
+    tested: Collection[RemovalTest], used: Estimate | None, rules: Rules
+) -> dict[tuple[float, float], str]:
+    """The word for each floor and each margin."""
+    return {
+        (floor, margin): decide(tested, used, replace(rules, floor=floor, margin=margin))
+        for floor in FLOORS
+        for margin in MARGINS
+    }

@@ -1,171 +1,202 @@
 """The verdict on the attention weights, by the rules in `rules.py`."""
 
-from collections.abc import Collection, Mapping, Sequence
-from math import ceil, isfinite, isnan
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil, isfinite
+
+import numpy as np
 
 from attlas.auditing.verdict import wording
-from attlas.auditing.verdict.rules import RemovalTest, Rules, decide
-from attlas.errors import UsageError
-from attlas.mathematics.grouping import halves
-from attlas.mathematics.intervals import Estimate
+from attlas.auditing.verdict.crossing import (
+    CONTROL,
+    REFERENCE,
+    WEIGHTS,
+    Crossed,
+    Roles,
+    cross,
+    pool,
+)
+from attlas.auditing.verdict.rules import (
+    ENOUGH_SPLITS,
+    HOPELESS,
+    RemovalTest,
+    Rules,
+    decide,
+    grid,
+)
+from attlas.mathematics.intervals import Estimate, simultaneous_bounds
 from attlas.mathematics.standing import (
     Evidence,
+    Locations,
     MethodComparison,
-    room,
+    contrast,
+    effective_texts,
     select_texts,
-    standing,
     standings,
     text_count,
-    texts_for,
+    typical_room,
 )
 from attlas.results.support.report_sections import Figure
-from attlas.results.verdict import Bounds, OtherReading, Verdict
-from attlas.shapes import TextGroups
+from attlas.results.verdict import Bounds, Direction, GridWord, GroupStanding, OtherReading, Verdict
+from attlas.shapes import TextGroups, TextValues
 
 A_POINT = 0.01  # of s: a smaller gain makes no better reading
+Shares = Mapping[str, TextValues]  # by method or "": of all tokens
 
 
-def verdict(
-    evidence: Evidence,
-    families: Mapping[str, str],
-    *,
-    circular: Collection[tuple[str, str]] = (),
-    used: Estimate | None = None,
-    rules: Rules | None = None,
-    groups: TextGroups | None = None,
-    seed: int = 0,
-) -> Verdict:
-    """Judge the attention weights by what methods reach on each text.
+@dataclass(frozen=True, eq=False)
+class Tested:
+    """Everything that a verdict rests on, for all texts.
 
-    `families` holds the family of each method that takes part; leave out controls. `circular` holds
-    pairs (method, removal) that make the method unfit as the reference. `used` is the effect of
-    exchanging the attention as a share of the largest possible effect, if that was tested. Texts of
-    a group stay in one half.
+    `moved` is how far the answer moves if the attention is shuffled; None if that is not possible.
+    `directions` holds, by removal, the shares that speak for the prediction, and under "pull" how
+    much there is to share. `kinds` names groups of texts, each with the numbers of its texts.
     """
+
+    evidence: Evidence
+    roles: Roles
+    families: Mapping[str, str] = field(default_factory=dict)  # of methods that use more
+    moved: TextValues | None = None
+    directions: Mapping[str, Shares] = field(default_factory=dict)
+    kinds: Mapping[str, np.ndarray] = field(default_factory=dict)
+    groups: TextGroups | None = None
+    seed: int = 0
+
+
+def verdict(tested: Tested, rules: Rules | None = None) -> Verdict:
+    """Judge the attention weights by what they reach on each text."""
     rules = rules or Rules()
-    if text_count(evidence) < 2:
-        raise UsageError(f"a verdict needs at least two texts, not {text_count(evidence)}")
-    first, second = halves(text_count(evidence), groups, seed)
-    chosen, held_out = select_texts(evidence, first), select_texts(evidence, second)
-    own = None if groups is None else groups[second]
-    method, reference = _choose(chosen, families, {name for name, _ in circular})
-    tested = _test(held_out, method, reference, seed, own)
-    failing = _failing(held_out, families, method, rules, seed, own)
-    word = decide(tested.values(), used, rules, failing)
-    readings = _readings(held_out, families, method, seed, own)
-    needed = None
-    if word == "too few texts":
-        needed = _texts_needed(
-            evidence, tested, _questions(evidence, method, reference), rules, groups
-        )
-    test = wording.WeightsTest(word, method, reference, tested, used, needed, readings, failing)
+    splits = cross(tested.evidence, tested.roles, tested.groups, tested.seed)
+    crossed = pool(splits)
+    used = attention_use(tested)
+    tests = _test(crossed.evidence, tested)
+    pooled = decide(tests.values(), used, rules)
+    words = [decide(_test(each.evidence, tested).values(), used, rules) for each in splits]
+    same = words.count(pooled) / len(words)
+    word = pooled if same >= ENOUGH_SPLITS else "too few texts"
+    method = crossed.name_of(WEIGHTS)
+    assert method is not None
+    told = wording.WeightsTest(
+        word, method, tests, used,
+        {each: crossed.name_of(CONTROL, each) for each in tests},
+        {each: crossed.name_of(REFERENCE, each) for each in tests},
+        _texts_needed(tests, used, rules, text_count(tested.evidence)) if word == TOO_FEW else None,
+        text_count(tested.evidence), same, rules,
+    )  # fmt: skip
+    directions = tuple(_directions(tested, method))
     return Verdict(
         word,
-        wording.sentence(test, rules),
+        wording.sentence(told),
+        wording.which_way(method, directions),
+        wording.next_step(told),
         method,
-        reference,
-        {removal: _bounds(each, reference, rules) for removal, each in tested.items()},
-        len(first),
-        len(second),
-        needed,
-        readings,
-        wording.notes(test, circular, families),
+        {removal: _bounds(told, removal) for removal in tests},
+        told.texts,
+        None if used is None else as_figure(used),
+        same,
+        told.needed,
+        directions,
+        tuple(_by_group(crossed.evidence, tested, rules)),
+        tuple(GridWord(*key, each) for key, each in grid(tests.values(), used, rules).items()),
+        _readings(tested, crossed),
+        wording.notes(told),
     )
 
 
-def _choose(
-    chosen: Evidence, families: Mapping[str, str], circular: Collection[str]
-) -> tuple[str, str | None]:
-    """Apply rule 1: the best reading of the weights, and the best reference."""
-
-    def best(family: str) -> str | None:
-        names = [name for name in _of_family(chosen, families, family) if name not in circular]
-        standing_of = {
-            name: standing(chosen, MethodComparison(name, None, tuple(chosen))) for name in names
-        }
-        known = {name: -float("inf") if isnan(s) else s for name, s in standing_of.items()}
-        return max(names, key=known.__getitem__, default=None)
-
-    method = best("W")
-    if method is None:
-        raise UsageError("a verdict on the weights needs a method of family W; there is none")
-    return method, best("reference")
+TOO_FEW = "too few texts"
 
 
-def _of_family(evidence: Evidence, families: Mapping[str, str], family: str) -> list[str]:
-    """The methods of a family that have values for every removal and every measure."""
-    every = [each for own in evidence.values() for each in own]
-    return [
-        name
-        for name, own in families.items()
-        if own == family and all(name in each.methods for each in every)
+def _test(crossed: Evidence, tested: Tested) -> dict[str, RemovalTest]:
+    """The figures under each removal, with bounds that hold for all of them at once."""
+    asked = [
+        MethodComparison(WEIGHTS, other, (removal,))
+        for removal, own in crossed.items()
+        for other in (None, CONTROL, REFERENCE)
+        if other is None or other in own.methods
     ]
-
-
-def _questions(evidence: Evidence, method: str, reference: str | None) -> list[MethodComparison]:
-    """s of the method under each removal, and its difference from that of the reference."""
-    starts = [None] if reference is None else [None, reference]
-    return [MethodComparison(method, less, (removal,)) for less in starts for removal in evidence]
-
-
-def _test(
-    test: Evidence, method: str, reference: str | None, seed: int, groups: TextGroups | None
-) -> dict[str, RemovalTest]:
-    questions = _questions(test, method, reference)
-    answers = dict(zip(questions, standings(test, questions, seed, groups), strict=True))
-    rooms = room(test, seed, groups)
+    seed, groups = tested.seed, tested.groups
+    found = dict(zip(asked, standings(crossed, asked, seed, groups), strict=True))
+    rooms, contrasts = (each(crossed, seed, groups) for each in (typical_room, contrast))
     return {
         removal: RemovalTest(
-            answers[MethodComparison(method, None, (removal,))],
-            answers.get(MethodComparison(method, reference, (removal,))) if reference else None,
+            found[MethodComparison(WEIGHTS, None, (removal,))],
+            found.get(MethodComparison(WEIGHTS, CONTROL, (removal,))),
+            found.get(MethodComparison(WEIGHTS, REFERENCE, (removal,))),
             rooms[removal],
+            contrasts[removal],
+            effective_texts(own.best, groups),
         )
-        for removal in test
+        for removal, own in crossed.items()
     }
 
 
-def _failing(
-    test: Evidence,
-    families: Mapping[str, str],
-    method: str,
-    rules: Rules,
-    seed: int,
-    groups: TextGroups | None,
-) -> tuple[str, ...]:
-    """The other readings of the weights that are surely below δ under every removal."""
-    others = [name for name in _of_family(test, families, "W") if name != method]
-    questions = [MethodComparison(name, None, (removal,)) for name in others for removal in test]
-    bounds = dict(zip(questions, standings(test, questions, seed, groups), strict=True))
-    return tuple(
-        name
-        for name in others
-        if all(
-            bounds[MethodComparison(name, None, (removal,))].high < rules.delta for removal in test
+def attention_use(tested: Tested) -> Estimate | None:
+    """How far shuffled attention moves the answer, on the texts that have something to find.
+
+    A text counts as much as its best order finds, under all removals.
+    """
+    if tested.moved is None:
+        return None
+    rooms = np.mean([np.nan_to_num(each.best) for each in tested.evidence.values()], axis=0)
+    weight = np.maximum(rooms, 0.0) + 1e-9  # if no token matters, all texts count alike
+    moved = (tested.moved * weight)[:, None, None]
+    (found,) = simultaneous_bounds(moved, weight[:, None, None], tested.seed, tested.groups)
+    return _share(found)
+
+
+def _share(found: Estimate) -> Estimate:
+    low, high = (min(max(each, 0.0), 1.0) for each in (found.low, found.high))
+    return Estimate(found.mean, low, high, found.inputs)
+
+
+def _directions(tested: Tested, method: str) -> Iterator[Direction]:
+    for removal, shares in tested.directions.items():
+        pull = shares["pull"]
+        columns = np.stack([shares[method], shares[""]], axis=1)
+        known = np.where(np.isnan(columns), np.nan, pull[:, None])
+        found = simultaneous_bounds(
+            (columns * known)[..., None], known[..., None], tested.seed, tested.groups
         )
-    )
+        if not np.isnan(found[0].mean):
+            yield Direction(removal, *(as_figure(_share(each)) for each in found))
 
 
-def _readings(
-    test: Evidence,
-    families: Mapping[str, str],
-    method: str,
-    seed: int,
-    groups: TextGroups | None,
-) -> tuple[OtherReading, ...]:
+def _by_group(crossed: Evidence, tested: Tested, rules: Rules) -> Iterator[GroupStanding]:
+    for name, texts in tested.kinds.items():
+        own = select_texts(crossed, texts)
+        groups = None if tested.groups is None else tested.groups[texts]
+        for removal, found in own.items():
+            asked = [MethodComparison(WEIGHTS, None, (removal,))]
+            (s,) = standings(own, asked, tested.seed, groups)
+            without = int((np.nan_to_num(found.best) < rules.least_room).sum())
+            yield GroupStanding(name, removal, as_figure(s), without, len(texts))
+
+
+def _readings(tested: Tested, crossed: Crossed) -> tuple[OtherReading, ...]:
     """The methods of V and P over all removals, the highest first, with simultaneous bounds.
 
     A reading is better if it is surely above the weights, by at least a point.
     """
-    removals = tuple(test)
-    names = [name for family in "VP" for name in _of_family(test, families, family)]
-    questions = [
-        MethodComparison(name, less, removals) for less in (None, method) for name in names
+    removals = tuple(tested.evidence)
+    evidence = {
+        removal: Locations(
+            own.best,
+            own.importance,
+            {**own.methods, WEIGHTS: crossed.evidence[removal].methods[WEIGHTS]},
+        )
+        for removal, own in tested.evidence.items()
+    }
+    names = [
+        name
+        for name, family in tested.families.items()
+        if family in "VP" and all(name in each.methods for each in evidence.values())
     ]
-    answers = standings(test, questions, seed, groups)
+    asked = [MethodComparison(name, other, removals) for other in (None, WEIGHTS) for name in names]
+    answers = standings(evidence, asked, tested.seed, tested.groups)
     readings = [
         OtherReading(
             name,
-            families[name],
+            tested.families[name],
             as_figure(s),
             as_figure(gain),
             gain.low > 0 and gain.mean >= A_POINT,
@@ -176,26 +207,30 @@ def _readings(
 
 
 def _texts_needed(
-    evidence: Evidence,
-    tested: Mapping[str, RemovalTest],
-    questions: Sequence[MethodComparison],
-    rules: Rules,
-    groups: TextGroups | None,
-) -> int:
-    """About how many texts would suffice in all; half of them are tested on."""
-    by_errors = texts_for(evidence, questions, rules.delta, groups) or 0
-    by_widths = [
-        text_count(evidence) * (each.open_width(rules) / (2 * rules.delta)) ** 2
-        for each in tested.values()
-        if each.s.inputs >= rules.least_texts and isfinite(each.open_width(rules))
+    tests: Mapping[str, RemovalTest], used: Estimate | None, rules: Rules, given: int
+) -> int | None:
+    """About how many texts would do; None if no number would."""
+    times: Sequence[float] = [
+        each.times_needed(rules) for each in tests.values() if each.finding(rules) == "open"
     ]
-    return max(2 * rules.least_texts, 2 * by_errors, ceil(max(by_widths, default=0.0)))
+    most = max(times, default=2.0)
+    return ceil(given * max(most, 1.0)) if isfinite(most) and most <= HOPELESS else None
 
 
-def _bounds(tested: RemovalTest, reference: str | None, rules: Rules) -> Bounds:
-    less = None if tested.less_reference is None else as_figure(tested.less_reference)
-    why = wording.why(tested, reference, rules)
-    return Bounds(as_figure(tested.s), less, tested.finding(rules), why)
+def _bounds(told: wording.WeightsTest, removal: str) -> Bounds:
+    test = told.tested[removal]
+    control, reference = test.less_control, test.less_reference
+    return Bounds(
+        as_figure(test.s),
+        None if control is None else as_figure(control),
+        None if reference is None else as_figure(reference),
+        told.controls[removal],
+        told.references[removal],
+        as_figure(test.room),
+        test.effective,
+        test.finding(told.rules),
+        wording.why(told, removal),
+    )
 
 
 def as_figure(estimate: Estimate) -> Figure:

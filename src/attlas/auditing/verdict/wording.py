@@ -1,14 +1,14 @@
-"""The sentences of a verdict."""
+"""The sentences of a verdict, each worded by the interval that stands beside it."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
 from attlas.auditing.verdict.rules import RemovalTest, Rules
 from attlas.mathematics.intervals import Estimate
-from attlas.results.verdict import OtherReading
+from attlas.results.verdict import Direction
 
-SCALE = "of the way from shuffled scores to the best order there is"
+BEST = "of what the best order finds"
 
 
 @dataclass(frozen=True)
@@ -17,122 +17,194 @@ class WeightsTest:
 
     word: str
     method: str
-    reference: str | None
     tested: Mapping[str, RemovalTest]  # by removal
     used: Estimate | None
+    controls: Mapping[str, str | None]  # the best, by removal
+    references: Mapping[str, str | None]
     needed: int | None
-    readings: tuple[OtherReading, ...]
-    failing: tuple[str, ...] = ()  # other readings of the weights that surely fail
+    texts: int
+    same_word: float
+    rules: Rules
+
+    def removals(self, finding: str) -> list[str]:
+        """The removals with this finding."""
+        return [name for name, each in self.tested.items() if each.finding(self.rules) == finding]
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether the attention is surely not used."""
+        return self.used is not None and self.used.high < self.rules.least_use
 
 
-def sentence(test: WeightsTest, rules: Rules) -> str:
-    """The answer in one sentence."""
-    return _SENTENCES[test.word](test, rules)
+def sentence(test: WeightsTest) -> str:
+    """The answer to "where" in one sentence."""
+    return _SENTENCES[test.word](test)
 
 
-def why(tested: RemovalTest, reference: str | None, rules: Rules) -> str:
+def why(test: WeightsTest, removal: str) -> str:
     """Why a removal speaks for the weights, against them, or leaves the question open."""
-    s, less, delta = tested.s, tested.less_reference, rules.delta
-    if tested.finding(rules) == "against":
-        if tested.room.high < rules.least_room:
-            return f"no token matters: the best order there is moves less than {rules.least_room}"
-        if s.high <= 0:
-            return "it does no better than shuffled scores"
-        if s.high < delta:
-            return f"it comes at most {_share(s.high)} {SCALE}"
-        assert less is not None
-        distance = f"at least {_points(-less.high)} points behind {reference}"
-        return f"it stays {distance}, shuffled scores being at 0 and the best order there is at 100"
-    if not isfinite(s.low) or not (less is None or isfinite(less.low)):
-        return "these are too few texts to say anything"
-    if less is None:
-        return f"it comes {_range(s)} {SCALE}, and there is no reference to hold it against"
-    if tested.finding(rules) == "for":
-        return f"it comes at least {_share(s.low)} {SCALE}, {_beside(less, reference)}"
-    distance = f"{_points(less.low)} to {_points(less.high)} points from {reference}"
-    return f"it comes {_range(s)} {SCALE}, {distance}"
-
-
-def notes(
-    test: WeightsTest, circular: Collection[tuple[str, str]], families: Mapping[str, str]
-) -> tuple[str, ...]:
-    """What else a reader of the verdict should know."""
-    lines = []
-    if test.used is None:
-        lines.append("Whether the attention is used at all was not tested.")
-    if test.reference is None:
-        lines.append("There was no reference to hold the weights against.")
-    names = sorted({name for name, _ in circular if families.get(name) == "reference"})
-    if names:
-        lines.append(
-            f"Not taken as the reference, being computed by the removals that test it: "
-            f"{', '.join(names)}."
-        )
-    above = [removal for removal, each in test.tested.items() if each.s.low > 0]
-    below = [removal for removal, each in test.tested.items() if each.s.high < 0]
-    if above and below:
-        lines.append(
-            f"Removals disagree: {test.method} is above shuffled scores by {_list(above)} and "
-            f"below them by {_list(below)}."
-        )
-    better = [each for each in test.readings if each.better]
-    if better:
-        lines.append(
-            f"{len(better)} of {len(test.readings)} methods that use more than the weights come "
-            f"further; {better[0].method} by {_points(better[0].gain.value or 0.0)} points."
-        )
-    return tuple(lines)
-
-
-def _supported(test: WeightsTest, rules: Rules) -> str:
-    reasons = _reasons(test, list(test.tested), rules)
-    return f"The attention weights may be read as an explanation here: {reasons}."
-
-
-def _not_supported(test: WeightsTest, rules: Rules) -> str:
-    reasons = _reasons(test, list(test.tested), rules)
-    if test.used is not None and test.used.high < rules.delta:
-        share = _share(test.used.high)
-        reasons = f"exchanging them does at most {share} of what it could, so they are hardly used"
-    return f"The attention weights should not be read as an explanation here: {reasons}."
-
-
-def _partly(test: WeightsTest, rules: Rules) -> str:
-    if test.failing and {each.finding(rules) for each in test.tested.values()} == {"for"}:
-        reasons = _reasons(test, list(test.tested), rules)
-        verb = "does" if len(test.failing) == 1 else "do"
+    own, rules = test.tested[removal], test.rules
+    if own.is_flat(rules):
+        return _flat(own, rules)
+    reached = f"they find {_range(own.s)} {BEST}"
+    if own.effective < rules.least_effective:
         return (
-            f"The attention weights may be read as an explanation here as {test.method} reads "
-            f"them, and not otherwise: {reasons}; {_list(test.failing)} {verb} no better than "
-            "shuffled scores."
+            f"only about {own.effective:.0f} of the texts have something to find, and "
+            f"{rules.least_effective:.0f} are needed"
         )
-    by_finding: dict[str, list[str]] = {"for": [], "against": [], "open": []}
-    for removal, each in test.tested.items():
-        by_finding[each.finding(rules)].append(removal)
-    clauses = []
-    if by_finding["for"]:
-        clauses.append(f"they may where tokens are removed by {_list(by_finding['for'])}")
-    if by_finding["against"]:
-        clauses.append(f"they should not by {_list(by_finding['against'])}")
-    if by_finding["open"]:
-        clauses.append(f"it stands at the border by {_list(by_finding['open'])}")
-    unlike = by_finding["against"] or by_finding["open"]
-    reasons = f" ({_reasons(test, unlike, rules)})" if unlike else ""
+    if own.s.high < rules.floor:
+        return f"they find at most {_percent(own.s.high)} {BEST}"
+    control, reference = test.controls[removal], test.references[removal]
+    if own.beats_control(rules) is False:
+        return f"{reached}, which is surely not more than {_control_name(control)} finds"
+    beside = [reached]
+    if own.beats_control(rules) is None and own.less_control is not None:
+        beside.append(f"{_beside(own.less_control)} {_control_name(control)}")
+    if own.less_reference is None:
+        beside.append("and there is no reference to hold them against")
+    else:
+        beside.append(f"{_beside(own.less_reference)} {reference}")
+    return ", ".join(beside)
+
+
+def _flat(own: RemovalTest, rules: Rules) -> str:
+    if own.room.high < rules.least_room:
+        return "no token matters: the best order finds next to nothing"
+    return "no token matters more than another, so there is nothing to point at"
+
+
+def _control_name(control: str | None) -> str:
+    names = {
+        "position": "the position of the tokens (first ones first)",
+        "frequency": "the rarity of the tokens",
+    }
+    if control is None:
+        return "a control"
+    return names.get(control, "the same scores of another text")
+
+
+def _beside(less: Estimate) -> str:
+    """How much less is found than by something else, worded by the interval."""
+    if less.low > 0:
+        return f"{_points(less.low)} to {_points(less.high)} points more than"
+    if less.high < 0:
+        return f"{_points(-less.high)} to {_points(-less.low)} points less than"
+    return f"between {_points(-less.low)} points less and {_points(less.high)} more than"
+
+
+def which_way(method: str, directions: Sequence[Direction]) -> str:
+    """The answer to "which way" in one sentence."""
+    if not directions:
+        return "Which way the tokens pull was not measured."
+    first = directions[0]
+    named, every = first.highlighted, first.all_tokens
+    assert named.value is not None and every.value is not None
+    against = 1 - named.value
     return (
-        "The attention weights may be read as an explanation only in part: "
-        f"{', '.join(clauses)}{reasons}."
+        "The weights have no sign, so they cannot say which way a token pulls: of what "
+        f"{method} highlights, {_percent(named.value)} ({_percent(named.low or 0)} to "
+        f"{_percent(named.high or 0)}) speaks for the prediction and {_percent(against)} against "
+        f"it; of all tokens, {_percent(every.value)} does ({first.removal})."
     )
 
 
-def _too_few(test: WeightsTest, rules: Rules) -> str:
-    tested = min(each.s.inputs for each in test.tested.values())
+def next_step(test: WeightsTest) -> str:
+    """What to do with the answer."""
+    if test.word == "supported":
+        return (
+            f"Read {test.method} as a map of where the prediction rests, not of which way a word "
+            "pulls. For one text: attlas explain --licence."
+        )
+    if test.word == "too few texts":
+        if test.needed is None:
+            return "More texts would not settle it: read no map of the weights without its licence."
+        return f"Audit about {test.needed} texts: attlas audit … --count {test.needed}"
+    better = next((name for name in test.references.values() if name), None)
+    instead = f" {better} names what matters better." if better and _is_behind(test) else ""
     return (
-        f"Too few texts to tell: {test.method} was tested on {tested}, and about {test.needed} in "
-        "all would do."
+        f"Do not rely on a map of the weights alone.{instead} "
+        "For one text: attlas explain --licence."
     )
 
 
-_SENTENCES: Mapping[str, Callable[[WeightsTest, Rules], str]] = {
+def _is_behind(test: WeightsTest) -> bool:
+    """Whether the reference is surely better under a removal."""
+    less = [each.less_reference for each in test.tested.values()]
+    return any(each is not None and each.high < 0 for each in less)
+
+
+def notes(test: WeightsTest) -> tuple[str, ...]:
+    """What else a reader of the verdict should know."""
+    return tuple(_notes(test))
+
+
+def _notes(test: WeightsTest) -> Iterator[str]:
+    if test.used is None:
+        yield "Whether the attention is used at all could not be tested on this model."
+    if not any(test.references.values()):
+        yield "There was no reference to hold the weights against."
+    if len(test.tested) == 1:
+        yield "Tokens can be removed in one way only here; that never gives *supported*."
+    if test.same_word < 1:
+        share = _percent(test.same_word)
+        yield f"{share} of the splits into halves give this word; the others give another."
+
+
+def _supported(test: WeightsTest) -> str:
+    return (
+        f"The attention weights show where the prediction rests: read as {test.method}, "
+        f"{_reasons(test, list(test.tested))}."
+    )
+
+
+def _not_supported(test: WeightsTest) -> str:
+    if test.is_unused:
+        assert test.used is not None
+        reasons = (
+            f"shuffling them moves the answer by at most {test.used.high:.3f}, so they are hardly "
+            "used"
+        )
+    else:
+        reasons = f"read as {test.method}, {_reasons(test, list(test.tested))}"
+    return f"The attention weights do not show where the prediction rests: {reasons}."
+
+
+def _partly(test: WeightsTest) -> str:
+    clauses = [
+        f"{lead} when tokens are removed by {_list(removals)} ({_reasons(test, removals)})"
+        for lead, finding in _LEADS.items()
+        if (removals := test.removals(finding))
+    ]
+    return (
+        "The attention weights show only in part where the prediction rests: read as "
+        f"{test.method}, {'; '.join(clauses)}."
+    )
+
+
+_LEADS = {
+    "they do": "for",
+    "they do, though another method may be better,": "in part",
+    "they do not": "against",
+    "they are at the border": "open",
+}
+
+
+def _too_few(test: WeightsTest) -> str:
+    unsettled = test.removals("open")
+    given = f"Too few texts to tell: on {test.texts} texts, read as {test.method}, "
+    if unsettled:
+        return f"{given}{_reasons(test, unsettled)}."
+    if test.same_word < 0.8:
+        share = _percent(test.same_word)
+        return f"{given}the word depends on how they are split: {share} of the splits agree."
+    assert test.used is not None
+    return (
+        f"{given}shuffled attention moves the answer by {test.used.low:.3f} to "
+        f"{test.used.high:.3f}, and {test.rules.least_use} is the least that counts as used."
+    )
+
+
+_SENTENCES: Mapping[str, Callable[[WeightsTest], str]] = {
     "supported": _supported,
     "not supported": _not_supported,
     "partly": _partly,
@@ -140,42 +212,21 @@ _SENTENCES: Mapping[str, Callable[[WeightsTest, Rules], str]] = {
 }
 
 
-def _reasons(test: WeightsTest, removals: Collection[str], rules: Rules) -> str:
-    """The reason for each removal, or one reason if it holds for all of them."""
-    tested = [test.tested[name] for name in removals]
-    every = _envelope(tested)
-    if {each.finding(rules) for each in tested} == {every.finding(rules)}:
-        return why(every, test.reference, rules).replace("it ", f"{test.method} ", 1)
-    reasons = [f"by {name}, {why(test.tested[name], test.reference, rules)}" for name in removals]
-    return "; ".join(reasons)
-
-
-def _envelope(tested: Collection[RemovalTest]) -> RemovalTest:
-    """Bounds that hold under all of these removals."""
-    less = [each.less_reference for each in tested if each.less_reference is not None]
-    return RemovalTest(
-        _widest([each.s for each in tested]),
-        _widest(less) if less else None,
-        _widest([each.room for each in tested]),
-    )
-
-
-def _widest(estimates: Collection[Estimate]) -> Estimate:
-    low, high = (min(each.low for each in estimates), max(each.high for each in estimates))
-    return Estimate((low + high) / 2, low, high, min(each.inputs for each in estimates))
-
-
-def _beside(less: Estimate, reference: str | None) -> str:
-    if less.low > 0:
-        return f"ahead of {reference}"
-    return f"at most {_points(-less.low)} points behind {reference}"
+def _reasons(test: WeightsTest, removals: Collection[str]) -> str:
+    """The reason for each removal, or one reason if all have the same."""
+    reasons = {name: why(test, name) for name in removals}
+    if len(set(reasons.values())) == 1:
+        return next(iter(reasons.values()))
+    return "; ".join(f"by {name}, {each}" for name, each in reasons.items())
 
 
 def _range(s: Estimate) -> str:
-    return f"{_share(s.low)} to {_share(s.high)}"
+    if not (isfinite(s.low) and isfinite(s.high)):
+        return "an unknown share"
+    return f"{_percent(s.low)} to {_percent(s.high)}"
 
 
-def _share(value: float) -> str:
+def _percent(value: float) -> str:
     return f"{_points(value)} %"
 
 

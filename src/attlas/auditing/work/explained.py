@@ -8,9 +8,10 @@ from zlib import crc32
 import numpy as np
 
 from attlas.auditing.plan import AuditPlan
+from attlas.auditing.verdict.crossing import OTHER
 from attlas.errors import AttlasError
 from attlas.judging.support.marking import marked_tokens
-from attlas.measures import Case
+from attlas.measures import PAIRS, Case
 from attlas.measures.support.recomputing import Recipe
 from attlas.methods import METHODS
 from attlas.models.asking.filling import fill
@@ -20,11 +21,21 @@ from attlas.removing.removal import removable
 from attlas.shapes import TokenMarks, TokenVector
 
 SHUFFLED, CEILING = "shuffled", "ceiling"
-OTHER, POSITION, FREQUENCY = "other_text", "position", "frequency"
-LENT = "raw_attention"  # the method whose scores each text lends to another of its length
+POSITION, FREQUENCY = "position", "frequency"
+WEIGHTS = ("raw_attention", "attention_rollout", "effective_attention")  # the verdict is on these
+FROM_MASK, FROM_ZERO = (f"integrated_gradients from {baseline}" for baseline in ("mask", "zero"))
+REFERENCES: Mapping[str, Recipe] = {
+    "gradient": Recipe(METHODS["gradient"], {}),
+    "input_x_gradient": Recipe(METHODS["input_x_gradient"], {}),
+    FROM_MASK: Recipe(METHODS["integrated_gradients"], {"baseline": "mask", "steps": 10}),
+    FROM_ZERO: Recipe(METHODS["integrated_gradients"], {"baseline": "zero", "steps": 10}),
+}
+# What is computed from the token that a removal puts in is not judged by that removal.
+CIRCULAR = frozenset({(FROM_MASK, "mask"), (FROM_ZERO, "zero_embedding")})
+LENT = "raw_attention"  # the method whose scores each text lends to another
 CONTROLS = {
     SHUFFLED: "the scores at other tokens of the same text",
-    OTHER: f"{LENT} of another text with as many tokens",
+    OTHER: f"{LENT} of another text of about the same length",
     POSITION: "the first tokens first",
     FREQUENCY: "the tokens that are rarest in the data first",
     "random_scores": "random numbers",
@@ -43,6 +54,8 @@ class ExplainedText:
     marks: TokenMarks | None  # which content tokens people marked, if the data say so
     in_sample: bool  # whether expensive work is done on it
     scores: Mapping[str, TokenVector] = field(default_factory=dict)  # by method or control
+    verdict: Mapping[str, TokenVector] = field(default_factory=dict)  # the verdict's own methods
+    pairs: int = PAIRS  # of random orders of removal
     _shuffles: dict[tuple[int, str | None], list[Case]] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -50,7 +63,10 @@ class ExplainedText:
     @cached_property
     def cases(self) -> dict[str, Case]:
         """The scores in the form that measures take."""
-        return {name: self._case(scores) for name, scores in self.scores.items()}
+        return {
+            name: self._case(scores, name in CONTROLS or METHODS[name].signed)
+            for name, scores in self.scores.items()
+        }
 
     def shuffles(self, count: int, name: str | None = None) -> list[Case]:
         """This many random orders of the tokens, or shuffles of the scores of a method."""
@@ -62,8 +78,8 @@ class ExplainedText:
             self._shuffles[count, name] = drawn
         return self._shuffles[count, name]
 
-    def _case(self, scores: TokenVector) -> Case:
-        return Case(scores, self.seed, self.marks)
+    def _case(self, scores: TokenVector, signed: bool = True) -> Case:
+        return Case(scores, self.seed, self.marks, signed, self.pairs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,12 +106,36 @@ def explain_batch(plan: AuditPlan, numbers: Sequence[int], tell: Tell = silent) 
                 scores[index][name] = own
         except AttlasError as problem:
             refused[name] = " ".join(str(problem).split())
-    sampled = {index: own for index, own in scores.items() if texts[index].in_sample}
-    for index, own_scores in sampled.items():
-        own_scores.update(_controls(texts[index], plan))
-    _lend(texts, sampled)
-    complete = [replace(texts[index], scores=scores[index]) for index in sorted(texts)]
-    return Explained(complete, questions, refused)
+    tell("the verdict's own methods")
+    held = {index: _controls(texts[index], plan) for index in texts}
+    for name, recipe in _VERDICT.items():
+        try:
+            known = {index: own[name] for index, own in scores.items() if name in own}
+            found = known if len(known) == len(texts) else _all(recipe, questions)
+            for index, own in found.items():
+                held[index][name] = own
+        except AttlasError as problem:
+            refused.setdefault(name, " ".join(str(problem).split()))
+    _lend(held)
+    for index, own_scores in scores.items():
+        own_scores.update({name: held[index][name] for name in CONTROLS if name in held[index]})
+    return Explained(
+        [
+            replace(texts[index], scores=scores[index], verdict=held[index])
+            for index in sorted(texts)
+        ],
+        questions,
+        refused,
+    )
+
+
+_VERDICT = {**{name: Recipe(METHODS[name], {}) for name in WEIGHTS}, **REFERENCES}
+
+
+def _all(recipe: Recipe, questions: Sequence[Question]) -> dict[int, TokenVector]:
+    """The scores of all texts."""
+    asked = recipe.fill(questions)
+    return {index: own for question in asked for index, own in recipe.content_scores(question)}
 
 
 def _texts(
@@ -114,6 +154,7 @@ def _texts(
                 int(random.integers(2**32)),
                 marked_tokens(example, tokens, content),
                 int(plan.texts.ranks[number]) < plan.settings.texts_for_expensive,
+                pairs=plan.settings.pairs,
             )
 
 
@@ -143,13 +184,27 @@ def _controls(text: ExplainedText, plan: AuditPlan) -> dict[str, TokenVector]:
     return controls
 
 
-def _lend(texts: Mapping[int, ExplainedText], scores: Mapping[int, dict[str, TokenVector]]) -> None:
-    """Give each text the scores of another text with as many tokens, if there is one."""
-    by_length: dict[int, list[int]] = {}
-    for index, own in scores.items():
-        if LENT in own:
-            by_length.setdefault(len(texts[index].content), []).append(index)
-    for group in by_length.values():
-        if len(group) > 1:
-            for index, other in zip(group, [*group[1:], group[0]], strict=True):
-                scores[index][OTHER] = scores[other][LENT]
+def _lend(scores: Mapping[int, dict[str, TokenVector]]) -> None:
+    """Give each text the scores of the weights on another text, the next one in length.
+
+    They are stretched to the length of the text, so that each token gets the score of its place.
+    """
+    order = sorted(scores, key=lambda index: len(scores[index][POSITION]))
+    for name in WEIGHTS:
+        known = [index for index in order if name in scores[index]]
+        lent = {
+            index: _stretched(scores[other][name], len(scores[index][POSITION]))
+            for index, other in zip(known, [*known[1:], *known[:1]], strict=True)
+            if index != other
+        }
+        for index, own in lent.items():
+            scores[index][f"{OTHER} {name}"] = own
+            if name == LENT:
+                scores[index][OTHER] = own
+
+
+def _stretched(scores: TokenVector, count: int) -> TokenVector:
+    """The scores at as many places, evenly spread."""
+    places = (np.arange(count) + 0.5) * len(scores) / count - 0.5
+    stretched: TokenVector = np.interp(places, np.arange(len(scores)), scores)
+    return stretched

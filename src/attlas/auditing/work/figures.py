@@ -9,8 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from attlas.auditing.plan import AuditPlan
-from attlas.auditing.settings import AuditSettings
 from attlas.auditing.work.explained import CEILING, CONTROLS, SHUFFLED, Explained, ExplainedText
+from attlas.auditing.work.where import WHERE, moved_rows, where_rows
 from attlas.errors import AttlasError
 from attlas.mathematics.rank_agreement import (
     kendall_matrix,
@@ -18,6 +18,7 @@ from attlas.mathematics.rank_agreement import (
     top_overlap_matrix,
 )
 from attlas.measures import NOTHING, Case, Measure, sizes
+from attlas.measures.support.walks import walks
 from attlas.models.asking.question import Question
 from attlas.progress import Tell, silent
 from attlas.removing.ceilings import AIMS, best_orders
@@ -38,6 +39,7 @@ class Figures:
     curves: pd.DataFrame
     agreement: pd.DataFrame
     scores: pd.DataFrame
+    where: pd.DataFrame  # what the verdict rests on
     refused: Mapping[str, str]  # reasons by method or removal
 
 
@@ -46,13 +48,15 @@ def measure_batch(explained: Explained, plan: AuditPlan, tell: Tell = silent) ->
     rows = [row for text in explained.texts for row in _without_removal(text, plan)]
     curves: list[_Row] = []
     refused = dict(explained.refused)
-    for how in plan.settings.removals:
+    tell("shuffled attention")
+    where: list[_Row] = [*moved_rows(explained, plan)]
+    for how in plan.removals:
         texts = [each for each in explained.texts if _is_removed_from(each, how, plan)]
         if not texts:
             continue
         tell(f"tokens removed by {how}")
         try:
-            removed = _Removed(explained.questions, how, texts, plan.settings)
+            removed = _Removed(explained.questions, how, texts, plan)
         except AttlasError as problem:
             refused[how] = " ".join(str(problem).split())
             continue
@@ -60,19 +64,25 @@ def measure_batch(explained: Explained, plan: AuditPlan, tell: Tell = silent) ->
             own_rows, own_curves = removed.rows(text)
             rows += own_rows
             curves += own_curves
+            if how in plan.verdict_removals:
+                where += where_rows(text, how, removed.erasures)
+            removed.erasures.forget(text.index)
     rows += _right(explained.texts, plan)
     return Figures(
         pd.DataFrame(rows, columns=list(COLUMNS)),
         pd.DataFrame(curves, columns=["text", "method", "measure", "removal", "share", "value"]),
         _agreement(explained.texts),
         _scores(explained.texts),
+        pd.DataFrame(where, columns=list(WHERE)),
         refused,
     )
 
 
 def _is_removed_from(text: ExplainedText, how: str, plan: AuditPlan) -> bool:
+    if len(text.content) < 2:
+        return False
     rank = int(plan.texts.ranks[text.number])
-    return how in plan.settings.removals_on(rank) and len(text.content) > 1
+    return how in plan.verdict_removals or how in plan.settings.removals_on(rank)
 
 
 def _without_removal(text: ExplainedText, plan: AuditPlan) -> Iterator[_Row]:
@@ -114,8 +124,14 @@ class _Answered:
         self.drawn = text.shuffles(shuffles)
         self.whole = erasures.whole(text.index)
         self._outcomes: dict[tuple[int, Any], Outcomes] = {}
+        shared = dict.fromkeys(each.ways for each in measures if each.ways and each.shares_ways)
+        for choose in shared:
+            outcomes = erasures.of(text.index, self.drawn[0].ways(choose))
+            for case in [*self.cases.values(), *self.drawn]:
+                self._outcomes[id(case), choose] = outcomes
         for choose in dict.fromkeys(each.ways for each in measures if each.ways):
-            self._look_up(choose, erasures)
+            if choose not in shared:
+                self._look_up(choose, erasures)
 
     def _look_up(self, choose: Callable[[Case], Ways], erasures: Erasures) -> None:
         """Look up all cases at once; measures that remove the same sets share the answers."""
@@ -123,8 +139,8 @@ class _Answered:
         ways = [case.ways(choose) for case in cases]
         outcomes = erasures.of(self.text.index, np.concatenate(ways))
         ends = np.cumsum([len(each) for each in ways])[:-1]
-        columns = (np.split(outcomes.log_probability, ends), np.split(outcomes.chosen, ends))
-        for case, *own in zip(cases, *columns, strict=True):
+        columns = (outcomes.log_probability, outcomes.chosen, outcomes.distribution)
+        for case, *own in zip(cases, *(np.split(each, ends) for each in columns), strict=True):
             self._outcomes[id(case), choose] = Outcomes(*own)
 
     def value(self, measure: Measure, case: Case) -> float:
@@ -150,44 +166,75 @@ class _Removed:
         questions: Sequence[Question],
         how: str,
         texts: Sequence[ExplainedText],
-        settings: AuditSettings,
+        plan: AuditPlan,
     ) -> None:
-        self.how, self.settings = how, settings
-        self.measures = [each for each in settings.measures_of_scores if each.ways is not None]
+        self.how, self.settings, self.plan = how, plan.settings, plan
         self.erasures = Erasures(questions, how)
         self.erasures.ask({each.index: self._ways(each) for each in texts})
-        sampled = [each.index for each in texts if each.in_sample]
-        aims = [each.name for each in self.measures if each.name in AIMS]
-        self.best = best_orders(self.erasures, sampled, aims, sizes)
+        sampled = [each.index for each in texts if self._has_curves(each)]
+        aims = [each.name for each in self._removing if each.name in AIMS]
+        self.best = best_orders(self.erasures, sampled, aims, sizes) if sampled else {}
+
+    @property
+    def _removing(self) -> list[Measure]:
+        return [each for each in self.settings.measures_of_scores if each.ways is not None]
+
+    def _has_curves(self, text: ExplainedText) -> bool:
+        rank = int(self.plan.texts.ranks[text.number])
+        return text.in_sample and self.how in self.settings.removals_on(rank)
+
+    def measures(self, text: ExplainedText) -> list[Measure]:
+        """The measures of a text: all if it is in the sample, else those of the verdict's walks."""
+        has_curves = self._has_curves(text)
+        return [each for each in self._removing if has_curves or each.shares_ways]
 
     def _ways(self, text: ExplainedText) -> Ways:
         """All sets of tokens to remove for the cases of a text, and the empty set."""
-        cases = [*text.cases.values(), *text.shuffles(self.settings.shuffles)]
-        chosen = dict.fromkeys(each.ways for each in self.measures if each.ways)
-        ways = [case.ways(choose) for choose in chosen for case in cases]
-        return np.concatenate([np.zeros((1, len(text.content)), dtype=bool), *ways])
+        drawn = text.shuffles(self.settings.shuffles)
+        ways = [np.zeros((1, len(text.content)), dtype=bool)]
+        if self.how in self.plan.verdict_removals:
+            ways.append(walks(drawn[0]))
+        for choose, shared in {
+            each.ways: each.shares_ways for each in self.measures(text) if each.ways
+        }.items():
+            cases = drawn[:1] if shared else [*text.cases.values(), *drawn]
+            ways += [case.ways(choose) for case in cases]
+        return np.concatenate(ways)
 
     def rows(self, text: ExplainedText) -> tuple[list[_Row], list[_Row]]:
         """The figures of one text, and its curves."""
-        answered = _Answered(text, self.erasures, self.settings.shuffles, self.measures)
-        return [*self._figures(answered)], [*self._curves(answered)]
+        measures = self.measures(text)
+        answered = _Answered(text, self.erasures, self.settings.shuffles, measures)
+        curves = self._curves(answered) if self._has_curves(text) else ()
+        return [*self._figures(answered, measures)], [*curves]
 
-    def _figures(self, answered: _Answered) -> Iterator[_Row]:
+    def _figures(self, answered: _Answered, measures: Sequence[Measure]) -> Iterator[_Row]:
         number = answered.text.number
-        for measure in self.measures:
-            shared = _mean([answered.value(measure, each) for each in answered.drawn])
-            for name, case in answered.cases.items():
-                chance = shared if measure.by_rank else self._chance(measure, answered, name)
-                value = answered.value(measure, case)
-                yield number, name, measure.name, self.how, value, chance
+        for measure in measures:
+            values = {name: answered.value(measure, each) for name, each in answered.cases.items()}
+            shared = np.nan
             if measure.by_rank:
+                drawn = [answered.value(measure, each) for each in answered.drawn]
+                shared = _mean(drawn)
                 yield number, SHUFFLED, measure.name, self.how, shared, shared
-        if answered.text.in_sample:
-            for aim, best in self.best.items():
-                yield number, CEILING, aim, self.how, best[answered.text.index].value, np.nan
+            for name, value in values.items():
+                chance = shared if measure.by_rank else self._chance(measure, answered, name)
+                yield number, name, measure.name, self.how, value, chance
+            if measure.name in self.best and self._has_curves(answered.text):
+                best = self.best[measure.name][answered.text.index].value
+                choose = max if measure.better == "higher" else min
+                best = choose([best, *values.values(), *drawn])
+                yield number, CEILING, measure.name, self.how, best, np.nan
+            elif measure.ceiling is not None:
+                case = answered.drawn[0]
+                outcomes = answered.outcomes(measure, case)
+                best = measure.ceiling(case, answered.whole, outcomes)
+                yield number, CEILING, measure.name, self.how, best, np.nan
 
     def _chance(self, measure: Measure, answered: _Answered, name: str) -> float:
-        """The mean over shuffles of a method's own scores, for measures that use their size."""
+        """What a method's scores would reach by chance, for measures that use their size."""
+        if measure.chance is not None:
+            return measure.chance
         drawn = answered.text.shuffles(self.settings.shuffles, name)
         outcomes = answered.outcomes(measure, answered.cases[name])
         assert measure.value is not None
@@ -196,13 +243,12 @@ class _Removed:
     def _curves(self, answered: _Answered) -> Iterator[_Row]:
         text = answered.text
         places = np.array(sizes(len(text.content))) / len(text.content)
-        for measure in self.measures:
+        for measure in self._removing:
             if measure.curve is None or measure.name not in AIMS:
                 continue
             lines = {name: answered.curve(measure, case) for name, case in answered.cases.items()}
             lines[SHUFFLED] = np.mean([answered.curve(measure, each) for each in answered.drawn], 0)
-            if text.in_sample:
-                lines[CEILING] = self._best_curve(measure, answered)
+            lines[CEILING] = self._best_curve(measure, answered)
             for name, line in lines.items():
                 values = np.interp(SHARES, places, line, right=np.nan)
                 for share, value in zip(SHARES, values.tolist(), strict=True):

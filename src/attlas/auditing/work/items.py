@@ -24,7 +24,7 @@ from attlas.methods import METHODS
 from attlas.progress import Step, Tell, Watch
 from attlas.trials import TRIALS, Scope
 
-BATCH_TABLES = ("values", "curves", "agreement", "scores")
+BATCH_TABLES = ("values", "curves", "agreement", "scores", "where")
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ PAIRS = 8  # a random order and its reverse are a pair
 # Pairs of a measure and a method that compute the same, and the removal that methods compute by.
 SAME = {("tau_leave_one_out", "leave_one_out")}
 REMOVES_BY = {"kernel_shap": "mask", "leave_one_out": "delete", "lime": "mask"}
+STARTS_FROM = {"integrated_gradients": "mask"}  # the token that its baseline is made of
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +156,8 @@ def is_circular(
     `computed_with` is the removal that the method was asked to use, if it was asked for one.
     """
     if (measure, method) in SAME:
+        return True
+    if measure == "location" and removal == STARTS_FROM.get(method):
         return True
     if "removal" not in MEASURES[measure].needs or method not in REMOVES_BY:
         return False

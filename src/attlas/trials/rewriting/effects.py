@@ -20,6 +20,7 @@ from attlas.models.asking.reading import fold_attention
 from attlas.models.tap.call import Call
 from attlas.results.support import plots
 from attlas.shapes import Attention, EntryMarks, TextValues
+from attlas.trials.rewriting.rewritings import shuffle_columns
 from attlas.trials.rewriting.rewritten_answers import RewritingPlan, find_ablations, run_plan
 from attlas.trials.support.outputs import distributions
 from attlas.trials.support.scope import OpenSite, Scope
@@ -175,6 +176,20 @@ def attention_use(*outcomes: TrialOutcome) -> Estimate:
     found = simultaneous_bounds(effects[:, usable], ceilings[:, usable])
     best = max(found, key=lambda each: each.mean)
     return replace(best, low=max(best.low, 0.0), high=min(best.high, 1.0))
+
+
+def shuffled_moves(questions: Sequence[Question], repeats: int, seed: int) -> dict[int, float]:
+    """How far the answer to each text moves if all its attention weights are shuffled, on average.
+
+    A total variation, for every layer at once and all rows with a path to the readout.
+    """
+    plan = RewritingPlan("permutation of columns", shuffle_columns, repeats, seed)
+    scope = Scope("all")
+    found: dict[int, float] = {}
+    for question in questions:
+        (changes,) = run_plan(question, scope, scope.open_sites(question), plan)
+        found |= zip(question.order, changes[..., 0].mean(axis=0).tolist(), strict=True)
+    return found
 
 
 def _sentence(outcome: TrialOutcome, names: Sequence[str], scope: Scope, doing: str) -> str:
