@@ -11,7 +11,7 @@ from scipy.stats import rankdata
 from attlas.auditing.collected import Collected
 from attlas.auditing.verdict.verdict import as_figure
 from attlas.auditing.work.explained import CEILING, FREQUENCY, POSITION, SHUFFLED
-from attlas.auditing.work.figures import SHARES
+from attlas.auditing.work.removed_tokens import SHARES
 from attlas.mathematics.intervals import LEVEL, Estimate, bootstrap_means
 from attlas.mathematics.standing import MethodComparison, standings
 from attlas.measures import MEASURES, is_circular
