@@ -22,7 +22,6 @@ QUICK_METHODS = (
 )
 QUICK_MEASURES = ("location", "direction", "auprc")
 QUICK_PAIRS = 4
-QUICK_TRIALS = ("agreement",)
 NOT_IN_TEXTS = ("training data", "conllu")  # a trial may need these, and texts do not hold them
 LEAST = {"shuffles": 2, "pairs": 2, "texts_for_expensive": 1, "texts_for_slowest": 2, "seed": 0}
 
@@ -115,7 +114,7 @@ def _quick_settings() -> AuditSettings:
     return AuditSettings(
         QUICK_METHODS,
         QUICK_MEASURES,
-        tuple(name for name in QUICK_TRIALS if name in TRIALS.names()),
+        (),
         VERDICT_REMOVALS[:2],
         pairs=QUICK_PAIRS,
         texts_for_expensive=20,

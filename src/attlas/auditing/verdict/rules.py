@@ -44,7 +44,7 @@ class Rules:
     Args:
         floor: The weights must come at least this far, in units of s.
         margin: How far they may stay behind the best reference, in units of s.
-        least_effective: If fewer texts than this carry the sum, nothing is concluded from it.
+        least_effective: If fewer texts than this carry a sum, nothing is concluded from it.
         least_room: If the best order surely finds less than this (as a probability), no token
             matters.
         least_contrast: If the best order surely finds less than this share of all importance, no
@@ -81,6 +81,8 @@ class RemovalTest:
 
     def is_flat(self, rules: Rules) -> bool:
         """Whether surely no token matters more than another."""
+        if self.room.inputs < rules.least_effective:
+            return False
         return self.room.high < rules.least_room or self.contrast.high < rules.least_contrast
 
     def finding(self, rules: Rules) -> str:
@@ -134,7 +136,7 @@ def _times(estimate: Estimate, threshold: float) -> float:
 def decide(tested: Collection[RemovalTest], used: Estimate | None, rules: Rules) -> str:
     """Apply rule 3."""
     findings = [each.finding(rules) for each in tested]
-    if set(findings) == {"against"} or (used is not None and used.high < rules.least_use):
+    if set(findings) == {"against"} or is_unused(used, rules):
         return "not supported"
     is_used = used is not None and used.low > rules.least_use
     use_is_open = used is not None and not is_used
@@ -148,6 +150,12 @@ def decide(tested: Collection[RemovalTest], used: Estimate | None, rules: Rules)
     if set(findings) == {"for"} and len(findings) > 1 and is_used:
         return "supported"
     return "partly" if {"for", "in part"} & set(findings) else "too few texts"
+
+
+def is_unused(used: Estimate | None, rules: Rules) -> bool:
+    """Whether the attention is surely not used."""
+    enough = used is not None and used.inputs >= rules.least_effective
+    return used is not None and enough and used.high < rules.least_use
 
 
 def grid(

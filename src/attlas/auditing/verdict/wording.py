@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
-from attlas.auditing.verdict.rules import RemovalTest, Rules
+from attlas.auditing.verdict.rules import RemovalTest, Rules, is_unused
 from attlas.mathematics.intervals import Estimate
 from attlas.results.verdict import Direction
 
@@ -33,7 +33,7 @@ class WeightsTest:
     @property
     def is_unused(self) -> bool:
         """Whether the attention is surely not used."""
-        return self.used is not None and self.used.high < self.rules.least_use
+        return is_unused(self.used, self.rules)
 
 
 def sentence(test: WeightsTest) -> str:
