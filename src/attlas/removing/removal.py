@@ -24,7 +24,7 @@ def usual_removal(question: Question) -> str:
 
 
 def _why_not_delete(question: Question) -> str | None:
-    if _is_tied(question.subject):
+    if is_tied(question.subject):
         return "the target or the patches are tied to places"
     own = 0 if question.inputs.prefix else _own(question)
     if len(question.inputs.source.positions) - own <= 1:
@@ -32,7 +32,8 @@ def _why_not_delete(question: Question) -> str | None:
     return None
 
 
-def _is_tied(subject: OpenModel) -> bool:
+def is_tied(subject: OpenModel) -> bool:
+    """Whether targets or patches are tied to places, so that no token can be deleted."""
     return subject.reads_images or (subject.task is not None and subject.task.by_position)
 
 
@@ -52,7 +53,7 @@ def check_removal(subject: OpenModel, how: str) -> None:
     """Raise an error if tokens cannot be removed from this model's inputs in this way."""
     if how not in REMOVALS:
         raise UnknownNameError("removal", how, REMOVALS)
-    if how == "delete" and _is_tied(subject):
+    if how == "delete" and is_tied(subject):
         raise UsageError(
             "tokens cannot be deleted here, the target or the patches are tied to places: "
             "use removal='mask'"
