@@ -1,4 +1,4 @@
-"""Reading attention: all at once, folded layer by layer, or with gradients; and the readout."""
+"""Reading attention: at once, layer by layer, or with gradients; the readout and its states."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -7,14 +7,16 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor
 
+from attlas.errors import UsageError
 from attlas.models.asking.many_targets import share_of_each
 from attlas.models.asking.question import Question
-from attlas.models.asking.readout import last_stream, readout_weights
+from attlas.models.asking.readout import last_stream, readout_weights, shares
 from attlas.models.asking.scores import differentiate, target_scores_in_graph
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.tap.call import Call
 from attlas.models.tap.edits import Edit
 from attlas.results import Site
-from attlas.shapes import Attention, QueryWeights
+from attlas.shapes import Attention, QueryWeights, StateRows
 
 Held = TypeVar("Held")
 
@@ -87,6 +89,25 @@ def gradients_and_readout(
 def find_readout(question: Question) -> QueryWeights:
     """The positions of the last layer that the target is read from, as weights that sum to one."""
     return fold_attention(question, lambda _: None, sites=()).readout
+
+
+def readout_states(question: Question) -> StateRows:
+    """The output of the last block where each target is read, `[batch, feature]`.
+
+    If a target is read at several positions, it is their mean, each as heavy as its gradient. A
+    model that reads a text and a picture has the states of both, side by side.
+    """
+    if question.is_shared:
+        raise UsageError("one input has several targets: ask about one of them")
+    subject = question.subject
+    with torch.enable_grad(), evaluation_mode(subject.model), last_stream(subject) as stream:
+        total = target_scores_in_graph(question, "logit").sum()
+        gradients = torch.autograd.grad(total, stream, materialize_grads=True)
+    parts = [
+        (shares(gradient)[..., None] * state.detach().float()).sum(dim=1)
+        for state, gradient in zip(stream, gradients, strict=True)
+    ]
+    return torch.cat(parts, dim=1)
 
 
 def _readout(question: Question, *gradients: Tensor) -> QueryWeights:
