@@ -9,7 +9,9 @@ import torch
 
 from attlas.auditing.plan import AuditPlan
 from attlas.auditing.settings import AuditSettings
+from attlas.auditing.work.explained import verdict_recipes
 from attlas.errors import AttlasError
+from attlas.mathematics.token_effects import MOST_STEPS
 from attlas.measures import sizes
 from attlas.measures.support.recomputing import Recipe
 from attlas.methods import METHODS
@@ -53,21 +55,25 @@ def estimate(plan: AuditPlan) -> AuditEstimate:
     count = SAMPLE.get(texts.subject.device.type, SAMPLE["cpu"])
     first = max(0, (len(order) - count) // 2)
     questions = texts.ask(order[first : first + count])
-    explaining = {name: _seconds_a_text(name, questions) for name in settings.methods}
+    explaining = {
+        name: _seconds_a_text(Recipe(METHODS[name], {}), questions) for name in settings.methods
+    }
     row = _seconds_a_row(questions)
     expensive = min(settings.texts_for_expensive, len(texts))
     slowest = min(settings.texts_for_slowest, len(texts))
     removing = sum(
-        row * _rows(length, settings, int(texts.ranks[text]))
-        + FIGURE * _figures(settings, int(texts.ranks[text]))
+        row * _rows(length, plan, int(texts.ranks[text]))
+        + FIGURE * _figures(plan, int(texts.ranks[text]))
         for text, length in enumerate(texts.lengths)
     )
     trial_passes = sum(
         CHEAP_PASSES * expensive if TRIALS[name].cost == "cheap" else EXPENSIVE_PASSES * slowest
         for name in settings.trials
     )
+    own = sum(_seconds_a_text(recipe, questions) for recipe in verdict_recipes(settings.methods))
     by_work = {
-        "explaining": sum(
+        "explaining": own * len(texts)
+        + sum(
             seconds * (len(texts) if METHODS[name].cost == "cheap" else expensive)
             for name, seconds in explaining.items()
         ),
@@ -80,8 +86,7 @@ def estimate(plan: AuditPlan) -> AuditEstimate:
     return AuditEstimate(len(texts), sum(by_work.values()), _gigabytes(plan), by_work)
 
 
-def _seconds_a_text(name: str, questions: Sequence[Question]) -> float:
-    recipe = Recipe(METHODS[name], {})
+def _seconds_a_text(recipe: Recipe, questions: Sequence[Question]) -> float:
     asked = recipe.fill(questions)
     times = 1 if questions[0].subject.device.type == "cpu" else 2  # a GPU is slow the first time
     try:
@@ -114,26 +119,37 @@ def _seconds_a_pass(question: Question) -> float:
     return perf_counter() - start
 
 
-def _figures(settings: AuditSettings, rank: int) -> int:
+def _figures(plan: AuditPlan, rank: int) -> int:
     """How many figures a text has, with those of its shuffles."""
-    measures = sum(each.ways is not None for each in settings.measures_of_scores)
+    settings = plan.settings
     cases = len(settings.methods_on(rank)) + settings.shuffles
-    return len(settings.removals_on(rank)) * measures * cases
+    measures = [each for each in settings.measures_of_scores if each.ways is not None]
+    if rank >= settings.texts_for_expensive:
+        measures = [each for each in measures if each.shares_ways]
+    return len(plan.verdict_removals) * len(measures) * cases
 
 
-def _rows(length: int, settings: AuditSettings, rank: int) -> float:
+def _rows(length: int, plan: AuditPlan, rank: int) -> float:
     """About how many changed versions of a text of this length the model has to read."""
-    count = max(length - 2, 1)
-    steps = len(sizes(count))
-    cases = len(settings.methods_on(rank)) + settings.shuffles
-    orders = UNSHARED * 2 * cases * steps
-    ceilings = 2 * (count + WIDTH * CANDIDATES * steps)
-    total = 0.0
-    for how in settings.removals_on(rank):
-        slow = SLOW_REMOVAL if how == "knock_out" else 1.0
-        short = 0.6 if how == "delete" else 1.0  # about half of the text is left
-        total += slow * short * (orders + ceilings + 50 + count)
-    return total
+    count, settings = max(length - 2, 1), plan.settings
+    walks = 2 * settings.pairs * min(count, MOST_STEPS)
+    curves = 0.0
+    if rank < settings.texts_for_expensive and _has_curves(settings):
+        steps = len(sizes(count))
+        cases = len(settings.methods_on(rank)) + settings.shuffles
+        ceilings = 2 * (count + WIDTH * CANDIDATES * steps)
+        curves = UNSHARED * 2 * cases * steps + ceilings + 50 + count
+    total = sum(_weight(how) * walks for how in plan.verdict_removals)
+    return total + sum(_weight(how) * curves for how in settings.removals_on(rank))
+
+
+def _has_curves(settings: AuditSettings) -> bool:
+    return any(each.ways and not each.shares_ways for each in settings.measures_of_scores)
+
+
+def _weight(how: str) -> float:
+    """The cost of a removal compared with masking; about half of a text is left by deleting."""
+    return {"delete": 0.6, "knock_out": SLOW_REMOVAL}.get(how, 1.0)
 
 
 def _gigabytes(plan: AuditPlan) -> float:

@@ -1,6 +1,6 @@
 """The scores of each method and each control on a batch of texts."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from zlib import crc32
@@ -130,6 +130,11 @@ def explain_batch(plan: AuditPlan, numbers: Sequence[int], tell: Tell = silent) 
 
 
 _VERDICT = {**{name: Recipe(METHODS[name], {}) for name in WEIGHTS}, **REFERENCES}
+
+
+def verdict_recipes(asked: Collection[str]) -> list[Recipe]:
+    """The verdict's own methods that are not asked for anyway."""
+    return [recipe for name, recipe in _VERDICT.items() if name not in asked]
 
 
 def _all(recipe: Recipe, questions: Sequence[Question]) -> dict[int, TokenVector]:
