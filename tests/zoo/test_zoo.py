@@ -1,0 +1,94 @@
+"""The models of the zoo are what they are said to be, by what happens if words are removed."""
+
+from collections import Counter
+from functools import cache
+
+import numpy as np
+import pytest
+from zoo.kinds import KINDS, NOT, PARTLY, SUPPORTED, ZOO
+
+from attlas.mathematics.token_effects import capture
+from attlas.measures import Case
+from attlas.measures.support.recomputing import Recipe
+from attlas.measures.support.walks import effects_of, walks
+from attlas.methods import METHODS
+from attlas.models.encoding.request import Request
+from attlas.removing.erasures import Erasures
+
+WORDS = {SUPPORTED, PARTLY, NOT}
+READINGS = ("raw_attention", "attention_rollout", "effective_attention")
+COUNT = 24
+QUICK = ("one word", "trigger")
+
+
+@cache
+def subject(name):
+    return ZOO[name].make()
+
+
+def location(name, how):
+    """What the best reading of the weights comes upon early, and the best order, on some texts."""
+    texts = [each.text for each in ZOO[name].examples(COUNT)]
+    questions = list(subject(name).ask(texts, Request()))
+    erasures = Erasures(questions, how)
+    found, best = Counter(), 0.0
+    for reading in READINGS:
+        for question in questions:
+            for index, scores in Recipe(METHODS[reading], {}).content_scores(question):
+                case = Case(scores, index)
+                effects = effects_of(case, erasures.of(index, walks(case)))
+                found[reading] += capture(scores, effects.importance) / COUNT
+                best += effects.best_capture / COUNT / len(READINGS)
+    return max(found.values()), best
+
+
+def test_names_differ_and_words_are_known():
+    assert len(ZOO) == len(KINDS)
+    assert all(set(kind.right) <= WORDS and kind.why for kind in KINDS)
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_texts_differ_and_are_drawn_by_the_seed(name):
+    texts = [each.text for each in ZOO[name].examples(50)]
+    assert len(set(texts)) == 50
+    assert texts == [each.text for each in ZOO[name].examples(50)]
+    assert texts != [each.text for each in ZOO[name].examples(50, seed=1)]
+
+
+def test_words_that_decide_are_as_frequent_as_others_and_stand_anywhere():
+    texts = [each.text.split() for each in ZOO["one word"].examples(4000)]
+    counts = Counter(word for text in texts for word in text)
+    deciding = [count for word, count in counts.items() if "filler" not in word]
+    fillers = [count for word, count in counts.items() if "filler" in word]
+    assert np.mean(deciding) == pytest.approx(np.mean(fillers), rel=0.05)
+    places = [next(i for i, w in enumerate(t) if "filler" not in w) / (len(t) - 1) for t in texts]
+    assert np.mean(places) == pytest.approx(0.5, abs=0.03)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_attention_finds_the_word_that_decides(name):
+    for how in ("delete", "mask"):
+        found, best = location(name, how)
+        assert best > 0.2
+        assert found == pytest.approx(best, rel=0.05)
+
+
+def test_kept_weights_give_the_same_model(tmp_path):
+    kind = ZOO["constant"]
+    trained, kept = (kind.make(1, tmp_path).model.state_dict() for _ in range(2))
+    assert all(trained[name].equal(kept[name]) for name in trained)
+    assert not trained["classifier.bias"].equal(kind.make(2).model.state_dict()["classifier.bias"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in ZOO if name not in QUICK])
+def test_weights_find_what_matters_where_they_are_said_to(name):
+    """The figures lie on the right side of the thresholds by a wide margin."""
+    hows = ("mask", "knock_out") if ZOO[name].task == "tag" else ("delete", "mask")
+    found = [location(name, how) for how in hows]
+    if ZOO[name].right == (SUPPORTED,):
+        assert all(best > 0.05 and own > 0.85 * best for own, best in found)
+    elif ZOO[name].right == (PARTLY,):
+        assert all(best > 0.05 and 0.4 * best < own < 0.85 * best for own, best in found)
+    elif ZOO[name].right == (NOT,):
+        assert all(best < 0.05 or own < 0.2 * best for own, best in found)
