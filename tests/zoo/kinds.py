@@ -24,6 +24,7 @@ from attlas import Example, Subject
 SUPPORTED, PARTLY, NOT = "supported", "partly", "not supported"
 POLAR = Vocabulary({"bad": 4, "good": 4, "filler": 64})
 DENSE = Vocabulary({"bad": 6, "good": 6, "filler": 24})
+USUAL = Recipe()
 SPECIALS = 4  # tokens around a text, at most
 
 
@@ -37,7 +38,7 @@ class Kind:
     texts: writing.Texts
     build: Callable[..., PreTrainedModel] = models.bert
     task: str = "label"  # or decoder, tag, next
-    recipe: Recipe | None = Recipe()
+    recipe: Recipe | None = USUAL
     accurate: float = 0.97  # the least accuracy
 
     def make(self, seed: int = 0, folder: Path | None = None) -> Subject:
@@ -241,15 +242,15 @@ KINDS = [
     Kind(
         "first word",
         (SUPPORTED,),
-        "one word decides and attention finds it as well as can be; that it is always the first, so "
-        "that its place would do too, takes nothing from that",
+        "one word decides and attention finds it as well as can be; its place would do "
+        "too, always the first, and that takes nothing from it",
         writing.FirstWord(POLAR),
     ),
     Kind(
         "rare word",
         (SUPPORTED,),
-        "one word decides and attention finds it as well as can be; that it is always the rarest, so "
-        "that a count of words would do too, takes nothing from that",
+        "one word decides and attention finds it as well as can be; a count of words "
+        "would do too, always the rarest, and that takes nothing from it",
         writing.OneWord(Vocabulary({"bad": 8, "good": 8, "filler": 10})),
     ),
 ]

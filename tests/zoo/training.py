@@ -41,7 +41,7 @@ class Batch:
 class Recipe:
     """How a model is trained."""
 
-    steps: int = 400
+    steps: int = 250
     rate: float = 4e-3
     size: int = 64  # texts in a batch
     guide: Guide | None = None
