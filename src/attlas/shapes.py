@@ -87,6 +87,7 @@ SomeTextValues = Float[np.ndarray, " _"]
 StateTable = Float[np.ndarray, "_ feature"]
 StateVector = Float[np.ndarray, " feature"]
 ToleranceTexts = Float[np.ndarray, "tolerance text"]
+ShareTexts = Float[np.ndarray, "_ text"]  # `[share of tokens removed, text]`
 TextSites = Float[np.ndarray, "text site"]
 TextGroups = Int[np.ndarray, " text"]
 MethodValues = Float[np.ndarray, "text method"]

@@ -21,9 +21,14 @@ LONG = "film " * 600
 FEW = {"steps": 2, "epochs": 1, "lambdas": (0.1,), "candidates": 2, "repeats": 3, "probes": 2}
 
 
+LEARNED = [("a great film", "POSITIVE"), ("a poor film", "NEGATIVE"), ("fine", "NEUTRAL")]
+
+
 def few(name):
-    """Options that keep a trial short."""
-    return {option: FEW[option] for option in TRIALS[name].options if option in FEW}
+    """Options that keep a trial short, and examples if it has to be trained."""
+    learning = {"training": LEARNED, "shares": (0.5,), "methods": ["raw_attention"]}
+    given = learning if "training data" in TRIALS[name].needs else {}
+    return {**{option: FEW[option] for option in TRIALS[name].options if option in FEW}, **given}
 
 
 @pytest.fixture
@@ -34,7 +39,8 @@ def unchecked(monkeypatch):
 
 @pytest.mark.parametrize("name", TRIALS.names())
 def test_every_trial_runs_by_itself_and_shows_what_it_found(name, tmp_path):
-    result = attlas.try_trial(subject(TASK), TEXTS, name, **few(name))
+    data = [(text, number % 3) for number, text in enumerate(TEXTS)]
+    result = attlas.try_trial(subject(TASK), data, name, **few(name))
     assert (result.name, result.texts) == (name, 4)
     assert result.sentence and result.figures and result.plots and result.scope
     stream = io.StringIO()

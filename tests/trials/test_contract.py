@@ -10,6 +10,7 @@ import torch
 from part_folders import check_files
 
 import attlas
+from attlas.data.example import Example
 from attlas.errors import UnknownNameError, UsageError
 from attlas.models.asking import filling
 from attlas.results.support.plots import check_plot
@@ -26,6 +27,13 @@ TEXTS = (
 NUMBERS = range(len(TEXTS))
 # Of what takes many steps, few: what is asked is not how precise a trial is.
 FEW = {"steps": 8, "epochs": 2, "lambdas": (0.1, 1.0), "candidates": 2, "repeats": 10, "probes": 2}
+LABELS = ("POSITIVE", "NEGATIVE") * 3
+LEARNING = {  # what a trial that needs training data is given
+    "training": [Example(text, label) for text, label in zip(TEXTS, LABELS, strict=True)],
+    "gold": {number: number % 2 for number in NUMBERS},
+    "shares": (0.5,),
+    "methods": ("raw_attention",),
+}
 each_trial = pytest.mark.parametrize("name", TRIALS.names())
 
 
@@ -36,7 +44,8 @@ def sentiment():
 
 def run(name, ask=lambda: sentiment().ask(list(TEXTS))):
     few = {option: FEW[option] for option in TRIALS[name].options if option in FEW}
-    return TRIALS[name].run(ask(), Scope(), seed=4, **few)
+    given = LEARNING if "training data" in TRIALS[name].needs else {}
+    return TRIALS[name].run(ask(), Scope(), seed=4, **few, **given)
 
 
 first = cache(run)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import transformers
 
-from attlas.auditing.texts import AuditTexts, usable_texts
+from attlas.auditing.texts import AuditTexts, read_training, usable_texts
 from attlas.data.read_examples import ReadData, read_examples
 from attlas.errors import UsageError
 from attlas.models.asking.filling import fill
@@ -71,7 +71,12 @@ def try_trial(
     read = read_examples(data, count=count, seed=seed, **columns)
     texts = usable_texts(subject, read, Request(truncate=truncate), seed, "a trial", 1)
     watch(Step(f"{chosen.name} on {len(texts)} texts", 1, 2))
-    outcome = _run(chosen, where, texts, {**options, **_training(chosen, options), "seed": seed})
+    outcome = _run(
+        chosen,
+        where,
+        texts,
+        {**_telling(chosen, watch), **options, **_training(chosen, options), "seed": seed},
+    )
     asked = {
         "data": data if isinstance(data, str) else None,
         "scope": None if scope is None else asdict(where),
@@ -130,7 +135,14 @@ def _training(trial: Trial, options: Mapping[str, Any]) -> dict[str, Any]:
     """The examples to train on, if the trial takes them; they are read like any data."""
     if "training" not in options or "training" not in trial.options:
         return {}
-    return {"training": read_examples(options["training"]).labelled("training").examples}
+    return {"training": read_training(options["training"]).examples}
+
+
+def _telling(trial: Trial, watch: Watch) -> dict[str, Any]:
+    """How a trial that takes long says how far it is."""
+    if "tell" not in trial.options:
+        return {}
+    return {"tell": lambda what: watch(Step(f"{trial.name}: {what}", 1, 2))}
 
 
 def _known_options(trial: Trial, texts: AuditTexts) -> dict[str, Any]:

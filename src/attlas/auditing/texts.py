@@ -4,12 +4,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attlas.data.example import Example
-from attlas.data.read_examples import LeftOut, ReadData
+from attlas.data.read_examples import LeftOut, ReadData, read_examples
+from attlas.data.sets.catalogue import DATA_SETS
 from attlas.errors import UsageError
 from attlas.models.asking.question import Question
 from attlas.models.encoding.request import Request
@@ -132,6 +134,13 @@ def usable_texts(
         request,
         seed,
     )
+
+
+def read_training(source: Any) -> ReadData:
+    """Labelled examples to train on; of a data set known by name, those of its train split."""
+    name = source.lower().replace("-", "_") if isinstance(source, str) else ""
+    has_split = name in DATA_SETS and "train" in DATA_SETS[name].splits
+    return read_examples(source, split="train" if has_split else None).labelled("training")
 
 
 def _label_problem(example: Example) -> str:

@@ -21,6 +21,10 @@ def trial(
     name: Annotated[str, typer.Argument(help="The trial; see docs/trials.", metavar="TRIAL")],
     model: Model = "sentiment",
     data: DataOptions,
+    train: Annotated[
+        str | None,
+        typer.Option(help="Labelled texts to train on, for trials that train; named as --data."),
+    ] = None,
     scope: Annotated[
         str | None, typer.Option(help="Which attention: readout, layer, all or token.")
     ] = None,
@@ -42,12 +46,16 @@ def trial(
     """Run one trial: an experiment on the attention of a model.
 
     Example: attlas trial permutation --data reviews --count 40 --option repeats=20
+
+    Example: attlas trial remove_and_retrain --data test.csv --train train.csv
     """
     from attlas.trials import TRIALS
 
     chosen = TRIALS[name]
     known = {key: each for key, each in chosen.options.items() if key != "seed"}
     options = parse_options(option or [], known, chosen.name)
+    if train is not None:
+        options["training"] = train
     where = _scope(scope, layer, frozen, specials)
     subject = loading.load(model)
     from attlas.auditing.single_trial import try_trial

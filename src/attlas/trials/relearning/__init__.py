@@ -1,0 +1,1 @@
+"""Models that learn again from texts without some of their tokens."""

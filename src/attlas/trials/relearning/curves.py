@@ -1,0 +1,181 @@
+"""Curves of accuracy: tokens are removed by a method, a copy learns anew, and is tested."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attlas.methods import METHODS
+from attlas.models.asking.memory import in_fitting_batches
+from attlas.models.asking.open_model import OpenModel
+from attlas.models.asking.question import Question
+from attlas.models.asking.scores import run_logits
+from attlas.models.encoding.target import Target
+from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.intervening.training import (
+    TrainingPlan,
+    answers_right,
+    fresh_copy,
+    labelled_batches,
+    train,
+)
+from attlas.progress import Tell
+from attlas.shapes import ShareTexts, TextValues, TokenScores
+from attlas.trials.relearning.reducing import all_hidden, hide_more, none_hidden, reduced
+
+RANDOM = "random_scores"
+PLAIN, RECURSIVE = "plain", "recursive"
+FORMS = {
+    PLAIN: "the model's own explanations say what is removed, at every share",
+    RECURSIVE: "each retrained model explains anew what is left, and says what goes next",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledTexts:
+    """Questions about texts, and the number of the label of each text by its number."""
+
+    questions: Sequence[Question]
+    labels: Mapping[int, int]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """What one seed found: a row for each share, a column for each test text.
+
+    `whole` and `masked` are of texts with all their tokens and with none of them.
+    """
+
+    whole: TextValues
+    masked: TextValues
+    random: ShareTexts
+    methods: Mapping[tuple[str, str], ShareTexts]  # by form and method
+
+
+@dataclass(eq=False)
+class Relearning:
+    """Removes tokens from training and test texts alike, trains copies and tests them.
+
+    The model that is asked about is never trained.
+    """
+
+    training: LabelledTexts
+    tested: LabelledTexts
+    methods: Sequence[str]
+    shares: Sequence[float]  # ascending
+    forms: Sequence[str]
+    plan: TrainingPlan
+    seeds: int
+    tell: Tell
+    _done: int = 0
+    _began: float = field(default_factory=perf_counter)
+    _own: dict[str, list[Tensor]] = field(default_factory=dict)
+
+    @property
+    def trainings(self) -> int:
+        """How many copies are trained in all: the first share is common to both forms."""
+        steps = len(self.shares)
+        each = 1 + len(self.forms) * (steps - 1)
+        return self.seeds * (2 + steps + len(self.methods) * each)
+
+    @property
+    def _questions(self) -> list[Question]:
+        return [*self.training.questions, *self.tested.questions]
+
+    def run(self, seed: int) -> Curves:
+        """The curves of every method and form, all copies begun and trained by the same seed."""
+        _, whole = self._learn([none_hidden(each) for each in self._questions], seed)
+        _, masked = self._learn([all_hidden(each) for each in self._questions], seed)
+        found = {
+            (form, name): rows
+            for name in self.methods
+            for form, rows in self._curves(name, self._own_scores(name), self.forms, seed).items()
+        }
+        control = [_scores(each, RANDOM, {"seed": seed}) for each in self._questions]
+        return Curves(whole, masked, self._curves(RANDOM, control, (PLAIN,), seed)[PLAIN], found)
+
+    def _own_scores(self, method: str) -> list[Tensor]:
+        """The scores of the user's own model for the whole texts; the same for every seed."""
+        if method not in self._own:
+            self.tell(f"{method}: explaining {len(self.training) + len(self.tested)} texts")
+            self._own[method] = [_scores(each, method) for each in self._questions]
+        return self._own[method]
+
+    def _curves(
+        self, method: str, scores: Sequence[Tensor], forms: Sequence[str], seed: int
+    ) -> dict[str, ShareTexts]:
+        nothing = [none_hidden(each) for each in self._questions]
+        first = self._hide_more(nothing, scores, self.shares[0])
+        learner, right = self._learn(first, seed, method)
+        found = {}
+        for form in forms:
+            hidden, asked, rows = first, learner, [right]
+            for share in self.shares[1:]:
+                named = self._ask_again(asked, hidden, method) if form == RECURSIVE else scores
+                hidden = self._hide_more(hidden, named, share)
+                asked, answered = self._learn(hidden, seed, method)
+                rows.append(answered)
+            found[form] = np.stack(rows)
+        return found
+
+    def _ask_again(self, learner: OpenModel, hidden: Sequence[Tensor], method: str) -> list[Tensor]:
+        """The scores of a retrained model for what is left of the texts."""
+        left = [reduced(each, gone) for each, gone in zip(self._questions, hidden, strict=True)]
+        return [_scores(replace(each, subject=learner), method) for each in left]
+
+    def _hide_more(
+        self, hidden: Sequence[Tensor], scores: Sequence[Tensor], share: float
+    ) -> list[Tensor]:
+        each = zip(self._questions, hidden, scores, strict=True)
+        return [hide_more(question, gone, values, share) for question, gone, values in each]
+
+    def _learn(
+        self, hidden: Sequence[Tensor], seed: int, method: str = ""
+    ) -> tuple[OpenModel, TextValues]:
+        """A copy that learned from the reduced training texts, and where it answers right."""
+        texts = [reduced(each, gone) for each, gone in zip(self._questions, hidden, strict=True)]
+        cut = len(self.training.questions)
+        learner = fresh_copy(texts[0].subject, self.plan.start, seed)
+        lessons = labelled_batches(texts[:cut], self.training.labels)
+        said = f"{method or 'whole and empty texts'}: training {self._done + 1} of {self.trainings}"
+        said += self._left()
+        train(learner, lessons, self.plan, seed, lambda epoch: self.tell(f"{said}, {epoch}"))
+        self._done += 1
+        return learner, answers_right(learner, labelled_batches(texts[cut:], self.tested.labels))
+
+    def _left(self) -> str:
+        """About how long the rest takes; unknown before the first training is done."""
+        if not self._done:
+            return ""
+        seconds = (perf_counter() - self._began) / self._done * (self.trainings - self._done)
+        return f", about {f'{seconds / 60:.0f} min' if seconds >= 90 else f'{seconds:.0f} s'} left"
+
+
+def _scores(
+    question: Question, method: str, options: Mapping[str, Any] | None = None
+) -> TokenScores:
+    """The scores that a method gives the tokens, each for what the model itself predicts."""
+    part = METHODS[method]
+
+    def score(rows: Sequence[int]) -> TokenScores:
+        asked = _about_predictions(question.rows(rows))
+        return part.score(asked, options or {}).scores.detach().float().cpu()
+
+    large = f"{method} of one text of {len(question.inputs.tokens[0])} tokens"
+    return torch.cat(list(in_fitting_batches(range(len(question)), score, large)))
+
+
+def _about_predictions(question: Question) -> Question:
+    """The question about the label that its model gives each text."""
+    subject = question.subject
+    with torch.no_grad(), evaluation_mode(subject.model):
+        best = run_logits(question)[:, -1].argmax(dim=-1).tolist()
+    targets = tuple(Target(subject.labels[label], ((-1, label),), subject.link) for label in best)
+    return replace(question, targets=targets, known_scores=(), maps=False)
