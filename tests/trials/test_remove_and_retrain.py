@@ -17,7 +17,7 @@ from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.methods import METHODS, Method, Scored
 from attlas.models.intervening import training
 from attlas.models.intervening.training import TrainingPlan, fresh_copy, rate_at
-from attlas.trials.relearning.reducing import chosen, hide_more, none_hidden, reduced
+from attlas.trials.relearning.curves import chosen, hide_more, none_hidden, reduced
 from attlas.trials.relearning.relearned import MASKED, OWN, WHOLE, area, area_name, relative_areas
 from attlas.trials.remove_and_retrain import remove_and_retrain
 
