@@ -1,10 +1,12 @@
 """The tables of a report: agreement, removals, marks, and what is no evidence and left out."""
 
+from copy import deepcopy
 from functools import cache
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from audits import AIMS, REMOVALS, TRUTH, bag_texts, small_audit
 from known_models import WEIGHTS, bag_of_words
 from scipy import stats
@@ -12,6 +14,8 @@ from scipy import stats
 import attlas
 from attlas.auditing.work import explained, items
 from attlas.errors import UnsupportedModelError
+from attlas.models.encoding.request import Request
+from attlas.removing.unusualness import unusualness
 
 COUNT = 4
 METHODS = ("raw_attention", "attention_rollout", TRUTH, "leave_one_out", "lime")
@@ -95,6 +99,23 @@ def test_removals_are_compared_by_the_order_of_the_methods():
         assert pair.figure.value == pytest.approx(stats.spearmanr(*means)[0])
         assert pair.figure.low <= pair.figure.value <= pair.figure.high
     assert [pair.measure for pair in audited().removals] == list(AIMS)
+
+
+def test_a_removal_whose_texts_are_strange_comes_with_a_remedy():
+    model = deepcopy(bag_of_words().model)
+    with torch.no_grad():  # a mask like no word
+        model.bert.embeddings.word_embeddings.weight[bag_of_words().tokenizer.mask_token_id] = 99
+    odd, texts = attlas.Subject(model, bag_of_words().tokenizer, name="odd"), bag_texts(12)
+    found = {each.removal: each for each in small_audit(odd, texts).unusual}
+    assert list(found) == ["delete", "mask"]
+    for removal, each in found.items():
+        expected = unusualness(list(odd.ask(texts, Request())), removal)
+        assert each.figure.value == pytest.approx(expected.values.mean())
+        assert each.figure.low <= each.figure.value <= each.figure.high
+        assert (each.figure.n, each.usual) == (12, "the same texts cut short")
+    assert found["delete"].remedy == ""
+    assert "trust delete more" in found["mask"].remedy
+    assert "fine-tune the model with random words masked" in found["mask"].remedy
 
 
 def test_marks_are_a_line_of_their_own():

@@ -25,6 +25,7 @@ from attlas.results.support.report_sections import (
     Standing,
     TrialFigure,
     TrialSection,
+    UnusualTexts,
 )
 from attlas.results.verdict import Bounds, OtherReading, Verdict
 
@@ -323,6 +324,15 @@ def report(**changes):
             RemovalPair(measure, one, other, Figure(value, value - 0.07, value + 0.03, TEXTS))
             for measure in ("comprehensiveness", "sufficiency")
             for one, other, value in pairs
+        ),
+        "unusual": (
+            UnusualTexts("delete", Figure(0.51, 0.44, 0.58, 100), "the same texts cut short"),
+            UnusualTexts(
+                "mask",
+                Figure(0.86, 0.79, 0.92, 100),
+                "the same texts cut short",
+                "such texts are strange to this model: trust delete more",
+            ),
         ),
         "examples": (sample("The comma is attended to; the verb decides."),),
         "trials": (

@@ -32,6 +32,7 @@ def bare():
         panels=(),
         agreement=None,
         removals=(),
+        unusual=(),
         examples=(),
         trials=(),
         plausibility=None,
@@ -214,3 +215,18 @@ def test_a_fragment_has_the_answer_the_findings_and_the_table():
     assert made.count(">p = .003</td>") == 1 and "τ below 0.5, two-sided" in made
     assert made.count("★") == 12  # of two removals by five measures, and two of plausibility
     assert "<script" not in made
+
+
+def test_how_strange_texts_without_tokens_are_is_told_with_what_to_do():
+    shown = in_terminal(report())
+    told = shown[shown.index("Are texts without some tokens strange to the model?") :]
+    assert "0.5: no stranger than the same texts cut short" in told
+    lines = told.splitlines()
+    delete, mask = (
+        next(number for number, line in enumerate(lines) if line.startswith(f"{removal} "))
+        for removal in ("delete", "mask")
+    )
+    assert "0.86" in lines[mask]
+    assert lines[mask + 1].strip().startswith("such texts are strange to this model")
+    assert mask == delete + 1
+    assert "strange to the model" not in in_terminal(bare())

@@ -21,7 +21,13 @@ from attlas.auditing.work.explained import (
     WEIGHTS,
 )
 from attlas.auditing.work.figures import RIGHT
-from attlas.auditing.work.items import BATCH_TABLES, batch_tables, robustness_table, trial_table
+from attlas.auditing.work.items import (
+    BATCH_TABLES,
+    batch_tables,
+    robustness_table,
+    trial_table,
+    unusual_table,
+)
 from attlas.auditing.work.trials import read_trial, trials_with_scopes
 from attlas.auditing.work.where import BEST, DIRECTION, IMPORTANCE, LABEL, LOCATION, MOVED, PULL
 from attlas.mathematics.standing import Locations
@@ -45,6 +51,15 @@ class TrialRun:
 
 
 @dataclass(frozen=True, eq=False)
+class StrangeTexts:
+    """How often versions of each text without some tokens are stranger to the model than usual."""
+
+    removal: str
+    values: pd.Series  # by text
+    usual: str  # what the versions were compared with
+
+
+@dataclass(frozen=True, eq=False)
 class Collected:
     """The figures of every text in long tables, with refusals, trials and costs."""
 
@@ -60,6 +75,7 @@ class Collected:
     trials: Sequence[TrialRun] = ()
     costs: Sequence[Cost] = ()
     spans: Sequence[Span] = ()
+    unusual: Sequence[StrangeTexts] = ()
 
     @cached_property
     def values(self) -> pd.DataFrame:
@@ -182,11 +198,20 @@ def collect(plan: AuditPlan, folder: Folder) -> Collected:
         tables["values"].append(frame)
         if details["reason"]:
             unmeasured[measure.name, method] = details["reason"]
+    unusual = []
+    for removal in plan.removals:
+        frame, details = folder.read(unusual_table(removal))
+        timed.add("checking removals", details, sampled)
+        if not details["reason"]:
+            by_text = frame.set_index("text")["value"]
+            unusual.append(StrangeTexts(removal, by_text, details["usual"]))
+        elif removal not in refused:
+            unmeasured["unusualness", removal] = details["reason"]
     trials = [_trial_run(folder, *each, timed) for each in trials_with_scopes(plan.settings.trials)]
     values, curves, agreement, scores, where = (_joined(tables[kind]) for kind in BATCH_TABLES)
     return Collected(
         values, curves, agreement, scores, where, plan.texts.groups, plan.settings.seed,
-        refused, unmeasured, trials, timed.costs(), timed.spans,
+        refused, unmeasured, trials, timed.costs(), timed.spans, unusual,
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from attlas.removing.removal import check_removal, is_tied, removable, without
 from attlas.shapes import SomeTextValues, StateTable, StateVector, TextValues, Ways
 
 VERSIONS = 4
+STRANGE = 0.7  # if the index is surely larger, texts without tokens are strange to the model
 LEAST_TEXTS = 3  # so that two others are left, which have a mean and a spread
 LEAST_SPREAD = 1e-3  # of the size of the vectors; a smaller spread is rounding
 SAME = 0.02  # distances that differ by less are the same; those of whole texts are about 1

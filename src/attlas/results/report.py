@@ -19,6 +19,7 @@ from attlas.results.support.report_sections import (
     Sample,
     Standing,
     TrialSection,
+    UnusualTexts,
 )
 from attlas.results.support.result import Result
 from attlas.results.verdict import Verdict
@@ -46,6 +47,7 @@ class Report(Result):
     panels: tuple[Panel, ...] = ()
     agreement: Agreement | None = None
     removals: tuple[RemovalPair, ...] = ()
+    unusual: tuple[UnusualTexts, ...] = ()
     examples: tuple[Sample, ...] = ()
     trials: tuple[TrialSection, ...] = ()
     plausibility: Finding | None = None

@@ -17,7 +17,15 @@ from attlas.mathematics.standing import MethodComparison, standings
 from attlas.measures import MEASURES, is_circular
 from attlas.methods import METHODS
 from attlas.removing.ceilings import AIMS
-from attlas.results.support.report_sections import Agreement, Line, Panel, RemovalPair, Standing
+from attlas.removing.unusualness import STRANGE
+from attlas.results.support.report_sections import (
+    Agreement,
+    Line,
+    Panel,
+    RemovalPair,
+    Standing,
+    UnusualTexts,
+)
 
 DRAWS = 1000
 AXIS = "share of the tokens removed or kept"
@@ -121,6 +129,34 @@ def make_removal_pairs(collected: Collected) -> tuple[RemovalPair, ...]:
             if estimate is not None:
                 pairs.append(RemovalPair(measure, one, other, as_figure(estimate)))
     return tuple(pairs)
+
+
+def make_unusual(collected: Collected) -> tuple[UnusualTexts, ...]:
+    """How strange texts changed by each removal are to the model, and what to do if they are."""
+    figures = {}
+    for each in collected.unusual:
+        groups = collected.groups_of(each.values.index.tolist())
+        array = each.values.to_numpy(dtype=np.float64)[:, None]
+        (figures[each.removal],) = bootstrap_means(array, collected.seed, groups)
+    strange = {removal for removal, figure in figures.items() if figure.low > STRANGE}
+    others = [removal for removal in figures if removal not in strange]
+    return tuple(
+        UnusualTexts(
+            each.removal,
+            as_figure(figures[each.removal]),
+            each.usual,
+            _remedy(others) if each.removal in strange else "",
+        )
+        for each in collected.unusual
+    )
+
+
+def _remedy(others: Sequence[str]) -> str:
+    """What to do about a removal whose texts are strange to the model."""
+    training = "fine-tune the model with random words masked and audit it by mask"
+    if not others:
+        return f"such texts are strange to this model: {training}"
+    return f"such texts are strange to this model: trust {' and '.join(others)} more, or {training}"
 
 
 def _order_agreement(collected: Collected, measure: str, one: str, other: str) -> Estimate | None:

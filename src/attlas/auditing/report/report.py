@@ -18,6 +18,7 @@ from attlas.auditing.report.plots import (
     make_panels,
     make_removal_pairs,
     make_standings,
+    make_unusual,
 )
 from attlas.auditing.report.sections import find_examples, make_table, make_trial_section
 from attlas.auditing.verdict.findings import findings, plausibility
@@ -61,6 +62,7 @@ def make_report(plan: AuditPlan, collected: Collected) -> Report:
         panels=make_panels(collected, plan.verdict_removals),
         agreement=agreement,
         removals=pairs,
+        unusual=make_unusual(collected),
         examples=find_examples(
             texts, collected, weights.method, _best_reading(weights), plan.verdict_removals[0]
         ),

@@ -22,6 +22,7 @@ from attlas.measures.sensitivity import sensitivities
 from attlas.measures.support.recomputing import Recipe
 from attlas.methods import METHODS
 from attlas.progress import Step, Tell, Watch
+from attlas.removing.unusualness import unusualness
 from attlas.trials import TRIALS, Scope
 
 BATCH_TABLES = ("values", "curves", "agreement", "scores", "where")
@@ -29,7 +30,7 @@ BATCH_TABLES = ("values", "curves", "agreement", "scores", "where")
 
 @dataclass(frozen=True)
 class WorkItem:
-    """A batch of texts, a trial, or a measure that runs a method again."""
+    """A batch of texts, a trial, a measure that runs a method again, or a check of a removal."""
 
     label: str  # for whoever watches
     tables: tuple[str, ...]  # names of the tables it writes; the first one is written last
@@ -71,7 +72,13 @@ def work_items(plan: AuditPlan) -> list[WorkItem]:
         )
         for measure, method in plan.robustness
     ]
-    return [*batches, *trials, *robustness]
+    checks = [
+        WorkItem(
+            f"unusualness by {how}", (unusual_table(how),), partial(_do_unusualness, plan, how)
+        )
+        for how in plan.removals
+    ]
+    return [*batches, *trials, *robustness, *checks]
 
 
 def do_items(plan: AuditPlan, folder: Folder, watch: Watch) -> None:
@@ -106,6 +113,11 @@ def robustness_table(measure: str, method: str) -> str:
     return f"robustness {measure} {method}"
 
 
+def unusual_table(removal: str) -> str:
+    """The name of the table of how strange texts without some tokens are to the model."""
+    return f"unusual {removal}"
+
+
 def _do_batch(plan: AuditPlan, number: int, folder: Folder, tell: Tell) -> None:
     start = time()
     figures = measure_batch(explain_batch(plan, plan.batches[number], tell), plan, tell)
@@ -130,6 +142,20 @@ def _do_robustness(
     frame, reason = measure_method(plan, measure, method)
     details = {"reason": reason, "start": start, "end": time()}
     folder.write(robustness_table(measure.name, method), frame, details)
+
+
+def _do_unusualness(plan: AuditPlan, how: str, folder: Folder, tell: Tell) -> None:
+    start, count = time(), plan.settings.texts_for_slowest
+    values, details = pd.Series(dtype=np.float64), {"reason": "", "usual": ""}
+    try:
+        found = unusualness(plan.texts.ask_drawn(count), how, plan.settings.seed)
+    except AttlasError as problem:
+        details["reason"] = " ".join(str(problem).split())
+    else:
+        values = pd.Series(found.values, plan.texts.drawn(count))
+        details["usual"] = found.usual
+    frame = values.rename_axis("text").reset_index(name="value")
+    folder.write(unusual_table(how), frame, {**details, "start": start, "end": time()})
 
 
 def measure_method(plan: AuditPlan, measure: Measure, method: str) -> tuple[pd.DataFrame, str]:

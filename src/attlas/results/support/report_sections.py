@@ -160,6 +160,19 @@ class RemovalPair:
 
 
 @dataclass(frozen=True)
+class UnusualTexts:
+    """How often a text changed by a removal is stranger to the model than `usual`: 0.5 is no more.
+
+    `remedy` says what to do about it; empty if there is no need.
+    """
+
+    removal: str
+    figure: Figure
+    usual: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
 class Reading:
     """The scores of a method on an example, and the model's answer without its top tokens.
 

@@ -111,6 +111,11 @@ function axisLine(span, ticks, heading = "") {
 }
 
 function drawRemovals(made, payload) {
+  if (payload.removals.length) drawRemovalPairs(made, payload);
+  if (payload.unusual.length) drawUnusual(made, payload);
+}
+
+function drawRemovalPairs(made, payload) {
   made.append(make("p", "hint quiet", "The rank correlation of the methods' order between every two ways of removing tokens: " +
     "1 is the same order, 0 none, −1 the reverse."));
   const list = make("ul", "standings");
@@ -120,6 +125,21 @@ function drawRemovals(made, payload) {
       make("span", "quiet", ` ${visible(pair.measure)}`)),
       track([{figure: pair.figure, family: "W"}], [-1, 1], [{at: -1}, {at: 0}, {at: 1}]),
       make("span", "mono figure", reportFigure(pair.figure))));
+  }
+  made.append(list);
+}
+
+// How strange texts without some tokens are to the model, and what to do about it.
+function drawUnusual(made, payload) {
+  made.append(make("p", "hint quiet", "Are texts without some of their tokens strange to the model? How often they are stranger than " +
+    `${visible(payload.unusual[0].usual)}: 0.5 is no more so, 1 always.`));
+  const list = make("ul", "standings");
+  list.append(axisLine([0, 1], [[0, "0"], [0.5, "0.5"], [1, "1"]]));
+  for (const {removal, figure, remedy} of payload.unusual) {
+    list.append(make("li", "", make("span", "who mono", visible(removal)),
+      track([{figure, family: "W"}], [0, 1], [{at: 0}, {at: 0.5}, {at: 1}]),
+      make("span", "mono figure", reportFigure(figure))));
+    if (remedy) list.append(make("li", "heading", make("span", "", `${visible(removal)}: ${visible(remedy)}`)));
   }
   made.append(list);
 }

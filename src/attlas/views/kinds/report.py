@@ -15,6 +15,7 @@ from attlas.views.units import visible
 
 Payload = Mapping[str, Any]
 _COLUMNS, _NAME, _BAR = 80, 24, 26  # the widths of a line, of a method's name, of an interval
+_REMOVAL = 15  # the width of a removal's name
 _MEASURES, _WIDE = 5, 10  # measures side by side, and the width of each
 _FIRST = "text-align:left;padding:1px 8px 1px 0"
 _CELL = "text-align:right;padding:1px 8px;white-space:nowrap"
@@ -34,6 +35,7 @@ def render(payload: Payload) -> Group:
         *_findings(payload),
         *_standings(payload),
         *_tables(payload),
+        *_unusual(payload),
         *words.trial_lines(payload),
         *notes({"notes": [*verdict["notes"], *payload["notes"], *payload["does_not_show"]]}),
         *_end(payload),
@@ -121,6 +123,22 @@ def _tables(payload: Payload) -> Iterator[Any]:
     if removals[1:]:
         others = ", ".join(_words(removal) for removal in removals[1:])
         yield Text(f"The figures of {others}, and all intervals, are on the page.", style="dim")
+
+
+def _unusual(payload: Payload) -> Iterator[Text]:
+    """How strange texts without some tokens are to the model, by removal."""
+    found = payload["unusual"]
+    if not found:
+        return
+    yield from (Text(), Text("Are texts without some tokens strange to the model?", style="bold"))
+    usual = visible(found[0]["usual"])
+    yield Text(f"0.5: no stranger than {usual}. 1: always stranger.", style="dim")
+    for each in found:
+        drawn = interval(each["figure"], (0.0, 1.0), 0.5, _BAR)
+        name = fit(visible(each["removal"]), _REMOVAL)
+        yield Text(f"{name} {drawn}  {words.figure_words(each['figure'])}")
+        if each["remedy"]:
+            yield Text(f"  {visible(each['remedy'])}")
 
 
 def _words(removal: str) -> str:
