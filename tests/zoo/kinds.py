@@ -41,12 +41,17 @@ class Kind:
     recipe: Recipe | None = USUAL
     accurate: float = 0.97  # the least accuracy
 
+    @property
+    def file(self) -> str:
+        """The name as it stands in names of files."""
+        return self.name.replace(",", "").replace(" ", "_")
+
     def make(self, seed: int = 0, folder: Path | None = None) -> Subject:
         """The trained model; its weights are kept in the folder, if one is given."""
         words = self.texts.vocabulary
         longest = 2 * self.texts.longest + SPECIALS
         model = models.seeded(self.build, seed, len(SPECIAL) + len(words.words()), longest)
-        known = None if folder is None else folder / f"{self.name.replace(' ', '_')}-{seed}.weights"
+        known = None if folder is None else folder / f"{self.file}-{seed}.safetensors"
         if known is not None and known.exists():
             load_model(model, known)
         elif self.recipe is not None:

@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from zoo.drawing import draw, evidence, is_monotone, tally
 from zoo.kinds import KINDS, NOT, PARTLY, SUPPORTED, ZOO
 
 from attlas.mathematics.token_effects import capture
@@ -14,8 +15,10 @@ from attlas.measures.support.walks import effects_of, walks
 from attlas.methods import METHODS
 from attlas.models.encoding.request import Request
 from attlas.removing.erasures import Erasures
+from attlas.results.verdict import GridWord, Verdict
 
 WORDS = {SUPPORTED, PARTLY, NOT}
+FEW = "too few texts"
 READINGS = ("raw_attention", "attention_rollout", "effective_attention")
 COUNT = 24
 QUICK = ("one word", "trigger")
@@ -92,3 +95,50 @@ def test_weights_find_what_matters_where_they_are_said_to(name):
         assert all(best > 0.05 and 0.4 * best < own < 0.85 * best for own, best in found)
     elif ZOO[name].right == (NOT,):
         assert all(best < 0.05 or own < 0.2 * best for own, best in found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["one word", "moved on", "uniform", "length"])
+def test_draws_of_texts_give_the_right_word(name):
+    found = tally(ZOO[name], list(draw(evidence(ZOO[name], 240), 120, 20)))
+    assert found.right >= 19
+    assert found.opposite == 0
+    assert found.monotone == 20
+
+
+FLOORS, MARGINS = (0.2, 0.3), (0.05, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([SUPPORTED, SUPPORTED, PARTLY, SUPPORTED], True),
+        ([PARTLY, SUPPORTED, FEW, FEW], True),
+        ([PARTLY, SUPPORTED, NOT, FEW], True),
+        ([SUPPORTED, PARTLY, SUPPORTED, PARTLY], False),
+        ([NOT, NOT, NOT, PARTLY], False),
+    ],
+)
+def test_a_grid_is_monotone_if_no_threshold_helps_the_wrong_way(words, expected):
+    places = [(floor, margin) for floor in FLOORS for margin in MARGINS]
+    grid = [GridWord(*place, word) for place, word in zip(places, words, strict=True)]
+    assert is_monotone(grid) == expected
+
+
+def test_too_few_texts_between_two_equal_words_is_not_monotone():
+    grid = [GridWord(floor, 0.1, word) for floor, word in ((0.2, NOT), (0.3, FEW), (0.4, NOT))]
+    assert not is_monotone(grid)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "right", "opposite"),
+    [
+        ("one word", [SUPPORTED, PARTLY, NOT, FEW], 1, 1),
+        ("moved on", [SUPPORTED, PARTLY, NOT, FEW], 1, 0),
+        ("untrained, large weights", [SUPPORTED, PARTLY, NOT, FEW], 2, 1),
+    ],
+)
+def test_a_tally_counts_right_words_and_their_opposites(kind, words, right, opposite):
+    verdicts = [Verdict(word, "", "", "", "raw_attention", {}, 120) for word in words]
+    found = tally(ZOO[kind], verdicts)
+    assert (found.right, found.opposite) == (right, opposite)
