@@ -22,5 +22,7 @@ def test_the_first_tokens_come_first():
 
 def test_the_rarest_tokens_come_first():
     one, other = (precedence(controls[FREQUENCY]) for controls in verdicts_controls())
-    np.testing.assert_allclose(one, [1 / 3, -2 / 3, 1, -2 / 3])  # w02 once, w00 twice, w01 four times
+    np.testing.assert_allclose(
+        one, [1 / 3, -2 / 3, 1, -2 / 3]
+    )  # w02 once, w00 twice, w01 four times
     np.testing.assert_allclose(other, [1, 1 / 3, -2 / 3, -2 / 3])
