@@ -14,6 +14,7 @@ from attlas.cli.options import (
     Truncate,
     parse_options,
 )
+from attlas.cli.output import progress_bar
 from attlas.errors import UsageError
 
 
@@ -46,6 +47,12 @@ def explain(
         bool | None,
         typer.Option("--maps/--no-maps", help="Keep the maps; only small ones if not given."),
     ] = None,
+    licence: Annotated[
+        bool,
+        typer.Option(
+            "--licence", help="Say whether the scores may be read as where the model looked."
+        ),
+    ] = False,
     tokens: Annotated[bool, typer.Option("--tokens", help="Show tokens, not words.")] = False,
     without_sinks: Annotated[
         bool,
@@ -59,15 +66,25 @@ def explain(
 
     Example: attlas explain --method attention_rollout "not a great film, but I could not look away"
     """
-    asked = {"target": target, "contrast": contrast, "position": position, "prefix": prefix}
+    asked: dict[str, Any] = {
+        "target": target,
+        "contrast": contrast,
+        "position": position,
+        "prefix": prefix,
+    }
     options = {"chat": chat, "truncate": truncate, **_method_options(method, option or [])}
     text = inputs.read()
     if generate is not None or generated is not None:
-        _check_generation(generate, [*asked.values(), maps])
+        _check_generation(generate, [*asked.values(), maps, licence or None])
         asked = {"max_new_tokens": generate, "output": generated}
     else:
         asked["maps"] = maps
-    result = _verb(generate)(loading.load(model), text, method, **asked, **options)
+    if licence and without_sinks:
+        raise UsageError("--licence is about the scores as they are: it takes no --without-sinks")
+    subject = loading.load(model)
+    with progress_bar() as watch:
+        asked |= {"licence": True, "watch": watch} if licence else {}
+        result = _verb(generate)(subject, text, method, **asked, **options)
     output.show(result.without_sinks() if without_sinks else result, tokens=tokens)
 
 
@@ -83,7 +100,7 @@ def _check_generation(generate: int | None, others: Iterable[Any]) -> None:
     if any(each is not None for each in others):
         raise UsageError(
             "--generate explains every token written: it takes no --target, --contrast, "
-            "--position, --prefix or --maps"
+            "--position, --prefix, --maps or --licence"
         )
 
 

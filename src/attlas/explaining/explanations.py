@@ -9,6 +9,7 @@ import torch
 from PIL import Image
 
 from attlas.errors import ModelError
+from attlas.explaining.licensing import HeatMap, licences, text_seed, two_removals
 from attlas.explaining.method_call import (
     DEFAULT_METHOD,
     MethodCall,
@@ -23,6 +24,8 @@ from attlas.models.asking.question import Question
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Target
 from attlas.models.subject import Subject, check_subject
+from attlas.progress import Watch
+from attlas.removing.erasures import Erasures
 from attlas.results import Explanation, Site
 from attlas.results.support.sinks import sink_notes
 
@@ -54,6 +57,8 @@ def explain(
     chat: bool = ...,
     truncate: bool = ...,
     maps: bool | None = ...,
+    licence: bool = ...,
+    watch: Watch = ...,
     **options: Any,
 ) -> list[Explanation]: ...
 @overload
@@ -69,6 +74,8 @@ def explain(
     chat: bool = ...,
     truncate: bool = ...,
     maps: bool | None = ...,
+    licence: bool = ...,
+    watch: Watch = ...,
     **options: Any,
 ) -> Explanation: ...
 def explain(
@@ -83,6 +90,8 @@ def explain(
     chat: bool = False,
     truncate: bool = False,
     maps: bool | None = None,
+    licence: bool = False,
+    watch: Watch = lambda step: None,
     **options: Any,
 ) -> Explanation | list[Explanation]:
     """Explain a prediction by a score for each token of the text.
@@ -104,6 +113,9 @@ def explain(
         truncate: Cut a text that is too long for the model; otherwise it is an error.
         maps: Keep the method's maps beside the scores. By default they are kept unless those of
             all texts take more than 256 MB; then a note says that they were left out.
+        licence: Say for each text whether its largest scores may be read as the tokens that matter.
+            The model is asked about 40 times for each token.
+        watch: Is told how far the licence is.
         **options: The method's own options; its docstring describes them.
 
     Example:
@@ -122,7 +134,8 @@ def explain(
     what = Target.from_dict(target) if isinstance(target, Mapping) else target
     request = Request(what, contrast, position, prefix, chat, truncate)
     texts = [text] if is_one_text(text) else text
-    explanations = _explain_all(subject, texts, MethodCall(chosen, request, options, maps))
+    call = MethodCall(chosen, request, options, maps, licence)
+    explanations = _explain_all(subject, texts, call, watch)
     return explanations if texts is text else explanations[0]
 
 
@@ -136,9 +149,12 @@ def is_one_text(text: Any) -> bool:
     return bool(text) and all(isinstance(each, int) for each in text)
 
 
-def _explain_all(subject: Subject, texts: Sequence[Any], call: MethodCall) -> list[Explanation]:
+def _explain_all(
+    subject: Subject, texts: Sequence[Any], call: MethodCall, watch: Watch
+) -> list[Explanation]:
     with torch.inference_mode(False):  # methods need gradients even if the caller turned them off
         questions = subject.ask(texts, call.request)
+        erasures = two_removals(questions) if call.licence else []
         size = sum(len(each) * _map_bytes(call.method, each) for each in questions)
         kept = size <= MOST_MAP_BYTES if call.maps is None else call.maps
         notes = () if kept or call.maps is False else (_left_out(size),)
@@ -146,7 +162,31 @@ def _explain_all(subject: Subject, texts: Sequence[Any], call: MethodCall) -> li
         for question in questions:
             asked = replace(question, maps=kept)
             explanations.update(_explain_each(asked, call, notes))
+        if call.licence:
+            explanations = _licensed(explanations, erasures, texts, watch)
     return [explanations[index] for index in range(len(texts))]
+
+
+def _licensed(
+    explanations: Mapping[int, Explanation],
+    erasures: Sequence[Erasures],
+    texts: Sequence[Any],
+    watch: Watch,
+) -> dict[int, Explanation]:
+    heat_maps = [
+        HeatMap(
+            number,
+            each.scores[erasures[0].content(number)].astype(np.float64),
+            each.origin.signed,
+            text_seed(texts[number]),
+        )
+        for number, each in explanations.items()
+    ]
+    given = licences(erasures, heat_maps, watch=watch)
+    return {
+        number: replace(each, licence=licence)
+        for (number, each), licence in zip(explanations.items(), given, strict=True)
+    }
 
 
 def _explain_each(

@@ -23,12 +23,13 @@ DEFAULT_METHOD = "gradient_attention"
 
 @dataclass(frozen=True)
 class MethodCall:
-    """A method with its options, what is asked about each text, and whether maps are kept."""
+    """A method with its options, what is asked about each text, and what comes with the scores."""
 
     method: Method
     request: Request
     options: Mapping[str, Any]
     maps: bool | None = None  # None: if they are small
+    licence: bool = False  # whether each explanation comes with its licence
 
     def __post_init__(self) -> None:
         name = self.method.name
@@ -77,6 +78,7 @@ def origin(call: MethodCall, subject: OpenModel, asked: Mapping[str, Any], verb:
         "chat": request.chat or None,
         "truncate": request.truncate or None,
         "maps": call.maps,
+        "licence": call.licence or None,
     }
     return Origin(
         model=subject.name,

@@ -7,16 +7,18 @@ from typing import Any, TypedDict, Unpack, overload
 import torch
 
 from attlas.errors import UnknownNameError, UsageError
+from attlas.explaining.licensing import HeatMap, licences
 from attlas.judging.support.aligned import AlignedExplanation, JudgeRequest, align, judge_request
 from attlas.judging.support.foreign import is_one
 from attlas.judging.support.measuring import measure_scores, shuffled_cases, why_not_applicable
-from attlas.judging.support.removals import TextMeasures, ask_without_tokens
+from attlas.judging.support.removals import RemovalAnswers, TextMeasures, ask_without_tokens
 from attlas.measures import MEASURES, Measure
 from attlas.models.asking.question import Question
 from attlas.models.subject import Subject, check_subject
 from attlas.removing.removal import REMOVALS
 from attlas.results import Explanation
 from attlas.results.judgement import Judgement
+from attlas.results.support.licence import Licence
 
 DEFAULT_REMOVALS = ("delete", "mask")
 SHUFFLES = 99
@@ -69,7 +71,8 @@ def judge(
     """Judge an explanation by measures: a row for each measure and each way to remove tokens.
 
     Each figure stands beside its mean over shuffles of the same scores, with the share of shuffles
-    that do as well.
+    that do as well. If `location` is among the measures and tokens can be removed in two ways, the
+    judgement says whether the largest scores may be read as the tokens that matter (`licence`).
 
     Args:
         subject: The model that was explained.
@@ -208,12 +211,38 @@ def _judge_together(
         for each in aligned
     ]
     removals = [ask_without_tokens(questions, how, texts) for how in settings.removal]
-    for each, text in zip(aligned, texts, strict=True):
+    licensed = _licensed(aligned, texts, removals)
+    for number, (each, text) in enumerate(zip(aligned, texts, strict=True)):
         rows = [
             row
             for measure in text.measures
             for row in measure_scores(measure, each, text.cases[1:], removals)
         ]
         yield Judgement(
-            each.explanation, tuple(rows), settings.record(each), each.explanation.notes
+            each.explanation,
+            tuple(rows),
+            settings.record(each),
+            each.explanation.notes,
+            licensed.get(number),
         )
+
+
+def _licensed(
+    aligned: Sequence[AlignedExplanation],
+    texts: Sequence[TextMeasures],
+    removals: Sequence[RemovalAnswers],
+) -> dict[int, Licence]:
+    """The licences of those whose location is measured, if two removals are possible."""
+    usable = [each.erasures for each in removals if each.erasures is not None][:2]
+    numbers = [
+        number
+        for number, text in enumerate(texts)
+        if any(each.name == "location" for each in text.measures)
+    ]
+    if len(usable) < 2 or not numbers:
+        return {}
+    chosen = [aligned[number] for number in numbers]
+    heat_maps = [
+        HeatMap(each.number, each.case.scores, each.case.signed, each.case.seed) for each in chosen
+    ]
+    return dict(zip(numbers, licences(usable, heat_maps), strict=True))

@@ -7,7 +7,8 @@ one that tips. The mean fall is which way it pulls: its Shapley value.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import permutations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 from attlas.shapes import TokenVector, WayDistributions, Ways, WayScores
 
 MOST_STEPS = 64  # longer texts lose several tokens in a step
+MOST_EXACT = 7  # texts of up to so many tokens are compared with all orders of their scores
+DRAWN = 9999  # orders that longer texts are compared with
 Orders = NDArray[np.intp]  # `[order, token]`: the step in which each token goes, from 0
 
 
@@ -56,17 +59,39 @@ class TokenEffects:
         return _mean(self.falls)
 
     @cached_property
-    def best_capture(self) -> float:
-        """The capture of the best order, found without the pair of orders that it is scored on."""
+    def best_captures(self) -> NDArray[np.float64]:
+        """For each pair of orders, the capture of the best order that the other pairs show."""
         if min(self.moves.shape) < 2:
-            return float("nan")
+            return np.empty(0)
         total = np.nansum(self.moves, axis=0)
         known = (~np.isnan(self.moves)).sum(axis=0)
         own = np.nan_to_num(self.moves)
         left = np.maximum(known - ~np.isnan(self.moves), 1)
         others = (total - own) / left
-        captures = [capture(order, pair) for order, pair in zip(others, self.moves, strict=True)]
-        return float(np.mean(captures))
+        both = zip(others, self.moves, strict=True)
+        return np.array([capture(order, pair) for order, pair in both])
+
+    @cached_property
+    def best_capture(self) -> float:
+        """The capture of the best order, found without the pair of orders that it is scored on."""
+        return float(self.best_captures.mean()) if len(self.best_captures) else float("nan")
+
+    @cached_property
+    def reliability(self) -> float:
+        """How alike other orders would find the importance: 1 the same, 0 nothing but noise.
+
+        The part of its spread over tokens that is not the noise of the orders (Cronbach's α).
+        """
+        pairs, tokens = self.moves.shape
+        if min(pairs, tokens) < 2:
+            return float("nan")
+        known = np.nan_to_num(self.moves)
+        by_token, by_pair = known.mean(axis=0), known.mean(axis=1, keepdims=True)
+        noise = float(((known - by_token - by_pair + known.mean()) ** 2).sum())
+        spread = pairs * float(by_token.var(ddof=1))
+        if spread <= 0:
+            return 0.0
+        return float(max(0.0, 1 - noise / ((pairs - 1) * (tokens - 1)) / spread))
 
 
 def token_effects(
@@ -115,3 +140,45 @@ def precedence(scores: TokenVector) -> TokenVector:
     ranks = (np.cumsum(sizes) - (sizes - 1) / 2)[group]
     early: TokenVector = ((len(scores) + 1) / 2 - ranks) / ((len(scores) - 1) / 2)
     return early
+
+
+def capture_p(scores: TokenVector, importance: TokenVector) -> float:
+    """How often an order of these scores that was drawn by chance captures as much.
+
+    Up to MOST_EXACT tokens, the share of all orders that do; else (b + 1) / (B + 1) if b of B drawn
+    orders do.
+    """
+    if len(scores) < 2:
+        return float("nan")
+    worth, early = np.nan_to_num(importance), precedence(scores)
+    reached = float(worth @ early) - 1e-12
+    if len(scores) <= MOST_EXACT:
+        return float(np.mean(early[_all_orders(len(scores))] @ worth >= reached))
+    ahead = int((early[_drawn_orders(len(scores))] @ worth >= reached).sum())
+    return (ahead + 1) / (DRAWN + 1)
+
+
+@lru_cache(maxsize=MOST_EXACT)
+def _all_orders(count: int) -> NDArray[np.intp]:
+    return np.array(list(permutations(range(count))), dtype=np.intp)
+
+
+@lru_cache(maxsize=4)
+def _drawn_orders(count: int) -> NDArray[np.int32]:
+    straight = np.tile(np.arange(count, dtype=np.int32), (DRAWN, 1))
+    drawn: NDArray[np.int32] = np.random.default_rng(count).permuted(straight, axis=1)
+    return drawn
+
+
+def right_way(scores: TokenVector, pull: TokenVector, signed: bool) -> float:
+    """The share of all pull whose sign the scores have; NaN where nothing pulls.
+
+    Scores without a sign are asked which share of what they highlight speaks for the target.
+    """
+    known = np.nan_to_num(pull)
+    if signed:
+        weights, right = np.abs(known), np.sign(scores) == np.sign(known)
+    else:
+        weights, right = np.abs(scores) * np.abs(known), known > 0
+    total = float(weights.sum())
+    return float(weights[right].sum()) / total if total > 0 else float("nan")

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from attlas.mathematics.token_effects import right_way
 from attlas.measures.support.measure import Case, measure
 from attlas.measures.support.walks import effects_of, walks
 from attlas.removing.erasures import Outcomes
@@ -22,10 +23,4 @@ def direction(case: Case, whole: Outcomes, outcomes: Outcomes) -> float:
     """The share of Σ|φ| whose sign the scores have; without signs, of Σ score · |φ| with φ > 0."""
     if len(case) < 2:
         return np.nan
-    pull = np.nan_to_num(effects_of(case, outcomes).pull)
-    if case.signed:
-        weights, right = np.abs(pull), np.sign(case.scores) == np.sign(pull)
-    else:
-        weights, right = np.abs(case.scores) * np.abs(pull), pull > 0
-    total = float(weights.sum())
-    return float(weights[right].sum()) / total if total > 0 else np.nan
+    return right_way(case.scores, effects_of(case, outcomes).pull, case.signed)

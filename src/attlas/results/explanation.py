@@ -10,6 +10,7 @@ import pandas as pd
 from attlas.errors import UnknownNameError, UsageError
 from attlas.results.maps import Maps, token_rows
 from attlas.results.support.files import plain
+from attlas.results.support.licence import Licence
 from attlas.results.support.origin import Origin, TargetRecord
 from attlas.results.support.pictures import check_picture, picture_arrays, picture_uri
 from attlas.results.support.result import Result
@@ -47,6 +48,7 @@ class Explanation(Result):
     details: Mapping[str, Any] = field(
         default_factory=dict
     )  # what else the method computed, as JSON
+    licence: Licence | None = None  # whether the largest scores are where it matters, if asked for
 
     def __post_init__(self) -> None:
         if self.scores.shape != (len(self.tokens),):
@@ -73,7 +75,7 @@ class Explanation(Result):
         return () if self.origin.signed else find_sinks(self.tokens, self.scores)
 
     def without_sinks(self) -> "Explanation":
-        """A copy in which sinks score zero; a note says how much they held."""
+        """A copy in which sinks score zero; a note says how much they held. It has no licence."""
         if not self.sinks:
             return self
         scores = self.scores.copy()
@@ -83,6 +85,7 @@ class Explanation(Result):
             scores=scores,
             origin=self.origin.followed_by(".without_sinks()"),
             notes=(*self.notes, removal_note(self.tokens, self.sinks)),
+            licence=None,
         )
 
     def aggregate(self, level: str = "words") -> pd.DataFrame:
@@ -132,6 +135,7 @@ class Explanation(Result):
             "prediction": [dict(choice) for choice in self.prediction],
             "notes": list(self.notes),
             "details": dict(self.details),
+            "licence": self.licence.to_dict() if self.licence else None,
         }
 
     def payload(self) -> dict[str, Any]:
@@ -152,6 +156,7 @@ class Explanation(Result):
             "grid": list(self.tokens.grid) if self.tokens.grid else None,
             "picture": picture_uri(self.picture),
             "sinks": [sink.to_dict() for sink in self.sinks],
+            "licence": self.licence.to_dict() if self.licence else None,
             "notes": list(self.notes),
             "code": self.code(),
             "maps": self.maps.payload_section() if self.maps else None,
@@ -184,6 +189,7 @@ class Explanation(Result):
             None if maps is None else Maps.restore(maps, arrays, tokens),
             arrays.get("picture"),
             header["details"],
+            Licence.from_dict(known) if (known := header.get("licence")) else None,
         )
 
     @classmethod

@@ -9,6 +9,7 @@ import pandas as pd
 
 from attlas.results.explanation import Explanation
 from attlas.results.support.files import plain
+from attlas.results.support.licence import Licence
 from attlas.results.support.result import Result
 
 
@@ -55,6 +56,7 @@ class Judgement(Result):
     measured: tuple[MeasuredScore, ...]
     settings: Mapping[str, Any]  # removal, shuffles, seed
     notes: tuple[str, ...] = ()
+    licence: Licence | None = None  # whether the largest scores are where it matters
 
     def __len__(self) -> int:
         return len(self.measured)
@@ -73,6 +75,7 @@ class Judgement(Result):
             "measured": [plain(asdict(each)) for each in self.measured],
             "settings": plain(self.settings),
             "notes": list(self.notes),
+            "licence": self.licence.to_dict() if self.licence else None,
         }
 
     @classmethod
@@ -83,17 +86,20 @@ class Judgement(Result):
             tuple(MeasuredScore(**each) for each in record["measured"]),
             dict(record["settings"]),
             tuple(record["notes"]),
+            Licence.from_dict(known) if (known := record.get("licence")) else None,
         )
 
     def payload(self) -> dict[str, Any]:
         """What a page, a notebook or a terminal draws."""
+        drawn = self.explanation.payload()
         return {
-            **self.explanation.payload(),
+            **drawn,
             "kind": self.view_kind,
             "maps": None,
             "measured": [plain(asdict(each)) for each in self.measured],
             "settings": plain(self.settings),
             "notes": list(self.notes),
+            "licence": self.licence.to_dict() if self.licence else drawn["licence"],
             "code": self.code(),
         }
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from attlas.data.example import Example
 from attlas.errors import UsageError
+from attlas.explaining.licensing import text_key, text_seed
 from attlas.judging.support.foreign import ForeignScores, join_pieces, put_on_tokens, read_foreign
 from attlas.judging.support.marking import marked_tokens
 from attlas.measures import Case, Occasion
@@ -66,12 +67,6 @@ class AlignedExplanation:
         return np.random.default_rng([self.seed, text_key(self.text), crc32(name.encode())])
 
 
-def text_key(text: Any) -> int:
-    """A number made from a text; the same for all pictures."""
-    known = text if isinstance(text, (str, tuple, list)) else type(text).__name__
-    return crc32(repr(known).encode("utf-8", "surrogatepass"))
-
-
 def judge_request(
     subject: OpenModel, explanation: Any, text: Any, target: Any, marks: Any
 ) -> JudgeRequest:
@@ -109,8 +104,8 @@ def align(request: JudgeRequest, question: Question, number: int, seed: int) -> 
     explanation, scores = _on_tokens(request, question)
     content = removable(question, 0)
     marks = marked_tokens(request.marks, question.inputs.tokens[0], content)
-    random = np.random.default_rng([seed, text_key(request.text), crc32(b"case")])
-    case = Case(scores, int(random.integers(2**32)), marks)
+    signed = explanation.origin.signed
+    case = Case(scores, text_seed(request.text, seed), marks, signed=signed)
     example = request.marks if isinstance(request.marks, Example) else None
     return AlignedExplanation(question, number, explanation, case, request.text, seed, example)
 
@@ -129,7 +124,8 @@ def _on_tokens(
         elsewhere = ForeignScores(explanation.scores.astype(np.float64), pieces, explanation.method)
         scores = _content_scores(elsewhere, question)
         spread = _spread(scores, question)
-        return replace(explanation, tokens=tokens, scores=spread, maps=None), scores
+        changed = {"tokens": tokens, "scores": spread, "maps": None, "licence": None}
+        return replace(explanation, **changed), scores  # type: ignore[arg-type]
     scores = _content_scores(explanation, question)
     return _record(request, explanation.source, _spread(scores, question), question), scores
 
@@ -193,7 +189,7 @@ def _record(
             subject.name,
             subject.task.name if subject.task else "",
             source,
-            signed=True,
+            signed=bool((scores < 0).any()),
             reading="Scores from elsewhere.",
             asked=asked,
             versions=versions,

@@ -1,6 +1,6 @@
 """Measures applied to an explanation, to shuffles of its scores and to the best order."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -83,11 +83,14 @@ def _compare(
     removal: RemovalAnswers | None,
     blank: MeasuredScore,
 ) -> MeasuredScore:
-    value = _figure(measure, aligned.number, aligned.case, removal)
-    chance = np.array([_figure(measure, aligned.number, each, removal) for each in controls])
-    known = chance[~np.isnan(chance)]
+    figure = _figures(measure, aligned, removal)
+    value = figure(aligned.case)
+    shuffled = np.array([figure(each) for each in controls])
+    known = shuffled[~np.isnan(shuffled)]
     mean = float(known.mean()) if len(known) else np.nan
-    best = np.nan if removal is None else removal.ceiling(measure.name, aligned.number)
+    if measure.chance is not None and not np.isnan(value):
+        mean = measure.chance
+    best = _ceiling(measure, aligned, removal, [value, *known.tolist()])
     return replace(
         blank,
         value=value,
@@ -95,19 +98,46 @@ def _compare(
         ceiling=best,
         share=(value - mean) / (best - mean) if best != mean else np.nan,
         p=per_text_p(
-            value, chance, measure.better, aligned.random(f"{measure.name} {blank.removal}")
+            value, shuffled, measure.better, aligned.random(f"{measure.name} {blank.removal}")
         ),
         circular=_is_circular(measure, aligned, blank.removal),
         note=_note(value),
     )
 
 
-def _figure(measure: Measure, text: int, case: Case, removal: RemovalAnswers | None) -> float:
-    assert measure.value is not None
+def _figures(
+    measure: Measure, aligned: AlignedExplanation, removal: RemovalAnswers | None
+) -> Callable[[Case], float]:
+    """The figure of any scores of the text; answers that all scores share are looked up once."""
+    value, choose = measure.value, measure.ways
+    assert value is not None
+    if removal is None or removal.erasures is None or choose is None:
+        return lambda case: value(case, NOTHING, NOTHING)
+    erasures, text = removal.erasures, aligned.number
+    whole = erasures.whole(text)
+    if measure.shares_ways:
+        shared = erasures.of(text, aligned.case.ways(choose))
+        return lambda case: value(case, whole, shared)
+    return lambda case: value(case, whole, erasures.of(text, case.ways(choose)))
+
+
+def _ceiling(
+    measure: Measure,
+    aligned: AlignedExplanation,
+    removal: RemovalAnswers | None,
+    figures: Sequence[float],
+) -> float:
+    """The best figure there is, or else that of the best order of the search and of all asked."""
     if removal is None or removal.erasures is None or measure.ways is None:
-        return measure.value(case, NOTHING, NOTHING)
-    outcomes = removal.erasures.of(text, measure.ways(case))
-    return measure.value(case, removal.erasures.whole(text), outcomes)
+        return np.nan
+    erasures, text = removal.erasures, aligned.number
+    if measure.ceiling is not None:
+        outcomes = erasures.of(text, aligned.case.ways(measure.ways))
+        return measure.ceiling(aligned.case, erasures.whole(text), outcomes)
+    searched = removal.ceiling(measure.name, text)
+    if np.isnan(searched):
+        return searched
+    return max(searched, *figures) if measure.better == "higher" else min(searched, *figures)
 
 
 def _is_circular(measure: Measure, aligned: AlignedExplanation, removal: str) -> bool:

@@ -25,7 +25,7 @@ class RemovalAnswers:
     best: Mapping[str, Mapping[int, Best]] = field(default_factory=dict)  # by measure, by text
 
     def ceiling(self, measure: str, text: int) -> float:
-        """The figure of the best order of a text; NaN for measures without one."""
+        """The figure of the best order that a search found; NaN for measures without one."""
         best = self.best.get(measure, {})
         return best[text].value if text in best else np.nan
 
@@ -40,9 +40,11 @@ class TextMeasures:
 
     def ways(self) -> Ways:
         """All sets of tokens that the measures remove, and the empty set."""
-        width = len(self.cases[0])
-        ways = [each.ways(case) for each in self.measures if each.ways for case in self.cases]
-        return np.concatenate([np.zeros((1, width), dtype=bool), *ways])
+        ways = [np.zeros((1, len(self.cases[0])), dtype=bool)]
+        shared = {each.ways: each.shares_ways for each in self.measures if each.ways}
+        for choose, once in shared.items():
+            ways += [case.ways(choose) for case in (self.cases[:1] if once else self.cases)]
+        return np.concatenate(ways)
 
 
 def ask_without_tokens(

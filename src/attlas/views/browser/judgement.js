@@ -1,8 +1,8 @@
 // A judgement: what each measure says about an explanation, compared with chance and the best order.
 
 VIEWS.judgement = [
-  drawHeader, drawPrediction, drawJudgement, drawNotes, drawText, drawBars, drawReading, drawFoot,
-  drawTip
+  drawHeader, drawPrediction, drawLicence, drawJudgement, drawNotes, drawText, drawBars, drawReading,
+  drawFoot, drawTip
 ];
 
 const JUDGED = ["measure", "removal", "figure", "shuffled", "best", "share", "p", ""];

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from attlas.views import terminal
 from attlas.views.colours import DARK, LIGHT, css, pole, strength
+from attlas.views.licence import licence_html, licence_lines
 from attlas.views.markup import MONO, ROW, card, coloured_text, heading, notes, prediction
 from attlas.views.terminal import BAR, fit, rightwards
 from attlas.views.units import ShownUnit, limit, score_text, strongest, words_or_tokens
@@ -28,6 +29,7 @@ def render(payload: Mapping[str, Any]) -> Group:
         *terminal.coloured_text(payload, units, top),
         Text(),
         *(_bar(unit, top, signed) for unit in strongest(units, _TOP)),
+        *licence_lines(payload),
         *terminal.notes(payload),
     )
 
@@ -38,7 +40,7 @@ def fragment(payload: Mapping[str, Any]) -> str:
     top = limit(units)
     table = _table(strongest(units, _TOP), top, payload["signed"])
     parts = [heading(payload), prediction(payload), *coloured_text(payload, units, top), table]
-    return card([*parts, *notes(payload)])
+    return card([*parts, *licence_html(payload), *notes(payload)])
 
 
 def _bar(unit: ShownUnit, top: float, signed: bool) -> Text:

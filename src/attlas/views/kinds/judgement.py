@@ -8,6 +8,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from attlas.views.licence import licence_html, licence_lines
 from attlas.views.markup import MONO, QUIET, card, heading
 from attlas.views.markup import notes as note_lines
 from attlas.views.terminal import notes, request_line
@@ -32,7 +33,8 @@ def render(payload: Mapping[str, Any]) -> Group:
     for row in payload["measured"]:
         table.add_row(*map(Text, _cells(row)))
     reading = [Text(), Text(READING, style="dim")]
-    return Group(request_line(payload), Text(), table, *notes(payload), *reading)
+    told = [*licence_lines(payload), *notes(payload)]
+    return Group(request_line(payload), Text(), table, *reading, *told)
 
 
 def fragment(payload: Mapping[str, Any]) -> str:
@@ -40,7 +42,8 @@ def fragment(payload: Mapping[str, Any]) -> str:
     look = f"{MONO};font-size:12px;border-collapse:collapse;margin:8px 0"
     table = f'<table style="{look}">{"".join(_rows(payload))}</table>'
     reading = f'<div style="{QUIET}">{escape(READING)}</div>'
-    return card([heading(payload), table, reading, *note_lines(payload)])
+    told = [*licence_html(payload), *note_lines(payload)]
+    return card([heading(payload), table, reading, *told])
 
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
