@@ -127,7 +127,7 @@ def test_many_texts_have_what_each_has_alone():
         assert found.word == alone.word
         for row, other in zip(found.removals, alone.removals, strict=True):
             assert (row.enough, row.needed) == (other.enough, other.needed)
-            assert row.share == pytest.approx(other.share, rel=1e-4)
+            assert (row.share or 0.0) == pytest.approx(other.share or 0.0, rel=1e-4)
 
 
 # Through the verbs
