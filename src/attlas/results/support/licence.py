@@ -1,6 +1,6 @@
 """Licence: whether one heat map may be read as where the model looked, and what that rests on."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import Any
@@ -11,6 +11,13 @@ MAY = "may be read as where"
 MAY_NOT = "may not be read as where"
 CANNOT = "cannot be told for this text"
 WORDS = (MAY, MAY_NOT, CANNOT)
+
+# What the words rest on.
+FLOOR = 0.3  # of the best: scores that reach less are not where it matters
+LEVEL = 0.05
+LEAST = 0.02  # a best capture below this means that no token matters more than another
+RELIABLE = 0.5
+SHORTEST = 4  # content tokens: of three, every sixth order is the right one
 
 
 @dataclass(frozen=True)
@@ -60,3 +67,43 @@ class Licence:
 
     def __str__(self) -> str:
         return f"{self.word[0].upper()}{self.word[1:]}. {self.why}"
+
+
+def _reached(rows: Sequence[RemovalLicence]) -> str:
+    told = [f"{max(row.share or 0.0, -1.0):.0%} ({row.removal})".replace("-", "−") for row in rows]
+    return " and ".join(told)
+
+
+def why(word: str, rows: Sequence[RemovalLicence], count: int) -> str:
+    """One sentence that says why a heat map of so many content tokens has this word."""
+    if word == CANNOT:
+        return _why_it_cannot(rows, count)
+    where = "at tokens" if word == MAY else "not at the tokens"
+    return (
+        f"The largest scores are {where} that matter to the prediction: they reach "
+        f"{_reached(rows)} of what the best order does, and chance would reach none."
+    )
+
+
+def _why_it_cannot(rows: Sequence[RemovalLicence], count: int) -> str:
+    if count < SHORTEST:
+        return (
+            f"The text has {count} content tokens, and every order of so few may be right by luck."
+        )
+    if len(rows) < 2:
+        return "Tokens can be removed from this model's inputs in fewer than two ways."
+    if any((row.best or 0.0) < LEAST for row in rows):
+        return "No token matters more than another here, so there is nothing to point at."
+    if {row.word for row in rows} == {MAY, MAY_NOT}:
+        return f"The two removals disagree: the scores reach {_reached(rows)} of the best."
+    if any(row.word == CANNOT and (row.share or 0.0) >= FLOOR and _is_luck(row) for row in rows):
+        luck = max(row.p or 0.0 for row in rows)
+        return (
+            f"The scores reach {_reached(rows)} of the best, but so do {luck:.0%} of all orders of "
+            "the same scores: it may be luck."
+        )
+    return "Which tokens matter here changes with the order in which they are removed."
+
+
+def _is_luck(row: RemovalLicence) -> bool:
+    return (row.p or 0.0) > LEVEL and (row.reliability or 0.0) >= RELIABLE
