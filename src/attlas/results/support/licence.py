@@ -70,7 +70,7 @@ class Licence:
 
 
 def _reached(rows: Sequence[RemovalLicence]) -> str:
-    told = [f"{max(row.share or 0.0, -1.0):.0%} ({row.removal})".replace("-", "−") for row in rows]
+    told = [f"{100 * (row.share or 0.0):.0f} % ({row.removal})".replace("-", "−") for row in rows]
     return " and ".join(told)
 
 
@@ -99,7 +99,7 @@ def _why_it_cannot(rows: Sequence[RemovalLicence], count: int) -> str:
     if any(row.word == CANNOT and (row.share or 0.0) >= FLOOR and _is_luck(row) for row in rows):
         luck = max(row.p or 0.0 for row in rows)
         return (
-            f"The scores reach {_reached(rows)} of the best, but so do {luck:.0%} of all orders of "
+            f"The scores reach {_reached(rows)} of the best, but so do {100 * luck:.0f} % of all orders of "
             "the same scores: it may be luck."
         )
     return "Which tokens matter here changes with the order in which they are removed."
