@@ -99,8 +99,8 @@ def _why_it_cannot(rows: Sequence[RemovalLicence], count: int) -> str:
     if any(row.word == CANNOT and (row.share or 0.0) >= FLOOR and _is_luck(row) for row in rows):
         luck = max(row.p or 0.0 for row in rows)
         return (
-            f"The scores reach {_reached(rows)} of the best, but so do {100 * luck:.0f} % of all orders of "
-            "the same scores: it may be luck."
+            f"The scores reach {_reached(rows)} of the best, but so do {100 * luck:.0f} % of all "
+            "orders of the same scores: it may be luck."
         )
     return "Which tokens matter here changes with the order in which they are removed."
 
