@@ -1,11 +1,17 @@
 """Trials in an audit: what they find is reported, kept, and tells whether the attention is used."""
 
+from dataclasses import replace
+from functools import update_wrapper
+
 import pytest
 from audits import bag_texts, small_audit, without_times
 from known_models import bag_of_words, ignores_attention
+from subjects import subject
 
+from attlas.auditing.estimate import estimate
+from attlas.auditing.plan import plan_audit
 from attlas.auditing.work import trials
-from attlas.errors import UnsupportedModelError
+from attlas.errors import UnsupportedModelError, UsageError
 from attlas.trials import TRIALS
 
 USE = ["permutation", "uniform"]
@@ -75,3 +81,59 @@ def test_accuracy_is_told_where_the_labels_are_known():
     assert figures["right"] == 1.0 - figures["flips"]
     plain = small_audit(subject, texts, trials=["uniform"])
     assert "right" not in {each.name for each in plain.trials[0].figures}
+
+
+LEARNED = [("a great film", "POSITIVE"), ("a poor film", "NEGATIVE"), ("fine", "NEUTRAL")]
+LABELLED = [(f"the {word} film was good", number % 3) for number, word in enumerate("abcdef")]
+
+
+@pytest.fixture
+def short_training(monkeypatch):
+    """The trial that trains, with less to train."""
+    whole = TRIALS["remove_and_retrain"]
+
+    def short(questions, scope, **options):
+        few = {"methods": ["raw_attention"], "shares": (0.5,), "epochs": 1}
+        return whole.function(questions, scope, **few, **options)
+
+    update_wrapper(short, whole.function)
+    monkeypatch.setitem(TRIALS._parts, whole.name, replace(whole, function=short))
+
+
+def test_texts_to_train_on_add_the_trial_that_trains_on_all_texts(short_training):
+    told = []
+    report = small_audit(
+        subject("sequence classification"),
+        data=LABELLED,
+        trials=[],
+        retrain=LEARNED,
+        texts_for_slowest=2,
+        watch=lambda step: told.append(step.what),
+    )
+    (section,) = report.trials
+    assert (
+        section.name == "remove_and_retrain"
+        and "Trained again on 3 whole texts" in section.sentence
+    )
+    assert {each.figure.n for each in section.figures} == {len(LABELLED)}
+    assert any("training 2 of 4" in what for what in told)
+
+
+def test_training_again_without_texts_or_labels_is_refused_before_any_work():
+    with pytest.raises(UsageError, match="needs texts to train on: name them"):
+        small_audit(trials=["remove_and_retrain"])
+    with pytest.raises(UsageError, match="needs texts with labels that the model predicts"):
+        small_audit(trials=[], retrain=LEARNED)
+
+
+def test_other_training_texts_are_another_audit_and_the_estimate_counts_them():
+    def planned(retrain):
+        tiny = subject("sequence classification")
+        return plan_audit(
+            tiny, LABELLED, ["raw_attention"], ["comprehensiveness"], [], retrain=retrain
+        )
+
+    plain, one, two = (planned(each) for each in (None, LEARNED, LEARNED[:2]))
+    assert one.identity() != two.identity() and "training" not in plain.identity()
+    assert "training again" not in estimate(plain).seconds_by_work
+    assert estimate(one).seconds_by_work["training again"] > 0

@@ -47,6 +47,7 @@ def audit(
     texts_for_expensive: int | None = None,
     texts_for_slowest: int | None = None,
     pairs: int | None = None,
+    retrain: Any = None,
     watch: Watch = lambda step: None,
     some: int | None = None,
     few: int | None = None,
@@ -81,6 +82,8 @@ def audit(
             that run the method again and expensive trials; 100 by default, 20 with `quick`.
         pairs: In how many random orders, each with its reverse, the tokens of a text are removed;
             8 by default, 4 with `quick`.
+        retrain: Labelled texts to train on, like `data`: copies of the model are then trained
+            again without the tokens that methods name (the trial remove_and_retrain).
         watch: Called with a `Step` whenever a new piece of work begins.
         some: The old name of `texts_for_expensive`.
         few: The old name of `texts_for_slowest`.
@@ -94,7 +97,7 @@ def audit(
         subject, data, methods, measures, trials,
         text=text, pair=pair, label=label, spans=spans, split=split, count=count,
         removal=removal, truncate=truncate, quick=quick, seed=seed, rules=rules,
-        shuffles=shuffles, pairs=pairs,
+        shuffles=shuffles, pairs=pairs, retrain=retrain,
         texts_for_expensive=_renamed("some", some, "texts_for_expensive", texts_for_expensive),
         texts_for_slowest=_renamed("few", few, "texts_for_slowest", texts_for_slowest),
     )  # fmt: skip

@@ -1,6 +1,6 @@
 """How long an audit will take, estimated from a few texts before it begins."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -17,9 +17,11 @@ from attlas.measures.support.recomputing import Recipe
 from attlas.methods import METHODS
 from attlas.models.asking.question import Question
 from attlas.models.asking.scores import target_scores
+from attlas.models.intervening.training import TrainingPlan, fresh_copy, labelled_batches, train
 from attlas.removing.ceilings import CANDIDATES, WIDTH
 from attlas.removing.erasures import Erasures
 from attlas.trials import TRIALS
+from attlas.trials.relearning.curves import count_trainings
 
 SAMPLE = {"cpu": 4, "cuda": 48}  # texts of middle length; a GPU takes as long for many as for few
 SETS = 40  # of removed tokens for each text, to time the model
@@ -83,7 +85,26 @@ def estimate(plan: AuditPlan) -> AuditEstimate:
         ),
         "trials": trial_passes * max(row, _seconds_a_pass(questions[0]) / TRIAL_ROWS),
     }
+    if plan.training is not None:
+        by_work["training again"] = _seconds_retraining(plan, questions, explaining)
     return AuditEstimate(len(texts), sum(by_work.values()), _gigabytes(plan), by_work)
+
+
+def _seconds_retraining(
+    plan: AuditPlan, questions: Sequence[Question], explaining: Mapping[str, float]
+) -> float:
+    """Train a copy on a few texts, and extrapolate to all copies, epochs and training texts."""
+    assert plan.training is not None
+    options, subject = TRIALS["remove_and_retrain"].options, plan.texts.subject
+    shares, forms = options["shares"], options["forms"]
+    batches = labelled_batches(questions, dict.fromkeys(range(len(plan.texts)), 0))
+    copy = fresh_copy(subject, options["start"], 0)
+    start = perf_counter()
+    train(copy, batches, TrainingPlan(options["start"], 1, None, options["rows"]), 0)
+    seconds = (perf_counter() - start) / sum(map(len, questions)) * options["epochs"]
+    trainings = count_trainings(options["methods"], shares, forms)
+    each = sum(explaining.get(name, 0.0) for name in options["methods"])
+    return float(len(plan.training.examples) * (trainings * seconds + len(shares) * each))
 
 
 def _seconds_a_text(recipe: Recipe, questions: Sequence[Question]) -> float:

@@ -1,13 +1,13 @@
 """The plan of an audit: its texts and settings. Mistakes show here, before any work is done."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from shlex import quote
 from typing import Any
 
 from attlas.auditing.settings import VERDICT_REMOVALS, AuditSettings, choose_settings
-from attlas.auditing.texts import AuditTexts, usable_texts
+from attlas.auditing.texts import AuditTexts, read_training, usable_texts
 from attlas.auditing.verdict.rules import Rules
 from attlas.data.read_examples import ReadData, read_examples
 from attlas.errors import AttlasError, UsageError
@@ -19,6 +19,7 @@ from attlas.models.load import load
 from attlas.models.subject import Subject, check_subject
 from attlas.removing.operators import mask_id
 from attlas.removing.removal import check_removal
+from attlas.trials import TRIALS
 from attlas.version import __version__
 
 QUICK_COUNT = 60
@@ -33,6 +34,7 @@ class AuditPlan:
     source: str  # the name of the data
     digest: str  # of the data
     command: str  # prints the same report
+    training: ReadData | None = None  # texts to train on again
 
     @cached_property
     def batches(self) -> list[list[int]]:
@@ -73,6 +75,7 @@ class AuditPlan:
             "dtype": str(subject.model.dtype),
             "data": self.source,
             "texts": self.digest,
+            **({} if self.training is None else {"training": self.training.fingerprint}),
             **self.settings.to_dict(),
         }
 
@@ -105,6 +108,7 @@ def plan_audit(
     texts_for_expensive: int | None = None,
     texts_for_slowest: int | None = None,
     pairs: int | None = None,
+    retrain: Any = None,
     **columns: str | None,
 ) -> AuditPlan:
     """Read the data and check everything that was asked for; see `audit` for the arguments."""
@@ -118,12 +122,32 @@ def plan_audit(
     most = QUICK_COUNT if quick and count is None else count
     read = read_examples(data, count=most, seed=seed, **columns)
     texts = usable_texts(chosen, read, Request(truncate=truncate), seed)
+    training = None if retrain is None else read_training(retrain)
+    settings = replace(settings, trials=_with_training(settings.trials, training, texts))
     options = {
         **{"split": columns.get("split"), "count": count, "quick": quick, "truncate": truncate},
         **{"method": methods, "measure": measures, "removal": removal, "trial": trials},
+        "retrain": retrain if isinstance(retrain, str) else None,
     }
     command = _command(chosen.name, read, {**options, "seed": seed})
-    return AuditPlan(texts, settings, read.source, read.fingerprint, command)
+    return AuditPlan(texts, settings, read.source, read.fingerprint, command, training)
+
+
+def _with_training(
+    trials: Sequence[str], training: ReadData | None, texts: AuditTexts
+) -> tuple[str, ...]:
+    """The trials of an audit, with those that train if there are texts to train on."""
+    learning = [each.name for each in TRIALS if "training data" in each.needs]
+    if training is None:
+        for name in set(trials) & set(learning):
+            raise UsageError(f"{name} needs texts to train on: name them (retrain=, --retrain)")
+        return tuple(trials)
+    if texts.gold is None:
+        raise UsageError(
+            f"retrain needs texts with labels that the model predicts, and {texts.subject.name} "
+            "predicts none of those in the data"
+        )
+    return tuple(dict.fromkeys([*trials, *learning]))
 
 
 def _command(model: str, read: ReadData, options: Mapping[str, Any]) -> str:

@@ -27,6 +27,10 @@ def audit(
         list[str] | None,
         typer.Option(help="delete, mask, pad, zero_embedding, knock_out; repeatable."),
     ] = None,
+    retrain: Annotated[
+        str | None,
+        typer.Option(help="Labelled texts: train copies again without the highest tokens."),
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Get a first verdict from 60 texts.")
     ] = False,
@@ -53,7 +57,7 @@ def audit(
     Example: attlas audit --model FOLDER --data reviews.csv --text review --label stars --out audit
     """
     chosen = {"method": method, "measure": measure, "trial": trial, "removal": removal}
-    how: dict[str, Any] = {"quick": quick, "seed": seed, "truncate": truncate}
+    how: dict[str, Any] = {"quick": quick, "seed": seed, "truncate": truncate, "retrain": retrain}
     subject = loading.load(model)
     from attlas.auditing.estimate import estimate as estimate_audit
     from attlas.auditing.plan import plan_audit

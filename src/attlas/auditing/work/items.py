@@ -131,7 +131,7 @@ def _do_batch(plan: AuditPlan, number: int, folder: Folder, tell: Tell) -> None:
 
 def _do_trial(plan: AuditPlan, name: str, scope: Scope, folder: Folder, tell: Tell) -> None:
     start = time()
-    frame, details = run_trial(plan, name, scope)
+    frame, details = run_trial(plan, name, scope, tell)
     folder.write(trial_table(name, scope), frame, {**details, "start": start, "end": time()})
 
 

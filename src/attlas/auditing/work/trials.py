@@ -9,6 +9,7 @@ import pandas as pd
 from attlas.auditing.plan import AuditPlan
 from attlas.errors import AttlasError
 from attlas.models.asking.filling import fill
+from attlas.progress import Tell, silent
 from attlas.results.support.files import plain
 from attlas.trials import TRIALS, Scope, TrialOutcome
 
@@ -28,10 +29,12 @@ def trials_with_scopes(names: Sequence[str]) -> list[tuple[str, Scope]]:
     return [(name, scope) for name in names for scope in SCOPES.get(name, (Scope(),))]
 
 
-def run_trial(plan: AuditPlan, name: str, scope: Scope) -> tuple[pd.DataFrame, dict[str, Any]]:
+def run_trial(
+    plan: AuditPlan, name: str, scope: Scope, tell: Tell = silent
+) -> tuple[pd.DataFrame, dict[str, Any]]:
     """The figures of a trial as a table, with details; a refusal is the detail `reason`."""
     try:
-        outcome = _run(plan, name, scope)
+        outcome = _run(plan, name, scope, tell)
     except AttlasError as problem:
         reason = " ".join(str(problem).split())
         return pd.DataFrame(columns=list(COLUMNS)), {"reason": reason}
@@ -68,8 +71,10 @@ def read_trial(frame: pd.DataFrame, details: Mapping[str, Any]) -> TrialOutcome:
     )
 
 
-def _run(plan: AuditPlan, name: str, scope: Scope) -> TrialOutcome:
+def _run(plan: AuditPlan, name: str, scope: Scope, tell: Tell) -> TrialOutcome:
     trial, texts, settings = TRIALS[name], plan.texts, plan.settings
+    if plan.training is not None and "training data" in trial.needs:
+        return _learn_again(plan, name, scope, tell)
     is_slow = trial.cost != "cheap" or name in USE
     count = settings.texts_for_slowest if is_slow else settings.texts_for_expensive
     numbers, questions = texts.drawn(count), texts.ask_drawn(count)
@@ -78,6 +83,16 @@ def _run(plan: AuditPlan, name: str, scope: Scope) -> TrialOutcome:
         options["gold"] = {index: texts.gold[number] for index, number in enumerate(numbers)}
     asked = fill(questions) if trial.fills else questions
     return trial.run(asked, scope, seed=settings.seed, **options).renumbered(numbers)
+
+
+def _learn_again(plan: AuditPlan, name: str, scope: Scope, tell: Tell) -> TrialOutcome:
+    """A trial that trains: it is tested on all texts, which costs little beside training."""
+    texts, numbers = plan.texts, range(len(plan.texts))
+    assert plan.training is not None
+    options: dict[str, Any] = {"training": plan.training.examples, "seed": plan.settings.seed}
+    known = {"gold": dict(enumerate(texts.gold or ())), "tell": tell}
+    options |= {each: value for each, value in known.items() if each in TRIALS[name].options}
+    return TRIALS[name].run(texts.ask(numbers), scope, **options).renumbered(numbers)
 
 
 def _ceiling_to_json(ceiling: Any) -> Any:

@@ -83,9 +83,7 @@ class Relearning:
     @property
     def trainings(self) -> int:
         """How many copies are trained in all: the first share is common to both forms."""
-        steps = len(self.shares)
-        each = 1 + len(self.forms) * (steps - 1)
-        return self.seeds * (2 + steps + len(self.methods) * each)
+        return self.seeds * count_trainings(self.methods, self.shares, self.forms)
 
     @property
     def _questions(self) -> list[Question]:
@@ -158,6 +156,12 @@ class Relearning:
             return ""
         seconds = (perf_counter() - self._began) / self._done * (self.trainings - self._done)
         return f", about {f'{seconds / 60:.0f} min' if seconds >= 90 else f'{seconds:.0f} s'} left"
+
+
+def count_trainings(methods: Sequence[str], shares: Sequence[float], forms: Sequence[str]) -> int:
+    """How many copies each seed trains."""
+    steps = len(shares)
+    return 2 + steps + len(methods) * (1 + len(forms) * (steps - 1))
 
 
 def _scores(
