@@ -188,6 +188,25 @@ def test_a_robustness_measure_that_refuses_is_listed_and_the_rest_goes_on(monkey
     assert found.loc[TRUTH, "sensitivity", ""]["note"] == reason
 
 
+def test_a_robustness_measure_that_refuses_every_method_keeps_its_column(monkeypatch):
+    def refuse(questions, recipe, **others):
+        raise UnsupportedModelError(f"no vectors for {recipe.method.name}")
+
+    monkeypatch.setattr(items, "sensitivities", refuse)
+    given = {"data": bag_texts(3), "measures": ["sufficiency", "sensitivity"], "removal": ["mask"]}
+    notes = cells(small_audit(**given))["note"]
+    assert notes["raw_attention", "sensitivity", ""] == "no vectors for raw_attention"
+    assert notes[TRUTH, "sensitivity", ""] == f"no vectors for {TRUTH}"
+    assert notes["position", "sensitivity", ""] == "not asked"
+
+
+def test_a_figure_that_no_text_has_is_called_undefined(monkeypatch):
+    monkeypatch.setattr(items, "sensitivities", lambda *_, **__: np.full(3, np.nan))
+    given = {"data": bag_texts(3), "measures": ["sufficiency", "sensitivity"], "removal": ["mask"]}
+    notes = cells(small_audit(**given))["note"]
+    assert notes["raw_attention", "sensitivity", ""] == "undefined on every text"
+
+
 def test_examples_say_what_the_model_makes_of_the_text_without_its_first_words():
     for example in audited().examples:
         words = [piece.strip() for piece in example.tokens]

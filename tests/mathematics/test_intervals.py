@@ -212,8 +212,9 @@ def test_the_means_of_columns_have_the_intervals_that_scipy_finds():
 
 
 def test_a_column_of_nothing_has_no_mean():
-    (found,) = bootstrap_means(np.full((4, 1), np.nan))
-    assert np.isnan([found.mean, found.low, found.high]).all() and found.inputs == 0
+    for texts in (4, 0):
+        (found,) = bootstrap_means(np.full((texts, 1), np.nan))
+        assert np.isnan([found.mean, found.low, found.high]).all() and found.inputs == 0
 
 
 def test_the_means_of_texts_that_come_twice_are_no_surer():

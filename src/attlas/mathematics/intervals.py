@@ -140,7 +140,9 @@ def _in_errors(
 @lru_cache(maxsize=2)  # a report resamples the same texts for each of its figures
 def _drawn(units: int, seed: int) -> NDArray[np.int16]:
     """How often each unit is drawn, `[draw, unit]`."""
-    even = np.full(units, 1 / max(units, 1))
+    if not units:
+        return np.zeros((DRAWS, 0), dtype=np.int16)
+    even = np.full(units, 1 / units)
     return np.random.default_rng(seed).multinomial(units, even, size=DRAWS).astype(np.int16)
 
 

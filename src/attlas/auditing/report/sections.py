@@ -56,6 +56,7 @@ def _family(name: str) -> str:
 def _columns(collected: Collected) -> Iterator[Column]:
     known = collected.values[["measure", "removal"]].drop_duplicates()
     pairs = {(str(measure), str(removal)) for measure, removal in known.to_numpy()}
+    pairs |= {(measure, "") for measure, _ in collected.unmeasured}
     for name in MEASURES.names():
         for removal in ("", *collected.removals):
             if (name, removal) in pairs:
@@ -63,10 +64,10 @@ def _columns(collected: Collected) -> Iterator[Column]:
 
 
 def _cells(collected: Collected, column: Column, names: list[str]) -> dict[str, Cell]:
-    values, chance = (
-        collected.of_measure(column.measure, column.removal, kind).reindex(columns=names)
-        for kind in ("value", "shuffled")
+    asked, shuffled = (
+        collected.of_measure(column.measure, column.removal, kind) for kind in ("value", "shuffled")
     )
+    values, chance = (each.reindex(columns=names) for each in (asked, shuffled))
     groups = collected.groups_of(values.index.tolist())
     array = values.to_numpy(dtype=np.float64)
     means = bootstrap_means(array, collected.seed, groups)
@@ -79,12 +80,13 @@ def _cells(collected: Collected, column: Column, names: list[str]) -> dict[str, 
     circular = [_is_circular(column, name) for name in names]
     allowed = [place for place in tested if not circular[place] and means[place].inputs]
     best = _best(sign * array, allowed, collected.seed, groups)
+    missing = {name: _missing(collected, column.measure, name, name in asked) for name in names}
     cells = {}
     for place, name in enumerate(names):
         if circular[place]:
             cells[name] = Cell(Figure(None), note="circular: it is computed by this removal")
         elif not means[place].inputs:
-            cells[name] = Cell(Figure(None), note=_missing(collected, column.measure, name))
+            cells[name] = Cell(Figure(None), note=missing[name])
         else:
             own = None if np.isnan(p[place]) else float(p[place])
             cells[name] = Cell(as_figure(means[place]), best == place, own)
@@ -95,10 +97,10 @@ def _is_circular(column: Column, name: str) -> bool:
     return name in METHODS.names() and is_circular(column.measure, name, column.removal)
 
 
-def _missing(collected: Collected, measure: str, name: str) -> str:
+def _missing(collected: Collected, measure: str, name: str, was_asked: bool) -> str:
     """Why a method has no figure of a measure."""
-    refused = collected.unmeasured.get((measure, name))
-    return refused or collected.refused.get(name, "not asked")
+    refused = collected.unmeasured.get((measure, name)) or collected.refused.get(name)
+    return refused or ("undefined on every text" if was_asked else "not asked")
 
 
 def _best(
