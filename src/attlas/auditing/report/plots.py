@@ -178,6 +178,8 @@ def _order_agreement(collected: Collected, measure: str, one: str, other: str) -
     weights = np.concatenate([np.ones((1, len(texts))), drawn])
     ranks = [_ranks(array, weights) for array in arrays]
     alike = (ranks[0] * ranks[1]).sum(axis=1)
+    if np.isnan(alike[0]) or np.isnan(alike[1:]).all():  # all methods are equally good
+        return None
     low, high = np.nanquantile(alike[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Estimate(float(alike[0]), float(low), float(high), len(texts))
 
