@@ -1,7 +1,8 @@
 """The audit of models whose workings are known: its figures, its verdict, its seed."""
 
-from functools import cache
+from functools import cache, partial
 from itertools import cycle
+from time import perf_counter
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,9 @@ from audits import AIMS, READINGS, REMOVALS, TRUTH, bag_texts, small_audit, with
 from known_models import bag_of_words, copies_attended, ignores_attention, true_scores
 
 import attlas
-from attlas.auditing.collected import wall_seconds
+from attlas.auditing import folder as folder_module
+from attlas.auditing import plan as plan_module
+from attlas.auditing.collected import run_spans, wall_seconds
 from attlas.auditing.report import report as report_module
 from attlas.auditing.work import items
 from attlas.errors import UnknownNameError, UsageError
@@ -165,13 +168,50 @@ def test_old_names_of_arguments_still_work_with_a_warning(old, new):
     assert report.settings[new] == 2
 
 
-def test_seconds_are_the_time_in_which_any_process_was_at_work(monkeypatch):
-    """Every item of this audit is made to last from 100 to 110: they ran at the same time."""
+def test_work_that_was_done_at_the_same_time_counts_once(monkeypatch):
+    """Every item of this audit is made to last from 100 to 110, in a run from 90 to 111."""
     monkeypatch.setattr(items, "time", cycle([100.0, 110.0]).__next__)
-    monkeypatch.setattr(report_module, "time", cycle([110.0, 111.0]).__next__)
+    for module, now in ((plan_module, 90.0), (folder_module, 95.0), (report_module, 111.0)):
+        monkeypatch.setattr(module, "time", partial(float, now))
     report = small_audit(measures=[*AIMS, "sensitivity"])
     assert sum(each.seconds for each in report.costs) == 10 * 4  # a batch, three methods again
-    assert report.seconds == 11
+    assert report.seconds == 21
+
+
+def test_seconds_are_those_of_a_stopwatch():
+    start = perf_counter()
+    report = small_audit(data=bag_texts(3), measures=["sufficiency"], removal=["mask"])
+    taken = perf_counter() - start
+    assert 0.9 * taken - 0.5 <= report.seconds <= taken + 0.5
+
+
+def test_seconds_add_those_of_stopped_runs_without_the_time_between(tmp_path, monkeypatch):
+    """The clock goes on by a second each time that it is read, and by a day between the runs."""
+    seen = [0.0]
+
+    def clock():
+        seen.append(seen[-1] + 1)
+        return seen[-1]
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    for module in (plan_module, folder_module, items, report_module):
+        monkeypatch.setattr(module, "time", clock)
+    asked = {"data": bag_texts(3), "measures": ["sufficiency"], "removal": ["mask"]}
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(items, "measure_batch", stop)
+        small_audit(**asked, out=tmp_path)
+    stopped = seen[-1]
+    seen.append(stopped + 86_400)
+    report = small_audit(**asked, out=tmp_path)
+    reported = seen[-2]  # the end of the run is noted later
+    assert report.seconds == (stopped - 1) + (reported - (stopped + 86_400 + 1))
+
+
+def test_a_run_that_was_killed_counts_until_its_last_finished_work():
+    runs = [(0.0, 1.0), (100.0, 101.0)]
+    assert wall_seconds(run_spans(runs, [(2.0, 10.0), (4.0, 9.0), (103.0, 105.0)])) == 15
 
 
 @pytest.mark.parametrize(

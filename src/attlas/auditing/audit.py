@@ -125,15 +125,16 @@ def run(
     with torch.inference_mode(False), _working_in(out, plan) as folder:
         if folder.done and (folder.path / REPORT).is_file():
             return Report.from_dict(json.loads((folder.path / REPORT).read_text("utf-8")))
-        prepare(folder)
-        do_items(plan, folder, watch)
-        total = len(work_items(plan))
-        watch(Step("the report", total, total))
-        collected = collect(plan, folder)
-        report = make_report(plan, collected)
-        if out is not None:
-            _save(report, collected, folder)
-        return report
+        with folder.noting_run(plan.started):
+            prepare(folder)
+            do_items(plan, folder, watch)
+            total = len(work_items(plan))
+            watch(Step("the report", total, total))
+            collected = collect(plan, folder)
+            report = make_report(plan, collected)
+            if out is not None:
+                _save(report, collected, folder)
+            return report
 
 
 @contextmanager

@@ -74,7 +74,7 @@ class Collected:
     unmeasured: Mapping[tuple[str, str], str] = field(default_factory=dict)  # measure and method
     trials: Sequence[TrialRun] = ()
     costs: Sequence[Cost] = ()
-    spans: Sequence[Span] = ()
+    spans: Sequence[Span] = ()  # in which a run was at work
     unusual: Sequence[StrangeTexts] = ()
 
     @cached_property
@@ -211,7 +211,8 @@ def collect(plan: AuditPlan, folder: Folder) -> Collected:
     values, curves, agreement, scores, where = (_joined(tables[kind]) for kind in BATCH_TABLES)
     return Collected(
         values, curves, agreement, scores, where, plan.texts.groups, plan.settings.seed,
-        refused, unmeasured, trials, timed.costs(), timed.spans, unusual,
+        refused, unmeasured, trials, timed.costs(),
+        run_spans(folder.runs, timed.spans), unusual,
     )  # fmt: skip
 
 
@@ -246,8 +247,20 @@ class _Timed:
         return list(self._costs.values())
 
 
+def run_spans(runs: Sequence[Span], work: Sequence[Span]) -> list[Span]:
+    """When runs were at work: at least until the last work that each finished.
+
+    A run that was killed could not say when it ended.
+    """
+    starts = [start for start, _ in runs]
+    reached = [
+        (max((each for each in starts if each <= start), default=start), end) for start, end in work
+    ]
+    return [*runs, *reached]
+
+
 def wall_seconds(spans: Sequence[Span]) -> float:
-    """The time in which at least one process was at work."""
+    """The time that these spans cover; what several share counts once."""
     total, reached = 0.0, float("-inf")
     for start, end in sorted(spans):
         total += max(0.0, end - max(start, reached))

@@ -2,10 +2,11 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from time import time
 from types import TracebackType
 from typing import Any
 from urllib.parse import quote, unquote
@@ -149,6 +150,27 @@ class Folder:
         if not name:
             raise UsageError("a table needs a name")
         return self._tables / f"{quote(name, safe=' ')}.parquet"
+
+    # Runs
+
+    @property
+    def runs(self) -> list[tuple[float, float]]:
+        """When each run began and when it was last known to work, in seconds."""
+        return [(start, end) for start, end in self.manifest.get("runs", [])]
+
+    @contextmanager
+    def noting_run(self, start: float) -> Iterator[None]:
+        """Note a run that began at `start` and ends with the block, also if an error ends it."""
+        earlier = self.runs
+        try:
+            self._note_runs([*earlier, (start, time())])
+            yield
+        finally:
+            self._note_runs([*earlier, (start, time())])
+
+    def _note_runs(self, runs: list[tuple[float, float]]) -> None:
+        self.manifest = {**self.manifest, "runs": runs}
+        _write_manifest(self.path, self.manifest)
 
     # Results
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from shlex import quote
+from time import time
 from typing import Any
 
 from attlas.auditing.settings import VERDICT_REMOVALS, AuditSettings, choose_settings
@@ -34,6 +35,7 @@ class AuditPlan:
     source: str  # the name of the data
     digest: str  # of the data
     command: str  # prints the same report
+    started: float  # when planning began, in seconds
     training: ReadData | None = None  # texts to train on again
 
     @cached_property
@@ -112,6 +114,7 @@ def plan_audit(
     **columns: str | None,
 ) -> AuditPlan:
     """Read the data and check everything that was asked for; see `audit` for the arguments."""
+    started = time()
     settings = choose_settings(
         methods, measures, trials, removal, quick,
         seed=seed, truncate=truncate, rules=rules, shuffles=shuffles, pairs=pairs,
@@ -130,7 +133,7 @@ def plan_audit(
         "retrain": retrain if isinstance(retrain, str) else None,
     }
     command = _command(chosen.name, read, {**options, "seed": seed})
-    return AuditPlan(texts, settings, read.source, read.fingerprint, command, training)
+    return AuditPlan(texts, settings, read.source, read.fingerprint, command, started, training)
 
 
 def _with_training(

@@ -1,8 +1,9 @@
 """The command `audit`."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
+from time import time
 from typing import Annotated, Any
 
 import typer
@@ -56,6 +57,7 @@ def audit(
 
     Example: attlas audit --model FOLDER --data reviews.csv --text review --label stars --out audit
     """
+    started = time()
     chosen = {"method": method, "measure": measure, "trial": trial, "removal": removal}
     how: dict[str, Any] = {"quick": quick, "seed": seed, "truncate": truncate, "retrain": retrain}
     subject = loading.load(model)
@@ -86,6 +88,7 @@ def audit(
     words = _joining({"model": model, **asdict(data), **chosen, **how, **asdict(loading)})
     with progress_bar() as watch:
         count = workers or usual_workers(subject)
+        plan = replace(plan, started=started)
         report = run_shared(plan, out, count, words, watch, _tell, estimate)
     if as_json:
         print_json(report.to_dict())

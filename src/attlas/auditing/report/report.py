@@ -45,7 +45,7 @@ LIMITS = (
 
 def make_report(plan: AuditPlan, collected: Collected) -> Report:
     """The verdict and everything that it rests on."""
-    start, texts, settings = time(), plan.texts, plan.settings
+    texts, settings = plan.texts, plan.settings
     if not len(collected.where):
         raise UsageError("; ".join(["no token could be removed", *_refusals(collected)]))
     weights = verdict(replace(collected.tested(), kinds=_kinds(plan, collected)), settings.rules)
@@ -78,7 +78,7 @@ def make_report(plan: AuditPlan, collected: Collected) -> Report:
         },
         costs=tuple(collected.costs),
         seed=settings.seed,
-        seconds=wall_seconds([*collected.spans, (start, time())]),
+        seconds=wall_seconds([*collected.spans, (plan.started, time())]),
         command=plan.command,
     )
 
