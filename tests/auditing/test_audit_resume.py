@@ -110,7 +110,7 @@ def test_stopped_within_a_batch_only_that_batch_is_done_again(tmp_path, work, mo
 
 @pytest.mark.parametrize("after", [0, 1, 4, 8, 16, 17])
 def test_a_full_disk_is_one_clear_error_and_what_is_done_stays(after, tmp_path, work):
-    """The manifest twice, four tables of each batch, those of robustness, the report and the results."""
+    """The manifest twice, the tables of each batch and of robustness, the report, the results."""
     with full_disk(after), pytest.raises(ResultFileError, match=r"cannot write .*No space left"):
         small_audit(**ASKED, out=tmp_path)
     before = list(work)
