@@ -18,6 +18,8 @@ from attlas.data import Example
 from attlas.errors import UnknownNameError, UsageError
 from attlas.judging import judge
 from attlas.judging.judge import _settings
+from attlas.removing.ceilings import Best
+from attlas.removing.erasures import Erasures
 from attlas.results import Judgement
 from attlas.views import page
 
@@ -278,6 +280,43 @@ def test_marks_may_be_spans_or_an_example_or_one_for_each_token():
     assert "auprc" not in {row.measure for row in judge(BAG, SCORES, text=TEXT).measured}
     with pytest.raises(UsageError, match="marks are spans"):
         judge(BAG, SCORES, "auprc", text=TEXT, marks=[1.0, 2.0])
+
+
+def test_location_is_held_to_known_chance_and_to_what_matters():
+    found = rows(judge(BAG, list(WEIGHTS.values()), ["location", "direction"], text=TEXT))
+    for how in ("delete", "mask"):
+        row = found["location", how]
+        assert row.shuffled == 0 and row.share == pytest.approx(row.value / row.ceiling)
+        assert row.share > 0.9 and row.p < 0.1
+        assert found["direction", how].value == 1 and found["direction", how].ceiling is None
+
+
+def test_scores_without_any_below_zero_have_no_sign():
+    sizes = [abs(weight) for weight in WEIGHTS.values()]
+    found = judge(BAG, sizes, "direction", text=TEXT, shuffles=3)
+    assert not found.explanation.origin.signed and found[0].value < 1
+    assert judge(BAG, SCORES, "direction", text=TEXT, shuffles=3).explanation.origin.signed
+
+
+def test_the_model_is_asked_once_for_what_all_shuffles_share(monkeypatch):
+    asked = []
+    of = Erasures.of
+    monkeypatch.setattr(Erasures, "of", lambda self, *given: asked.append(1) or of(self, *given))
+    judge(BAG, SCORES, "location", text=TEXT, removal="mask", shuffles=50)
+    assert len(asked) < 10
+
+
+def test_the_best_order_is_no_worse_than_any_that_was_asked_about(monkeypatch):
+    """Even if the search finds nothing good."""
+
+    def poor(erasures, texts, aims, *_):
+        return {aim: {text: Best(np.arange(5), 0.0) for text in texts} for aim in aims}
+
+    monkeypatch.setattr("attlas.judging.support.removals.best_orders", poor)
+    found = judge(BAG, list(WEIGHTS.values()), AIMS, text=TEXT, removal="mask", shuffles=9)
+    comprehensive, sufficient = found.measured
+    assert comprehensive.ceiling >= comprehensive.value > 0
+    assert sufficient.ceiling <= sufficient.value < 0
 
 
 def test_circular_pairs_are_marked():

@@ -11,8 +11,10 @@ from attlas.mathematics.token_effects import (
     MOST_STEPS,
     TokenEffects,
     capture,
+    capture_p,
     random_orders,
     removed_sets,
+    right_way,
     token_effects,
 )
 from attlas.removing.erasures import Erasures
@@ -284,3 +286,61 @@ def test_a_text_of_one_token_of_which_nothing_would_be_left_has_no_effects():
     found = token_effects(orders, known, np.stack([known, 1 - known], axis=1))
     assert np.isnan(found.importance).all() and np.isnan(found.pull).all()
     assert np.isnan(found.best_capture)
+
+
+# What one text can tell
+
+
+@pytest.mark.parametrize(
+    "scores", [[9, 7, 4, 2, 1], [1, 2, 4, 7, 9], [2, 2, 1, 1, 1], [0, 0, 0, 0, 0]]
+)
+def test_p_is_the_share_of_all_orders_that_capture_as_much(scores):
+    importance = np.array([0.2, 0.05, 0.4, 0.0, 0.1])
+    reached = capture(np.array(scores, dtype=float), importance)
+    every = [capture(np.array(order, dtype=float), importance) for order in permutations(scores)]
+    expected = np.mean([each >= reached - 1e-12 for each in every])
+    assert capture_p(np.array(scores, dtype=float), importance) == pytest.approx(expected)
+
+
+def test_p_of_drawn_orders_is_near_that_of_all():
+    """Two tokens matter alike: they come first in 2 of n (n − 1) orders."""
+    importance = np.array([1.0, 1.0, *np.zeros(8)])
+    assert capture_p(np.arange(10.0, 0, -1), importance) == pytest.approx(2 / 90, abs=0.006)
+    assert capture_p(np.arange(10.0), importance) == 1
+    assert capture_p(10 * importance, importance) == pytest.approx(1 / 45, abs=0.006)
+
+
+def test_p_of_random_scores_is_uniform_or_larger():
+    random = np.random.default_rng(0)
+    importance = random.random(12) ** 3
+    p = np.array([capture_p(random.random(12), importance) for _ in range(300)])
+    for level in (0.05, 0.2, 0.5):
+        share = np.mean(p <= level)
+        assert abs(share - level) < 4 * np.sqrt(level * (1 - level) / len(p))
+
+
+def test_reliability_is_the_correlation_of_two_measurements():
+    """Simulated: noise of a known size on a known importance; α is what two means correlate by."""
+    random = np.random.default_rng(0)
+    truth = random.normal(0.3, 0.1, size=400)
+    for noise in (0.05, 0.3, 1.0):
+        one, other = (
+            TokenEffects(made, made) for made in truth + noise * random.normal(size=(2, 8, 400))
+        )
+        expected = 0.01 / (0.01 + noise**2 / 8)
+        assert one.reliability == pytest.approx(expected, abs=0.12)
+        found = np.corrcoef(one.importance, other.importance)[0, 1]
+        assert found == pytest.approx(expected, abs=0.12)
+    same = np.tile(truth[:5], (8, 1))
+    assert TokenEffects(same, same).reliability == pytest.approx(1)
+    assert TokenEffects(np.ones((8, 5)), np.ones((8, 5))).reliability == 0
+    assert np.isnan(TokenEffects(np.ones((8, 1)), np.ones((8, 1))).reliability)
+
+
+def test_right_way():
+    pull = np.array([0.5, -0.25, 0.25, np.nan])
+    assert right_way(np.array([1.0, -9, 1, 1]), pull, signed=True) == 1
+    assert right_way(np.array([1.0, 9, 0, 1]), pull, signed=True) == 0.5
+    assert right_way(np.array([1.0, 1, 1, 1]), pull, signed=False) == 0.75
+    assert right_way(np.array([0.0, 2, 2, 1]), pull, signed=False) == 0.5
+    assert np.isnan(right_way(np.ones(2), np.zeros(2), signed=True))
