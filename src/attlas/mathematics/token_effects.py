@@ -136,9 +136,10 @@ def capture(scores: TokenVector, importance: TokenVector) -> float:
 
 def precedence(scores: TokenVector) -> TokenVector:
     """How early the sizes of at least two scores come: 1 first, −1 last, equal sizes alike."""
-    _, group, sizes = np.unique(-np.abs(scores), return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(sizes) - (sizes - 1) / 2)[group]
-    early: TokenVector = ((len(scores) + 1) / 2 - ranks) / ((len(scores) - 1) / 2)
+    sizes = np.abs(scores)
+    upwards = np.sort(sizes)
+    below, up_to = (np.searchsorted(upwards, sizes, side) for side in ("left", "right"))
+    early: TokenVector = (below - (len(sizes) - up_to)) / (len(sizes) - 1)
     return early
 
 

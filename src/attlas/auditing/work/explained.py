@@ -6,6 +6,7 @@ from functools import cached_property
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
 from attlas.auditing.plan import AuditPlan
 from attlas.auditing.verdict.crossing import OTHER
@@ -209,8 +210,7 @@ def _lend(scores: Mapping[int, dict[str, TokenVector]]) -> None:
                 scores[index][OTHER] = own
 
 
-def _stretched(scores: TokenVector, count: int) -> TokenVector:
+def _stretched(scores: NDArray[np.float64], count: int) -> NDArray[np.float64]:
     """The scores at as many places, evenly spread."""
     places = (np.arange(count) + 0.5) * len(scores) / count - 0.5
-    stretched: TokenVector = np.interp(places, np.arange(len(scores)), scores)
-    return stretched
+    return np.asarray(np.interp(places, np.arange(len(scores)), scores), dtype=np.float64)

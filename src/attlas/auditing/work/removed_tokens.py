@@ -139,7 +139,8 @@ class RemovedTokens:
     def _chance(self, measure: Measure, answered: _Answered, name: str) -> float:
         """What a method's scores would reach by chance, for measures that use their size."""
         if measure.chance is not None:
-            return measure.chance
+            case = answered.cases[name]
+            return measure.chance(case, answered.whole, answered.outcomes(measure, case))
         drawn = answered.text.shuffles(self.settings.shuffles, name)
         outcomes = answered.outcomes(measure, answered.cases[name])
         assert measure.value is not None

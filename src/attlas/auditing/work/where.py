@@ -11,6 +11,7 @@ from attlas.errors import AttlasError
 from attlas.mathematics.token_effects import capture
 from attlas.measures import MEASURES, Case
 from attlas.measures.support.walks import effects_of, walks
+from attlas.models.asking.filling import fill
 from attlas.removing.erasures import Erasures
 from attlas.trials import shuffled_moves
 
@@ -45,7 +46,7 @@ def moved_rows(explained: Explained, plan: AuditPlan) -> Iterator[_Row]:
     for text in explained.texts:
         yield text.number, "", LABEL, text.question.targets[0].name, 1.0
     try:
-        moved = shuffled_moves(explained.questions, REPEATS, plan.settings.seed)
+        moved = shuffled_moves(fill(explained.questions), REPEATS, plan.settings.seed)
     except AttlasError:
         return
     for text in explained.texts:

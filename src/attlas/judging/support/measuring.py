@@ -11,6 +11,7 @@ from attlas.judging.support.removals import RemovalAnswers
 from attlas.mathematics.significance import per_text_p
 from attlas.measures import NOTHING, Case, Measure, is_circular
 from attlas.measures.randomisation import cannot_react
+from attlas.measures.support.measure import Value
 from attlas.methods import METHODS
 from attlas.removing.removal import usual_removal
 from attlas.results.judgement import MeasuredScore
@@ -89,7 +90,7 @@ def _compare(
     known = shuffled[~np.isnan(shuffled)]
     mean = float(known.mean()) if len(known) else np.nan
     if measure.chance is not None and not np.isnan(value):
-        mean = measure.chance
+        mean = _figures(measure, aligned, removal, measure.chance)(aligned.case)
     best = _ceiling(measure, aligned, removal, [value, *known.tolist()])
     return replace(
         blank,
@@ -106,10 +107,16 @@ def _compare(
 
 
 def _figures(
-    measure: Measure, aligned: AlignedExplanation, removal: RemovalAnswers | None
+    measure: Measure,
+    aligned: AlignedExplanation,
+    removal: RemovalAnswers | None,
+    of: Value | None = None,
 ) -> Callable[[Case], float]:
-    """The figure of any scores of the text; answers that all scores share are looked up once."""
-    value, choose = measure.value, measure.ways
+    """The figure of any scores of the text, or what `of` makes of the same answers.
+
+    Answers that all scores share are looked up once.
+    """
+    value, choose = of or measure.value, measure.ways
     assert value is not None
     if removal is None or removal.erasures is None or choose is None:
         return lambda case: value(case, NOTHING, NOTHING)

@@ -118,7 +118,7 @@ class Measure:
     ways: Callable[[Case], Ways] | None = None
     curve: Curve | None = None  # the figure at each of `sizes`
     shares_ways: bool = False  # whether `ways` is the same for all explanations of a text
-    chance: float | None = None  # the figure of random scores on average, if it is known
+    chance: Value | None = None  # the figure of shuffled scores on average, if no draw is needed
     ceiling: Value | None = None  # the best figure there is, if no search is needed
 
     def __post_init__(self) -> None:
