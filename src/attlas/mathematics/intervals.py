@@ -1,7 +1,7 @@
 """Confidence intervals: of means, of shares, and of several ratios at once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -10,9 +10,10 @@ from scipy.stats import beta
 
 from attlas.errors import UsageError
 from attlas.mathematics.grouping import summed_by_group
-from attlas.shapes import TextGroups, TextTerms
+from attlas.shapes import TextGroups, TextTerms, TextValues
 
 LEVEL = 0.95
+UNSEEN = 3.0  # what none of k texts shows may still hold for 3 of k: −ln 0.05, rounded up
 DRAWS = 2000
 CHUNK = 100  # draws that are in memory at once
 
@@ -53,6 +54,25 @@ def clopper_pearson(successes: int, count: int, level: float = LEVEL) -> Estimat
     low = beta.ppf(tail, successes, count - successes + 1) if successes else 0.0
     high = beta.ppf(1 - tail, successes + 1, count - successes) if successes < count else 1.0
     return Estimate(successes / count, float(low), float(high), count)
+
+
+def allow_unseen(
+    found: Estimate, weights: TextValues, groups: TextGroups | None = None
+) -> Estimate:
+    """The interval of a weighted mean of shares, made wide enough for texts that were not seen.
+
+    Of k texts, 3 in k may be of a kind that none of them shows: they may lie anywhere between 0 and
+    1, and weigh as much as a text can: 1, or more if that was seen.
+    """
+    known = summed_by_group(np.nan_to_num(weights), groups)
+    share = min(UNSEEN / len(known), 1.0)
+    heaviest = share * max(1.0, float(known.max()))
+    unseen = heaviest / (heaviest + (1 - share) * float(known.mean()))
+    mean = 0.0 if np.isnan(found.mean) else min(max(found.mean, 0.0), 1.0)
+    low, high = (1 - unseen) * mean, mean + unseen * (1 - mean)
+    if not np.isnan(found.mean):
+        low, high = max(min(found.low, low), 0.0), min(max(found.high, high), 1.0)
+    return replace(found, mean=mean, low=low, high=high)
 
 
 def simultaneous_bounds(

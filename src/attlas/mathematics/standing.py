@@ -11,11 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attlas.mathematics.grouping import summed_by_group
-from attlas.mathematics.intervals import Estimate, simultaneous_bounds
+from attlas.mathematics.intervals import (
+    UNSEEN,
+    Estimate,
+    allow_unseen,
+    clopper_pearson,
+    simultaneous_bounds,
+)
 from attlas.shapes import TextGroups, TextTerms, TextValues
 
 RANGE = 1.0  # s lies between −1, the reverse of the best order, and 1
-UNSEEN = 3.0  # what none of k texts shows may still hold for 3 of k: −ln 0.05, rounded up
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,22 +108,31 @@ def effective_texts(rooms: TextValues, groups: TextGroups | None = None) -> floa
     return float(max(values.sum(), 0.0) ** 2 / squares) if squares > 0 else 0.0
 
 
-def typical_room(
-    evidence: Evidence, seed: int = 0, groups: TextGroups | None = None
-) -> dict[str, Estimate]:
-    """How much the best order finds on the texts that have something to find, by removal.
+def typical_room(rooms: TextValues) -> float:
+    """How much the best order finds on the texts that have something to find.
 
     A mean over texts in which each counts as much as it has; noise around nothing gives nothing.
     """
-    rooms = np.stack([np.nan_to_num(each.best) for each in evidence.values()], axis=1)[..., None]
-    sizes = np.abs(rooms)
-    if not sizes.any():
-        return {name: Estimate(0.0, 0.0, 0.0, len(rooms)) for name in evidence}
-    bounds = simultaneous_bounds(rooms * sizes, sizes, seed, groups)
-    return {name: _known(each) for name, each in zip(evidence, bounds, strict=True)}
+    known = np.nan_to_num(rooms)
+    total = float(np.abs(known).sum())
+    return float((known * np.abs(known)).sum()) / total if total > 0 else 0.0
 
 
-def contrast(
+def texts_with_room(rooms: TextValues, least: float, groups: TextGroups | None = None) -> Estimate:
+    """The share of texts, or of groups of them, on which the best order finds at least so much."""
+    has = summed_by_group(np.nan_to_num(rooms) >= least, groups) > 0
+    return clopper_pearson(int(has.sum()), len(has))
+
+
+def mean_rooms(
+    evidence: Evidence, seed: int = 0, groups: TextGroups | None = None
+) -> dict[str, Estimate]:
+    """How much the best order finds on a text, by removal."""
+    rooms = np.stack([np.nan_to_num(each.best) for each in evidence.values()], axis=1)
+    return _shares(evidence, rooms, np.ones_like(rooms), seed, groups)
+
+
+def contrasts(
     evidence: Evidence, seed: int = 0, groups: TextGroups | None = None
 ) -> dict[str, Estimate]:
     """Which share of all importance the best order comes upon early, by removal.
@@ -129,13 +143,22 @@ def contrast(
         np.stack([np.nan_to_num(getattr(each, name)) for each in evidence.values()], axis=1)
         for name in ("best", "importance")
     )
-    bounds = simultaneous_bounds(rooms[..., None], totals[..., None], seed, groups)
-    return {name: _known(each) for name, each in zip(evidence, bounds, strict=True)}
+    return _shares(evidence, rooms, totals, seed, groups)
 
 
-def _known(estimate: Estimate) -> Estimate:
-    """Zero where there is nothing to divide by."""
-    return Estimate(0.0, 0.0, 0.0, estimate.inputs) if np.isnan(estimate.mean) else estimate
+def _shares(
+    evidence: Evidence,
+    parts: NDArray[np.float64],
+    totals: NDArray[np.float64],
+    seed: int,
+    groups: TextGroups | None,
+) -> dict[str, Estimate]:
+    """Sums of parts by sums of totals, `[text, removal]`, with room for texts not seen."""
+    found = simultaneous_bounds(parts[..., None], totals[..., None], seed, groups)
+    return {
+        name: allow_unseen(each, weights, groups)
+        for name, each, weights in zip(evidence, found, totals.T, strict=True)
+    }
 
 
 def _terms(

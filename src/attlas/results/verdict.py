@@ -16,7 +16,9 @@ class Bounds:
 
     `s` is how much of what matters the weights come upon early: 0 for a random order, 1 for the
     best one. `less_control` and `less_reference` are `s` minus that of the best control and of the
-    best reference. `room` is how much there is to find, as a probability.
+    best reference. `room` is how much there is to find on a text, as a probability; `carrying` is
+    the share of texts with something to find, and `contrast` the share of all importance that the
+    best order comes upon early.
     """
 
     s: Figure
@@ -28,6 +30,8 @@ class Bounds:
     effective_texts: float | int
     finding: str  # one of FINDINGS
     why: str
+    carrying: Figure | None = None
+    contrast: Figure | None = None
 
     def __post_init__(self) -> None:
         if self.finding not in FINDINGS:

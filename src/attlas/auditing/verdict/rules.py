@@ -5,14 +5,16 @@ s is how much of what matters a method comes upon early: 0 for a random order, 1
 1. The question is asked of the weights alone: the best of `raw_attention`, `attention_rollout` and
    `effective_attention`. It is chosen on one half of the texts and tested on the other, both ways
    round; so are the best control and the best reference. This is done for five splits.
-2. A removal speaks **against** the weights if no token matters more than another under it, or s is
-   surely below the floor, or surely not above that of a control.
+2. A removal speaks **against** the weights if there is nothing to point at under it: no token
+   matters (the best order finds next to nothing, and surely does on more than nine texts in ten),
+   or surely none more than another. So it does if s is surely below the floor, or surely not above
+   that of a control.
    It speaks **for** them if s is surely above the floor, surely above the control (or surely within
    the margin of the best order, where nothing can be far above it), and surely no more than the
    margin below the reference.
    It speaks for them **in part** if s is surely above the floor and the control, but surely more
    than the margin below the reference, or not shown to be within it by an interval narrow enough
-   to show it.
+   to show it, or if there is no reference.
    Otherwise it is **open**; so it is if too few texts carry the sum.
 3. Attention that is surely not used, or every removal against: *not supported*.
    Every removal for, at least two of them, and the attention surely used: *supported*.
@@ -26,10 +28,10 @@ weights are listed beside; they never move the word.
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, log
 
 from attlas.errors import UsageError
-from attlas.mathematics.intervals import Estimate
+from attlas.mathematics.intervals import LEVEL, Estimate
 
 ENOUGH_SPLITS = 0.8
 HOPELESS = 100  # times the texts given: so many more would not settle it
@@ -44,9 +46,10 @@ class Rules:
     Args:
         floor: The weights must come at least this far, in units of s.
         margin: How far they may stay behind the best reference, in units of s.
-        least_effective: If fewer texts than this carry a sum, nothing is concluded from it.
-        least_room: If the best order surely finds less than this (as a probability), no token
-            matters.
+        least_effective: If fewer texts than this carry the sum, nothing is concluded from it.
+        least_room: If the best order finds less than this (as a probability), no token matters.
+        least_carrying: That no token matters is concluded only if surely fewer than this share of
+            the texts have something to find.
         least_contrast: If the best order surely finds less than this share of all importance, no
             token matters more than another.
         least_use: The attention is used if shuffling it surely moves the answer by more than this.
@@ -56,6 +59,7 @@ class Rules:
     margin: float = 0.1
     least_effective: float = 10.0
     least_room: float = 0.02
+    least_carrying: float = 0.1
     least_contrast: float = 0.1
     least_use: float = 0.02
 
@@ -64,8 +68,13 @@ class Rules:
         if not all(0 < value < 1 for value in shares.values()):
             given = ", ".join(f"{name}={value}" for name, value in shares.items())
             raise UsageError(f"floor and margin lie between 0 and 1; given: {given}")
-        if min(self.least_effective, self.least_room, self.least_contrast, self.least_use) < 0:
+        least = {name: value for name, value in vars(self).items() if name.startswith("least")}
+        if min(least.values()) < 0:
             raise UsageError("the least_… of the rules are not below 0")
+
+    def grid(self) -> list["Rules"]:
+        """The same rules with each floor and each margin of the grid."""
+        return [replace(self, floor=floor, margin=margin) for floor in FLOORS for margin in MARGINS]
 
 
 @dataclass(frozen=True)
@@ -75,27 +84,38 @@ class RemovalTest:
     s: Estimate
     less_control: Estimate | None
     less_reference: Estimate | None
-    room: Estimate
+    room: Estimate  # how much there is to find on a text
+    carrying: Estimate  # the share of texts with something to find
     contrast: Estimate
+    typical: float  # how much there is to find where there is something
     effective: float  # texts that carry the sum
 
     def is_flat(self, rules: Rules) -> bool:
-        """Whether surely no token matters more than another."""
-        if self.room.inputs < rules.least_effective:
-            return False
-        return self.room.high < rules.least_room or self.contrast.high < rules.least_contrast
+        """Whether there is nothing to point at."""
+        nothing = self.is_empty(rules) and self.carrying.high < rules.least_carrying
+        return nothing or self.contrast.high < rules.least_contrast
+
+    def is_empty(self, rules: Rules) -> bool:
+        """Whether no token matters on these texts."""
+        return self.typical < rules.least_room
+
+    def is_carried(self, rules: Rules) -> bool:
+        """Whether enough texts have something to find."""
+        return self.effective >= rules.least_effective and not self.is_empty(rules)
 
     def finding(self, rules: Rules) -> str:
         """Apply rule 2."""
         if self.is_flat(rules):
             return "against"
-        if self.effective < rules.least_effective:
+        if not self.is_carried(rules):
             return "open"
         if self.s.high < rules.floor or self.beats_control(rules) is False:
             return "against"
-        reference = self.less_reference
-        if not self._is_above(rules) or reference is None:
+        if not self._is_above(rules):
             return "open"
+        reference = self.less_reference
+        if reference is None:
+            return "in part"
         if reference.low > -rules.margin:
             return "for"
         narrow = reference.high - reference.low <= 2 * rules.margin
@@ -114,18 +134,25 @@ class RemovalTest:
 
     def times_needed(self, rules: Rules) -> float:
         """How many times the texts would settle an open removal; infinite if none would."""
+        if self.is_empty(rules):
+            return _texts_that_show_nothing(rules.least_carrying) / self.carrying.inputs
         if self.effective < rules.least_effective:
             return rules.least_effective / self.effective if self.effective > 0 else inf
-        times = [_times(self.s, rules.floor)]
+        times = [times_outside(self.s, rules.floor)]
         if self.less_control is not None and self.beats_control(rules) is None:
-            times.append(_times(self.less_control, 0.0))
+            times.append(times_outside(self.less_control, 0.0))
         if self.less_reference is not None and self._is_above(rules):
             half = (self.less_reference.high - self.less_reference.low) / 2
             times.append((half / rules.margin) ** 2)
         return max(times)
 
 
-def _times(estimate: Estimate, threshold: float) -> float:
+def _texts_that_show_nothing(share: float) -> float:
+    """How many texts, of which none has something to find, show that fewer than this share have."""
+    return log((1 - LEVEL) / 2) / log(1 - share) if 0 < share < 1 else inf
+
+
+def times_outside(estimate: Estimate, threshold: float) -> float:
     """How many times the texts would put the threshold outside the interval."""
     if not estimate.low <= threshold <= estimate.high:
         return 1.0
@@ -154,16 +181,4 @@ def decide(tested: Collection[RemovalTest], used: Estimate | None, rules: Rules)
 
 def is_unused(used: Estimate | None, rules: Rules) -> bool:
     """Whether the attention is surely not used."""
-    enough = used is not None and used.inputs >= rules.least_effective
-    return used is not None and enough and used.high < rules.least_use
-
-
-def grid(
-    tested: Collection[RemovalTest], used: Estimate | None, rules: Rules
-) -> dict[tuple[float, float], str]:
-    """The word for each floor and each margin."""
-    return {
-        (floor, margin): decide(tested, used, replace(rules, floor=floor, margin=margin))
-        for floor in FLOORS
-        for margin in MARGINS
-    }
+    return used is not None and used.high < rules.least_use

@@ -22,18 +22,20 @@ from attlas.auditing.verdict.rules import (
     RemovalTest,
     Rules,
     decide,
-    grid,
+    times_outside,
 )
-from attlas.mathematics.intervals import Estimate, simultaneous_bounds
+from attlas.mathematics.intervals import Estimate, allow_unseen, simultaneous_bounds
 from attlas.mathematics.standing import (
     Evidence,
     Locations,
     MethodComparison,
-    contrast,
+    contrasts,
     effective_texts,
+    mean_rooms,
     select_texts,
     standings,
     text_count,
+    texts_with_room,
     typical_room,
 )
 from attlas.results.support.report_sections import Figure
@@ -69,11 +71,9 @@ def verdict(tested: Tested, rules: Rules | None = None) -> Verdict:
     splits = cross(tested.evidence, tested.roles, tested.groups, tested.seed)
     crossed = pool(splits)
     used = attention_use(tested)
-    tests = _test(crossed.evidence, tested)
-    pooled = decide(tests.values(), used, rules)
-    words = [decide(_test(each.evidence, tested).values(), used, rules) for each in splits]
-    same = words.count(pooled) / len(words)
-    word = pooled if same >= ENOUGH_SPLITS else "too few texts"
+    tests = _test(crossed.evidence, tested, rules)
+    by_split = [_test(each.evidence, tested, rules) for each in splits]
+    word, same = _word(tests, by_split, used, rules)
     method = crossed.name_of(WEIGHTS)
     assert method is not None
     told = wording.WeightsTest(
@@ -97,7 +97,10 @@ def verdict(tested: Tested, rules: Rules | None = None) -> Verdict:
         told.needed,
         directions,
         tuple(_by_group(crossed.evidence, tested, rules)),
-        tuple(GridWord(*key, each) for key, each in grid(tests.values(), used, rules).items()),
+        tuple(
+            GridWord(each.floor, each.margin, _word(tests, by_split, used, each)[0])
+            for each in rules.grid()
+        ),
         _readings(tested, crossed),
         wording.notes(told),
     )
@@ -106,7 +109,20 @@ def verdict(tested: Tested, rules: Rules | None = None) -> Verdict:
 TOO_FEW = "too few texts"
 
 
-def _test(crossed: Evidence, tested: Tested) -> dict[str, RemovalTest]:
+def _word(
+    tests: Mapping[str, RemovalTest],
+    by_split: Sequence[Mapping[str, RemovalTest]],
+    used: Estimate | None,
+    rules: Rules,
+) -> tuple[str, float]:
+    """The word of all splits together, by rule 4, and the share of splits that give theirs."""
+    pooled = decide(tests.values(), used, rules)
+    words = [decide(each.values(), used, rules) for each in by_split]
+    same = words.count(pooled) / len(words)
+    return pooled if same >= ENOUGH_SPLITS else TOO_FEW, same
+
+
+def _test(crossed: Evidence, tested: Tested, rules: Rules) -> dict[str, RemovalTest]:
     """The figures under each removal, with bounds that hold for all of them at once."""
     asked = [
         MethodComparison(WEIGHTS, other, (removal,))
@@ -116,14 +132,16 @@ def _test(crossed: Evidence, tested: Tested) -> dict[str, RemovalTest]:
     ]
     seed, groups = tested.seed, tested.groups
     found = dict(zip(asked, standings(crossed, asked, seed, groups), strict=True))
-    rooms, contrasts = (each(crossed, seed, groups) for each in (typical_room, contrast))
+    rooms, shares = (each(crossed, seed, groups) for each in (mean_rooms, contrasts))
     return {
         removal: RemovalTest(
             found[MethodComparison(WEIGHTS, None, (removal,))],
             found.get(MethodComparison(WEIGHTS, CONTROL, (removal,))),
             found.get(MethodComparison(WEIGHTS, REFERENCE, (removal,))),
             rooms[removal],
-            contrasts[removal],
+            texts_with_room(own.best, rules.least_room, groups),
+            shares[removal],
+            typical_room(own.best),
             effective_texts(own.best, groups),
         )
         for removal, own in crossed.items()
@@ -141,12 +159,7 @@ def attention_use(tested: Tested) -> Estimate | None:
     weight = np.maximum(rooms, 0.0) + 1e-9  # if no token matters, all texts count alike
     moved = (tested.moved * weight)[:, None, None]
     (found,) = simultaneous_bounds(moved, weight[:, None, None], tested.seed, tested.groups)
-    return _share(found)
-
-
-def _share(found: Estimate) -> Estimate:
-    low, high = (min(max(each, 0.0), 1.0) for each in (found.low, found.high))
-    return Estimate(found.mean, low, high, found.inputs)
+    return allow_unseen(found, weight, tested.groups)
 
 
 def _directions(tested: Tested, method: str) -> Iterator[Direction]:
@@ -158,7 +171,11 @@ def _directions(tested: Tested, method: str) -> Iterator[Direction]:
             (columns * known)[..., None], known[..., None], tested.seed, tested.groups
         )
         if not np.isnan(found[0].mean):
-            yield Direction(removal, *(as_figure(_share(each)) for each in found))
+            highlighted, every = (
+                allow_unseen(each, weights, tested.groups)
+                for each, weights in zip(found, known.T, strict=True)
+            )
+            yield Direction(removal, as_figure(highlighted), as_figure(every))
 
 
 def _by_group(crossed: Evidence, tested: Tested, rules: Rules) -> Iterator[GroupStanding]:
@@ -210,9 +227,11 @@ def _texts_needed(
     tests: Mapping[str, RemovalTest], used: Estimate | None, rules: Rules, given: int
 ) -> int | None:
     """About how many texts would do; None if no number would."""
-    times: Sequence[float] = [
+    times: list[float] = [
         each.times_needed(rules) for each in tests.values() if each.finding(rules) == "open"
     ]
+    if used is not None and used.low <= rules.least_use <= used.high:
+        times.append(times_outside(used, rules.least_use))
     most = max(times, default=2.0)
     return ceil(given * max(most, 1.0)) if isfinite(most) and most <= HOPELESS else None
 
@@ -230,6 +249,8 @@ def _bounds(told: wording.WeightsTest, removal: str) -> Bounds:
         test.effective,
         test.finding(told.rules),
         wording.why(told, removal),
+        as_figure(test.carrying),
+        as_figure(test.contrast),
     )
 
 

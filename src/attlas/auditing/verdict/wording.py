@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
-from attlas.auditing.verdict.rules import RemovalTest, Rules, is_unused
+from attlas.auditing.verdict.rules import ENOUGH_SPLITS, RemovalTest, Rules, is_unused
 from attlas.mathematics.intervals import Estimate
 from attlas.results.verdict import Direction
 
@@ -47,6 +47,11 @@ def why(test: WeightsTest, removal: str) -> str:
     if own.is_flat(rules):
         return _flat(own, rules)
     reached = f"they find {_range(own.s)} {BEST}"
+    if own.is_empty(rules):
+        return (
+            "no token matters on these texts, but as far as is known one may on "
+            f"{_percent(own.carrying.high)} of all"
+        )
     if own.effective < rules.least_effective:
         return (
             f"only about {own.effective:.0f} of the texts have something to find, and "
@@ -68,9 +73,12 @@ def why(test: WeightsTest, removal: str) -> str:
 
 
 def _flat(own: RemovalTest, rules: Rules) -> str:
-    if own.room.high < rules.least_room:
-        return "no token matters: the best order finds next to nothing"
-    return "no token matters more than another, so there is nothing to point at"
+    if own.contrast.high < rules.least_contrast:
+        return "no token matters more than another, so there is nothing to point at"
+    return (
+        "no token matters: the best order finds next to nothing, and at most "
+        f"{_percent(own.carrying.high)} of texts have something to find"
+    )
 
 
 def _control_name(control: str | None) -> str:
@@ -194,7 +202,7 @@ def _too_few(test: WeightsTest) -> str:
     given = f"Too few texts to tell: on {test.texts} texts, read as {test.method}, "
     if unsettled:
         return f"{given}{_reasons(test, unsettled)}."
-    if test.same_word < 0.8:
+    if test.same_word < ENOUGH_SPLITS:
         share = _percent(test.same_word)
         return f"{given}the word depends on how they are split: {share} of the splits agree."
     assert test.used is not None

@@ -1,0 +1,76 @@
+"""Texts drawn by chance from populations whose every figure is known: what a verdict is held to.
+
+Only some texts have anything to find. A population says how much these have, and which share of it
+the weights, a control and a reference come upon.
+"""
+
+import numpy as np
+
+from attlas.auditing.verdict.crossing import CONTROL, REFERENCE, WEIGHTS, Roles
+from attlas.auditing.verdict.verdict import Tested
+from attlas.mathematics.standing import Locations
+
+COUNTS = (18, 30, 100, 300)
+CARRYING = (0.02, 0.05, 0.2, 1.0)  # shares of texts that have something to find
+REMOVALS = ("delete", "mask")
+NOISE = 0.01  # of a figure of one text: removal orders are drawn by chance
+
+
+def _ones(random, count):
+    return np.full(count, 0.5)
+
+
+def _lognormal(random, count):
+    return np.minimum(random.lognormal(-2, 1, count), 1)
+
+
+def _exponential(random, count):
+    return np.minimum(random.exponential(0.3, count), 1)
+
+
+ROOMS = {
+    "alike": _ones,
+    "uniform": lambda random, count: random.random(count),
+    "exponential": _exponential,
+    "lognormal": _lognormal,
+}
+SHARES = {
+    "beta": lambda random, count: random.beta(4, 2, count),
+    "mostly all": lambda random, count: (random.random(count) < 0.9) * 1.0,
+    "half": lambda random, count: (random.random(count) < 0.5) * 1.0,
+    "normal": lambda random, count: np.clip(random.normal(0.6, 0.4, count), -1, 1),
+    "reversed": lambda random, count: np.where(random.random(count) < 0.9, 1.0, -1.0),
+}
+POPULATIONS = (
+    ("alike", "mostly all"),
+    ("alike", "reversed"),
+    ("uniform", "beta"),
+    ("exponential", "normal"),
+    ("exponential", "half"),
+    ("lognormal", "mostly all"),
+    ("lognormal", "normal"),
+)
+
+
+def draw_tested(kind, count, carrying, random, noise=NOISE):
+    """The evidence of some texts of a population, as a verdict takes it."""
+    room, share = kind
+    has = random.random(count) < carrying
+    base, found = ROOMS[room](random, count) * has, SHARES[share](random, count)
+    evidence, directions = {}, {}
+    for removal in REMOVALS:
+        best = base * random.uniform(0.8, 1.0, count)
+        shares = {
+            WEIGHTS: found,
+            CONTROL: np.clip(random.normal(0.3, 0.4, count), -1, 1),
+            REFERENCE: np.clip(found + random.normal(0.05, 0.2, count), -1, 1),
+        }
+        methods = {n: each * best + noise * random.normal(size=count) for n, each in shares.items()}
+        own = best + noise * random.normal(size=count)
+        evidence[removal] = Locations(own, best * random.uniform(1, 3, count) + 2 * noise, methods)
+        named = random.beta(3, 1, count)
+        pull = best + 2 * noise
+        directions[removal] = {WEIGHTS: named, "": (named + 0.5) / 2, "pull": pull}
+    moved = np.where(random.random(count) < 0.9, random.beta(1, 4, count), 0.0) * has
+    roles = Roles((WEIGHTS,), (CONTROL,), (REFERENCE,))
+    return Tested(evidence, roles, moved=moved, directions=directions)
