@@ -108,14 +108,21 @@ def effective_texts(rooms: TextValues, groups: TextGroups | None = None) -> floa
     return float(max(values.sum(), 0.0) ** 2 / squares) if squares > 0 else 0.0
 
 
-def typical_room(rooms: TextValues) -> float:
-    """How much the best order finds on the texts that have something to find.
+def typical_rooms(
+    evidence: Evidence, seed: int = 0, groups: TextGroups | None = None
+) -> dict[str, Estimate]:
+    """How much the best order finds on those of these texts that have something to find.
 
     A mean over texts in which each counts as much as it has; noise around nothing gives nothing.
     """
-    known = np.nan_to_num(rooms)
-    total = float(np.abs(known).sum())
-    return float((known * np.abs(known)).sum()) / total if total > 0 else 0.0
+    rooms = np.stack([np.nan_to_num(each.best) for each in evidence.values()], axis=1)[..., None]
+    sizes = np.abs(rooms)
+    found = simultaneous_bounds(rooms * sizes, sizes, seed, groups)
+    nothing = Estimate(0.0, 0.0, 0.0, len(rooms))
+    return {
+        name: nothing if np.isnan(each.mean) else each
+        for name, each in zip(evidence, found, strict=True)
+    }
 
 
 def texts_with_room(rooms: TextValues, least: float, groups: TextGroups | None = None) -> Estimate:

@@ -6,9 +6,8 @@ s is how much of what matters a method comes upon early: 0 for a random order, 1
    `effective_attention`. It is chosen on one half of the texts and tested on the other, both ways
    round; so are the best control and the best reference. This is done for five splits.
 2. A removal speaks **against** the weights if there is nothing to point at under it: no token
-   matters (the best order finds next to nothing, and surely does on more than nine texts in ten),
-   or surely none more than another. So it does if s is surely below the floor, or surely not above
-   that of a control.
+   matters on 36 texts or more, or surely none matters more than another. So it does if s is surely
+   below the floor, or surely not above that of a control.
    It speaks **for** them if s is surely above the floor, surely above the control (or surely within
    the margin of the best order, where nothing can be far above it), and surely no more than the
    margin below the reference.
@@ -28,10 +27,10 @@ weights are listed beside; they never move the word.
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from math import inf, log
+from math import inf
 
 from attlas.errors import UsageError
-from attlas.mathematics.intervals import LEVEL, Estimate
+from attlas.mathematics.intervals import Estimate
 
 ENOUGH_SPLITS = 0.8
 HOPELESS = 100  # times the texts given: so many more would not settle it
@@ -47,9 +46,10 @@ class Rules:
         floor: The weights must come at least this far, in units of s.
         margin: How far they may stay behind the best reference, in units of s.
         least_effective: If fewer texts than this carry the sum, nothing is concluded from it.
-        least_room: If the best order finds less than this (as a probability), no token matters.
-        least_carrying: That no token matters is concluded only if surely fewer than this share of
-            the texts have something to find.
+        least_room: If the best order surely finds less than this (as a probability), no token
+            matters on these texts.
+        least_texts: That no token matters at all is concluded from so many texts: if 36 are of one
+            kind, surely fewer than one in ten others are of another.
         least_contrast: If the best order surely finds less than this share of all importance, no
             token matters more than another.
         least_use: The attention is used if shuffling it surely moves the answer by more than this.
@@ -59,7 +59,7 @@ class Rules:
     margin: float = 0.1
     least_effective: float = 10.0
     least_room: float = 0.02
-    least_carrying: float = 0.1
+    least_texts: int = 36
     least_contrast: float = 0.1
     least_use: float = 0.02
 
@@ -87,17 +87,17 @@ class RemovalTest:
     room: Estimate  # how much there is to find on a text
     carrying: Estimate  # the share of texts with something to find
     contrast: Estimate
-    typical: float  # how much there is to find where there is something
+    typical: Estimate  # how much there is to find where there is something, on these texts alone
     effective: float  # texts that carry the sum
 
     def is_flat(self, rules: Rules) -> bool:
         """Whether there is nothing to point at."""
-        nothing = self.is_empty(rules) and self.carrying.high < rules.least_carrying
+        nothing = self.is_empty(rules) and self.carrying.inputs >= rules.least_texts
         return nothing or self.contrast.high < rules.least_contrast
 
     def is_empty(self, rules: Rules) -> bool:
         """Whether no token matters on these texts."""
-        return self.typical < rules.least_room
+        return self.typical.high < rules.least_room
 
     def is_carried(self, rules: Rules) -> bool:
         """Whether enough texts have something to find."""
@@ -135,7 +135,7 @@ class RemovalTest:
     def times_needed(self, rules: Rules) -> float:
         """How many times the texts would settle an open removal; infinite if none would."""
         if self.is_empty(rules):
-            return _texts_that_show_nothing(rules.least_carrying) / self.carrying.inputs
+            return rules.least_texts / self.carrying.inputs
         if self.effective < rules.least_effective:
             return rules.least_effective / self.effective if self.effective > 0 else inf
         times = [times_outside(self.s, rules.floor)]
@@ -145,11 +145,6 @@ class RemovalTest:
             half = (self.less_reference.high - self.less_reference.low) / 2
             times.append((half / rules.margin) ** 2)
         return max(times)
-
-
-def _texts_that_show_nothing(share: float) -> float:
-    """How many texts, of which none has something to find, show that fewer than this share have."""
-    return log((1 - LEVEL) / 2) / log(1 - share) if 0 < share < 1 else inf
 
 
 def times_outside(estimate: Estimate, threshold: float) -> float:

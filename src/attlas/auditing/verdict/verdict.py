@@ -36,7 +36,7 @@ from attlas.mathematics.standing import (
     standings,
     text_count,
     texts_with_room,
-    typical_room,
+    typical_rooms,
 )
 from attlas.results.support.report_sections import Figure
 from attlas.results.verdict import Bounds, Direction, GridWord, GroupStanding, OtherReading, Verdict
@@ -132,7 +132,9 @@ def _test(crossed: Evidence, tested: Tested, rules: Rules) -> dict[str, RemovalT
     ]
     seed, groups = tested.seed, tested.groups
     found = dict(zip(asked, standings(crossed, asked, seed, groups), strict=True))
-    rooms, shares = (each(crossed, seed, groups) for each in (mean_rooms, contrasts))
+    rooms, shares, typical = (
+        each(crossed, seed, groups) for each in (mean_rooms, contrasts, typical_rooms)
+    )
     return {
         removal: RemovalTest(
             found[MethodComparison(WEIGHTS, None, (removal,))],
@@ -141,7 +143,7 @@ def _test(crossed: Evidence, tested: Tested, rules: Rules) -> dict[str, RemovalT
             rooms[removal],
             texts_with_room(own.best, rules.least_room, groups),
             shares[removal],
-            typical_room(own.best),
+            typical[removal],
             effective_texts(own.best, groups),
         )
         for removal, own in crossed.items()

@@ -48,10 +48,7 @@ def why(test: WeightsTest, removal: str) -> str:
         return _flat(own, rules)
     reached = f"they find {_range(own.s)} {BEST}"
     if own.is_empty(rules):
-        return (
-            "no token matters on these texts, but as far as is known one may on "
-            f"{_percent(own.carrying.high)} of all"
-        )
+        return f"no token matters on these texts, and {rules.least_texts} are needed to say so"
     if own.effective < rules.least_effective:
         return (
             f"only about {own.effective:.0f} of the texts have something to find, and "
@@ -75,10 +72,7 @@ def why(test: WeightsTest, removal: str) -> str:
 def _flat(own: RemovalTest, rules: Rules) -> str:
     if own.contrast.high < rules.least_contrast:
         return "no token matters more than another, so there is nothing to point at"
-    return (
-        "no token matters: the best order finds next to nothing, and at most "
-        f"{_percent(own.carrying.high)} of texts have something to find"
-    )
+    return "no token matters: the best order finds next to nothing"
 
 
 def _control_name(control: str | None) -> str:
