@@ -4,10 +4,15 @@ Only some texts have anything to find. A population says how much these have, an
 the weights, a control and a reference come upon.
 """
 
+from functools import cache
+
 import numpy as np
 
+from attlas.auditing.verdict import verdict
 from attlas.auditing.verdict.crossing import CONTROL, REFERENCE, WEIGHTS, Roles
+from attlas.auditing.verdict.rules import Rules
 from attlas.auditing.verdict.verdict import Tested
+from attlas.mathematics.intervals import Estimate
 from attlas.mathematics.standing import Locations
 
 COUNTS = (18, 30, 100, 300)
@@ -74,3 +79,54 @@ def draw_tested(kind, count, carrying, random, noise=NOISE):
     moved = np.where(random.random(count) < 0.9, random.beta(1, 4, count), 0.0) * has
     roles = Roles((WEIGHTS,), (CONTROL,), (REFERENCE,))
     return Tested(evidence, roles, moved=moved, directions=directions)
+
+
+def figures_of(tested):
+    """Every interval that a verdict uses, by its name and removal, as the verdict computes it."""
+    with_rules = verdict._test(tested.evidence, tested, Rules())
+    found = {
+        (name, removal): getattr(test, name)
+        for removal, test in with_rules.items()
+        for name in ("s", "less_control", "less_reference", "room", "carrying", "contrast")
+    }
+    found["use", ""] = verdict.attention_use(tested)
+    for each in verdict._directions(tested, WEIGHTS):
+        for name in ("highlighted", "all_tokens"):
+            figure = getattr(each, name)
+            found[name, each.removal] = Estimate(figure.value, figure.low, figure.high, 0)
+    return found
+
+
+@cache
+def true_figures(kind, carrying):
+    """The figures of the whole population, by their definition, from very many of its texts."""
+    tested = draw_tested(kind, 300_000, carrying, np.random.default_rng(0))
+    true = {}
+    for removal, own in tested.evidence.items():
+        weights, control, reference = (own.methods[each] for each in (WEIGHTS, CONTROL, REFERENCE))
+        gains = {
+            "s": weights,
+            "less_control": weights - control,
+            "less_reference": weights - reference,
+        }
+        true |= {(name, removal): gain.sum() / own.best.sum() for name, gain in gains.items()}
+        true["room", removal] = own.best.mean()
+        true["carrying", removal] = (own.best >= Rules().least_room).mean()
+        true["contrast", removal] = own.best.sum() / own.importance.sum()
+        shares = tested.directions[removal]
+        for name, share in (("highlighted", shares[WEIGHTS]), ("all_tokens", shares[""])):
+            true[name, removal] = (share * shares["pull"]).sum() / shares["pull"].sum()
+    rooms = np.maximum(np.mean([each.best for each in tested.evidence.values()], axis=0), 0)
+    true["use", ""] = (tested.moved * rooms).sum() / rooms.sum()
+    return true
+
+
+def held(tested, truth):
+    """Which of the intervals hold their figure."""
+    found = figures_of(tested)
+    return {key: found[key].low <= value <= found[key].high for key, value in truth.items()}
+
+
+def words(drawn):
+    """The verdicts on some data sets."""
+    return [verdict.verdict(each).word for each in drawn]

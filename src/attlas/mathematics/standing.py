@@ -93,12 +93,12 @@ def standings(
 
 
 def _bounded(found: Estimate, effective: float, largest: float) -> Estimate:
-    least = UNSEEN / effective if effective > 0 else np.inf
-    half = max(found.high - found.mean, least)
-    low, high = (
-        max(min(each, largest), -largest) for each in (found.mean - half, found.mean + half)
-    )
-    return replace(found, mean=max(min(found.mean, largest), -largest), low=low, high=high)
+    """Room for what is not seen: the best order on 3 of k texts, or its reverse."""
+    unseen = min(UNSEEN / effective, 1.0) if effective > 0 else 1.0
+    low = min(found.low, found.mean - unseen * (RANGE + found.mean))
+    high = max(found.high, found.mean + unseen * (RANGE - found.mean))
+    mean, low, high = (max(min(each, largest), -largest) for each in (found.mean, low, high))
+    return replace(found, mean=mean, low=low, high=high)
 
 
 def effective_texts(rooms: TextValues, groups: TextGroups | None = None) -> float:

@@ -46,7 +46,7 @@ LIMITS = (
 def make_report(plan: AuditPlan, collected: Collected) -> Report:
     """The verdict and everything that it rests on."""
     texts, settings = plan.texts, plan.settings
-    if not len(collected.where):
+    if not collected.tested_texts:
         raise UsageError("; ".join(["no token could be removed", *_refusals(collected)]))
     weights = verdict(replace(collected.tested(), kinds=_kinds(plan, collected)), settings.rules)
     agreement, mean_agreement = make_agreement(collected)

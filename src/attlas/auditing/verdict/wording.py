@@ -104,8 +104,8 @@ def which_way(method: str, directions: Sequence[Direction]) -> str:
     against = 1 - named.value
     return (
         "The weights have no sign, so they cannot say which way a token pulls: of what "
-        f"{method} highlights, {_percent(named.value)} ({_percent(named.low or 0)} to "
-        f"{_percent(named.high or 0)}) speaks for the prediction and {_percent(against)} against "
+        f"{method} highlights, {_percent(named.value)} ({_percent(named.low or 0.0)} to "
+        f"{_percent(named.high or 0.0)}) speaks for the prediction and {_percent(against)} against "
         f"it; of all tokens, {_percent(every.value)} does ({first.removal})."
     )
 
