@@ -25,11 +25,10 @@ from drawn_evidence import (  # noqa: E402
     draw_tested,
     held,
     true_figures,
-    words,
 )
 from test_calibration import DECIDING, LEVELS, data_sets, per_text  # noqa: E402
 
-DRAWN, SAID, RUNS = 100, 10, 300
+DRAWN, RUNS = 100, 300
 NAMES = {
     "s": "s",
     "less_control": "less control",
@@ -60,13 +59,13 @@ def _covered(kind: tuple[str, str], count: int, carrying: float) -> tuple[dict[s
     """By interval, how often it holds; and how often the word is *too few texts*."""
     random = np.random.default_rng([count, round(100 * carrying)])
     truth = true_figures(kind, carrying)
-    found = defaultdict(list)
-    drawn = [draw_tested(kind, count, carrying, random) for _ in range(DRAWN)]
-    for each in drawn:
-        for (name, _), holds in held(each, truth).items():
+    found, few = defaultdict(list), []
+    for _ in range(DRAWN):
+        kept, is_few = held(draw_tested(kind, count, carrying, random), truth)
+        few.append(is_few)
+        for (name, _), holds in kept.items():
             found[name].append(holds)
-    few = words(drawn[:SAID]).count("too few texts") / SAID
-    return {name: float(np.mean(each)) for name, each in found.items()}, few
+    return {name: float(np.mean(each)) for name, each in found.items()}, float(np.mean(few))
 
 
 def significance() -> Iterator[str]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from attlas.auditing.verdict import verdict
 from attlas.auditing.verdict.crossing import CONTROL, REFERENCE, WEIGHTS, Roles
-from attlas.auditing.verdict.rules import Rules
+from attlas.auditing.verdict.rules import Rules, decide
 from attlas.auditing.verdict.verdict import Tested
 from attlas.mathematics.intervals import Estimate
 from attlas.mathematics.standing import Locations
@@ -82,7 +82,7 @@ def draw_tested(kind, count, carrying, random, noise=NOISE):
 
 
 def figures_of(tested):
-    """Every interval that a verdict uses, by its name and removal, as the verdict computes it."""
+    """Every interval that a verdict uses, by its name and removal, and the word they give."""
     with_rules = verdict._test(tested.evidence, tested, Rules())
     found = {
         (name, removal): getattr(test, name)
@@ -94,7 +94,7 @@ def figures_of(tested):
         for name in ("highlighted", "all_tokens"):
             figure = getattr(each, name)
             found[name, each.removal] = Estimate(figure.value, figure.low, figure.high, 0)
-    return found
+    return found, decide(with_rules.values(), found["use", ""], Rules())
 
 
 @cache
@@ -122,9 +122,10 @@ def true_figures(kind, carrying):
 
 
 def held(tested, truth):
-    """Which of the intervals hold their figure."""
-    found = figures_of(tested)
-    return {key: found[key].low <= value <= found[key].high for key, value in truth.items()}
+    """Which of the intervals hold their figure, and whether the word is *too few texts*."""
+    found, word = figures_of(tested)
+    kept = {key: found[key].low <= value <= found[key].high for key, value in truth.items()}
+    return kept, word == verdict.TOO_FEW
 
 
 def words(drawn):

@@ -152,7 +152,9 @@ def times_outside(estimate: Estimate, threshold: float) -> float:
     if not estimate.low <= threshold <= estimate.high:
         return 1.0
     distance = abs(estimate.mean - threshold)
-    return ((estimate.high - estimate.low) / 2 / distance) ** 2 if distance > 0 else inf
+    is_below = estimate.mean < threshold
+    half = estimate.high - estimate.mean if is_below else estimate.mean - estimate.low
+    return (half / distance) ** 2 if distance > 0 else inf
 
 
 def decide(tested: Collection[RemovalTest], used: Estimate | None, rules: Rules) -> str:
