@@ -9,9 +9,10 @@ from results.report_sample import TOKENS, panel, report, sample, table
 
 from attlas.errors import ResultFileError, UnknownNameError, UsageError
 from attlas.results import Maps, Report
-from attlas.results.support.files import rebuild
-from attlas.results.support.report_sections import Cell, Figure, Finding
+from attlas.results.support.files import rebuild, write_record
+from attlas.results.support.report_sections import Cell, Figure, Finding, Truth
 from attlas.results.verdict import Bounds
+from attlas.version import __version__
 
 
 @dataclass(frozen=True)
@@ -53,16 +54,23 @@ def test_a_report_comes_back_whole():
     assert isinstance(back.table.rows[0].cells[0], Cell)
 
 
-def test_a_report_from_before_findings_had_p_values_is_read():
-    written = report().to_dict()
-    for finding in (*written["findings"], written["plausibility"]):
-        assert {"p", "claim"} <= finding.keys()
-        del finding["p"], finding["claim"]
-    back = Report.from_dict(written)
-    assert back.findings == tuple(replace(each, p=None, claim="") for each in report().findings)
-    assert [each.p for each in report().findings] == [0.003, None, 0.0002, None]
-    with pytest.raises(KeyError, match="title"):
-        Report.from_dict({**written, "plausibility": {"p": 0.5}})
+def older(record):
+    """A report as it was when the verdict tested signs, and findings had p-values."""
+    verdict = {**record["verdict"], "reference": "gradient", "chosen_on": 200, "tested_on": 200}
+    for name in ("which_way", "next_step", "texts"):
+        del verdict[name]
+    return {**record, "verdict": verdict, "versions": {"attlas": "0.0.9"}}
+
+
+def test_a_report_of_an_older_version_is_one_clear_line(tmp_path):
+    said = rf"made by Attlas 0\.0\.9, .* this version \({__version__}\) .*: audit again$"
+    with pytest.raises(ResultFileError, match=said):
+        Report.from_dict(older(report().to_dict()))
+    path = write_record(tmp_path / "old", "report", older(report().to_dict()), {})
+    with pytest.raises(ResultFileError, match=said):
+        Report.load(path)
+    with pytest.raises(ResultFileError, match="an unknown version"):
+        Report.from_dict({"model": "m"})
 
 
 def test_a_report_is_saved_and_read_again(tmp_path):
@@ -120,6 +128,8 @@ def test_what_does_not_fit_is_refused():
     curves = panel("sufficiency", "mask")
     with pytest.raises(UsageError, match="raw_attention: 19 points, but 2 places"):
         replace(curves, places=(0.5, 1.0))
+    with pytest.raises(UsageError, match="pull: 1 scores, but 9 tokens"):
+        replace(sample("a point"), truth=Truth((0.0,) * 9, (0.0,)))
     with pytest.raises(UsageError, match="raw_attention: 9 scores, but 8 tokens"):
         replace(sample("a point"), tokens=TOKENS[1:])
     with pytest.raises(UnknownNameError, match="unknown section 'standings': did you mean 'stand"):

@@ -9,15 +9,17 @@ from rich.console import Console
 
 from attlas.results.support.report_sections import Cell, DataRecord, Figure, ReportTable, Standing
 from attlas.views import fragment, render
-from attlas.views.kinds.report import interval
 from attlas.views.report_words import (
     cell_words,
-    claim_words,
     figure_words,
-    p_words,
+    grid_cells,
+    group_cells,
+    named_tokens,
+    pulls,
     removals_of,
     standing_rows,
 )
+from attlas.views.terminal import interval
 
 HOSTILE = "<img src=x onerror=alert(1)>\x1b[31m"
 
@@ -44,6 +46,24 @@ def bare():
     )
 
 
+def hostile_verdict():
+    made = report().verdict
+    first = next(iter(made.bounds.values()))
+    bounds = {HOSTILE: replace(first, control=HOSTILE, reference=HOSTILE, why=HOSTILE)}
+    return replace(
+        made,
+        sentence=HOSTILE,
+        which_way=HOSTILE,
+        next_step=f"{HOSTILE} `{HOSTILE}`",
+        method=HOSTILE,
+        notes=(HOSTILE,),
+        bounds=bounds,
+        directions=tuple(replace(each, removal=HOSTILE) for each in made.directions),
+        by_group=tuple(replace(each, group=HOSTILE, removal=HOSTILE) for each in made.by_group),
+        readings=tuple(replace(each, method=HOSTILE) for each in made.readings),
+    )
+
+
 def hostile():
     made = report()
     first = table().rows[0]
@@ -51,8 +71,8 @@ def hostile():
         model=HOSTILE,
         command=HOSTILE,
         data=DataRecord(HOSTILE, 4, (HOSTILE,), None, {HOSTILE: 1}),
-        verdict=replace(made.verdict, sentence=HOSTILE, method=HOSTILE, notes=(HOSTILE,)),
-        findings=(replace(made.findings[0], title=HOSTILE, sentence=HOSTILE, claim=HOSTILE),),
+        verdict=hostile_verdict(),
+        findings=(replace(made.findings[0], title=HOSTILE, sentence=HOSTILE),),
         table=replace(table(), rows=(replace(first, method=HOSTILE), *table().rows[1:])),
         standings=tuple(replace(each, method=HOSTILE) for each in standings()),
         examples=(replace(made.examples[0], tokens=(HOSTILE,) * 9, point=HOSTILE),),
@@ -93,31 +113,32 @@ def test_a_figure_in_words():
     assert figure_words({"value": None, "low": None, "high": None, "n": None}) == "–"
 
 
-@pytest.mark.parametrize(
-    ("p", "words"),
-    [
-        (0.0001, "p < .001"),
-        (0.001, "p = .001"),
-        (0.0404, "p = .040"),
-        (0.0625, "p = .063"),
-        (0.1, "p = .100"),
-        (0.9999, "p = 1"),
-        (1, "p = 1"),
-    ],
-)
-def test_a_p_value_in_words(p, words):
-    assert p_words(p) == words
+def test_the_word_of_other_thresholds_is_a_sign():
+    assert grid_cells(report().payload()) == [
+        ["floor / margin", "0.05", "0.1", "0.15"],
+        ["0.2", "◐", "◐", "◐"],
+        ["0.3", "✕", "✕", "✕"],
+    ]
 
 
-def test_a_claim_says_over_how_many_findings_it_was_adjusted():
-    made = report().payload()
-    assert claim_words(made["findings"][0], made) == (
-        "raw_attention above shuffled scores, on 200 texts held out: p = .003 after Holm over 3 "
-        "findings"
-    )
-    assert claim_words(made["findings"][1], made) == ""
-    alone = report(findings=report().findings[:2], plausibility=None).payload()
-    assert claim_words(alone["findings"][0], alone).endswith("after Holm over 1 finding")
+def test_a_group_says_in_how_many_texts_there_is_nothing_to_find():
+    assert group_cells(report().payload()) == [
+        ["texts", "how many", "delete", "mask"],
+        [
+            "predicted NEGATIVE",
+            "180",
+            "0.20 (0.10 to 0.30), nothing to find in 12",
+            "0.22 (0.12 to 0.32)",
+        ],
+        ["predicted POSITIVE", "220", "0.27 (0.17 to 0.37)", "–"],
+    ]
+
+
+def test_a_token_that_speaks_against_the_prediction_is_below_zero():
+    (example,) = report().payload()["examples"]
+    assert pulls(example) == [0.01, -0.25, -0.02, -0.1, -0.08, 0.02, 0.0, 0.3, 0.5]
+    named = named_tokens(example, pulls(example), signed=True)
+    assert named == "works +0.50 · nevertheless +0.30 · clumsy −0.25 · over −0.10"
 
 
 @pytest.mark.parametrize(
@@ -151,20 +172,38 @@ def test_methods_stand_from_the_highest_mean_down():
     ]
 
 
-def test_a_terminal_of_80_columns_shows_the_answer_first():
-    shown = in_terminal(report())
-    lines = shown.splitlines()
+def test_the_first_screen_of_a_terminal_has_both_answers_the_next_step_and_a_text():
+    lines = in_terminal(report()).splitlines()
     assert all(len(line.rstrip()) <= 80 for line in lines)
+    first = " ".join(" ".join(lines[:25]).split())
     assert "✕ NOT SUPPORTED" in lines[:5]
-    order = ["May attention", "NOT SUPPORTED", "On these texts", "The weights reach", "Agreement"]
-    order += ["Where each method stands", "All methods, removal by delete", "Left out", "seed 0"]
+    made = report().verdict
+    order = [f"Where? {made.sentence}", f"Which way? {made.which_way}"]
+    order += [f"What next? {made.next_step}", "decides.: the model says POSITIVE (0.87)"]
+    order += ["a clumsy, overwrought film that nevertheless works", "Weights: , 0.20 · film 0.06"]
+    order += ["What matters", "clumsy −0.25", "Licence: may not be read as where. The largest"]
+    places = [first.index(words) for words in order]
+    assert places == sorted(places)
+
+
+def test_a_terminal_shows_the_evidence_below():
+    shown = in_terminal(report())
+    order = ["May attention", "How much of what matters the weights", "Agreement"]
+    order += ["How the answer was reached", "How much of what matters each", "All methods, removal"]
+    order += ["Left out", "seed 0"]
     places = [shown.index(words) for words in order]
     assert places == sorted(places)
     assert "0.24 (0.17 to 0.31), 200 texts" in shown
-    assert "held out: p = .003 after Holm over 3 findings" in " ".join(shown.split())
-    assert shown.count("after Holm") == 3
     assert "12 × empty text, 3 × longer than 512 tokens" in shown
     assert "removal by mask, removal by knock_out" in shown
+    one_line = " ".join(shown.split())
+    assert "delete speaks against: they find at most 29 % of what matters" in one_line
+    for words in ("more than another text's raw_a", "more than position", "more than gradient"):
+        assert words in shown
+    assert "moves the answer by 0.12 (0.09 to 0.15), 400 texts; 0.02 is the least" in one_line
+    assert "80 % of the splits give this word" in one_line
+    assert "of what the weights highlight, 0.61 (0.58 to 0.64), 400 texts" in one_line
+    assert "attn_lrp 0.66 (0.59 to 0.73) 0.42 (0.33 to 0.51) ✓" in one_line
 
 
 def test_the_table_in_a_terminal_has_the_first_removal():
@@ -208,11 +247,17 @@ def test_hostile_texts_are_only_text():
     assert "<img" not in made and "&lt;img" in made and "<script" not in made
 
 
-def test_a_fragment_has_the_answer_the_findings_and_the_table():
+def test_a_fragment_has_the_answers_an_example_the_evidence_and_the_table():
     made = fragment(report().payload())
-    assert "✕ not supported" in made
-    assert "The methods do not agree" in made and "0.31 (0.29 to 0.33), 400 texts" in made
-    assert made.count(">p = .003</td>") == 1 and "τ below 0.5, two-sided" in made
+    order = ["✕ not supported", "<b>Where?</b> The attention", "<b>Which way?</b> The weights"]
+    order += ["<b>What next?</b> Do not", "The comma is attended to", "what matters (mask)"]
+    order += ["The methods do not agree", "How the answer was reached", "comprehensiveness delete"]
+    places = [made.index(words) for words in order]
+    assert places == sorted(places)
+    assert "0.31 (0.29 to 0.33), 400 texts" in made
+    assert "Licence: may not be read as where." in made
+    assert made.count(">clumsy</span>") == 2  # by the weights, and by what matters
+    assert ">✕</td>" in made and "nothing to find in 12" in made
     assert made.count("★") == 12  # of two removals by five measures, and two of plausibility
     assert "<script" not in made
 

@@ -22,28 +22,85 @@ def tab(browser, tmp_path_factory):
     opened.close()
 
 
-def test_the_first_screen_answers_the_question(tab):
+def test_the_first_screen_has_both_answers_the_next_step_and_a_text(tab):
     assert tab.locator("h1").inner_text() == "May attention be read as an explanation here?"
     assert tab.locator(".verdict-word").inner_text().strip() == "✕Not supported"
+    made = report().verdict
+    assert tab.locator(".one-answer h2").all_text_contents() == [
+        "Where?",
+        "Which way?",
+        "What next?",
+    ]
+    shown = [" ".join(each.split()) for each in tab.locator(".one-answer p").all_text_contents()]
+    assert shown == [made.sentence, made.which_way, made.next_step.replace("`", "")]
+    assert tab.locator(".next code").inner_text() == "attlas explain --method gradient"
+    example = tab.locator(".first-example")
+    assert example.locator("h2").inner_text() == "The comma is attended to; the verb decides."
+    box = example.bounding_box()
+    assert box["y"] + box["height"] < 900
+
+
+def test_the_text_of_the_first_screen_shows_the_weights_beside_what_matters(tab):
+    rows = tab.locator(".first-example .map-row")
+    assert rows.count() == 2
+    for place in range(2):
+        text = rows.nth(place).locator(".flow").inner_text()
+        assert text == "a clumsy, overwrought film that nevertheless works"
+    titles = rows.nth(1).locator(".unit").evaluate_all("all => all.map(each => each.title)")
+    assert titles[:2] == ["+0.01", "−0.25"] and titles[8] == "+0.5"
+    assert rows.nth(1).locator(".against").all_text_contents() == ["clumsy", "over", "wrought"]
+    assert "orange speaks for POSITIVE" in rows.nth(1).inner_text()
+    licence, facts = tab.locator(".first-example > p").all_inner_texts()
+    assert licence.startswith("Licence of this map: May not be read as where. The largest scores")
+    assert "The model says POSITIVE 0.87" in facts and "find 0.31 of what matters" in facts
+
+
+def test_findings_have_a_figure_with_its_interval_and_texts(tab):
     lines = tab.locator(".finding")
     assert lines.count() == 5
-    for place in range(5):
-        box = lines.nth(place).bounding_box()
-        assert box["y"] + box["height"] < 900
     assert lines.first.locator(".figures").inner_text() == "0.24 0.17 to 0.31"
-    assert lines.first.locator(".count").inner_text().split("\n") == ["200 texts", "p = .003"]
-    assert lines.locator(".chance").all_text_contents() == ["p = .003", "p < .001", "p = 1"]
-    apart, adjusted = tab.locator(".findings .apart").all_text_contents()
-    assert "not counted in the answer" in apart
-    assert adjusted.startswith("p after Holm over 3 findings")
+    assert lines.first.locator(".count").inner_text() == "200 texts"
+    assert "not counted in the answer" in tab.locator(".findings .apart").inner_text()
 
 
 def test_an_answer_without_a_reference_has_a_sign_of_its_own(show):
-    verdict = replace(report().verdict, word="too few texts", reference=None, texts_needed=80)
+    made = report().verdict
+    alone = {name: replace(each, less_reference=None) for name, each in made.bounds.items()}
+    verdict = replace(made, word="too few texts", bounds=alone, texts_needed=80)
     tab = show(report(verdict=verdict).payload())
     assert tab.locator(".verdict-mark").inner_text() == "…"
-    told = tab.locator("#attlas-verdict").inner_text()
-    assert "About 80 texts in all would tell." in told and "less" not in told
+    assert tab.locator("#attlas-verdict .bounds .who").all_text_contents() == [
+        "Wraw_attention",
+        "more than another text's raw_attention",
+        "Wraw_attention",
+        "more than position",
+    ]
+
+
+def test_the_evidence_is_drawn_with_its_thresholds(tab):
+    section = tab.locator("#attlas-verdict")
+    words = " ".join(section.inner_text().split())
+    assert "delete speaks against them: they find at most 29 % of what matters" in words
+    assert "moves the answer by 0.12 (0.09 to 0.15) (0.02 is the least" in words
+    assert "of the 400 texts" in words and "80 % of the splits give this word" in words
+    marks = section.locator(".bounds .at").evaluate_all(
+        "all => all.map(each => parseFloat(each.style.left.slice(5)))"
+    )
+    assert marks[:3] == pytest.approx([65, 50, 45])  # 0.3, 0 and −0.1, from −1 to 1
+
+
+def test_the_grid_has_the_word_for_each_threshold_and_marks_the_ones_asked(tab):
+    grid = tab.locator("#attlas-verdict table.words")
+    heads = grid.locator("thead th").all_text_contents()
+    assert heads == ["floor", "margin 0.05", "margin 0.1", "margin 0.15"]
+    rows = [row.locator("td").all_text_contents() for row in grid.locator("tbody tr").all()]
+    assert rows == [["◐ partly"] * 3, ["✕ not supported"] * 3]
+    assert grid.locator(".chosen").count() == 1
+    groups = tab.locator("#attlas-verdict table.mono tbody tr").all_text_contents()
+    assert groups == [
+        "predicted NEGATIVE1800.20 (0.10 to 0.30)120.22 (0.12 to 0.32)0",
+        "predicted POSITIVE2200.27 (0.17 to 0.37)0––",
+    ]
 
 
 def test_findings_lead_to_their_sections_and_these_say_what_is_not_shown(tab):
@@ -53,19 +110,6 @@ def test_findings_lead_to_their_sections_and_these_say_what_is_not_shown(tab):
     for name, finding in zip(expected, (*findings(), report().plausibility), strict=True):
         words = tab.locator(f"#attlas-{name}").inner_text()
         assert finding.sentence in words and finding.does_not_show in words
-        assert finding.claim in words and ("after Holm" in words) == (finding.p is not None)
-
-
-def test_a_report_from_before_findings_had_p_values_is_drawn_without(show):
-    made = report().payload()
-    lines = [
-        {key: value for key, value in each.items() if key not in ("p", "claim")}
-        for each in (*made["findings"], made["plausibility"])
-    ]
-    tab = show({**made, "findings": lines[:-1], "plausibility": lines[-1]})
-    assert tab.locator(".finding").count() == 5
-    assert tab.locator(".chance, .claim").count() == 0
-    assert "Holm" not in tab.locator(".findings").inner_text()
 
 
 def test_the_sections_are_those_that_findings_may_name(tab):
@@ -203,6 +247,11 @@ def test_an_example_shows_what_was_removed_and_what_it_did(tab):
     assert colours[8] == "rgb(224, 122, 20)"  # the largest score, for the target
 
 
+def test_the_licence_of_an_example_has_its_figures_in_the_section(tab):
+    rows = tab.locator("#attlas-examples details tbody tr")
+    assert rows.first.locator("td").all_text_contents()[-2:] == ["works", "nevertheless · works"]
+
+
 def test_an_example_may_stand_with_its_finding(show):
     there = replace(sample("Shown where it is claimed."), section="agreement")
     tab = show(report(examples=(there,)).payload())
@@ -242,4 +291,4 @@ def test_an_answer_alone_is_a_page(show):
 def test_hostile_texts_are_only_text(show):
     tab = show(hostile().payload())
     assert tab.locator("#view img").count() == 0
-    assert "<img src=x onerror=alert(1)>␛[31m" in tab.locator(".verdict-sentence").inner_text()
+    assert "<img src=x onerror=alert(1)>␛[31m" in tab.locator(".where p").inner_text()

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import ceil
+from pathlib import Path
 from shlex import quote
 from time import time
 from typing import Any
@@ -27,6 +29,37 @@ QUICK_COUNT = 60
 
 
 @dataclass(frozen=True, eq=False)
+class AuditCommand:
+    """The command of an audit, without options that were left at their default.
+
+    Data in memory have no name, and what can only be set from Python has no option.
+    """
+
+    options: Mapping[str, Any]
+    drawn: int  # rows of the data
+    total: int | None  # rows that they were drawn from; None if there is no end of them
+    has_name: bool  # whether the data are not in memory
+
+    def __str__(self) -> str:
+        words = [_option(name, value) for name, value in self.options.items()]
+        return " ".join(["attlas audit", *filter(None, words)])
+
+    def with_more(self, times: float) -> str:
+        """How to audit so many times the texts, or all that there are; empty if none are left."""
+        if self.total is not None and self.total <= self.drawn:
+            return ""
+        wanted = ceil(times * self.drawn)
+        count = wanted if self.total is None else min(wanted, self.total)
+        which = f"about {count:,} texts" if count != self.total else f"all {count:,} texts"
+        of = f" of the {self.total:,}" if self.total is not None and count < self.total else ""
+        quick = ", without `--quick`" if self.options["quick"] else ""
+        if not self.has_name:
+            return f"Audit {which}{of}{quick}: `count={count}`."
+        options = {**self.options, "quick": False, "count": None if count == self.total else count}
+        return f"Audit {which}{of}{quick}: `{replace(self, options=options)}`"
+
+
+@dataclass(frozen=True, eq=False)
 class AuditPlan:
     """What an audit will do: its texts and its settings."""
 
@@ -34,7 +67,7 @@ class AuditPlan:
     settings: AuditSettings
     source: str  # the name of the data
     digest: str  # of the data
-    command: str  # prints the same report
+    command: AuditCommand  # prints the same report
     started: float  # when planning began, in seconds
     training: ReadData | None = None  # texts to train on again
 
@@ -128,11 +161,15 @@ def plan_audit(
     training = None if retrain is None else read_training(retrain)
     settings = replace(settings, trials=_with_training(settings.trials, training, texts))
     options = {
+        **{"model": chosen.name, "data": read.source, **read.columns},
         **{"split": columns.get("split"), "count": count, "quick": quick, "truncate": truncate},
         **{"method": methods, "measure": measures, "removal": removal, "trial": trials},
+        **{name: _changed(settings.rules, name) for name in ("floor", "margin")},
         "retrain": retrain if isinstance(retrain, str) else None,
+        "seed": seed,
     }
-    command = _command(chosen.name, read, {**options, "seed": seed})
+    has_name = isinstance(data, (str, Path))
+    command = AuditCommand(options, len(read.examples), read.total, has_name)
     return AuditPlan(texts, settings, read.source, read.fingerprint, command, started, training)
 
 
@@ -153,23 +190,17 @@ def _with_training(
     return tuple(dict.fromkeys([*trials, *learning]))
 
 
-def _command(model: str, read: ReadData, options: Mapping[str, Any]) -> str:
-    """The command that makes the report again, without options that were left at their default.
-
-    Data in memory have no name, and what can only be set from Python has no option.
-    """
-    every = {"model": model, "data": read.source, **read.columns, **options}
-    words = [_option(name, value) for name, value in every.items() if _is_set(name, value)]
-    return " ".join(["attlas audit", *words])
-
-
-def _is_set(name: str, value: Any) -> bool:
-    """Whether the user chose something; an empty list of trials is a choice too."""
-    return value is not None and value is not False and (name == "trial" or value != [])
+def _changed(rules: Rules, name: str) -> float | None:
+    """A threshold, if it is not the usual one."""
+    value: float = getattr(rules, name)
+    return None if value == getattr(Rules, name) else value
 
 
 def _option(name: str, value: Any) -> str:
+    """An option as it is typed; empty if it was not chosen. No trial at all is a choice too."""
+    if value is None or value is False or (value == [] and name != "trial"):
+        return ""
     if value is True:
         return f"--{name}"
-    values = [value] if isinstance(value, (str, int)) else list(value) or ["none"]
+    values = [value] if isinstance(value, (str, int, float)) else list(value) or ["none"]
     return " ".join(f"--{name} {quote(str(each))}" for each in values)

@@ -11,6 +11,8 @@ import typer
 from attlas.cli.options import AsJson, DataOptions, LoadOptions, Model, Truncate
 from attlas.cli.output import print_json, print_result, progress_bar
 
+_BESIDE = "The verdict does not depend on it."
+
 
 def audit(
     *,
@@ -19,14 +21,32 @@ def audit(
     out: Annotated[
         Path | None, typer.Option(help="The folder for report.html and all figures.")
     ] = None,
-    method: Annotated[list[str] | None, typer.Option(help="Repeatable; all if not given.")] = None,
-    measure: Annotated[list[str] | None, typer.Option(help="Repeatable; all if not given.")] = None,
+    method: Annotated[
+        list[str] | None, typer.Option(help=f"Repeatable; all if not given. {_BESIDE}")
+    ] = None,
+    measure: Annotated[
+        list[str] | None, typer.Option(help=f"Repeatable; all if not given. {_BESIDE}")
+    ] = None,
     trial: Annotated[
-        list[str] | None, typer.Option(help="Repeatable; all if not given; none for no trial.")
+        list[str] | None,
+        typer.Option(help=f"Repeatable; all if not given; none for no trial. {_BESIDE}"),
     ] = None,
     removal: Annotated[
         list[str] | None,
-        typer.Option(help="delete, mask, pad, zero_embedding, knock_out; repeatable."),
+        typer.Option(help=f"delete, mask, pad, zero_embedding, knock_out; repeatable. {_BESIDE}"),
+    ] = None,
+    floor: Annotated[
+        float | None,
+        typer.Option(
+            help="How much of what matters the weights must find, from 0 (chance) to 1 (all); "
+            "0.3 if not given."
+        ),
+    ] = None,
+    margin: Annotated[
+        float | None,
+        typer.Option(
+            help="How far they may stay behind the best method without attention; 0.1 if not given."
+        ),
     ] = None,
     retrain: Annotated[
         str | None,
@@ -60,10 +80,12 @@ def audit(
     started = time()
     chosen = {"method": method, "measure": measure, "trial": trial, "removal": removal}
     how: dict[str, Any] = {"quick": quick, "seed": seed, "truncate": truncate, "retrain": retrain}
+    thresholds = {"floor": floor, "margin": margin}
     subject = loading.load(model)
     from attlas.auditing.estimate import estimate as estimate_audit
     from attlas.auditing.plan import plan_audit
     from attlas.auditing.sharing import join, run_shared, usual_workers
+    from attlas.auditing.verdict.rules import Rules
 
     plan = plan_audit(
         subject,
@@ -71,6 +93,7 @@ def audit(
         measures=measure,
         trials=[] if trial == ["none"] else trial,
         removal=removal,
+        rules=Rules(**{name: value for name, value in thresholds.items() if value is not None}),
         **how,
         **asdict(data),
     )
@@ -85,7 +108,8 @@ def audit(
         if not as_json:
             _tell(estimate_audit(plan).lines()[0])
 
-    words = _joining({"model": model, **asdict(data), **chosen, **how, **asdict(loading)})
+    options = {"model": model, **asdict(data), **chosen, **how, **thresholds, **asdict(loading)}
+    words = _joining(options)
     with progress_bar() as watch:
         count = workers or usual_workers(subject)
         plan = replace(plan, started=started)

@@ -24,9 +24,9 @@ from attlas.data.files.records import (
     parquet_table,
 )
 from attlas.data.files.rows import Columns, UnusableRow, find_columns, read_row
-from attlas.data.sampling import sample
+from attlas.data.sampling import sample_and_total
 from attlas.data.sets.hub import Hub, hub_installed, hub_rows
-from attlas.data.texts_by_name import texts, texts_names
+from attlas.data.texts_by_name import texts, texts_and_total, texts_names
 from attlas.errors import UsageError
 
 SHOWN = 60
@@ -47,13 +47,15 @@ class LeftOut:
 class ReadData:
     """Examples, the rows that were left out, and the columns that were read.
 
-    Every verb that takes data takes this too.
+    Every verb that takes data takes this too. `total` is the number of usable rows that the
+    examples were drawn from; None if there is no end of them.
     """
 
     examples: list[Example]
     left_out: list[LeftOut]
     source: str
     columns: Mapping[str, str] = field(default_factory=dict)
+    total: int | None = None
 
     def notes(self) -> tuple[str, ...]:
         """Say which columns were read, and how many rows were left out, and why."""
@@ -114,18 +116,20 @@ def read_examples(
     asked = {"text": text, "pair": pair, "label": label, "spans": spans}
     if isinstance(source, ReadData):
         _refuse(f"{source.source} was read already", {**asked, "split": split})
-        return replace(source, examples=sample(source.examples, count, seed))
+        examples, total = sample_and_total(source.examples, count, seed)
+        return replace(source, examples=examples, total=total)
     if isinstance(source, (str, Path)) and _is_named(str(source)):
         _refuse(f"{source} is a named set, whose columns are known", asked)
-        return ReadData(texts(str(source), split=split, count=count, seed=seed), [], str(source))
+        read = texts_and_total(str(source), split, count, seed)
+        return ReadData(read[0], [], str(source), total=read[1])
     name, table = _open(source, split)
     columns = _columns(table, tuple(asked.values())).named()
     left_out: list[LeftOut] = []
     usable = _usable(table.rows(columns.values()), columns, left_out)
-    examples = sample(usable, count, seed)
+    examples, total = sample_and_total(usable, count, seed)
     if not examples and count != 0:
         raise UsageError(_nothing_usable(name, left_out))
-    return ReadData(examples, left_out, name, columns if table.columns else {})
+    return ReadData(examples, left_out, name, columns if table.columns else {}, total)
 
 
 def _columns(table: RawTable, asked: tuple[str | None, ...]) -> Columns:

@@ -20,15 +20,22 @@ def choose_split(name: str, split: str | None, available: Sequence[str]) -> str:
 
 def sample(items: Iterable[Item], count: int | None, seed: int) -> list[Item]:
     """Draw at most `count` items uniformly and keep their order; None takes all."""
+    return sample_and_total(items, count, seed)[0]
+
+
+def sample_and_total(items: Iterable[Item], count: int | None, seed: int) -> tuple[list[Item], int]:
+    """What `sample` draws, and how many items it was drawn from."""
     if count is None:
-        return list(items)
+        every = list(items)
+        return every, len(every)
     if count < 0:
         raise UsageError(f"count is how many texts to take, 0 or more, not {count}")
     chance = random.Random(seed)
     kept: list[tuple[int, Item]] = []
+    position = -1
     for position, item in enumerate(items):
         if len(kept) < count:
             kept.append((position, item))
         elif (place := chance.randrange(position + 1)) < count:
             kept[place] = (position, item)
-    return [item for _, item in sorted(kept, key=lambda pair: pair[0])]
+    return [item for _, item in sorted(kept, key=lambda pair: pair[0])], position + 1

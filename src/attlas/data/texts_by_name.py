@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 from attlas.data.example import Example
-from attlas.data.sampling import choose_split, sample
+from attlas.data.sampling import choose_split, sample_and_total
 from attlas.data.sets.catalogue import DATA_SETS, NamedSet
 from attlas.data.sets.file_rows import RowGroup, find_file, single_rows
 from attlas.data.sets.hub import hub_installed, hub_rows
@@ -32,16 +32,25 @@ def texts(
     100 by default, and different ones for each `seed`. Data sets are read from the folder named by
     the environment variable ATTLAS_DATA, or from the hub where `datasets` is installed.
     """
+    return texts_and_total(name, split, count, seed)[0]
+
+
+def texts_and_total(
+    name: str, split: str | None, count: int | None, seed: int
+) -> tuple[list[Example], int | None]:
+    """What `texts` reads, and how many there are to draw from; None if there is no end of them."""
     key = name.lower().replace("-", "_")
-    if key == "reviews":
-        return _reviews(split, count, seed)
     if key in GENERATED:
-        return _generated(key, split, 100 if count is None else count, seed)
-    if key in DATA_SETS:
-        source = DATA_SETS[key]
-        groups = sample(_row_groups(key, source, split), count, seed)
-        return [_read(source.read, group) for group in groups]
-    raise UnknownNameError("set of texts", name, texts_names())
+        return _generated(key, split, 100 if count is None else count, seed), None
+    if key == "reviews":
+        choose_split("reviews", split, ["test"])
+        read, rows = review, review_rows()
+    elif key in DATA_SETS:
+        read, rows = DATA_SETS[key].read, _row_groups(key, DATA_SETS[key], split)
+    else:
+        raise UnknownNameError("set of texts", name, texts_names())
+    groups, total = sample_and_total(rows, count, seed)
+    return [_read(read, group) for group in groups], total
 
 
 def texts_names() -> dict[str, str]:
@@ -53,11 +62,6 @@ def texts_names() -> dict[str, str]:
 def review_rows() -> Iterator[RowGroup]:
     """Read the rows of the reviews."""
     return single_rows(Path(__file__).parent / "sets", ["reviews"])
-
-
-def _reviews(split: str | None, count: int | None, seed: int) -> list[Example]:
-    choose_split("reviews", split, ["test"])
-    return [_read(review, group) for group in sample(review_rows(), count, seed)]
 
 
 def _generated(name: str, split: str | None, count: int, seed: int) -> list[Example]:

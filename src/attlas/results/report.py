@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
+from attlas.errors import ResultFileError
 from attlas.results.support.files import plain, rebuild
 from attlas.results.support.report_sections import (
     Agreement,
@@ -23,6 +24,7 @@ from attlas.results.support.report_sections import (
 )
 from attlas.results.support.result import Result
 from attlas.results.verdict import Verdict
+from attlas.version import __version__
 
 QUESTION = "May attention be read as an explanation here?"
 
@@ -88,7 +90,14 @@ class Report(Result):
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "Report":
         """Read what `to_dict` returned."""
-        return rebuild(cls, record)
+        try:
+            return rebuild(cls, record)
+        except (AttributeError, KeyError, TypeError) as problem:
+            made = record.get("versions", {}).get("attlas", "an unknown version")
+            raise ResultFileError(
+                f"the report was made by Attlas {made}, in a form that this version "
+                f"({__version__}) does not read: audit again"
+            ) from problem
 
     def payload(self) -> dict[str, Any]:
         """What a page, a notebook or a terminal draws."""

@@ -1,7 +1,6 @@
 """The figures, the tables and the trials of a report in words."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import floor
 from typing import Any
 
 from rich.text import Text
@@ -13,6 +12,8 @@ Payload = Mapping[str, Any]
 ARROWS = {"higher": "↑", "lower": "↓"}
 MARKS = {"supported": "✓", "not supported": "✕", "partly": "◐", "too few texts": "…"}
 FAMILIES = ("W", "V", "P", "reference", "control")
+SIGNS = "  ".join(f"{mark} {word}" for word, mark in MARKS.items())
+MOST_NAMED = 4  # tokens of an example
 
 
 def figure_words(figure: Payload) -> str:
@@ -24,28 +25,6 @@ def figure_words(figure: Payload) -> str:
     return words if figure["n"] is None else f"{words}, {text_count(figure['n'])}"
 
 
-def p_words(p: float | int) -> str:
-    """A p-value with three decimals, halves rounded up."""
-    if p < 0.001:
-        return "p < .001"
-    rounded = floor(1000 * p + 0.5)
-    return "p = 1" if rounded == 1000 else f"p = .{rounded:03d}"
-
-
-def claim_words(finding: Payload, payload: Payload) -> str:
-    """What a finding claims, and its p-value; empty if it has none."""
-    if finding["p"] is None:
-        return ""
-    return f"{visible(finding['claim'])}: {p_words(finding['p'])} {adjusted_words(payload)}"
-
-
-def adjusted_words(payload: Payload) -> str:
-    """The number of findings over which p-values were adjusted, in words."""
-    found = [each for each in (*payload["findings"], payload["plausibility"]) if each]
-    count = sum(each["p"] is not None for each in found)
-    return f"after Holm over {count} finding{'' if count == 1 else 's'}"
-
-
 def facts(payload: Payload) -> str:
     """The model, the data, and the model's accuracy if it is known."""
     data = payload["data"]
@@ -55,6 +34,126 @@ def facts(payload: Payload) -> str:
         return words
     shares = (f"{100 * right[name]:.1f}" for name in ("low", "high") if right[name] is not None)
     return f"{words} · right {100 * right['value']:.1f} % ({' to '.join(shares)})"
+
+
+def answers(payload: Payload) -> dict[str, str]:
+    """The two answers and what to do with them, each with its heading."""
+    verdict = payload["verdict"]
+    return {
+        "Where?": visible(verdict["sentence"]),
+        "Which way?": visible(verdict["which_way"]),
+        "What next?": visible(verdict["next_step"]),
+    }
+
+
+def first_example(payload: Payload) -> Payload | None:
+    """The example of the first screen: a typical text, with what its tokens do."""
+    return next((each for each in payload["examples"] if each["truth"]), None)
+
+
+def pulls(example: Payload) -> list[float]:
+    """How much each token matters; below zero if it speaks against the prediction."""
+    both = zip(example["truth"]["importance"], example["truth"]["pull"], strict=True)
+    return [(matters or 0.0) * (-1 if (pull or 0.0) < 0 else 1) for matters, pull in both]
+
+
+def named_tokens(example: Payload, scores: Sequence[float], *, signed: bool) -> str:
+    """The tokens with the largest scores, in words."""
+    order = sorted(range(len(scores)), key=lambda place: -abs(scores[place]))[:MOST_NAMED]
+    tokens = [visible(example["tokens"][place].strip() or " ") for place in order]
+    shown = [f"{scores[place]:{'+' if signed else ''}.2f}".replace("-", "−") for place in order]
+    return " · ".join(f"{token} {score}" for token, score in zip(tokens, shown, strict=True))
+
+
+def example_facts(example: Payload) -> str:
+    """What the text illustrates, and what the model says of it."""
+    said = f"the model says {visible(example['label'])} ({number(example['probability'])})"
+    return f"{visible(example['point'])}: {said}"
+
+
+def licence_words(example: Payload) -> str:
+    """Whether the map of the weights may be read, or what it finds; empty if nothing is known."""
+    if not example["licence"]:
+        s = example["truth"]["s"]
+        return "" if s is None else f"The weights find {number(s)} of what matters here."
+    word = visible(example["licence"]["word"])
+    return f"Licence: {word}. {visible(example['licence']['why'])}"
+
+
+def bound_rows(payload: Payload, bounds: Payload) -> list[tuple[str, Payload, float | None]]:
+    """The figures of one removal: what each is about, the figure, and its threshold."""
+    rules = payload["settings"].get("rules", {})
+    rows = [("the weights find", bounds["s"], rules.get("floor"))]
+    if bounds["less_control"]:
+        control = visible(bounds["control"]).replace("other_text ", "another text's ", 1)
+        rows.append((f"more than {control}", bounds["less_control"], 0.0))
+    if bounds["less_reference"]:
+        margin = rules.get("margin")
+        least = None if margin is None else -margin
+        rows.append((f"more than {visible(bounds['reference'])}", bounds["less_reference"], least))
+    return rows
+
+
+def evidence_words(payload: Payload) -> Iterator[str]:
+    """What else the verdict rests on, one sentence each."""
+    verdict, rules = payload["verdict"], payload["settings"].get("rules", {})
+    if verdict["used"]:
+        least = rules.get("least_use")
+        asked = "" if least is None else f"; {least:g} is the least that counts as used"
+        yield (
+            "Is the attention used? Shuffled, it moves the answer by "
+            f"{figure_words(verdict['used'])}{asked}."
+        )
+    yield (
+        f"Chosen on one half of the texts and tested on the other, {100 * verdict['same_word']:.0f}"
+        " % of the splits give this word."
+    )
+    for each in verdict["directions"]:
+        yield (
+            f"Which way ({visible(each['removal'])}): of what the weights highlight, "
+            f"{figure_words(each['highlighted'])}, speak for the prediction; of all tokens, "
+            f"{figure_words(each['all_tokens'])}."
+        )
+
+
+def grid_cells(payload: Payload) -> list[list[str]]:
+    """The word for each floor (rows) and margin (columns), as signs; empty if there are none."""
+    found = payload["verdict"]["grid"]
+    if not found:
+        return []
+    margins = list(dict.fromkeys(each["margin"] for each in found))
+    words = {(each["floor"], each["margin"]): each["word"] for each in found}
+    floors = dict.fromkeys(each["floor"] for each in found)
+    rows = [
+        [f"{floor:g}", *(MARKS.get(words[floor, margin], "·") for margin in margins)]
+        for floor in floors
+    ]
+    return [["floor / margin", *(f"{margin:g}" for margin in margins)], *rows]
+
+
+def group_cells(payload: Payload) -> list[list[str]]:
+    """s in each group of texts, and how many of them have nothing to find; empty if none."""
+    found = payload["verdict"]["by_group"]
+    if not found:
+        return []
+    removals = list(dict.fromkeys(each["removal"] for each in found))
+    by_group: dict[str, dict[str, Payload]] = {}
+    for each in found:
+        by_group.setdefault(each["group"], {})[each["removal"]] = each
+    rows = []
+    for group, own in by_group.items():
+        every = next(iter(own.values()))
+        shown = [_group_figure(own.get(removal)) for removal in removals]
+        rows.append([visible(group), str(every["texts"]), *shown])
+    return [["texts", "how many", *map(visible, removals)], *rows]
+
+
+def _group_figure(each: Payload | None) -> str:
+    if each is None:
+        return "–"
+    figure = {**each["s"], "n": None}
+    nothing = f", nothing to find in {each['without_room']}" if each["without_room"] else ""
+    return f"{figure_words(figure)}{nothing}"
 
 
 def columns_of(payload: Payload, removal: str, *, plausible: bool) -> list[int]:

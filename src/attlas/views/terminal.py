@@ -118,6 +118,31 @@ def fit(text: str, width: int = LABEL) -> str:
     return set_cell_size(text, width)
 
 
+def interval(
+    figure: Mapping[str, Any], span: tuple[float, float], mark: float | None, width: int
+) -> str:
+    """A figure on a line of text: a thick interval, a dot at the value, a bar at the mark."""
+    line = ["─"] * width
+    place = {
+        name: _place(value, span, width)
+        for name, value in {**figure, "mark": mark}.items()
+        if name != "n" and value is not None
+    }
+    if "mark" in place:
+        line[place["mark"]] = "┼"
+    if "low" in place and "high" in place:
+        reach = slice(place["low"], place["high"] + 1)
+        line[reach] = "━" * len(line[reach])
+    if "value" in place:
+        line[place["value"]] = "●"
+    return "".join(line)
+
+
+def _place(value: float, span: tuple[float, float], width: int) -> int:
+    share = (value - span[0]) / (span[1] - span[0])
+    return round(min(1.0, max(0.0, share)) * (width - 1))
+
+
 def text_table(cells: Sequence[Sequence[str]]) -> Table:
     """A table of texts; the first row is the head, and the first column is aligned left."""
     head, *rows = cells

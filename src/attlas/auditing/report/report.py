@@ -48,7 +48,13 @@ def make_report(plan: AuditPlan, collected: Collected) -> Report:
     texts, settings = plan.texts, plan.settings
     if not collected.tested_texts:
         raise UsageError("; ".join(["no token could be removed", *_refusals(collected)]))
-    weights = verdict(replace(collected.tested(), kinds=_kinds(plan, collected)), settings.rules)
+    weights = _with_command(
+        verdict(
+            replace(collected.tested(), kinds=_kinds(plan, collected), model=texts.subject.name),
+            settings.rules,
+        ),
+        plan,
+    )
     agreement, mean_agreement = make_agreement(collected)
     pairs = make_removal_pairs(collected)
     return Report(
@@ -63,9 +69,7 @@ def make_report(plan: AuditPlan, collected: Collected) -> Report:
         agreement=agreement,
         removals=pairs,
         unusual=make_unusual(collected),
-        examples=find_examples(
-            texts, collected, weights.method, _best_reading(weights), plan.verdict_removals[0]
-        ),
+        examples=find_examples(plan, collected, weights.method, _best_reading(weights)),
         trials=tuple(make_trial_section(run, plan) for run in collected.trials),
         plausibility=plausibility(collected, weights.method),
         does_not_show=LIMITS,
@@ -79,8 +83,16 @@ def make_report(plan: AuditPlan, collected: Collected) -> Report:
         costs=tuple(collected.costs),
         seed=settings.seed,
         seconds=wall_seconds([*collected.spans, (plan.started, time())]),
-        command=plan.command,
+        command=str(plan.command),
     )
+
+
+def _with_command(weights: Verdict, plan: AuditPlan) -> Verdict:
+    """The verdict whose next step is a command, if texts are too few and the data have more."""
+    if weights.word != "too few texts" or weights.texts_needed is None:
+        return weights
+    more = plan.command.with_more(weights.texts_needed / weights.texts)
+    return replace(weights, next_step=more) if more else weights
 
 
 def _kinds(plan: AuditPlan, collected: Collected) -> dict[str, NDArray[np.intp]]:

@@ -1,22 +1,25 @@
 """The table of a report, its example texts and its sections on trials."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from attlas.auditing.collected import Collected, TrialRun
 from attlas.auditing.plan import AuditPlan
-from attlas.auditing.texts import AuditTexts
 from attlas.auditing.verdict.verdict import as_figure
-from attlas.auditing.work.explained import CONTROLS
+from attlas.auditing.work.explained import CONTROLS, case_seed
+from attlas.explaining.licensing import HeatMap, licences
 from attlas.mathematics.intervals import bootstrap_means
 from attlas.mathematics.significance import sign_flip
 from attlas.measures import MEASURES, Case, is_circular
+from attlas.measures.support.walks import effects_of, walks
 from attlas.methods import METHODS
 from attlas.models.asking.question import Question
 from attlas.removing.erasures import Erasures
-from attlas.removing.removal import removable
+from attlas.results.support.licence import Licence
 from attlas.results.support.report_sections import (
     Cell,
     Column,
@@ -26,14 +29,14 @@ from attlas.results.support.report_sections import (
     ReportTable,
     Sample,
     TrialSection,
+    Truth,
 )
 from attlas.shapes import TextGroups
 from attlas.trials import TRIALS, figures_with_intervals
 
 SIGNIFICANT = 0.05
-EXAMPLES = 3
 TOP_SHARE = 0.2  # of the tokens, removed from an example
-LONGEST = 60  # tokens of an example
+LONGEST = 40  # tokens of an example
 
 
 def make_table(collected: Collected) -> ReportTable:
@@ -120,67 +123,105 @@ def _best(
 
 
 def find_examples(
-    texts: AuditTexts, collected: Collected, weights: str, better: str, removal: str
+    plan: AuditPlan, collected: Collected, weights: str, better: str
 ) -> tuple[Sample, ...]:
-    """The texts on which the two readings differ most, either way, and one in between."""
-    table = collected.of_measure("comprehensiveness", removal)
-    if not {weights, better} <= set(table):
+    """A text on which the weights find as much as usual, then the best and the worst."""
+    removal = plan.verdict_removals[0]
+    found = _share_found(plan, collected, weights, removal)
+    if not len(found):
         return ()
-    short = [number for number in table.index if texts.lengths[number] <= LONGEST]
-    gap = (table[better] - table[weights]).loc[short].dropna().sort_values()
-    if not len(gap):
-        return ()
-    chosen = [
-        (int(gap.index[-1]), f"{better} finds what the prediction rests on; {weights} does not."),
-        (int(gap.index[0]), f"{weights} does better than {better} here."),
-        (int(gap.index[len(gap) // 2]), "A text between these two."),
-    ]
+    chosen = {
+        int(found.index[len(found) // 2]): "A typical text",
+        int(found.index[-1]): "The text on which the weights find the most of what matters",
+        int(found.index[0]): "The text on which the weights find the least of what matters",
+    }
     known = {
         (int(text), str(method)): np.array(values)
         for text, method, values in collected.scores.to_numpy()
         if method in (weights, better)
     }
-    kept = list(dict.fromkeys(number for number, _ in chosen))[:EXAMPLES]
-    points = dict(reversed(chosen))
     return tuple(
         _sample(
-            texts,
+            plan,
             number,
-            points[number],
-            removal,
+            point,
             {name: known[number, name] for name in (weights, better) if (number, name) in known},
         )
-        for number in kept
+        for number, point in chosen.items()
+        if (number, weights) in known
     )
 
 
-def _sample(
-    texts: AuditTexts, number: int, point: str, removal: str, scores: dict[str, np.ndarray]
-) -> Sample:
-    (question,) = texts.ask([number])
-    erasures = Erasures([question], removal)
-    content = removable(question, 0)
-    target = question.targets[0]
-    count = max(1, round(TOP_SHARE * len(content)))
-    readings = []
-    for name, values in scores.items():
-        first = Case(values.astype(np.float64), number).order()[:count]
-        hidden = np.zeros((1, len(content)), dtype=bool)
-        hidden[0, first] = True
-        after = erasures.of(0, hidden)
-        readings.append(
-            Reading(
-                name,
-                tuple(float(value) for value in values),
-                METHODS[name].signed,
-                tuple(sorted(int(place) for place in first)),
-                _label(question, bool(after.chosen[0])),
-                float(after.probability[0]),
-            )
-        )
-    whole = float(erasures.whole(0).probability[0])
-    pieces = tuple(_pieces(question, content))
-    return Sample(point, pieces, target.name, whole, removal, tuple(readings))
+def _share_found(plan: AuditPlan, collected: Collected, weights: str, removal: str) -> pd.Series:
+    """s of the weights on each short text that has something to find, in ascending order."""
+    own = collected.tested().evidence[removal]
+    texts = collected.tested_texts
+    table = pd.DataFrame({"found": own.methods[weights], "best": own.best}, index=texts)
+    short = [number for number in texts if plan.texts.lengths[number] <= LONGEST]
+    able = table.loc[short].query("best >= @plan.settings.rules.least_room").dropna()
+    return (able["found"] / able["best"]).sort_values(kind="stable")
+
+
+def _sample(plan: AuditPlan, number: int, point: str, scores: dict[str, np.ndarray]) -> Sample:
+    (question,) = plan.texts.ask([number])
+    removed = [Erasures([question], removal) for removal in plan.verdict_removals]
+    first, weights = removed[0], next(iter(scores.values()))
+    licence = _licence(plan, number, removed, weights)
+    return Sample(
+        point,
+        tuple(_pieces(question, first.content(0))),
+        question.targets[0].name,
+        float(first.whole(0).probability[0]),
+        first.how,
+        tuple(_reading(question, first, name, own, number) for name, own in scores.items()),
+        truth=_truth(plan, number, first, licence.removals[0].share),
+        licence=licence,
+    )
+
+
+def _licence(
+    plan: AuditPlan, number: int, removed: Sequence[Erasures], weights: np.ndarray
+) -> Licence:
+    """The licence of the weights, by the same random orders that the verdict rests on."""
+    seed, content = case_seed(plan.settings.seed, number), removed[0].content(0)
+    heat_map = HeatMap(0, weights.astype(np.float64), False, seed)
+    (licence,) = licences(removed, [heat_map], pairs=plan.settings.pairs)
+    rows = [
+        replace(row, enough=_counted(row.enough, content), needed=_counted(row.needed, content))
+        for row in licence.removals
+    ]
+    return replace(licence, removals=tuple(rows))
+
+
+def _counted(positions: tuple[int, ...] | None, content: list[int]) -> tuple[int, ...] | None:
+    """Positions in the input, counted among the content tokens."""
+    return None if positions is None else tuple(content.index(each) for each in positions)
+
+
+def _reading(
+    question: Question, erasures: Erasures, name: str, scores: np.ndarray, number: int
+) -> Reading:
+    """The scores of a method, and the answer without the tokens that they rank first."""
+    count = max(1, round(TOP_SHARE * len(scores)))
+    first = Case(np.abs(scores.astype(np.float64)), number).order()[:count]
+    hidden = np.zeros((1, len(scores)), dtype=bool)
+    hidden[0, first] = True
+    after = erasures.of(0, hidden)
+    return Reading(
+        name,
+        tuple(float(value) for value in scores),
+        METHODS[name].signed,
+        tuple(sorted(int(place) for place in first)),
+        _label(question, bool(after.chosen[0])),
+        float(after.probability[0]),
+    )
+
+
+def _truth(plan: AuditPlan, number: int, erasures: Erasures, s: float | None) -> Truth:
+    settings, count = plan.settings, len(erasures.content(0))
+    case = Case(np.zeros(count), case_seed(settings.seed, number), pairs=settings.pairs)
+    effects = effects_of(case, erasures.of(0, walks(case)))
+    return Truth(tuple(effects.importance.tolist()), tuple(effects.pull.tolist()), s)
 
 
 def _label(question: Question, chosen: bool) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from attlas.auditing.collected import Collected
 from attlas.auditing.verdict.verdict import as_figure
+from attlas.auditing.verdict.wording import REMOVED, control_name
 from attlas.auditing.work.explained import SHUFFLED
 from attlas.mathematics.intervals import Estimate, bootstrap_means
 from attlas.results.support.report_sections import Finding, RemovalPair
@@ -38,9 +39,9 @@ def _where(verdict: Verdict, removal: str, bounds: Bounds) -> Iterator[Finding]:
     if not _is_known(bounds.s.value):
         return
     yield Finding(
-        f"Where ({verdict.method})",
-        f"Of what the best order finds, {verdict.method} finds {bounds.s.value:.2f} when tokens "
-        f"are removed by {removal}; a random order finds 0.",
+        "How much of what matters the weights find",
+        f"Read as {verdict.method}, they find {bounds.s.value:.2f} when tokens are "
+        f"{REMOVED.get(removal, removal)}: 0 is chance, 1 as much as can be found.",
         bounds.s,
         "standing",
         "Which way a token pulls: weights have no sign.",
@@ -55,16 +56,18 @@ def _control(removal: str, bounds: Bounds) -> Iterator[Finding]:
     if less is None or not _is_known(less.value) or bounds.control is None:
         return
     assert less.low is not None and less.high is not None
-    verb = "finds surely less than" if less.low > 0 else "is not surely below"
-    if less.high < 0:
-        verb = "finds surely more than"
+    says = "perhaps no more"
+    if less.low > 0:
+        says = "surely more"
+    elif less.high < 0:
+        says = "surely less"
     yield Finding(
-        f"A control ({bounds.control})",
-        f"Scores made without reading this text with the model ({bounds.control}) {verb} the "
-        f"weights: the weights less the control are {less.value:.2f} ({removal}).",
+        "Would something simpler do as well?",
+        f"Beside {control_name(bounds.control)}, the weights find {less.value:+.2f} when tokens "
+        f"are {REMOVED.get(removal, removal)}: {says}.".replace("-", "−"),
         less,
         "standing",
-        "Why: position and rarity may be correlated with what the model uses.",
+        "Why it finds what it finds: place and rarity may go with what the model uses.",
         (-0.5, 1.0),
         0.0,
     )
@@ -75,14 +78,15 @@ def _reference(removal: str, bounds: Bounds) -> Iterator[Finding]:
     if less is None or not _is_known(less.value) or bounds.reference is None:
         return
     assert less.low is not None and less.high is not None
-    says = "as far as is known, neither finds more"
+    says = "as far as these texts tell, about as much"
     if less.high < 0:
-        says = f"{bounds.reference} finds surely more"
+        says = "surely less"
     elif less.low > 0:
-        says = "the weights find surely more"
+        says = "surely more"
     yield Finding(
-        f"Beside {bounds.reference}",
-        f"The weights less {bounds.reference} are {less.value:.2f} ({removal}): {says}.",
+        "Does a method without attention find more?",
+        f"Beside {bounds.reference}, the weights find {less.value:+.2f} when tokens are "
+        f"{REMOVED.get(removal, removal)}: {says}.".replace("-", "−"),
         less,
         "standing",
         "That no other method is better.",
@@ -98,9 +102,8 @@ def _better(verdict: Verdict) -> Iterator[Finding]:
     first = better[0]
     yield Finding(
         f"A better reading: {first.method}",
-        f"{first.method} finds {first.gain.value:.2f} more than {verdict.method} "
-        f"({len(better)} of {len(verdict.readings)} readings that use more than the weights are "
-        "surely better).",
+        f"{first.method} finds {first.gain.value:.2f} more than the weights ({len(better)} of "
+        f"{len(verdict.readings)} readings that use more than the weights find surely more).",
         first.gain,
         "standing",
         "That it is better on every text: this is a mean over texts.",
@@ -114,7 +117,8 @@ def _used(verdict: Verdict) -> Iterator[Finding]:
         return
     yield Finding(
         "Is the attention used?",
-        f"Shuffling all attention weights moves the answer by {verdict.used.value:.3f} on average.",
+        f"Shuffling all attention weights moves the answer by {verdict.used.value:.3f} of "
+        "probability on average.",
         verdict.used,
         "trials",
         "That the weights are right: only that the answer depends on them.",
@@ -133,7 +137,8 @@ def _agreement(mean: Estimate | None) -> Iterator[Finding]:
         title = "Methods agree"
     yield Finding(
         title,
-        f"Kendall's τ between two methods that use attention is {mean.mean:.2f} on average.",
+        f"Two methods that use attention rank the tokens alike at {mean.mean:.2f} on average "
+        "(Kendall's τ: 1 is the same order, 0 none).",
         as_figure(mean),
         "agreement",
         "Which of them is right: methods may agree and be wrong.",
@@ -150,8 +155,8 @@ def _removals(pairs: Sequence[RemovalPair]) -> Iterator[Finding]:
         return
     yield Finding(
         f"What removing means: {low.one} or {low.other}",
-        f"Ranked under one and under the other, the methods correlate at {low.figure.value:.2f} "
-        f"({low.measure}).",
+        f"The order of the methods under one and under the other correlates at "
+        f"{low.figure.value:.2f} ({low.measure}; 1 is the same order).",
         low.figure,
         "removals",
         "Which of them is right: a text without some tokens is a new text either way.",

@@ -26,7 +26,7 @@ weights are listed beside; they never move the word.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, replace
 from math import inf
 
 from attlas.errors import UsageError
@@ -62,8 +62,11 @@ class Rules:
     least_texts: int = 36
     least_contrast: float = 0.1
     least_use: float = 0.02
+    delta: InitVar[float | None] = None  # the former name of both, refused
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, delta: float | None) -> None:
+        if delta is not None:
+            raise UsageError("Rules(delta=…) is now two thresholds: give floor= and margin=")
         shares = {name: getattr(self, name) for name in ("floor", "margin")}
         if not all(0 < value < 1 for value in shares.values()):
             given = ", ".join(f"{name}={value}" for name, value in shares.items())

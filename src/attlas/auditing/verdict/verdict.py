@@ -63,6 +63,7 @@ class Tested:
     kinds: Mapping[str, np.ndarray] = field(default_factory=dict)
     groups: TextGroups | None = None
     seed: int = 0
+    model: str = ""  # its name, for commands
 
 
 def verdict(tested: Tested, rules: Rules | None = None) -> Verdict:
@@ -81,7 +82,7 @@ def verdict(tested: Tested, rules: Rules | None = None) -> Verdict:
         {each: crossed.name_of(CONTROL, each) for each in tests},
         {each: crossed.name_of(REFERENCE, each) for each in tests},
         _texts_needed(tests, used, rules, text_count(tested.evidence)) if word == TOO_FEW else None,
-        text_count(tested.evidence), same, rules,
+        text_count(tested.evidence), same, rules, tested.model,
     )  # fmt: skip
     directions = tuple(_directions(tested, method))
     return Verdict(

@@ -3,12 +3,19 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
+from shlex import quote
 
 from attlas.auditing.verdict.rules import ENOUGH_SPLITS, RemovalTest, Rules, is_unused
 from attlas.mathematics.intervals import Estimate
 from attlas.results.verdict import Direction
 
-BEST = "of what the best order finds"
+SCALE = "(0 %: no more than chance; 100 %: as much as can be found)"
+REMOVED = {  # what was done to the tokens
+    "delete": "deleted",
+    "mask": "masked",
+    "pad": "replaced by padding",
+    "zero_embedding": "replaced by zeros",
+}
 
 
 @dataclass(frozen=True)
@@ -25,6 +32,7 @@ class WeightsTest:
     texts: int
     same_word: float
     rules: Rules
+    model: str = ""
 
     def removals(self, finding: str) -> list[str]:
         """The removals with this finding."""
@@ -46,52 +54,59 @@ def why(test: WeightsTest, removal: str) -> str:
     own, rules = test.tested[removal], test.rules
     if own.is_flat(rules):
         return _flat(own, rules)
-    reached = f"they find {_range(own.s)} {BEST}"
     if own.is_empty(rules):
         return f"no token matters on these texts, and {rules.least_texts} are needed to say so"
+    if test.texts < rules.least_effective:
+        return f"{test.texts} texts are fewer than the {rules.least_effective:.0f} that are needed"
     if own.effective < rules.least_effective:
         return (
-            f"only about {own.effective:.0f} of the texts have something to find, and "
+            f"only about {own.effective:.0f} of the texts have anything to find in them, and "
             f"{rules.least_effective:.0f} are needed"
         )
     if own.s.high < rules.floor:
-        return f"they find at most {_percent(own.s.high)} {BEST}"
-    control, reference = test.controls[removal], test.references[removal]
+        most, asked = _percent(own.s.high), _percent(rules.floor)
+        return f"they find at most {most} of what matters, and {asked} is asked"
+    reached = f"they find {_range(own.s)} of what matters"
+    control = control_name(test.controls[removal])
     if own.beats_control(rules) is False:
-        return f"{reached}, which is surely not more than {_control_name(control)} finds"
-    beside = [reached]
-    if own.beats_control(rules) is None and own.less_control is not None:
-        beside.append(f"{_beside(own.less_control)} {_control_name(control)}")
-    if own.less_reference is None:
-        beside.append("and there is no reference to hold them against")
-    else:
-        beside.append(f"{_beside(own.less_reference)} {reference}")
-    return ", ".join(beside)
+        return f"{reached}, surely no more than {control}"
+    return ", ".join([reached, *_doubts(own, rules, control), _beside(test, removal)])
 
 
 def _flat(own: RemovalTest, rules: Rules) -> str:
     if own.contrast.high < rules.least_contrast:
         return "no token matters more than another, so there is nothing to point at"
-    return "no token matters: the best order finds next to nothing"
+    return "no token matters: the answer hardly moves, whichever of them go"
 
 
-def _control_name(control: str | None) -> str:
+def _doubts(own: RemovalTest, rules: Rules, control: str) -> Iterator[str]:
+    """What keeps the figure itself from being enough."""
+    if own.s.low <= rules.floor:
+        yield f"which may be less than the {_percent(rules.floor)} asked for"
+    if own.beats_control(rules) is None:
+        yield f"perhaps no more than {control}"
+
+
+def control_name(control: str | None) -> str:
+    """What needs no model to find it, in words."""
     names = {
-        "position": "the position of the tokens (first ones first)",
-        "frequency": "the rarity of the tokens",
+        "position": "taking the first tokens first",
+        "frequency": "taking the rarest tokens first",
     }
-    if control is None:
-        return "a control"
-    return names.get(control, "the same scores of another text")
+    return names.get(control or "", "the weights of another text")
 
 
-def _beside(less: Estimate) -> str:
-    """How much less is found than by something else, worded by the interval."""
+def _beside(test: WeightsTest, removal: str) -> str:
+    """How much more the reference finds, worded by the interval."""
+    reference, less = test.references[removal], test.tested[removal].less_reference
+    if less is None:
+        return "and there is no other method to hold them against"
+    named = f"and another method, {reference}, finds"
     if less.low > 0:
-        return f"{_points(less.low)} to {_points(less.high)} points more than"
+        return f"{named} {_points(less.low)} to {_points(less.high)} points less"
     if less.high < 0:
-        return f"{_points(-less.high)} to {_points(-less.low)} points less than"
-    return f"between {_points(-less.low)} points less and {_points(less.high)} more than"
+        return f"{named} {_points(-less.high)} to {_points(-less.low)} points more"
+    return f"{named} between {_points(less.high)} points less and {_points(-less.low)} more"
 
 
 def which_way(method: str, directions: Sequence[Direction]) -> str:
@@ -101,12 +116,11 @@ def which_way(method: str, directions: Sequence[Direction]) -> str:
     first = directions[0]
     named, every = first.highlighted, first.all_tokens
     assert named.value is not None and every.value is not None
-    against = 1 - named.value
     return (
-        "The weights have no sign, so they cannot say which way a token pulls: of what "
-        f"{method} highlights, {_percent(named.value)} ({_percent(named.low or 0.0)} to "
-        f"{_percent(named.high or 0.0)}) speaks for the prediction and {_percent(against)} against "
-        f"it; of all tokens, {_percent(every.value)} does ({first.removal})."
+        "The weights have no sign, so they cannot say whether a token speaks for the prediction or "
+        f"against it: of what {method} highlights, {_percent(named.value)} "
+        f"({_percent(named.low or 0.0)} to {_percent(named.high or 0.0)}) speaks for it and "
+        f"{_percent(1 - named.value)} against it; of all tokens, {_percent(every.value)} for it."
     )
 
 
@@ -114,25 +128,53 @@ def next_step(test: WeightsTest) -> str:
     """What to do with the answer."""
     if test.word == "supported":
         return (
-            f"Read {test.method} as a map of where the prediction rests, not of which way a word "
-            "pulls. For one text: attlas explain --licence."
+            f"On texts like these, {test.method} may be read as a map of where the prediction "
+            f"rests, but not of which way a token pulls. {_licence(test)}"
         )
     if test.word == "too few texts":
-        if test.needed is None:
-            return "More texts would not settle it: read no map of the weights without its licence."
-        return f"Audit about {test.needed} texts: attlas audit … --count {test.needed}"
-    better = next((name for name in test.references.values() if name), None)
-    instead = f" {better} names what matters better." if better and _is_behind(test) else ""
+        return _more_texts(test)
+    if not test.is_unused and len(test.removals("against")) == len(test.tested):
+        flat = [each.is_flat(test.rules) for each in test.tested.values()]
+        if all(flat):
+            return "Read no map of single tokens here, whichever method drew it."
+    better = _better(test)
+    if better is None:
+        return f"Do not rely on a map of the weights alone. {_licence(test)}"
     return (
-        f"Do not rely on a map of the weights alone.{instead} "
-        "For one text: attlas explain --licence."
+        f"Do not rely on a map of the weights alone: {better} finds more, as in "
+        f"{_explain(test, better)}. {_licence(test)}"
     )
 
 
-def _is_behind(test: WeightsTest) -> bool:
-    """Whether the reference is surely better under a removal."""
-    less = [each.less_reference for each in test.tested.values()]
-    return any(each is not None and each.high < 0 for each in less)
+def _licence(test: WeightsTest) -> str:
+    command = _explain(test, test.method, "--licence")
+    return f"To see whether a map of the weights holds for one text: {command}."
+
+
+def _explain(test: WeightsTest, method: str, *options: str) -> str:
+    """The command that explains a text by a method; its name may say from which baseline."""
+    name, _, baseline = method.partition(" from ")
+    words = ["attlas explain", *options, f"--method {name}"]
+    words += [f"--option baseline={baseline}"] if baseline else []
+    words += [f"--model {quote(test.model)}"] if test.model else []
+    return f"`{' '.join([*words, 'TEXT'])}`"
+
+
+def _more_texts(test: WeightsTest) -> str:
+    if test.needed is None:
+        return f"More texts like these would not settle it. {_licence(test)}"
+    missing = max(test.needed - test.texts, 1)
+    return (
+        f"Bring about {missing:,} more texts: about {test.needed:,} in all are likely to settle it."
+    )
+
+
+def _better(test: WeightsTest) -> str | None:
+    """A reference that finds surely more under a removal, if there is one."""
+    for removal, each in test.tested.items():
+        if each.less_reference is not None and each.less_reference.high < 0:
+            return test.references[removal]
+    return None
 
 
 def notes(test: WeightsTest) -> tuple[str, ...]:
@@ -163,8 +205,8 @@ def _not_supported(test: WeightsTest) -> str:
     if test.is_unused:
         assert test.used is not None
         reasons = (
-            f"shuffling them moves the answer by at most {test.used.high:.3f}, so they are hardly "
-            "used"
+            f"shuffling them moves the answer by at most {_percent(test.used.high, 1)}, so they "
+            "are hardly used"
         )
     else:
         reasons = f"read as {test.method}, {_reasons(test, list(test.tested))}"
@@ -172,22 +214,22 @@ def _not_supported(test: WeightsTest) -> str:
 
 
 def _partly(test: WeightsTest) -> str:
-    clauses = [
-        f"{lead} when tokens are removed by {_list(removals)} ({_reasons(test, removals)})"
-        for lead, finding in _LEADS.items()
-        if (removals := test.removals(finding))
-    ]
+    leads = {each: lead for lead, finding in _LEADS.items() for each in test.removals(finding)}
+    clauses = "; ".join(
+        f"{lead}: {_reasons(test, [name for name, own in leads.items() if own == lead])}"
+        for lead in dict.fromkeys(leads.values())
+    )
     return (
         "The attention weights show only in part where the prediction rests: read as "
-        f"{test.method}, {'; '.join(clauses)}."
+        f"{test.method}, {clauses}."
     )
 
 
 _LEADS = {
     "they do": "for",
-    "they do, though another method may be better,": "in part",
+    "they do, but another method may do better": "in part",
     "they do not": "against",
-    "they are at the border": "open",
+    "it stays open": "open",
 }
 
 
@@ -198,11 +240,15 @@ def _too_few(test: WeightsTest) -> str:
         return f"{given}{_reasons(test, unsettled)}."
     if test.same_word < ENOUGH_SPLITS:
         share = _percent(test.same_word)
-        return f"{given}the word depends on how they are split: {share} of the splits agree."
+        return (
+            f"{given}the word depends on which texts the method was chosen on: {share} of the "
+            "splits agree."
+        )
     assert test.used is not None
     return (
-        f"{given}shuffled attention moves the answer by {test.used.low:.3f} to "
-        f"{test.used.high:.3f}, and {test.rules.least_use} is the least that counts as used."
+        f"{given}shuffled attention moves the answer by {_percent(test.used.low, 1)} to "
+        f"{_percent(test.used.high, 1)}, and {_percent(test.rules.least_use)} is the least that "
+        "counts as used."
     )
 
 
@@ -217,9 +263,11 @@ _SENTENCES: Mapping[str, Callable[[WeightsTest], str]] = {
 def _reasons(test: WeightsTest, removals: Collection[str]) -> str:
     """The reason for each removal, or one reason if all have the same."""
     reasons = {name: why(test, name) for name in removals}
-    if len(set(reasons.values())) == 1:
-        return next(iter(reasons.values()))
-    return "; ".join(f"by {name}, {each}" for name, each in reasons.items())
+    by_reason: dict[str, list[str]] = {}
+    for name, each in reasons.items():
+        by_reason.setdefault(each, []).append(REMOVED.get(name, f"removed by {name}"))
+    said = "; ".join(f"when tokens are {_list(names)}, {each}" for each, names in by_reason.items())
+    return said.replace("of what matters", f"of what matters {SCALE}", 1)
 
 
 def _range(s: Estimate) -> str:
@@ -228,8 +276,8 @@ def _range(s: Estimate) -> str:
     return f"{_percent(s.low)} to {_percent(s.high)}"
 
 
-def _percent(value: float) -> str:
-    return f"{_points(value)} %"
+def _percent(value: float, decimals: int = 0) -> str:
+    return f"{100 * value + 0.0:.{decimals}f} %".replace("-", "−")
 
 
 def _points(value: float) -> str:
@@ -238,4 +286,4 @@ def _points(value: float) -> str:
 
 def _list(names: Collection[str]) -> str:
     *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
+    return f"{', '.join(first)} or {last}" if first else last

@@ -150,18 +150,22 @@ def _texts(
     for question in questions:
         for row, index in enumerate(question.order):
             number, content = numbers[index], removable(question, row)
-            random = np.random.default_rng([plan.settings.seed, number, crc32(b"case")])
             example, tokens = plan.texts.examples[number], question.inputs.tokens[row]
             yield ExplainedText(
                 number,
                 index,
                 question.rows([row]),
                 content,
-                int(random.integers(2**32)),
+                case_seed(plan.settings.seed, number),
                 marked_tokens(example, tokens, content),
                 int(plan.texts.ranks[number]) < plan.settings.texts_for_expensive,
                 pairs=plan.settings.pairs,
             )
+
+
+def case_seed(seed: int, number: int) -> int:
+    """What decides all that is drawn for one text of an audit."""
+    return int(np.random.default_rng([seed, number, crc32(b"case")]).integers(2**32))
 
 
 def _scores(

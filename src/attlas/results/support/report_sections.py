@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from attlas.errors import UnknownNameError, UsageError
+from attlas.results.support.licence import Licence
 from attlas.results.support.plots import check_plot
 
 Number = float | int | None
@@ -37,8 +38,7 @@ class Figure:
 class Finding:
     """One line of the first screen; `section`, one of SECTIONS, is where its plot is.
 
-    The small plot goes from `span[0]` to `span[1]`, with a mark at `mark`. `p` belongs to `claim`,
-    adjusted by Holm's method over all findings of the report; None if nothing is claimed.
+    The small plot goes from `span[0]` to `span[1]`, with a mark at `mark`.
     """
 
     title: str
@@ -48,8 +48,6 @@ class Finding:
     does_not_show: str = ""
     span: tuple[float | int, float | int] = (0.0, 1.0)
     mark: Number = None
-    claim: str = ""
-    p: Number = None
 
     def __post_init__(self) -> None:
         _check_section(self.section)
@@ -101,7 +99,7 @@ class ReportTable:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a method stands with one removal: 0 is its shuffled scores, 1 the ceiling."""
+    """How much of what matters a method finds: 0 is a random order, 1 the best one."""
 
     method: str
     family: str
@@ -189,11 +187,25 @@ class Reading:
 
 
 @dataclass(frozen=True)
+class Truth:
+    """What removing the tokens of one text showed, whatever any method says of them.
+
+    `importance` is how far the answer moves on average when a token goes, `pull` how far the
+    predicted answer falls: below zero for a token that speaks against it. `s` is how much of what
+    matters the first reading finds on this text.
+    """
+
+    importance: tuple[Number, ...]
+    pull: tuple[Number, ...]
+    s: Number = None
+
+
+@dataclass(frozen=True)
 class Sample:
-    """A text that illustrates `point`, read by two methods or more; `section` is one of SECTIONS.
+    """A text that illustrates `point`, with readings of it; `section` is one of SECTIONS.
 
     The tokens are those that may be removed, with the spaces before them; joined, they give the
-    text.
+    text. The first reading is that of the weights. In its licence, places count these tokens.
     """
 
     point: str
@@ -203,14 +215,17 @@ class Sample:
     removal: str
     readings: tuple[Reading, ...]
     section: str = "examples"
+    truth: Truth | None = None
+    licence: Licence | None = None
 
     def __post_init__(self) -> None:
         _check_section(self.section)
-        for reading in self.readings:
-            if len(reading.scores) != len(self.tokens):
-                raise UsageError(
-                    f"{reading.method}: {len(reading.scores)} scores, but {len(self.tokens)} tokens"
-                )
+        given = {reading.method: len(reading.scores) for reading in self.readings}
+        if self.truth is not None:
+            given |= {"importance": len(self.truth.importance), "pull": len(self.truth.pull)}
+        for name, count in given.items():
+            if count != len(self.tokens):
+                raise UsageError(f"{name}: {count} scores, but {len(self.tokens)} tokens")
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,12 @@
-// A report: the question, the answer in one sentence, and each finding as a line with a small plot.
-// Below, each finding has a section with its full plot and what it does not show.
+// A report: the question, the two answers, what to do next, one example, and each finding as a line
+// with a small plot. Below, each finding has a section with its full plot and what it does not show.
 
 VIEWS.report = [drawReport];
 
 const VERDICT_MARKS = {supported: "✓", "not supported": "✕", partly: "◐", "too few texts": "…"};
 const REPORT_SECTIONS = {
   verdict: ["How the answer was reached", drawVerdictBounds, () => true],
-  standing: ["Where each method stands", drawStandings, (payload) => payload.standings.length],
+  standing: ["How much of what matters each method finds", drawStandings, (payload) => payload.standings.length],
   curves: ["What happens as tokens are removed", drawPanels, (payload) => payload.panels.length],
   agreement: ["Do the methods agree?", drawAgreement, (payload) => payload.agreement],
   removals: ["Does it matter how tokens are removed?", drawRemovals,
@@ -25,22 +25,20 @@ const reportInterval = ({low, high}, digits = 2) =>
     ? `${reportNumber(low, digits)} to ${reportNumber(high, digits)}` : "no interval";
 const reportFigure = (figure) => `${reportNumber(figure.value)} (${reportInterval(figure)})`;
 const reportTexts = ({n}) => (typeof n === "number" ? `${n} text${n === 1 ? "" : "s"}` : "");
-const reportP = (p) => (p < 0.001 ? "p < .001" : p >= 0.9995 ? "p = 1"
-  : `p = .${String(Math.floor(1000 * p + 0.5)).padStart(3, "0")}`);
 const allFindings = (payload) => [...payload.findings, payload.plausibility].filter(Boolean);
-const hasP = ({p}) => typeof p === "number";
 const sectionId = (name) => `attlas-${name}`;
 
 function drawReport(element, payload, state) {
   element.classList.add("report");
   drawAnswer(element, payload, state);
+  drawFirstExample(element, payload, state);
   drawFindings(element, payload);
   drawNotes(element, payload);
   for (const [name, [title, draw, isThere]] of Object.entries(REPORT_SECTIONS)) {
     if (!isThere(payload)) continue;
     const made = section(element, title, `part part-${name}`);
     made.id = sectionId(name);
-    made.append(...findingsIn(payload, name).map((each) => findingLead(each, payload)));
+    made.append(...findingsIn(payload, name).map((each) => make("p", "lead", visible(each.sentence))));
     draw(made, payload, state);
     if (name !== "examples") drawExamples(made, payload, state, name);
     made.append(...doesNotShow(findingsIn(payload, name).map((each) => each.does_not_show)));
@@ -51,18 +49,6 @@ function drawReport(element, payload, state) {
 }
 
 const findingsIn = (payload, name) => allFindings(payload).filter((each) => each.section === name);
-
-function holmWords(payload) {
-  const count = allFindings(payload).filter(hasP).length;
-  return `after Holm over ${count} finding${count === 1 ? "" : "s"}`;
-}
-
-function findingLead(finding, payload) {
-  const lead = make("p", "lead", visible(finding.sentence));
-  if (hasP(finding)) lead.append(" ", make("span", "claim quiet",
-    `${visible(finding.claim)}: ${reportP(finding.p)} ${holmWords(payload)}.`));
-  return lead;
-}
 
 function doesNotShow(sentences) {
   const told = sentences.filter(Boolean);
@@ -85,8 +71,15 @@ function drawAnswer(element, payload, state) {
   mark.setAttribute("aria-hidden", "true");
   const word = make("p", "verdict-word", mark, sentenceCase(visible(verdict.word)));
   word.dataset.word = verdict.word;
-  element.append(make("div", "answer", word, make("p", "verdict-sentence", visible(verdict.sentence))));
+  const answers = [["Where?", "where", verdict.sentence], ["Which way?", "which-way", verdict.which_way],
+    ["What next?", "next", verdict.next_step]];
+  element.append(make("div", "answer", word, ...answers.map(([heading, name, sentence]) =>
+    make("div", `one-answer ${name}`, make("h2", "", heading), make("p", "", ...withCode(sentence))))));
 }
+
+// Words between backticks are something to type.
+const withCode = (sentence) => sentence.split("`").filter(Boolean).map((part, index) =>
+  index % 2 ? make("code", "mono", visible(part)) : visible(part).replace(/(\d) %/g, "$1\u00a0%"));
 
 const sentenceCase = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
@@ -99,8 +92,6 @@ function drawFindings(element, payload) {
     made.append(make("p", "apart quiet", "Not about faithfulness, and not counted in the answer:"),
       make("ul", "", findingLine(payload.plausibility, payload)));
   }
-  if (!allFindings(payload).some(hasP)) return;
-  made.append(make("p", "apart quiet", `p ${holmWords(payload)}; each section says what it tests. It does not change the answer.`));
 }
 
 function findingLine(finding, payload) {
@@ -112,12 +103,11 @@ function findingLine(finding, payload) {
   plot.setAttribute("role", "img");
   plot.setAttribute("aria-label", reportFigure(finding.figure));
   const [low, high] = finding.span.map((each) => make("span", "end mono", minus(String(each))));
-  const chance = hasP(finding) ? [make("span", "chance", reportP(finding.p))] : [];
   return make("li", "finding", make("span", "said", link, " ", make("span", "quiet", visible(finding.sentence))),
     make("span", "small-plot", low, plot, high),
     make("span", "figures mono", make("b", "", reportNumber(finding.figure.value)),
       make("span", "quiet", ` ${reportInterval(finding.figure)}`)),
-    make("span", "count quiet", make("span", "", reportTexts(finding.figure)), ...chance));
+    make("span", "count quiet", reportTexts(finding.figure)));
 }
 
 function drawLimits(element, payload) {

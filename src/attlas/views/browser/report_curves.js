@@ -58,7 +58,7 @@ function panelChart(panel, range, follow, payload) {
   const y = (value) => top + (height - top - bottom) * (range[1] - value) / (range[1] - range[0]);
   const picture = drawn("svg", {viewBox: `0 0 ${width} ${height}`, role: "img",
     "aria-label": `${panel.measure} by ${panel.removal}, ${panel.axis}`}, ...panelAxes(panel, range, x, y));
-  const marked = [payload.verdict.method, payload.verdict.reference, "shuffled", "ceiling"];
+  const marked = [payload.verdict.method, payload.verdict.bounds[panel.removal]?.reference, "shuffled", "ceiling"];
   const lines = [...panel.lines].sort((one, other) => marked.includes(one.method) - marked.includes(other.method));
   for (const line of lines) {
     const group = panelLine(line, panel.places, x, y, marked.includes(line.method));

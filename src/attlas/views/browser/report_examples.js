@@ -1,12 +1,43 @@
-// Texts that illustrate a point.
+// Texts that illustrate a point: what the weights highlight, beside what matters.
+
+// The first screen has one text; the section has them all, each with more readings.
+function drawFirstExample(element, payload, state) {
+  const example = payload.examples.find((each) => each.truth);
+  if (!example) return;
+  const made = section(element, visible(example.point), "first-example");
+  made.append(...exampleTruth(example, state, example.readings.slice(0, 1)));
+}
 
 function drawExamples(made, payload, state, section = "examples") {
   for (const example of payload.examples.filter((each) => each.section === section)) {
-    const box = make("article", "example", make("p", "lead", visible(example.point)),
-      make("p", "quiet", "The whole text: ", answer(example.label, example.probability)));
+    const box = make("article", "example", make("p", "lead", visible(example.point)));
+    if (example.truth) box.append(...exampleTruth(example, state, []));
+    else box.append(make("p", "quiet", "The whole text: ", answer(example.label, example.probability)));
     for (const reading of example.readings) box.append(exampleReading(example, reading, state));
     made.append(box);
   }
+}
+
+function exampleTruth(example, state, readings) {
+  const {importance, pull, s} = example.truth, answered = visible(example.label);
+  const pulls = importance.map((value, place) => (value ?? 0) * ((pull[place] ?? 0) < 0 ? -1 : 1));
+  const facts = make("p", "quiet", "The model says ", answer(example.label, example.probability), ".",
+    isNumber(s) ? ` The weights find ${reportNumber(s)} of what matters here (0: chance, 1: all there is).` : "");
+  const rows = readings.map((each) => make("div", "map-row", make("p", "map-name", make("b", "", "What the weights highlight "),
+    make("span", "mono quiet", visible(each.method))), tokenFlow(example, each.scores, each.signed, state).flow));
+  const words = `tokens removed by ${visible(example.removal)}; orange speaks for ${answered}, blue against it`;
+  rows.push(make("div", "map-row", make("p", "map-name", make("b", "", "What matters "), make("span", "quiet", words)),
+    tokenFlow(example, pulls, true, state).flow));
+  return [...rows, ...exampleLicence(example, readings.length), facts];
+}
+
+// In a line on the first screen, with its figures in the section.
+function exampleLicence({licence, tokens}, isShort) {
+  if (!licence) return [];
+  const [line, ...figures] = licenceParts(licence, tokens.map((token) => ({label: token.trim() || token})));
+  line.prepend(make("span", "quiet", "Licence of this map: "));
+  line.classList.add("licence-line");
+  return isShort ? [line] : [line, make("details", "", make("summary", "", "the licence in figures"), ...figures)];
 }
 
 const answer = (label, probability) =>
@@ -19,21 +50,29 @@ const afterwards = (example, reading) => reading.label === example.label
     make("span", "turned", " ⚑ the answer turns "), make("span", "quiet",
       `${visible(example.label)} has ${reportNumber(reading.probability)} left`));
 
-function exampleReading(example, reading, state) {
-  const flow = make("p", "flow"), chips = [];
-  example.tokens.forEach((token, place) => {
+// The text with a colour for each token.
+function tokenFlow(example, scores, signed, state) {
+  const flow = make("p", "flow"), top = Math.max(...scores.map(Math.abs));
+  const chips = example.tokens.map((token, place) => {
     const gap = token.match(/^\s*/)[0], chip = make("span", "unit", visible(token.slice(gap.length)));
     if (gap) flow.append(" ");
-    if (reading.removed.includes(place)) chip.classList.add("removed");
-    chip.title = exact(reading.scores[place], reading.signed);
-    chips.push(chip);
+    chip.title = exact(scores[place], signed);
     flow.append(chip);
+    return chip;
   });
-  const top = Math.max(...reading.scores.map(Math.abs));
-  const colour = () => chips.forEach((chip, place) =>
-    paint(chip, strength(reading.scores[place], top), reading.signed, state.theme));
+  const colour = () => chips.forEach((chip, place) => {
+    const share = strength(scores[place], top);
+    paint(chip, share, signed, state.theme);
+    chip.classList.toggle("against", signed && share < -0.15);
+  });
   state.on(["theme"], colour);
   colour();
+  return {flow, chips};
+}
+
+function exampleReading(example, reading, state) {
+  const {flow, chips} = tokenFlow(example, reading.scores, reading.signed, state);
+  reading.removed.forEach((place) => chips[place].classList.add("removed"));
   const after = make("p", "", make("span", "quiet",
     `Without the ${reading.removed.length} marked (${visible(example.removal)}): `), afterwards(example, reading));
   return make("div", "reading", make("p", "mono strong", visible(reading.method)), flow, after);

@@ -68,12 +68,11 @@ function drawStandings(made, payload) {
   const sorted = [...rows].sort((one, other) => mean(other[1]) - mean(one[1]));
   const lows = payload.standings.flatMap(({figure}) => [figure.low, figure.value]).filter((each) => typeof each === "number");
   const span = [Math.min(-0.1, ...lows), Math.max(1, ...payload.standings.map(({figure}) => figure.high ?? 1))];
-  made.append(make("p", "hint quiet", "0: as good as the same scores shuffled. 1: the best order that a " +
-    "search could find. A line is the 95 % interval over texts."));
+  made.append(make("p", "hint quiet", "0: chance. 1: as much as can be found. A line is the 95 % interval over texts."));
   made.append(familyKey([...new Set(payload.standings.map((each) => each.family))]), shapeKey(removals));
   const list = make("ul", "standings");
   const marks = removals.map((_, index) => MARKS[index % MARKS.length]);
-  list.append(axisLine(span, [[0, "0 shuffled"], [0.5, "0.5"], [1, "1 best"]], inColumns(marks)));
+  list.append(axisLine(span, [[0, "0 chance"], [0.5, "0.5"], [1, "1 all"]], inColumns(marks)));
   for (const [method, all] of sorted) list.append(standingLine(method, all, removals, span, payload));
   made.append(list);
 }
@@ -142,31 +141,4 @@ function drawUnusual(made, payload) {
     if (remedy) list.append(make("li", "heading", make("span", "", `${visible(removal)}: ${visible(remedy)}`)));
   }
   made.append(list);
-}
-
-// The evidence for the answer: bounds for each removal, and readings that use more than weights.
-function drawVerdictBounds(made, payload) {
-  const {verdict} = payload, delta = payload.settings.delta, list = make("ul", "standings");
-  const margin = typeof delta === "number" ? [{at: -delta}] : [];
-  const row = (words, figure, marks, family) => list.append(make("li", "", make("span", "who", ...words),
-    track([{figure, family}], [-1, 1], marks), make("span", "mono figure", reportFigure(figure))));
-  list.append(axisLine([-1, 1], [[-1, "−1"], [0, "0"], [1, "1"]]));
-  for (const [removal, {s, less_reference: less, finding, why}] of Object.entries(verdict.bounds)) {
-    list.append(make("li", "heading", make("span", "", removalWords(removal), make("span", "quiet",
-      ` speaks ${visible(finding)}${why ? `: ${visible(why)}` : ""}`))));
-    row([familyTag("W"), make("bdi", "mono", visible(verdict.method))], s, [{at: 0}], "W");
-    if (less && verdict.reference) row([make("span", "quiet", "less "), make("bdi", "mono", visible(verdict.reference))],
-      less, [{at: 0}, ...margin], "reference");
-  }
-  if (verdict.readings.length) {
-    list.append(make("li", "heading", make("span", "", "Readings that use more than the weights, ",
-      make("span", "quiet", "and their gain over the weights; ✓ significant"))));
-  }
-  for (const {method, family, gain, better} of verdict.readings) {
-    row([familyTag(family), make("bdi", "mono", visible(method)), better ? "  ✓" : ""], gain, [{at: 0}], family);
-  }
-  const needed = verdict.texts_needed === null ? "" : ` About ${verdict.texts_needed} texts in all would tell.`;
-  made.append(list, make("p", "quiet", `Chosen on ${verdict.chosen_on} texts, tested on ` +
-    `${verdict.tested_on} others; the bounds hold all at once.${needed}`));
-  if (verdict.notes.length) made.append(make("ul", "notes", ...verdict.notes.map((note) => make("li", "", visible(note)))));
 }

@@ -1,4 +1,4 @@
-"""A report: the answer, the findings, where methods stand, a table; 80 columns in a terminal."""
+"""A report: the answers, an example, the evidence, a table; 80 columns in a terminal."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
@@ -10,7 +10,15 @@ from rich.text import Text
 
 from attlas.views import report_words as words
 from attlas.views.markup import MONO, QUIET, as_text, card
-from attlas.views.terminal import fit, notes
+from attlas.views.report_verdict import (
+    answer_fragments,
+    answer_lines,
+    evidence_fragments,
+    evidence_lines,
+    example_fragments,
+    example_lines,
+)
+from attlas.views.terminal import fit, interval, notes
 from attlas.views.units import visible
 
 Payload = Mapping[str, Any]
@@ -23,16 +31,13 @@ _TABLE = f"{MONO};font-size:12px;border-collapse:collapse;margin:8px 0"
 
 
 def render(payload: Payload) -> Group:
-    """The answer, the findings, where the methods stand, and the table of the first removal."""
+    """The answers and an example on the first screen; below, all that they rest on."""
     verdict = payload["verdict"]
-    mark = words.MARKS.get(verdict["word"], "·")
     return Group(
-        Text(visible(payload["question"])),
-        Text(words.facts(payload), style="dim"),
-        Text(),
-        Text(f"{mark} {visible(verdict['word']).upper()}", style="bold"),
-        Text(visible(verdict["sentence"])),
+        *answer_lines(payload),
+        *example_lines(payload),
         *_findings(payload),
+        *evidence_lines(payload),
         *_standings(payload),
         *_tables(payload),
         *_unusual(payload),
@@ -45,44 +50,19 @@ def render(payload: Payload) -> Group:
 def _findings(payload: Payload) -> Iterator[Text]:
     for finding in payload["findings"]:
         yield Text()
-        yield from _finding(finding, payload)
+        yield from _finding(finding)
     if payload["plausibility"]:
         yield Text()
         yield Text("Not about faithfulness, and not counted in the answer:", style="dim")
-        yield from _finding(payload["plausibility"], payload)
+        yield from _finding(payload["plausibility"])
 
 
-def _finding(finding: Payload, payload: Payload) -> Iterator[Text]:
+def _finding(finding: Payload) -> Iterator[Text]:
     low, high = finding["span"]
     drawn = interval(finding["figure"], (low, high), finding["mark"], _BAR)
     yield Text(visible(finding["title"]), style="bold")
     yield Text(visible(finding["sentence"]))
     yield Text(f"{low:g} {drawn} {high:g}  {words.figure_words(finding['figure'])}")
-    if claim := words.claim_words(finding, payload):
-        yield Text(claim, style="dim")
-
-
-def interval(figure: Payload, span: tuple[float, float], mark: float | None, width: int) -> str:
-    """A figure on a line of text: a thick interval, a dot at the value, a bar at the mark."""
-    line = ["─"] * width
-    place = {
-        name: _place(value, span, width)
-        for name, value in {**figure, "mark": mark}.items()
-        if name != "n" and value is not None
-    }
-    if "mark" in place:
-        line[place["mark"]] = "┼"
-    if "low" in place and "high" in place:
-        reach = slice(place["low"], place["high"] + 1)
-        line[reach] = "━" * len(line[reach])
-    if "value" in place:
-        line[place["value"]] = "●"
-    return "".join(line)
-
-
-def _place(value: float, span: tuple[float, float], width: int) -> int:
-    share = (value - span[0]) / (span[1] - span[0])
-    return round(min(1.0, max(0.0, share)) * (width - 1))
 
 
 def _standings(payload: Payload) -> Iterator[Text]:
@@ -94,10 +74,9 @@ def _standings(payload: Payload) -> Iterator[Text]:
     bar = min(_BAR, _COLUMNS - _NAME - 4 - len(removals) * (column + 1))
     lows = [each["figure"]["low"] or 0.0 for each in payload["standings"]]
     span = (min(-0.1, *lows), 1.0)
-    yield from (Text(), Text("Where each method stands", style="bold"))
+    yield from (Text(), Text("How much of what matters each method finds", style="bold"))
     yield Text(
-        f"0: as its shuffled scores. 1: the best order found. Drawn: {visible(removals[0])}.",
-        style="dim",
+        f"0: chance. 1: as much as can be found. Drawn: {visible(removals[0])}.", style="dim"
     )
     heads = "".join(f" {visible(removal)[:column]:>{column}}" for removal in removals)
     yield Text(f"{'':{_NAME + 2}}{heads}", style="dim")
@@ -179,17 +158,14 @@ def _end(payload: Payload) -> Iterator[Text]:
 
 
 def fragment(payload: Payload) -> str:
-    """The answer, the findings with their figures, and the table, as HTML."""
+    """The answers, an example, the findings, the evidence and the table, as HTML."""
     verdict = payload["verdict"]
-    mark = words.MARKS.get(verdict["word"], "·")
-    word = f"{mark} {as_text(verdict['word'])}"
     findings, rows = "".join(_finding_rows(payload)), "".join(_table_rows(payload))
     parts = [
-        f'<div style="{QUIET}">{as_text(words.facts(payload))}</div>',
-        f"<div>{as_text(payload['question'])}</div>",
-        f'<div style="font-size:24px;line-height:32px;font-weight:600">{word}</div>',
-        f"<div>{as_text(verdict['sentence'])}</div>",
+        *answer_fragments(payload),
+        *example_fragments(payload),
         f'<table style="{_TABLE}">{findings}</table>',
+        *evidence_fragments(payload),
         f'<table style="{_TABLE};display:block;overflow:auto">{rows}</table>',
         *words.trial_fragments(payload),
     ]
@@ -202,10 +178,9 @@ def _finding_rows(payload: Payload) -> Iterator[str]:
     for finding in filter(None, found):
         title = f'<td style="{_FIRST}">{as_text(finding["title"])}</td>'
         figure = as_text(words.figure_words(finding["figure"]))
-        p = "" if finding["p"] is None else as_text(words.p_words(finding["p"]))
-        told = as_text(words.claim_words(finding, payload))
-        shown = f'<td style="{_CELL}">{figure}</td><td style="{_CELL}" title="{told}">{p}</td>'
-        yield f'<tr style="background:none">{title}{shown}</tr>'
+        told = as_text(finding["sentence"])
+        shown = f'<td style="{_CELL}">{figure}</td>'
+        yield f'<tr style="background:none" title="{told}">{title}{shown}</tr>'
 
 
 def _table_rows(payload: Payload) -> Iterator[str]:
