@@ -93,7 +93,10 @@ def audit(
         measures=measure,
         trials=[] if trial == ["none"] else trial,
         removal=removal,
-        rules=Rules(**{name: value for name, value in thresholds.items() if value is not None}),
+        rules=Rules(
+            floor=Rules.floor if floor is None else floor,
+            margin=Rules.margin if margin is None else margin,
+        ),
         **how,
         **asdict(data),
     )
