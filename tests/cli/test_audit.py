@@ -56,15 +56,17 @@ def test_a_dry_run_says_what_it_would_take_and_does_nothing(audit, tmp_path):
 
 
 def test_the_answer_is_shown_and_the_report_written(audit, tmp_path):
-    status, out, err = audit(*FEW, "--removal", "mask", "--out", tmp_path)
+    status, out, err = audit(*FEW, "--removal", "mask", "--floor", 0.4, "--out", tmp_path)
     assert status == 0 and "about " in err
     assert "Too few texts to tell" in " ".join(out.split())
     assert f"wrote {tmp_path / 'report.html'}" in out.replace("\n", "")
     kept = json.loads((tmp_path / "report.json").read_text("utf-8"))
-    assert list(kept["verdict"]["bounds"]) == ["mask"]
+    assert list(kept["verdict"]["bounds"]) == ["delete", "mask"]
     assert kept["data"]["left_out"] == {"no text": 1}
     assert kept["trials"] == [] and kept["settings"]["methods"][0] == "raw_attention"
     assert "--removal mask" in kept["command"] and "--trial none" in kept["command"]
+    assert kept["settings"]["rules"]["floor"] == 0.4 and kept["settings"]["rules"]["margin"] == 0.1
+    assert "--floor 0.4" in kept["command"] and "--margin" not in kept["command"]
 
 
 def test_a_finished_audit_is_shown_again_at_once(audit, tmp_path):
@@ -89,9 +91,9 @@ def test_quick_in_json_is_one_document_that_can_be_read(audit):
         (("--measure", "suficiency"), "did you mean 'sufficiency'"),
         (("--removal", "maks"), "did you mean 'mask'"),
         (("--trial", "no-such-trial"), "unknown trial 'no-such-trial'"),
-        (("--method", "gradient"), "one of these methods"),
         (("--text", "reviw"), "reviw"),
         (("--data", "nowhere.csv"), "nowhere.csv"),
+        (("--margin", 2), "floor and margin lie between 0 and 1; given: floor=0.3, margin=2"),
         (("--seed", -1), "seed is 0 or more, not -1"),
         (("--count", 1), "at least 2 texts, and there are 1"),
     ],

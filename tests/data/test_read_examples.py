@@ -275,6 +275,16 @@ def test_spans_of_a_pair_are_in_its_second_part():
     assert read_examples([record], spans="m").examples[0].spans == ((3, 6),)
 
 
+def test_how_many_rows_there_were_to_draw_from_is_known():
+    rows = ["one text", "", "another text", "a third text", "one text"]
+    read = read_examples(rows, count=2)
+    assert (len(read.examples), read.total) == (2, 3)
+    assert read_examples(rows).total == 3
+    assert read_examples(read, count=1).total == 2
+    assert read_examples("reviews", count=3).total == len(read_examples("reviews").examples)
+    assert read_examples("recall", count=3).total is None  # as many as are asked for
+
+
 def test_a_sample_is_of_the_usable_rows_and_uniform():
     given = [text for i in range(8) for text in (str(i), "")]
     drawn = np.zeros(8)

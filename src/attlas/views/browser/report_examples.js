@@ -35,7 +35,7 @@ function exampleTruth(example, state, readings) {
 function exampleLicence({licence, tokens}, isShort) {
   if (!licence) return [];
   const [line, ...figures] = licenceParts(licence, tokens.map((token) => ({label: token.trim() || token})));
-  line.prepend(make("span", "quiet", "Licence of this map: "));
+  line.prepend(make("span", "quiet", "Licence of the weights' map: "));
   line.classList.add("licence-line");
   return isShort ? [line] : [line, make("details", "", make("summary", "", "the licence in figures"), ...figures)];
 }

@@ -1,0 +1,170 @@
+"""The sentences of a verdict: each says what its interval says, and its commands exist."""
+
+import re
+import shlex
+from dataclasses import replace
+
+import pytest
+from typer.main import get_command
+
+from attlas.auditing.plan import AuditCommand
+from attlas.auditing.verdict import wording
+from attlas.auditing.verdict.rules import RemovalTest, Rules
+from attlas.cli.main import app
+from attlas.errors import UsageError
+from attlas.mathematics.intervals import Estimate
+from attlas.results.support.report_sections import Figure
+from attlas.results.verdict import Direction
+
+
+def between(low, high):
+    return Estimate((low + high) / 2, low, high, 100)
+
+
+GOOD = RemovalTest(
+    s=between(0.7, 0.8),
+    less_control=between(0.2, 0.4),
+    less_reference=between(-0.05, 0.03),
+    room=between(0.2, 0.3),
+    carrying=between(0.8, 0.9),
+    contrast=between(0.5, 0.6),
+    typical=between(0.3, 0.4),
+    effective=60.0,
+)
+
+
+def told(word="supported", one=GOOD, other=GOOD, **changes):
+    """Two removals tested on 100 texts."""
+    given = {
+        "word": word,
+        "method": "attention_rollout",
+        "tested": {"delete": one, "mask": other},
+        "used": between(0.1, 0.3),
+        "controls": {"delete": "position", "mask": "other_text attention_rollout"},
+        "references": {"delete": "integrated_gradients from zero", "mask": "gradient"},
+        "needed": None,
+        "texts": 100,
+        "same_word": 1.0,
+        "rules": Rules(floor=0.3, margin=0.1),
+        "model": "my model",
+    }
+    return wording.WeightsTest(**{**given, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({}, "they find 70 % to 80 % of what matters, and another method, integrated_gradients"),
+        ({}, "finds between 3 points less and 5 more"),
+        ({"less_reference": between(-0.3, -0.2)}, "finds 20 to 30 points more"),
+        ({"less_reference": between(0.1, 0.2)}, "finds 10 to 20 points less"),
+        ({"less_reference": None}, "no other method to hold them against"),
+        ({"s": between(0.1, 0.2)}, "they find at most 20 % of what matters, and 30 % is asked"),
+        ({"s": between(-0.3, 0.5)}, "−30 % to 50 % of what matters, which may be less than the 30"),
+        ({"less_control": between(-0.3, -0.1)}, "surely no more than taking the first tokens"),
+        ({"less_control": between(-0.3, 0.1)}, "perhaps no more than taking the first tokens"),
+        ({"effective": 4.2}, "only about 4 of the texts have anything to find in them, and 10"),
+        ({"contrast": between(0.0, 0.05)}, "nothing to point at"),
+    ],
+)
+def test_why_is_worded_by_the_interval(changed, words):
+    assert words in wording.why(told(one=replace(GOOD, **changed)), "delete")
+
+
+def test_the_scale_is_told_once_in_a_sentence():
+    said = wording.sentence(told())
+    assert said.count("0 %: no more than chance") == 1
+    assert "when tokens are deleted, they find" in said and "when tokens are masked, they" in said
+    flat = replace(GOOD, contrast=between(0.0, 0.05))
+    alike = wording.sentence(told("not supported", flat, flat))
+    assert alike.endswith(
+        "when tokens are deleted or masked, no token matters more than another, "
+        "so there is nothing to point at."
+    )
+
+
+def test_partly_says_which_removal_says_what():
+    behind = replace(GOOD, less_reference=between(-0.3, -0.2))
+    said = wording.sentence(told("partly", GOOD, behind))
+    first, second = said.index("they do: when tokens are deleted"), said.index("another method may")
+    assert first < second < said.index("when tokens are masked")
+
+
+def test_which_way_gives_both_shares():
+    highlighted, every = Figure(0.75, 0.7, 0.8, 100), Figure(0.6, 0.5, 0.7, 100)
+    said = wording.which_way("raw_attention", [Direction("delete", highlighted, every)])
+    assert "75 % (70 % to 80 %) speaks for it and 25 % against it; of all tokens, 60 %" in said
+    assert "no sign" in said
+    assert wording.which_way("raw_attention", []) == "Which way the tokens pull was not measured."
+
+
+def commands(said):
+    return [each for each in re.findall("`([^`]+)`", said) if each.startswith("attlas ")]
+
+
+def check_command(command):
+    """Every option of a command exists, and it parses."""
+    _, verb, *words = shlex.split(command)
+    get_command(app).commands[verb].make_context(verb, words)
+
+
+BEHIND = replace(GOOD, less_reference=between(-0.3, -0.2))
+FLAT = replace(GOOD, contrast=between(0.0, 0.05))
+
+
+@pytest.mark.parametrize(
+    ("test", "words", "count"),
+    [
+        (told(), "may be read as a map of where", 1),
+        (told("partly", BEHIND, GOOD), "integrated_gradients from zero finds more", 2),
+        (told("not supported", GOOD, BEHIND), "gradient finds more", 2),
+        (told("partly"), "Do not rely on a map of the weights alone. To see", 1),
+        (told("not supported", FLAT, FLAT), "Read no map of single tokens here", 0),
+        (told("too few texts", needed=1300), "Bring about 1,200 more texts: about 1,300", 0),
+        (told("too few texts", needed=None), "More texts like these would not settle it", 1),
+    ],
+)
+def test_the_next_step_fits_the_word_and_its_commands_exist(test, words, count):
+    said = wording.next_step(test)
+    assert words in said and len(commands(said)) == count
+    for command in commands(said):
+        assert "--model 'my model'" in command
+        check_command(command)
+
+
+def asked(total, drawn=60, has_name=True, **options):
+    given = {"data": "my texts.csv", "count": None, "quick": False, "trial": []}
+    return AuditCommand({**given, **options}, drawn, total, has_name)
+
+
+WITHOUT = "attlas audit --data 'my texts.csv'"
+
+
+@pytest.mark.parametrize(
+    ("command", "times", "said"),
+    [
+        (
+            asked(872, quick=True),
+            2.5,
+            "Audit about 150 texts of the 872, without `--quick`: "
+            f"`{WITHOUT} --count 150 --trial none`",
+        ),
+        (asked(872, count=60), 100.0, f"Audit all 872 texts: `{WITHOUT} --trial none`"),
+        (
+            asked(None, count=60),
+            3.0,
+            f"Audit about 180 texts: `{WITHOUT} --count 180 --trial none`",
+        ),
+        (asked(872, has_name=False), 2.0, "Audit about 120 texts of the 872: `count=120`."),
+        (asked(60, quick=True), 5.0, ""),
+    ],
+)
+def test_more_texts_are_asked_for_by_a_command_if_there_are_more(command, times, said):
+    assert command.with_more(times) == said
+    for each in commands(said):
+        check_command(each)
+
+
+def test_the_former_threshold_is_refused_by_name():
+    with pytest.raises(UsageError, match=r"Rules\(delta=…\) is now two thresholds: .*floor= and"):
+        Rules(delta=0.1)
