@@ -135,7 +135,7 @@ class Explanation(Result):
             "prediction": [dict(choice) for choice in self.prediction],
             "notes": list(self.notes),
             "details": dict(self.details),
-            "licence": self.licence.to_dict() if self.licence else None,
+            **({"licence": self.licence.to_dict()} if self.licence else {}),
         }
 
     def payload(self) -> dict[str, Any]:

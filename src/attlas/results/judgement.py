@@ -75,7 +75,7 @@ class Judgement(Result):
             "measured": [plain(asdict(each)) for each in self.measured],
             "settings": plain(self.settings),
             "notes": list(self.notes),
-            "licence": self.licence.to_dict() if self.licence else None,
+            **({"licence": self.licence.to_dict()} if self.licence else {}),
         }
 
     @classmethod
