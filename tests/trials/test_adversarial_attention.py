@@ -10,11 +10,12 @@ from attlas.errors import UsageError
 from attlas.models.asking.scores import run_logits
 from attlas.models.tap.edits import replace
 from attlas.trials.adversarial_attention import DISTANCE, SHARE, adversarial_attention, at
-from attlas.trials.searching.leeway import largest_divergence
+from attlas.trials.searching.leeway import divergence, largest_divergence
+from attlas.trials.searching.proposals import Proposals, key_divergences
 from attlas.trials.searching.search import Search, SearchPlan
 from attlas.trials.support.scope import Scope
 
-FEW = SearchPlan(candidates=2, steps=8, rate=0.2)
+FEW = SearchPlan(candidates=2, steps=8, rate=0.2, rounds=4)
 
 
 def by_scipy(p, q):
@@ -31,7 +32,8 @@ def test_attention_that_nothing_reads_goes_as_far_as_there_is():
 def test_the_steps_alone_go_nearly_as_far():
     (question,) = ignores_attention().ask(["good bad fine fine bad"])
     search = Search(question, Scope(), SearchPlan(candidates=5, steps=50, rate=0.4))
-    search._optimise([search._first(each, 0) for each in search.leeways])
+    starts = zip(search.leeways, search.best, strict=True)
+    search._optimise([search._first(*each, 0) for each in starts])
     assert (search.distance / largest_divergence(search.leeways)).min() >= 0.95
 
 
@@ -114,14 +116,17 @@ def test_layers_above_can_be_held():
 def test_a_text_among_others_is_a_text_alone():
     task = "sequence classification"
     texts = [TEXTS[task][0], TEXTS[task][2]]
-    together = adversarial_attention(subject(task).ask(texts), candidates=2, steps=8)
-    alone = adversarial_attention(subject(task).ask(texts[:1]), candidates=2, steps=8)
+    few = {"candidates": 2, "steps": 8, "rounds": 8}
+    together = adversarial_attention(subject(task).ask(texts), **few)
+    alone = adversarial_attention(subject(task).ask(texts[:1]), **few)
     assert together.texts == (0, 1)
     assert together.figures[DISTANCE][0] == pytest.approx(alone.figures[DISTANCE][0], abs=1e-3)
 
 
 def test_a_text_without_a_choice_says_nothing():
-    found = adversarial_attention(ignores_attention().ask(["good"]), candidates=2, steps=2)
+    found = adversarial_attention(
+        ignores_attention().ask(["good"]), candidates=2, steps=2, rounds=2
+    )
     assert np.isnan(found.figures[DISTANCE]).all()
     assert found.sentence == "No text has attention that can be moved."
 
@@ -130,3 +135,83 @@ def test_a_text_without_a_choice_says_nothing():
 def test_many_attentions_are_refused(scope):
     with pytest.raises(UsageError, match="an adversary takes the scope"):
         adversarial_attention([ask("sequence classification")], scope)
+
+
+def drawn_shares(given, kind, random):
+    """Twenty attentions over the free keys: of random logits, one key each, permuted, or mixed."""
+    shape = (20, *given.free.shape)
+    order = torch.rand(shape, generator=random)
+    if kind == "permuted":
+        places = order.masked_fill(~given.free, 2).argsort(-1).argsort(-1)
+        ordered = given.own.masked_fill(~given.free, 2).sort(-1).values.expand(shape)
+        return ordered.gather(-1, places) * given.free
+    sharp = {"logits": 3.0, "corners": 1e4, "mixed": 1e4}[kind]
+    drawn = given.softmax(sharp * torch.randn(shape, generator=random))
+    way = order[..., :1, :1, :1] if kind == "mixed" else 1.0
+    return given.own + way * (drawn - given.own)
+
+
+@torch.no_grad()
+def random_search(question, passes, seed):
+    """The farthest of as many random attentions as the passes ask about, `[tolerance, text]`."""
+    search = Search(question, Scope(), SearchPlan(candidates=10))
+    random = torch.Generator().manual_seed(seed)
+    best = torch.zeros(len(search.tolerances), len(question))
+    for number in range(passes * SearchPlan().copies // 20):
+        kind = ("logits", "corners", "permuted", "mixed")[number % 4]
+        shares = [drawn_shares(given, kind, random) for given in search.leeways]
+        far, change = divergence(search.leeways, shares, search.own), search._change(shares)
+        for place, tolerance in enumerate(search.plan.tolerances):
+            within = torch.where(change <= tolerance, far, 0).amax(dim=0)
+            best[place] = torch.maximum(best[place], within)
+    return best
+
+
+def test_on_every_text_it_goes_farther_than_random_search_of_the_same_cost(monkeypatch):
+    """A pass with its gradient counts as three. Random search may be lucky once: two are asked."""
+    passes = []
+    usual = Search._change
+
+    def counted(search, shares):
+        passes.append(3 if torch.is_grad_enabled() else 1)
+        return usual(search, shares)
+
+    found, drawn = [], []
+    texts = [
+        "film not kind the a dog",
+        "was good sat it my cat",
+        "very bad film it was not",
+        "dog sat kind my the good",
+    ]
+    for question in subject("sequence classification").ask(texts):
+        with monkeypatch.context() as patch:
+            patch.setattr(Search, "_change", counted)
+            found.append(Search(question, Scope(), SearchPlan()).run(0).distance)
+        drawn.append(sum(random_search(question, sum(passes), seed) for seed in (1, 2)) / 2)
+        passes.clear()
+    found, drawn = torch.cat(found, dim=1), torch.cat(drawn, dim=1)
+    assert (found > drawn).all()
+
+
+def test_the_divergence_of_each_key_is_that_of_all_weight_on_it():
+    own = torch.tensor([0.5, 0.3, 0.2, 0.0])
+    wanted = [by_scipy(own.numpy(), corner) for corner in np.eye(4)]
+    assert key_divergences(own[None, None, None])[0, 0, 0].numpy() == pytest.approx(
+        wanted, abs=1e-6
+    )
+
+
+def test_proposals_are_attention_on_free_keys_and_move_some_rows_or_all():
+    question = ask("sequence classification")
+    leeways = Search(question, Scope("all"), FEW).leeways
+    everywhere = torch.tensor([False, True] * 20)
+    parents = [each.own.expand(40, *each.own.shape) for each in leeways]
+    made = Proposals(question, leeways, 40, seed=0).made_from(parents, everywhere)
+    moved = []
+    for given, own, new in zip(leeways, parents, made, strict=True):
+        counted = given.counted.expand(40, -1, -1, -1)
+        assert new.sum(-1)[counted].numpy() == pytest.approx(1, abs=1e-5)
+        assert (new >= 0).all() and (new[~given.free.expand_as(new)] == 0).all()
+        moved.append((new != own).any(dim=-1)[counted].view(40, -1))
+    share = torch.cat(moved, dim=1).double().mean(dim=1)
+    assert (share[everywhere] > 0.9).all() and share[~everywhere].median() < 0.5

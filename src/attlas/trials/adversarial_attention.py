@@ -38,20 +38,23 @@ def adversarial_attention(
     *,
     seed: int = 0,
     candidates: int = 5,
-    steps: int = 50,
-    rate: float = 0.4,
+    steps: int = 30,
+    rate: float = 0.7,
+    rounds: int = 80,
 ) -> TrialOutcome:
     """Search for attention that is as far as possible from the model's and keeps its output.
 
     For each text, `candidates` are moved by `steps` of Adam away from the model's attention and
-    from each other, and pulled back where the output leaves the tolerance. The farthest candidate
-    within the tolerance counts. It is a lower bound: a longer search may find one farther away.
+    from each other, and pulled back where the output leaves the tolerance. Before and after, in
+    `rounds`, rows of candidates move to keys drawn at random. The farthest candidate within the
+    tolerance counts. It is a lower bound: a longer search may find one farther away.
     """
-    if candidates < 1 or steps < 0:
+    if candidates < 1 or min(steps, rounds) < 0:
         raise UsageError(
-            f"candidates must be at least 1, not {candidates}, and steps at least 0, not {steps}"
+            f"candidates must be at least 1, not {candidates}, and steps and rounds at least 0, "
+            f"not {steps} and {rounds}"
         )
-    plan = SearchPlan((TIGHT, LOOSE), candidates, steps, rate)
+    plan = SearchPlan((TIGHT, LOOSE), candidates, steps, rate, rounds)
     found = [each for question in questions for each in _search(question, scope, plan, seed)]
     texts = tuple(number for question, _ in found for number in question.order)
     columns = [_figures(farthest) for _, farthest in found]
@@ -64,7 +67,13 @@ def adversarial_attention(
         ceilings={DISTANCE: largest, at(LOOSE, DISTANCE): largest, SHARE: 1.0, MASS: 1.0},
         plots=(_by_largest_weight(found, figures), *_examples(found)),
         notes=(f"Scope: {scope}.", "Divergences are over the keys that may change."),
-        details={"candidates": candidates, "steps": steps, "rate": rate, "seed": seed},
+        details={
+            "candidates": candidates,
+            "steps": steps,
+            "rate": rate,
+            "rounds": rounds,
+            "seed": seed,
+        },
     )
 
 

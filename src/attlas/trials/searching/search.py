@@ -27,6 +27,7 @@ from attlas.trials.searching.leeway import (
     largest_divergence,
     read_sites,
 )
+from attlas.trials.searching.proposals import Proposals
 from attlas.trials.support.outputs import total_variation
 from attlas.trials.support.scope import Scope
 from attlas.trials.support.trial import seed_for
@@ -39,12 +40,16 @@ ENOUGH = 0.9999  # of the largest possible distance
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """How to search: candidates for each tolerance, steps of Adam, the penalty for leaving it."""
+    """How to search: candidates for each tolerance, rounds of exchange, steps of Adam.
+
+    `penalty` is for leaving the tolerance on the way.
+    """
 
     tolerances: tuple[float, ...] = (0.01, 0.05)
     candidates: int = 5
-    steps: int = 50
-    rate: float = 0.4
+    steps: int = 30
+    rate: float = 0.7
+    rounds: int = 80
     penalty: float = 500.0
 
     @property
@@ -88,20 +93,45 @@ class Search:
         self.change = torch.zeros(shape, dtype=self.base.dtype, device=self.base.device)
 
     def run(self, seed: int) -> FarthestAttention:
-        """Search from the farthest corners, then from random candidates.
+        """Search from the farthest corners, by exchange, by steps, and by exchange again.
 
         If a corner is as far as any attention can be, the search stops there.
         """
         count = range(self.plan.candidates)
         corners = [torch.stack([each.least(n) for n in count]) for each in self.leeways]
+        proposals = Proposals(self.question, self.leeways, self.plan.copies, seed)
+        half = self.plan.rounds // 2
         with evaluation_mode(self.question.subject.model):
             self._pull_back([each.repeat(len(self.best[0]), 1, 1, 1, 1) for each in corners])
             if not bool((self.distance >= ENOUGH * largest_divergence(self.leeways)).all()):
-                self._pull_back(self._optimise([self._first(each, seed) for each in self.leeways]))
+                self._exchange(proposals, half)
+                starts = zip(self.leeways, self.best, strict=True)
+                self._pull_back(self._optimise([self._first(*each, seed) for each in starts]))
+                self._exchange(proposals, self.plan.rounds - half)
         return FarthestAttention(self.leeways, self.best, self.distance, self.change)
 
-    def _first(self, leeway: Leeway, seed: int) -> Tensor:
-        """Random logits to start from, drawn for each text; every other is near the model's own.
+    @torch.no_grad()
+    def _exchange(self, proposals: Proposals, rounds: int) -> None:
+        """Ask about random proposals, most of them the best so far with some rows changed.
+
+        Of several candidates, the last is new in every row, as in a random search, and the one
+        before it has some rows of the model's own attention changed.
+        """
+        number, count = self._numbers(), self.plan.candidates
+        from_own = ((number >= count - 2) & (number > 0))[:, None, None, None, None]
+        is_new = (number == count - 1) & (number > 0)
+        for _ in range(rounds):
+            best = [each.repeat_interleave(count, dim=0) for each in self.best]
+            pairs = zip(self.own, best, strict=True)
+            made = proposals.made_from([torch.where(from_own, o, b) for o, b in pairs], is_new)
+            self._keep(made, divergence(self.leeways, made, self.own), self._change(made))
+
+    def _numbers(self) -> Tensor:
+        """The number of each copy among the candidates for its tolerance."""
+        return torch.arange(self.plan.copies, device=self.base.device) % self.plan.candidates
+
+    def _first(self, leeway: Leeway, best: Tensor, seed: int) -> Tensor:
+        """Logits to start from: near the model's own, near the best so far, and random ones.
 
         A search that starts far away may not find the way back if the output needs the attention.
         """
@@ -114,10 +144,10 @@ class Search:
             shape = (self.plan.copies, leeway.free.shape[1], rows, keys)
             noise[:, row, :, :rows, :keys] = torch.randn(shape, generator=own)
         noise = noise.to(leeway.free.device)
-        near = leeway.own.clamp_min(LEAST).log() + NEAR * noise
-        number = torch.arange(self.plan.copies, device=noise.device) % self.plan.candidates
-        is_near = (number % 2 == 0)[:, None, None, None, None]
-        return torch.where(is_near, near, SPREAD * noise).requires_grad_()
+        known = best.repeat_interleave(self.plan.candidates, dim=0)
+        number = self._numbers()[:, None, None, None, None]
+        near = torch.where(number % 2 == 0, leeway.own, known).clamp_min(LEAST).log() + NEAR * noise
+        return torch.where(number % 4 == 3, SPREAD * noise, near).requires_grad_()
 
     def _optimise(self, logits: list[Tensor]) -> list[SiteWeights]:
         optimiser = torch.optim.Adam(logits, lr=self.plan.rate, amsgrad=True)
