@@ -8,6 +8,8 @@ from time import perf_counter
 import numpy as np
 import pandas as pd
 import pytest
+import tiny
+import torch
 from audits import AIMS, READINGS, REMOVALS, TRUTH, bag_texts, small_audit, without_times
 from known_models import bag_of_words, copies_attended, ignores_attention, true_scores
 
@@ -242,3 +244,17 @@ def test_mistakes_are_named_before_the_model_is_asked(asked, message, monkeypatc
     kind = UnknownNameError if "did you mean" in message else UsageError
     with pytest.raises(kind, match=message):
         small_audit(**asked)
+
+
+@pytest.mark.parametrize("change", ["bias", "weight"])
+def test_a_model_that_always_says_the_same_is_audited_without_a_warning(change):
+    """Its answer is the same to the last bit, or to the eighth digit: nothing ranks the methods."""
+    model, words = tiny.subject_parts("sequence classification")
+    with torch.no_grad():
+        model.classifier.bias[0] += 1000
+        model.classifier.weight *= 1e-12 if change == "weight" else 1
+    texts = ["the film was not good", "a cat sat", "my dog was not kind", "it was a bad film"]
+    methods = ["raw_attention", "attention_rollout", TRUTH]
+    measures = [*AIMS, "sensitivity", "randomisation", "decision_flip"]
+    report = small_audit(attlas.Subject(model, words), texts, methods, measures)
+    assert report.removals == () and report.verdict.word != "supported"

@@ -62,7 +62,7 @@ def consistent_adversary(
     lambdas: Sequence[float] = LAMBDAS,
     epochs: int = 10,
     rate: float = 0.001,
-    steps: int = 50,
+    steps: int = 30,
     training: Sequence[Example] = (),
     seeds: int = 3,
 ) -> TrialOutcome:
@@ -173,7 +173,7 @@ def _search_each(
     tested: Sequence[Question], scope: Scope, steps: int, seed: int
 ) -> tuple[ToleranceTexts, ToleranceTexts]:
     """A search for each text by itself: changes and distances, `[tolerance, text]`."""
-    plan = SearchPlan(TOLERANCES, candidates=2, steps=steps, rate=0.4)
+    plan = SearchPlan(TOLERANCES, candidates=2, steps=steps)
     together = fill(tested)
     found = [Search(question, scope, plan).run(seed) for question in together]
     places = {text: place for place, text in enumerate(_order(together))}
