@@ -10,9 +10,8 @@ from attlas.errors import UsageError
 from attlas.models.asking.scores import run_logits
 from attlas.models.tap.edits import replace
 from attlas.trials.adversarial_attention import DISTANCE, SHARE, adversarial_attention, at
-from attlas.trials.searching.leeway import divergence, largest_divergence
-from attlas.trials.searching.proposals import Proposals, key_divergences
-from attlas.trials.searching.search import Search, SearchPlan
+from attlas.trials.searching.leeway import divergence, key_divergences, largest_divergence
+from attlas.trials.searching.search import Proposals, Search, SearchPlan
 from attlas.trials.support.scope import Scope
 
 FEW = SearchPlan(candidates=2, steps=8, rate=0.2, rounds=4)

@@ -6,6 +6,7 @@ sum, is a distribution, and distances are between such distributions.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log
 
 import torch
 from torch import Tensor
@@ -110,6 +111,12 @@ def divergence(leeways: Sequence[Leeway], first: Shares, second: Shares) -> Tens
 def largest_divergence(leeways: Sequence[Leeway]) -> Tensor:
     """The largest possible distance from the model's own: each row on its least attended key."""
     return divergence(leeways, [each.least(0) for each in leeways], [each.own for each in leeways])
+
+
+def key_divergences(own: FreeWeights) -> Tensor:
+    """The Jensen–Shannon divergence of all weight on one key from these rows, for each key."""
+    lost = torch.xlogy(own, 2 * own / (1 + own))
+    return ((1 - own) * log(2) + lost + (2 / (1 + own)).log()) / 2
 
 
 def moved_mass(leeways: Sequence[Leeway]) -> Tensor:
