@@ -113,7 +113,7 @@ class Search:
         return FarthestAttention(self.leeways, self.best, self.distance, self.change)
 
     @torch.no_grad()
-    def _exchange(self, proposals: Proposals, rounds: int) -> None:
+    def _exchange(self, proposals: "Proposals", rounds: int) -> None:
         """Ask about random proposals, most of them the best so far with some rows changed.
 
         Of several candidates, the last is new in every row, as in a random search, and the one
