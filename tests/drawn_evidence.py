@@ -10,7 +10,7 @@ import numpy as np
 
 from attlas.auditing.verdict import verdict
 from attlas.auditing.verdict.crossing import CONTROL, REFERENCE, WEIGHTS, Roles
-from attlas.auditing.verdict.rules import Rules, decide
+from attlas.auditing.verdict.rules import RemovalTest, Rules, decide
 from attlas.auditing.verdict.verdict import Tested
 from attlas.mathematics.intervals import Estimate
 from attlas.mathematics.standing import Locations
@@ -131,3 +131,24 @@ def held(tested, truth):
 def words(drawn):
     """The verdicts on some data sets."""
     return [verdict.verdict(each).word for each in drawn]
+
+
+def drawn_interval(random, low, high):
+    """Any interval of a range, with its mean anywhere in it; often a narrow one."""
+    middle, wide = random.uniform(low, high), random.choice([0.03, 0.2, 1.0])
+    ends = np.sort(np.clip(middle + wide * random.uniform(-1, 1, 3), low, high)).tolist()
+    return Estimate(ends[1], ends[0], ends[2], 100)
+
+
+def drawn_removal_test(random):
+    """Any figures under a removal, sense or not."""
+    return RemovalTest(
+        drawn_interval(random, -1, 1),
+        None if random.random() < 0.2 else drawn_interval(random, -0.3, 1),
+        None if random.random() < 0.2 else drawn_interval(random, -0.4, 0.3),
+        drawn_interval(random, 0, 1),
+        drawn_interval(random, 0, 1),
+        drawn_interval(random, 0, 1),
+        drawn_interval(random, 0, 0.2),
+        random.uniform(5, 100),
+    )

@@ -5,6 +5,7 @@ from math import inf
 
 import numpy as np
 import pytest
+from drawn_evidence import drawn_interval, drawn_removal_test
 
 from attlas.auditing.verdict.rules import FLOORS, MARGINS, RemovalTest, Rules, decide
 from attlas.errors import UsageError
@@ -141,32 +142,11 @@ def test_the_grid_has_every_floor_and_margin_and_keeps_the_rest():
 GRID = {(floor, margin): Rules(floor, margin) for floor in FLOORS for margin in MARGINS}
 
 
-def drawn_interval(random, low, high):
-    """Any interval of a range, with its mean anywhere in it; often a narrow one."""
-    middle, wide = random.uniform(low, high), random.choice([0.03, 0.2, 1.0])
-    ends = np.sort(np.clip(middle + wide * random.uniform(-1, 1, 3), low, high)).tolist()
-    return Estimate(ends[1], ends[0], ends[2], 100)
-
-
-def drawn_test(random):
-    """Any figures under a removal, sense or not."""
-    return RemovalTest(
-        drawn_interval(random, -1, 1),
-        None if random.random() < 0.2 else drawn_interval(random, -0.3, 1),
-        None if random.random() < 0.2 else drawn_interval(random, -0.4, 0.3),
-        drawn_interval(random, 0, 1),
-        drawn_interval(random, 0, 1),
-        drawn_interval(random, 0, 1),
-        drawn_interval(random, 0, 0.2),
-        random.uniform(5, 100),
-    )
-
-
 def drawn_cases(count):
     """Removals and uses of all kinds."""
     random = np.random.default_rng(0)
     for _ in range(count):
-        tested = [drawn_test(random) for _ in range(random.integers(1, 4))]
+        tested = [drawn_removal_test(random) for _ in range(random.integers(1, 4))]
         yield tested, None if random.random() < 0.2 else drawn_interval(random, 0, 0.3)
 
 

@@ -1,0 +1,56 @@
+"""The findings: each sentence agrees with the interval that stands beside it."""
+
+import re
+
+import numpy as np
+import pytest
+
+from attlas.auditing.verdict.findings import findings
+from attlas.mathematics.intervals import Estimate
+from attlas.results.support.report_sections import Figure
+from attlas.results.verdict import Bounds, OtherReading, Verdict
+
+S = Figure(0.6, 0.5, 0.7, 60)
+
+
+def said(less_control=None, less_reference=None, **others):
+    bounds = Bounds(
+        S, less_control, less_reference, "position", "gradient", S, 40.0, "open", "because"
+    )
+    return Verdict("partly", ".", ".", ".", "raw_attention", {"mask": bounds}, 60, **others)
+
+
+def claims(sentence):
+    return re.findall(r"surely (more|less)", sentence)
+
+
+@pytest.mark.parametrize("which", ["less_control", "less_reference"])
+@pytest.mark.parametrize(
+    ("low", "high", "is_sure"), [(0.1, 0.3, True), (-0.3, -0.1, True), (-0.1, 0.1, False)]
+)
+def test_surely_means_that_the_whole_interval_is_on_one_side(which, low, high, is_sure):
+    figure = Figure((low + high) / 2, low, high, 60)
+    (line,) = [
+        each for each in findings(said(**{which: figure}), None, ()) if each.figure == figure
+    ]
+    assert bool(claims(line.sentence)) == is_sure
+    assert f"{abs((low + high) / 2):.2f}" in line.sentence
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "title"),
+    [(0.1, 0.3, "agree little"), (0.6, 0.8, "Methods agree"), (0.4, 0.6, "How far")],
+)
+def test_agreement_is_low_or_high_if_the_interval_is(low, high, title):
+    found = findings(said(), Estimate((low + high) / 2, low, high, 60), ())
+    assert any(title in each.title for each in found)
+
+
+def test_there_are_at_most_five_and_unknown_figures_make_none():
+    reading = OtherReading("attn_lrp", "P", S, Figure(0.2, 0.1, 0.3, 60), better=True)
+    figure = Figure(0.2, 0.1, 0.3, 60)
+    agreement = Estimate(0.2, 0.1, 0.3, 60)
+    full = said(figure, figure, used=figure, readings=(reading,))
+    assert len(findings(full, agreement, ())) == 5
+    unknown = Figure(np.nan, np.nan, np.nan, 0)
+    assert len(findings(said(unknown, unknown, used=unknown), None, ())) == 1
