@@ -212,3 +212,22 @@ def test_examples_say_what_the_model_makes_of_the_text_without_its_first_words()
             wanted = 1 / (1 + np.exp(-2 * sign * left))
             assert reading.probability == pytest.approx(wanted, abs=1e-6)
     assert audited().examples
+
+
+def test_examples_hold_what_matters_and_the_licence_of_the_weights():
+    shares = []
+    for example in audited().examples:
+        sign = 1 if example.label == "POSITIVE" else -1
+        weights = sign * np.array([WEIGHTS[piece.strip()] for piece in example.tokens])
+        truth, licence = example.truth, example.licence
+        # A word of a bag pulls one way in every order.
+        assert (np.sign(truth.pull) == np.sign(weights)).all()
+        assert truth.importance == pytest.approx(np.abs(truth.pull), abs=1e-6)
+        assert truth.s == licence.removals[0].share
+        assert [row.removal for row in licence.removals] == list(audited().verdict.bounds)
+        for row in licence.removals:
+            assert not row.enough or weights[list(row.enough)].sum() > 0
+            assert not row.needed or np.delete(weights, list(row.needed)).sum() <= 0
+        shares.append(truth.s)
+    typical, most, least = shares
+    assert most >= typical >= least

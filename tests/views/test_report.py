@@ -255,7 +255,8 @@ def test_a_fragment_has_the_answers_an_example_the_evidence_and_the_table():
     places = [made.index(words) for words in order]
     assert places == sorted(places)
     assert "0.31 (0.29 to 0.33), 400 texts" in made
-    assert "Licence: may not be read as where." in made
+    assert "Licence: may not be read as where." in made and "∅" not in made
+    assert "(<code>attlas explain --method gradient</code>)" in made
     assert made.count(">clumsy</span>") == 2  # by the weights, and by what matters
     assert ">✕</td>" in made and "nothing to find in 12" in made
     assert made.count("★") == 12  # of two removals by five measures, and two of plausibility

@@ -1,5 +1,6 @@
 """The verdict of a report: its answers, one example, and the evidence behind them."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ Payload = Mapping[str, Any]
 _LABEL, _BAR = 32, 20  # the widths of what a figure is about, and of its interval
 _LEGEND = f"The word that other thresholds would give: {words.SIGNS}"
 _GROUPS = "What the weights find, by kind of text"
-_READINGS = "Readings that use more than the weights: what they find, and how much more (✓ surely)"
+_READINGS = "Readings that use more than the weights: what they find, and how much more"
 
 
 def answer_lines(payload: Payload) -> Iterator[Text]:
@@ -92,11 +93,11 @@ def _tables(payload: Payload) -> Iterator[tuple[str, list[list[str]]]]:
                 visible(each["method"]),
                 words.figure_words({**each["s"], "n": None}),
                 words.figure_words({**each["gain"], "n": None}),
-                "✓" if each["better"] else "",
+                "✓" if each["better"] else "–",
             ]
             for each in readings
         ]
-        yield _READINGS, [["", "finds", "more than the weights", ""], *rows]
+        yield _READINGS, [["method", "finds", "more than the weights", "surely"], *rows]
 
 
 def answer_fragments(payload: Payload) -> Iterator[str]:
@@ -109,7 +110,8 @@ def answer_fragments(payload: Payload) -> Iterator[str]:
         f"{words.MARKS.get(word, '·')} {as_text(word)}</div>"
     )
     for heading, sentence in words.answers(payload).items():
-        yield f'<div style="margin-top:4px"><b>{as_text(heading)}</b> {as_text(sentence)}</div>'
+        shown = re.sub("`([^`]+)`", r"<code>\1</code>", as_text(sentence))
+        yield f'<div style="margin-top:4px"><b>{as_text(heading)}</b> {shown}</div>'
 
 
 def example_fragments(payload: Payload) -> Iterator[str]:
