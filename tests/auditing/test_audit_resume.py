@@ -22,6 +22,7 @@ ASKED = {
     "texts_for_slowest": 2,
 }
 BATCHES, AGAIN = 3, 2  # of two texts each; sensitivity of the weights, and of random numbers
+ITEMS = BATCHES + AGAIN + 2  # how strange the texts are under each removal
 
 
 class Stopped(Exception):
@@ -166,8 +167,8 @@ def test_progress_says_what_is_being_done(tmp_path):
     steps = []
     small_audit(**ASKED, watch=steps.append)
     done = [step.done for step in steps]
-    assert done == sorted(done) and set(done) == set(range(BATCHES + AGAIN + 1))
-    assert {step.total for step in steps} == {BATCHES + AGAIN}
+    assert done == sorted(done) and set(done) == set(range(ITEMS + 1))
+    assert {step.total for step in steps} == {ITEMS}
     assert steps[0].what == "texts, batch 1 of 3" and steps[-1].what == "the report"
     said = [step.what for step in steps]
     assert "sensitivity of raw_attention" in said
