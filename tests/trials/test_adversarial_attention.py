@@ -166,6 +166,7 @@ def random_search(question, passes, seed):
     return best
 
 
+@pytest.mark.slow
 def test_on_every_text_it_goes_farther_than_random_search_of_the_same_cost(monkeypatch):
     """A pass with its gradient counts as three. Random search may be lucky once: two are asked."""
     passes = []

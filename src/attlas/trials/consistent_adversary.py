@@ -173,7 +173,7 @@ def _search_each(
     tested: Sequence[Question], scope: Scope, steps: int, seed: int
 ) -> tuple[ToleranceTexts, ToleranceTexts]:
     """A search for each text by itself: changes and distances, `[tolerance, text]`."""
-    plan = SearchPlan(TOLERANCES, candidates=2, steps=steps)
+    plan = SearchPlan(TOLERANCES, candidates=2, steps=steps, rounds=2 * steps)
     together = fill(tested)
     found = [Search(question, scope, plan).run(seed) for question in together]
     places = {text: place for place, text in enumerate(_order(together))}
