@@ -33,6 +33,7 @@ from attlas.results.support.licence import (
     FLOOR,
     LEAST,
     LEVEL,
+    LUCK,
     MAY,
     MAY_NOT,
     RELIABLE,
@@ -157,7 +158,7 @@ def _word(effects: TokenEffects, share: float, p: float) -> str:
     """What one removal says."""
     if effects.moves.shape[1] < SHORTEST or not _can_be_told(effects):
         return CANNOT
-    if share < FLOOR:
+    if share < FLOOR or p > LUCK:
         return MAY_NOT
     return MAY if p <= LEVEL else CANNOT
 
@@ -181,8 +182,8 @@ def _licence(heat_map: HeatMap, rows: Sequence[RemovalLicence]) -> Licence:
     words = {row.word for row in rows}
     word = rows[0].word if len(words) == 1 and len(rows) > 1 else CANNOT
     count = len(heat_map.scores)
-    told = why(word, rows, count)
-    return Licence(word, told, tuple(rows), heat_map.signed, count <= MOST_EXACT)
+    exact = count <= MOST_EXACT
+    return Licence(word, why(word, rows, count), tuple(rows), heat_map.signed, exact)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ WORDS = (MAY, MAY_NOT, CANNOT)
 # What the words rest on.
 FLOOR = 0.3  # of the best: scores that reach less are not where it matters
 LEVEL = 0.05
+LUCK = 0.1  # if chance does as well more often than this, the place is no better than chance
 LEAST = 0.02  # a best capture below this means that no token matters more than another
 RELIABLE = 0.5
 SHORTEST = 4  # content tokens: of three, every sixth order is the right one
@@ -78,11 +79,20 @@ def why(word: str, rows: Sequence[RemovalLicence], count: int) -> str:
     """One sentence that says why a heat map of so many content tokens has this word."""
     if word == CANNOT:
         return _why_it_cannot(rows, count)
-    where = "at tokens" if word == MAY else "not at the tokens"
+    if word == MAY:
+        return (
+            "The largest scores are at tokens that matter to the prediction: they reach "
+            f"{_reached(rows)} of what the best order does, and chance would reach none."
+        )
     return (
-        f"The largest scores are {where} that matter to the prediction: they reach "
-        f"{_reached(rows)} of what the best order does, and chance would reach none."
+        "The largest scores are not surely at the tokens that matter to the prediction: they reach "
+        f"{_reached(rows)} of what the best order does, and {_luck(rows)} of all orders of the "
+        "same scores reach as much."
     )
+
+
+def _luck(rows: Sequence[RemovalLicence]) -> str:
+    return f"{100 * max(row.p or 0.0 for row in rows):.0f} %"
 
 
 def _why_it_cannot(rows: Sequence[RemovalLicence], count: int) -> str:
@@ -97,10 +107,9 @@ def _why_it_cannot(rows: Sequence[RemovalLicence], count: int) -> str:
     if {row.word for row in rows} == {MAY, MAY_NOT}:
         return f"The two removals disagree: the scores reach {_reached(rows)} of the best."
     if any(row.word == CANNOT and (row.share or 0.0) >= FLOOR and _is_luck(row) for row in rows):
-        luck = max(row.p or 0.0 for row in rows)
         return (
-            f"The scores reach {_reached(rows)} of the best, but so do {100 * luck:.0f} % of all "
-            "orders of the same scores: it may be luck."
+            f"The scores reach {_reached(rows)} of the best, but so do {_luck(rows)} of all orders "
+            "of the same scores: it may be luck."
         )
     return "Which tokens matter here changes with the order in which they are removed."
 
