@@ -57,7 +57,8 @@ def main() -> None:
         by_text = list(zip(*words, strict=True))
         same = np.mean([one == other for each in by_text for one, other in combinations(each, 2)])
         opposite = sum({MAY, MAY_NOT} <= set(each) for each in by_text)
-        print(f"{method}: same word {same:.3f}, opposite {opposite}, {Counter(sum(words, []))}")
+        counts = Counter(word for each in words for word in each)
+        print(f"{method}: same word {same:.3f}, opposite {opposite}, {dict(counts)}", flush=True)
 
 
 if __name__ == "__main__":
