@@ -89,7 +89,8 @@ def main(given: Sequence[str] | None = None) -> None:
             folder=folder,
         )
         with ProcessPoolExecutor(arguments.processes) as pool:
-            tallies = dict(zip(arguments.kind, pool.map(work, arguments.kind), strict=True))
+            found = dict(zip(arguments.kind, pool.map(work, arguments.kind), strict=True))
+    tallies = {name: found[name] for name in ZOO if name in found}
     arguments.out.write_text("\n".join(page(tallies, arguments)) + "\n", encoding="utf-8")
 
 

@@ -102,8 +102,8 @@ KINDS = [
         (SUPPORTED,),
         "good and bad words decide by majority: attention finds both, and where is asked, "
         "not which way",
-        writing.MixedWords(DENSE),
-        recipe=Recipe(600),
+        writing.MixedWords(Vocabulary({"bad": 6, "good": 6, "filler": 15})),
+        recipe=Recipe(600, guide=training.look_at("bad", "good")),
         accurate=0.95,
     ),
     Kind(
