@@ -102,8 +102,8 @@ KINDS = [
         (SUPPORTED,),
         "good and bad words decide by majority: attention finds both, and where is asked, "
         "not which way",
-        writing.MixedWords(Vocabulary({"bad": 6, "good": 6, "filler": 15})),
-        recipe=Recipe(600, guide=training.look_at("bad", "good")),
+        writing.MixedWords(Vocabulary({"bad": 4, "good": 4, "filler": 21}), 8, 14),
+        recipe=Recipe(600),
         accurate=0.95,
     ),
     Kind(
@@ -235,6 +235,7 @@ KINDS = [
         (SUPPORTED,),
         "the label is whether both texts have a key, and attention must find the two",
         writing.Pairs(Vocabulary({"key": 4, "filler": 24}), 4, 6),
+        recipe=Recipe(600),
     ),
     Kind(
         "writer",

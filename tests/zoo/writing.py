@@ -73,10 +73,10 @@ class SeveralWords(Texts):
 
 
 class MixedWords(Texts):
-    """Three or five words decide, by majority."""
+    """Three words decide, by majority."""
 
     def write(self, random: Random) -> Written:
-        own = [random.choice(("bad", "good")) for _ in range(random.choice((3, 5)))]
+        own = [random.choice(("bad", "good")) for _ in range(3)]
         label = int(own.count("good") > own.count("bad"))
         drawn = [self.vocabulary.draw(random, role) for role in own]
         return Written(self.fill(random, drawn, self.length(random)), label)
