@@ -25,10 +25,14 @@ def random_orders(count: int, pairs: int, seed: int) -> Orders:
     """Random orders of this many tokens, each followed by its reverse."""
     random = np.random.default_rng([seed, pairs])
     ranks = random.permuted(np.tile(np.arange(count), (pairs, 1)), axis=1)
-    size = -(-count // MOST_STEPS)
     both = np.stack([ranks, count - 1 - ranks], axis=1)
-    orders: Orders = both.reshape(2 * pairs, count) // max(size, 1)
+    orders: Orders = both.reshape(2 * pairs, count) // step_size(count)
     return orders
+
+
+def step_size(count: int) -> int:
+    """How many of this many tokens go in one step, and share its effect."""
+    return max(-(-count // MOST_STEPS), 1)
 
 
 def removed_sets(orders: Orders) -> Ways:
