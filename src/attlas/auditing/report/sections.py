@@ -156,7 +156,8 @@ def _share_found(plan: AuditPlan, collected: Collected, weights: str, removal: s
     """s of the weights on each short text that has something to find, in ascending order."""
     own = collected.tested().evidence[removal]
     texts = collected.tested_texts
-    table = pd.DataFrame({"found": own.methods[weights], "best": own.best}, index=texts)
+    found = own.methods.get(weights, np.full(len(texts), np.nan))
+    table = pd.DataFrame({"found": found, "best": own.best}, index=texts)
     short = [number for number in texts if plan.texts.lengths[number] <= LONGEST]
     able = table.loc[short].query("best >= @plan.settings.rules.least_room").dropna()
     return (able["found"] / able["best"]).sort_values(kind="stable")

@@ -55,7 +55,28 @@ def cross(evidence: Evidence, roles: Roles, groups: TextGroups | None, seed: int
     """One result for each split."""
     if text_count(evidence) < 2:
         raise UsageError(f"a verdict needs at least two texts, not {text_count(evidence)}")
-    return [_cross_once(evidence, roles, groups, seed * SPLITS + split) for split in range(SPLITS)]
+    known = _with_weights(evidence, roles)
+    return [_cross_once(known, roles, groups, seed * SPLITS + split) for split in range(SPLITS)]
+
+
+def _with_weights(evidence: Evidence, roles: Roles) -> Evidence:
+    """The evidence with a reading of the weights, even if the model refuses all of them.
+
+    A model whose answer never changes has no readout to read. There is nothing to find either, so
+    all scores find the same.
+    """
+    if any(name in own.methods for own in evidence.values() for name in roles.weights):
+        return evidence
+    if any(np.nan_to_num(own.importance).any() for own in evidence.values()):
+        raise UsageError("a verdict on the weights needs a reading of them; there is none")
+    return {
+        removal: Locations(
+            own.best,
+            own.importance,
+            {**own.methods, roles.weights[0]: np.zeros_like(own.best)},
+        )
+        for removal, own in evidence.items()
+    }
 
 
 def pool(crossed: Sequence[Crossed]) -> Crossed:
@@ -82,8 +103,7 @@ def _cross_once(evidence: Evidence, roles: Roles, groups: TextGroups | None, see
     for half, other in (both, both[::-1]):
         known = select_texts(evidence, half)
         method = _best(known, roles.weights, tuple(evidence))
-        if method is None:
-            raise UsageError("a verdict on the weights needs a reading of them; there is none")
+        assert method is not None
         chosen[f"{WEIGHTS} ", method] += 1
         for removal, own in evidence.items():
             controls = [f"{OTHER} {method}" if each == OTHER else each for each in roles.controls]

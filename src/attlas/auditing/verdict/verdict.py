@@ -168,7 +168,7 @@ def attention_use(tested: Tested) -> Estimate | None:
 def _directions(tested: Tested, method: str) -> Iterator[Direction]:
     for removal, shares in tested.directions.items():
         pull = shares["pull"]
-        columns = np.stack([shares[method], shares[""]], axis=1)
+        columns = np.stack([shares.get(method, shares[""]), shares[""]], axis=1)
         known = np.where(np.isnan(columns), np.nan, pull[:, None])
         found = simultaneous_bounds(
             (columns * known)[..., None], known[..., None], tested.seed, tested.groups
