@@ -223,3 +223,16 @@ def test_the_means_of_texts_that_come_twice_are_no_surer():
     once = bootstrap_means(values, seed=5)
     for one, other in zip(once, bootstrap_means(twice, 5, groups), strict=True):
         assert (other.low, other.high) == pytest.approx((one.low, one.high))
+
+
+def test_one_text_that_differs_does_not_make_every_interval_infinite():
+    """A third of all draws lack it, and show no error at all."""
+    others = np.random.default_rng(0).normal(1, 0.1, 120)
+    single = np.zeros(120)
+    single[7] = 0.5
+    numerators = np.stack([others, single], axis=1)[..., None]
+    first, second = simultaneous_bounds(numerators, np.ones_like(numerators))
+    (alone,) = simultaneous_bounds(numerators[:, :1], np.ones((120, 1, 1)))
+    assert second.mean == pytest.approx(0.5 / 120)
+    assert 0.5 / 120 <= second.high - second.mean <= 0.02
+    assert alone.high - alone.mean <= first.high - first.mean <= 2 * (alone.high - alone.mean)

@@ -14,6 +14,7 @@ from attlas.shapes import TextGroups, TextTerms, TextValues
 
 LEVEL = 0.95
 UNSEEN = 3.0  # what none of k texts shows may still hold for 3 of k: −ln 0.05, rounded up
+FEWEST = 3  # texts: of so many, a draw is often one of them alone, and shows nothing
 DRAWS = 2000
 CHUNK = 100  # draws that are in memory at once
 
@@ -99,7 +100,10 @@ def simultaneous_bounds(
     largest = []
     for start in range(0, DRAWS, CHUNK):
         values, spread = ratios.of(drawn[start : start + CHUNK].astype(np.float64))
-        largest.append(_in_errors(values - found, spread)[:, varies].max(axis=1, initial=0.0))
+        # A draw without the few texts that differ shows no error of its own: that of all is taken.
+        blind = (spread < 1e-6 * errors) & (ratios.units > FEWEST)
+        own = np.where(blind, errors, spread)
+        largest.append(_in_errors(values - found, own)[:, varies].max(axis=1, initial=0.0))
     half = np.full(len(varies), 0.0 if ratios.units > 1 else np.inf)
     half[varies] = np.quantile(largest, LEVEL, method="higher") * errors[0, varies]
     known = ~np.isnan(numerators + denominators)
