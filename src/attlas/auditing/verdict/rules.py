@@ -60,7 +60,7 @@ class Rules:
     least_effective: float = 10.0
     least_room: float = 0.02
     least_texts: int = 36
-    least_contrast: float = 0.1
+    least_contrast: float = 0.15
     least_use: float = 0.02
     delta: InitVar[float | None] = None  # the former name of both, refused
 
