@@ -56,6 +56,8 @@ FLAT = replace(GOOD, typical=between(0.0, 0.01), carrying=Estimate(0.0, 0.0, 0.0
         # Near the best order nothing can be far above it.
         ({"s": between(0.91, 1.0), "less_control": between(-0.1, 0.1)}, "for"),
         ({"s": between(0.89, 1.0), "less_control": between(-0.1, 0.1)}, "open"),
+        ({"s": between(0.84, 1.0), "less_control": between(-0.09, 0.05)}, "for"),
+        ({"s": between(0.75, 1.0), "less_control": between(-0.09, 0.05)}, "open"),
         # The reference.
         ({"less_reference": between(-0.09, 0.3)}, "for"),
         ({"less_reference": between(-0.11, 0.3)}, "open"),

@@ -8,9 +8,10 @@ s is how much of what matters a method comes upon early: 0 for a random order, 1
 2. A removal speaks **against** the weights if there is nothing to point at under it: no token
    matters on 36 texts or more, or surely none matters more than another. So it does if s is surely
    below the floor, or surely not above that of a control.
-   It speaks **for** them if s is surely above the floor, surely above the control (or surely within
-   the margin of the best order, where nothing can be far above it), and surely no more than the
-   margin below the reference.
+   It speaks **for** them if s is surely above the floor, surely above the control, and surely no
+   more than the margin below the reference. Weights within the margin of the best order need not
+   be above the control, for nothing can be far above them: they must surely be no more than the
+   margin below it.
    It speaks for them **in part** if s is surely above the floor and the control, but surely more
    than the margin below the reference, or not shown to be within it by an interval narrow enough
    to show it, or if there is no reference.
@@ -127,9 +128,14 @@ class RemovalTest:
     def beats_control(self, rules: Rules) -> bool | None:
         """Whether s is surely above that of the control; None if that is open."""
         less = self.less_control
-        if less is None or less.low > 0 or self.s.low > 1 - rules.margin:
+        if less is None or less.low > 0 or self._is_near_best(less, rules):
             return True
         return False if less.high <= 0 else None
+
+    def _is_near_best(self, less: Estimate, rules: Rules) -> bool:
+        """Whether nothing can be far above the weights, and the control surely is not."""
+        best = 1 - rules.margin
+        return self.s.low > best or (self.s.mean > best and less.low > -rules.margin)
 
     def _is_above(self, rules: Rules) -> bool:
         """Whether s is surely above the floor and the control."""
