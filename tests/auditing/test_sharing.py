@@ -38,7 +38,9 @@ def test_what_one_process_did_no_other_does(tmp_path):
     with Folder(tmp_path, plan_of().identity()) as mine:
         theirs = JoinedFolder(tmp_path, plan_of().identity()).__enter__()
         names = [item.name for item in work_items(plan_of())]
-        assert len(set(names)) == len(names) == 3 + 3 + 2 + 2  # texts, sensitivity, uniform, unusualness
+        assert (
+            len(set(names)) == len(names) == 3 + 3 + 2 + 2
+        )  # texts, sensitivity, uniform, unusualness
         assert theirs.claim(names[0]) and not mine.claim(names[0])
         seen = []
         sharing._do_unclaimed(plan_of(), mine, seen.append)
