@@ -24,6 +24,7 @@ from zoo.drawing import Tally, draw, evidence, tally  # noqa: E402
 from zoo.kinds import ZOO  # noqa: E402
 
 PAGE = ROOT / "docs" / "verdict_zoo.md"
+LEAST = 0.95  # of the draws are to give the right word
 LONG = 100  # tokens: of longer texts there are a fifth as many, and half as many in a draw
 
 
@@ -62,6 +63,10 @@ def page(tallies: dict[str, Tally], arguments: argparse.Namespace) -> Iterator[s
             f"| {name} | {' or '.join(ZOO[name].right)} | {each.right} | {each.opposite} | "
             f"{each.monotone} | {each.splits:.2f} | {words} | `{reading}` |"
         )
+    short = [name for name, each in tallies.items() if each.right < LEAST * arguments.draws]
+    if short:
+        names = ", ".join(short)
+        yield f"\nThe right word is found in fewer than {LEAST:.0%} of the draws of: {names}."
     yield "\n## Why this word\n"
     yield from (f"- **{name}**: {ZOO[name].why}." for name in tallies)
 

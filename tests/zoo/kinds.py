@@ -219,7 +219,7 @@ KINDS = [
         "three hundred tokens",
         (SUPPORTED,),
         "one word of three hundred decides, and attention must find it",
-        writing.OneWord(Vocabulary({"bad": 2, "good": 2, "filler": 200}), 290, 310),
+        writing.OneWord(Vocabulary({"bad": 1, "good": 1, "filler": 600}), 290, 310),
         recipe=Recipe(300, size=16),
     ),
     Kind(
