@@ -27,6 +27,16 @@ PAGE = ROOT / "docs" / "verdict_zoo.md"
 LEAST = 0.95  # of the draws are to give the right word
 LONG = 100  # tokens: of longer texts there are a fifth as many, and half as many in a draw
 
+HISTORY = (
+    "The zoo is not an independent test of everything: the model of mixed words was made "
+    "again after the first ones, with up to five such words in shorter texts, got *partly* in "
+    "7 of 20 and in 38 of 100 draws; the limit of contrast (0.1 before, 95 of 100 draws of "
+    "*length*) and the intervals where few texts differ (93 of 100 draws of *three tokens*) "
+    "were changed because of figures found here. *First word* and *rare word* follow the rule "
+    "on controls; read strictly, weights that are not above a control would not be supported. "
+    "All models have one seed."
+)
+
 
 def judge(name: str, texts: int, size: int, draws: int, seed: int, folder: Path) -> Tally:
     """Draw texts for one model of the zoo."""
@@ -67,6 +77,7 @@ def page(tallies: dict[str, Tally], arguments: argparse.Namespace) -> Iterator[s
     if short:
         names = ", ".join(short)
         yield f"\nThe right word is found in fewer than {LEAST:.0%} of the draws of: {names}."
+    yield f"\n{HISTORY}"
     yield "\n## Why this word\n"
     yield from (f"- **{name}**: {ZOO[name].why}." for name in tallies)
 

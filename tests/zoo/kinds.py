@@ -181,7 +181,8 @@ KINDS = [
     Kind(
         "sink",
         (SUPPORTED,),
-        "nine tenths of the attention go to [SEP]; of the rest, the word that decides gets most",
+        "trained to give four fifths of its attention to [SEP]; of the rest, the word that decides "
+        "gets most",
         writing.OneWord(POLAR),
         recipe=Recipe(600, guide=training.sink(0.8)),
     ),
