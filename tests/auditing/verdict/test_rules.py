@@ -177,3 +177,10 @@ def test_the_word_over_the_grid_falls_from_supported_to_not_supported():
     words = {key: decide([behind, behind], USED, rules) for key, rules in GRID.items()}
     assert words[0.3, 0.15] == "supported" and words[0.3, 0.05] == "partly"
     assert {words[0.4, margin] for margin in MARGINS} == {"not supported"}
+
+
+def test_weights_that_only_one_reading_makes_right_are_right_in_part():
+    plain = [replace(GOOD, plain=each) for each in (between(-1.0, -0.9), between(0.2, 0.4))]
+    assert decide([plain[0], plain[0]], USED, RULES) == "partly"
+    assert decide([plain[0], plain[1]], USED, RULES) == "supported"
+    assert decide([GOOD, GOOD], USED, RULES) == "supported"

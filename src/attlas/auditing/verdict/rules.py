@@ -17,7 +17,9 @@ s is how much of what matters a method comes upon early: 0 for a random order, 1
    to show it, or if there is no reference.
    Otherwise it is **open**; so it is if too few texts carry the sum.
 3. Attention that is surely not used, or every removal against: *not supported*.
-   Every removal for, at least two of them, and the attention surely used: *supported*.
+   Every removal for, at least two of them, and the attention surely used: *supported*, unless the
+   weights as they are (`raw_attention`) are surely below the floor under every removal: then
+   *partly*, for it depends on how they are read.
    A removal open that more texts would settle, or use that is not sure: *too few texts*.
    At least one removal for or in part: *partly*. Otherwise *too few texts*.
 4. A word that fewer than four of the five splits give is *too few texts*.
@@ -93,6 +95,7 @@ class RemovalTest:
     contrast: Estimate
     typical: Estimate  # how much there is to find where there is something, on these texts alone
     effective: float  # texts that carry the sum
+    plain: Estimate | None = None  # s of the weights as they are, not rolled out or made effective
 
     def is_flat(self, rules: Rules) -> bool:
         """Whether there is nothing to point at."""
@@ -181,8 +184,13 @@ def decide(tested: Collection[RemovalTest], used: Estimate | None, rules: Rules)
     if hopeful or use_is_open:
         return "too few texts"
     if set(findings) == {"for"} and len(findings) > 1 and is_used:
-        return "supported"
+        return "partly" if plain_weights_fail(tested, rules) else "supported"
     return "partly" if {"for", "in part"} & set(findings) else "too few texts"
+
+
+def plain_weights_fail(tested: Collection[RemovalTest], rules: Rules) -> bool:
+    """Whether the weights as they are, read by no method, are surely below the floor everywhere."""
+    return all(each.plain is not None and each.plain.high < rules.floor for each in tested)
 
 
 def is_unused(used: Estimate | None, rules: Rules) -> bool:

@@ -136,6 +136,7 @@ def _test(crossed: Evidence, tested: Tested, rules: Rules) -> dict[str, RemovalT
     rooms, shares, typical = (
         each(crossed, seed, groups) for each in (mean_rooms, contrasts, typical_rooms)
     )
+    plain = _plain_weights(tested)
     return {
         removal: RemovalTest(
             found[MethodComparison(WEIGHTS, None, (removal,))],
@@ -146,9 +147,19 @@ def _test(crossed: Evidence, tested: Tested, rules: Rules) -> dict[str, RemovalT
             shares[removal],
             typical[removal],
             effective_texts(own.best, groups),
+            plain.get(removal),
         )
         for removal, own in crossed.items()
     }
+
+
+def _plain_weights(tested: Tested) -> dict[str, Estimate]:
+    """s of the weights as they are, by removal, if they could be read."""
+    name = tested.roles.weights[0]
+    removals = [each for each, own in tested.evidence.items() if name in own.methods]
+    asked = [MethodComparison(name, None, (removal,)) for removal in removals]
+    found = standings(tested.evidence, asked, tested.seed, tested.groups)
+    return dict(zip(removals, found, strict=True))
 
 
 def attention_use(tested: Tested) -> Estimate | None:

@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from math import isfinite
 from shlex import quote
 
-from attlas.auditing.verdict.rules import ENOUGH_SPLITS, RemovalTest, Rules, is_unused
+from attlas.auditing.verdict.rules import (
+    ENOUGH_SPLITS,
+    RemovalTest,
+    Rules,
+    is_unused,
+    plain_weights_fail,
+)
 from attlas.mathematics.intervals import Estimate
 from attlas.results.verdict import Direction
 
@@ -214,6 +220,13 @@ def _not_supported(test: WeightsTest) -> str:
 
 
 def _partly(test: WeightsTest) -> str:
+    own = test.tested.values()
+    if len(test.removals("for")) == len(own) > 1 and plain_weights_fail(own, test.rules):
+        return (
+            f"The attention weights show where the prediction rests only as {test.method} reads "
+            f"them: {_reasons(test, list(test.tested))}; taken as they are (raw_attention), they "
+            f"find less than {_percent(test.rules.floor)} of it."
+        )
     leads = {each: lead for lead, finding in _LEADS.items() for each in test.removals(finding)}
     clauses = "; ".join(
         f"{lead}: {_reasons(test, [name for name, own in leads.items() if own == lead])}"
