@@ -44,11 +44,6 @@ class WeightsTest:
         """The removals with this finding."""
         return [name for name, each in self.tested.items() if each.finding(self.rules) == finding]
 
-    @property
-    def is_unused(self) -> bool:
-        """Whether the attention is surely not used."""
-        return is_unused(self.used, self.rules)
-
 
 def sentence(test: WeightsTest) -> str:
     """The answer to "where" in one sentence."""
@@ -139,7 +134,7 @@ def next_step(test: WeightsTest) -> str:
         )
     if test.word == "too few texts":
         return _more_texts(test)
-    if not test.is_unused and len(test.removals("against")) == len(test.tested):
+    if not is_unused(test.used, test.rules) and len(test.removals("against")) == len(test.tested):
         flat = [each.is_flat(test.rules) for each in test.tested.values()]
         if all(flat):
             return "Read no map of single tokens here, whichever method drew it."
@@ -208,7 +203,7 @@ def _supported(test: WeightsTest) -> str:
 
 
 def _not_supported(test: WeightsTest) -> str:
-    if test.is_unused:
+    if is_unused(test.used, test.rules):
         assert test.used is not None
         reasons = (
             f"shuffling them moves the answer by at most {_percent(test.used.high, 1)}, so they "
