@@ -225,8 +225,9 @@ KINDS = [
     ),
     Kind(
         "tagger",
-        (SUPPORTED,),
-        "the tag of a name is decided by a word elsewhere, and the name must find it",
+        (PARTLY,),
+        "the tag of a name is decided by a word elsewhere: rollout finds it, and raw attention, of the "
+        "last layer alone, does not",
         writing.Tagged(Vocabulary({"bad": 4, "good": 4, "name": 8, "filler": 56})),
         models.tagger,
         "tag",
