@@ -226,8 +226,8 @@ KINDS = [
     Kind(
         "tagger",
         (PARTLY,),
-        "the tag of a name is decided by a word elsewhere: rollout finds it, and raw attention, of the "
-        "last layer alone, does not",
+        "the tag of a name is decided by a word elsewhere: rollout finds it, and raw attention, "
+        "of the last layer alone, does not",
         writing.Tagged(Vocabulary({"bad": 4, "good": 4, "name": 8, "filler": 56})),
         models.tagger,
         "tag",
