@@ -174,6 +174,29 @@ def test_a_long_text_goes_in_blocks_and_its_deciding_tokens_are_found(count):
     assert capture(truth, found.importance) > 0.9 * found.best_capture > 0
 
 
+@pytest.mark.parametrize("count", [65, 130, 300, 600])
+def test_one_deciding_token_of_a_long_text_has_the_whole_effect(count):
+    """It goes beside ever others: they share its step, but not its effect."""
+    orders = random_orders(count, 8, count)
+    known = np.where(removed_sets(orders)[:, 40], 0.2, 0.9)
+    found = token_effects(orders, known, np.stack([known, 1 - known], axis=1))
+    assert found.importance.sum() == pytest.approx(0.7)
+    assert found.importance[40] == pytest.approx(0.7, rel=0.02)
+    assert found.pull[40] == pytest.approx(0.7, rel=0.02)
+    assert found.best_capture == pytest.approx(0.7, rel=0.02)
+    scores = np.random.default_rng(count).random(count)
+    scores[40] = 2
+    assert capture(scores, found.importance) == pytest.approx(0.7, rel=0.02)
+
+
+def test_tokens_of_a_long_text_that_all_matter_alike_stay_alike():
+    orders = random_orders(200, 8, 3)
+    known = 0.9 - 0.004 * removed_sets(orders).sum(axis=1)
+    found = token_effects(orders, known, np.stack([known, 1 - known], axis=1))
+    np.testing.assert_allclose(found.importance, 0.004, rtol=1e-9)
+    assert found.best_capture == pytest.approx(0, abs=1e-9)
+
+
 # Captured importance
 
 

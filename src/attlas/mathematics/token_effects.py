@@ -18,6 +18,8 @@ from attlas.shapes import TokenVector, WayDistributions, Ways, WayScores
 MOST_STEPS = 64  # longer texts lose several tokens in a step
 MOST_EXACT = 7  # texts of up to so many tokens are compared with all orders of their scores
 DRAWN = 9999  # orders that longer texts are compared with
+SHARINGS = 10  # rounds in which tokens that go together divide the effect of their step
+EVEN = 0.1  # of the mean importance is added to each share, so that no token is given up early
 Orders = NDArray[np.intp]  # `[order, token]`: the step in which each token goes, from 0
 
 
@@ -31,7 +33,7 @@ def random_orders(count: int, pairs: int, seed: int) -> Orders:
 
 
 def step_size(count: int) -> int:
-    """How many of this many tokens go in one step, and share its effect."""
+    """How many of this many tokens go in one step."""
     return max(-(-count // MOST_STEPS), 1)
 
 
@@ -51,6 +53,9 @@ class TokenEffects:
 
     moves: NDArray[np.float64]  # of the distribution
     falls: NDArray[np.float64]  # of the target's probability
+    # For each pair, the importance that the other pairs show, and the moves of the pair itself as
+    # they would divide them; None if tokens go one by one, and nothing is divided.
+    apart: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
 
     @cached_property
     def importance(self) -> TokenVector:
@@ -67,13 +72,17 @@ class TokenEffects:
         """For each pair of orders, the capture of the best order that the other pairs show."""
         if min(self.moves.shape) < 2:
             return np.empty(0)
-        total = np.nansum(self.moves, axis=0)
-        known = (~np.isnan(self.moves)).sum(axis=0)
-        own = np.nan_to_num(self.moves)
-        left = np.maximum(known - ~np.isnan(self.moves), 1)
-        others = (total - own) / left
-        both = zip(others, self.moves, strict=True)
+        both = zip(*(self.apart or (self._others(), self.moves)), strict=True)
         return np.array([capture(order, pair) for order, pair in both])
+
+    def _others(self) -> NDArray[np.float64]:
+        """For each pair, the mean of all others."""
+        known = ~np.isnan(self.moves)
+        left = np.maximum(known.sum(axis=0) - known, 1)
+        others: NDArray[np.float64] = (
+            np.nansum(self.moves, axis=0) - np.nan_to_num(self.moves)
+        ) / left
+        return others
 
     @cached_property
     def best_capture(self) -> float:
@@ -106,13 +115,56 @@ def token_effects(
     table = distribution.reshape(len(orders), steps + 1, -1)
     moved = np.abs(np.diff(table, axis=1)).sum(axis=2) / 2
     fallen = -np.diff(probability.reshape(len(orders), steps + 1), axis=1)
-    # The tokens of one step share its effect.
-    sizes = np.stack([np.bincount(order, minlength=steps) for order in orders])
-    effects = []
-    for each in (moved, fallen):
-        by_token = np.take_along_axis(each / sizes, orders, axis=1)
-        effects.append(_mean(by_token.reshape(-1, 2, orders.shape[1]), axis=1))
-    return TokenEffects(*effects)
+    if steps == orders.shape[1]:
+        moves, falls = (np.take_along_axis(each, orders, axis=1) for each in (moved, fallen))
+        return TokenEffects(_pairs(moves), _pairs(falls))
+    weights = _share(moved, orders)
+    moves, falls = (_divide(each, orders, weights) for each in (moved, fallen))
+    return TokenEffects(_pairs(moves), _pairs(falls), _divide_apart(moved, orders))
+
+
+def _pairs(by_order: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`[pair, token]`: means over each order and its reverse."""
+    return _mean(by_order.reshape(-1, 2, by_order.shape[1]), axis=1)
+
+
+def _share(effects: NDArray[np.float64], orders: Orders) -> TokenVector:
+    """The weights by which tokens that go in one step divide its effect, `[order, step]`.
+
+    A token that matters matters in all orders, beside ever others: so its weight is its importance,
+    which is found by dividing the effects again and again.
+    """
+    weights = np.ones(orders.shape[1])
+    for _ in range(SHARINGS):
+        found = np.nan_to_num(_mean(_divide(effects, orders, weights)))
+        weights = found + EVEN * found.mean() if found.any() else np.ones_like(found)
+    return weights
+
+
+def _divide(
+    effects: NDArray[np.float64], orders: Orders, weights: TokenVector
+) -> NDArray[np.float64]:
+    """The effects of steps, `[order, step]`, divided among the tokens: `[order, token]`."""
+    count, steps = effects.shape
+    places = orders + steps * np.arange(count)[:, None]
+    given = np.broadcast_to(weights, orders.shape)
+    totals = np.bincount(places.ravel(), given.ravel(), minlength=count * steps)
+    divided: NDArray[np.float64] = (effects.ravel() / totals)[places] * weights
+    return divided
+
+
+def _divide_apart(
+    moved: NDArray[np.float64], orders: Orders
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """For each pair of orders, what the other pairs show, and the pair divided by their weights."""
+    pair = np.arange(len(orders)) // 2
+    others, own = np.full((2, len(orders) // 2, orders.shape[1]), np.nan)
+    for number in range(len(others)):
+        rest, here = pair != number, pair == number
+        weights = _share(moved[rest], orders[rest])
+        others[number] = _mean(_divide(moved[rest], orders[rest], weights))
+        own[number] = _mean(_divide(moved[here], orders[here], weights))
+    return others, own
 
 
 def _mean(values: NDArray[np.float64], axis: int = 0) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ import numpy as np
 from attlas.auditing.plan import AuditPlan
 from attlas.auditing.work.explained import CONTROLS, WEIGHTS, Explained, ExplainedText
 from attlas.errors import AttlasError
-from attlas.mathematics.token_effects import capture, step_size
+from attlas.mathematics.token_effects import capture
 from attlas.measures import MEASURES, Case
 from attlas.measures.support.walks import effects_of, walks
 from attlas.models.asking.filling import fill
@@ -28,12 +28,10 @@ def where_rows(text: ExplainedText, how: str, erasures: Erasures) -> Iterator[_R
     outcomes = erasures.of(text.index, walks(case))
     effects = effects_of(case, outcomes)
     importance, pull = effects.importance, np.nan_to_num(effects.pull)
-    # Of tokens that go together, one that alone matters shows only its share of the effect.
-    shared = step_size(len(case))
     named = {name: each for name, each in text.scores.items() if name not in CONTROLS}
     for name, scores in {**named, **text.verdict}.items():
-        yield text.number, how, LOCATION, name, shared * capture(scores, importance)
-    yield text.number, how, BEST, "", shared * effects.best_capture
+        yield text.number, how, LOCATION, name, capture(scores, importance)
+    yield text.number, how, BEST, "", effects.best_capture
     yield text.number, how, IMPORTANCE, "", float(np.nansum(importance))
     yield text.number, how, PULL, "", float(np.abs(pull).sum())
     shares: dict[str, Any] = {name: text.verdict[name] for name in WEIGHTS if name in text.verdict}
