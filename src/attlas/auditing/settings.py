@@ -43,8 +43,8 @@ class AuditSettings:
     removals: tuple[str, ...] = DEFAULT_REMOVALS
     pairs: int = PAIRS
     shuffles: int = 5
-    texts_for_expensive: int = 100
-    texts_for_slowest: int = 100
+    texts_for_expensive: int = 50
+    texts_for_slowest: int = 50
     seed: int = 0
     truncate: bool = False
     rules: Rules = field(default_factory=Rules)
