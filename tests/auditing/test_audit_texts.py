@@ -147,7 +147,9 @@ def test_dear_work_is_done_on_texts_drawn_by_the_seed():
     first, again = usable(bag_texts(30)), usable(bag_texts(30))
     assert first.drawn(7) == again.drawn(7) and len(first.drawn(7)) == 7
     assert set(first.drawn(7)) < set(first.drawn(20))
-    assert sorted(text for batch in first.batches() for text in batch) == list(range(30))
+    assert sorted(text for batch in first.batches(7) for text in batch) == list(range(30))
+    assert set(first.batches(7)[-1]) == set(first.drawn(7))
+    assert min(map(len, first.batches(2))) > 1  # one alone would have no other text to borrow from
     report = small_audit(
         data=bag_texts(6), texts_for_expensive=2, **{**QUICKLY, "methods": ["attention_flow"]}
     )

@@ -84,20 +84,43 @@ def test_wrong_numbers(tmp_path):
         sharing.run_shared(plan_of(), tmp_path, 0, lambda _: [], quiet, quiet)
 
 
-@pytest.mark.parametrize(
-    ("kind", "cores", "free", "count"),
-    [
-        ("cuda", 16, 2**36, 3),
-        ("cuda", 4, 2**36, 1),  # one is kept busy by each process
-        ("cuda", 16, 2**33, 1),  # no room for three
-        ("cpu", 16, 2**36, 1),
-    ],
-)
-def test_a_device_with_room_is_shared_by_three(kind, cores, free, count, monkeypatch):
+def usual(monkeypatch, kind, cores, free, batches):
+    plan = plan_of()
+    plan.__dict__["batches"] = [[0]] * batches
+    pages = {"SC_AVPHYS_PAGES": free, "SC_PAGE_SIZE": 1}
     monkeypatch.setattr(Subject, "device", torch.device(kind))
     monkeypatch.setattr("os.cpu_count", lambda: cores)
+    monkeypatch.setattr("torch.get_num_threads", lambda: cores)
     monkeypatch.setattr("torch.cuda.mem_get_info", lambda _: (free, 2**37))
-    assert sharing.usual_workers(bag_of_words()) == count
+    monkeypatch.setattr("os.sysconf", pages.__getitem__)
+    return sharing.usual_workers(plan)
+
+
+@pytest.mark.parametrize(
+    ("cores", "free", "count"),
+    [
+        (16, 2**36, 3),
+        (4, 2**36, 1),  # one is kept busy by each process
+        (16, 2**33, 1),  # no room for three
+    ],
+)
+def test_a_device_with_room_is_shared_by_three(monkeypatch, cores, free, count):
+    assert usual(monkeypatch, "cuda", cores, free, 1) == count
+
+
+@pytest.mark.parametrize(
+    ("cores", "free", "batches", "count"),
+    [
+        (2, 2**36, 40, 2),
+        (16, 2**36, 40, 4),
+        (16, 2**34, 40, 3),  # each needs more than a quarter
+        (16, 2**36, 3, 1),  # done before the others have started
+    ],
+)
+def test_a_long_audit_is_shared_by_the_cores_of_a_processor(
+    monkeypatch, cores, free, batches, count
+):
+    assert usual(monkeypatch, "cpu", cores, free, batches) == count
 
 
 def test_who_starts_when_all_is_done_is_not_waited_for(tmp_path):

@@ -48,11 +48,12 @@ def test_a_dry_run_says_what_it_would_take_and_does_nothing(audit, tmp_path):
         "explaining",
         "removing tokens",
         "running methods again",
+        "checking removals",
         "trials",
     ]
     assert not (tmp_path / "new").exists()
     status, out, _ = audit(*FEW, "--dry-run", "--json")
-    assert status == 0 and len(json.loads(out)["estimate"]) == 5
+    assert status == 0 and len(json.loads(out)["estimate"]) == 6
 
 
 def test_the_answer_is_shown_and_the_report_written(audit, tmp_path):

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import tiny
 
 from attlas.results import TrialResult
 
@@ -25,6 +26,23 @@ def test_a_trial_in_json_is_one_document(run):
     record = json.loads(out)
     assert status == 0
     assert record["section"]["scope"].startswith("layer 0")
+
+
+def test_a_trial_that_trains_takes_its_texts_from_a_file(run, tmp_path):
+    model, tokenizer = tiny.subject_parts("sequence classification")
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    rows = ["a great film,POSITIVE", "a poor film,NEGATIVE", "it is fine,NEUTRAL"]
+    table = tmp_path / "texts.csv"
+    table.write_text("\n".join(["text,label", *rows]), encoding="utf-8")
+    asked = ("trial", "remove_and_retrain", "--model", tmp_path, "--data", table)
+    short = ("epochs=1", 'methods=["raw_attention"]', "shares=[0.5]", "forms=plain")
+    options = [word for each in short for word in ("--option", each)]
+    status, out, err = run(*asked, "--train", table, *options, "--json")
+    assert (status, err) == (0, "")
+    assert json.loads(out)["settings"]["training"] == str(table)
+    status, out, err = run(*asked, *options)
+    assert (status, out) == (2, "") and "needs texts to train on" in err
 
 
 @pytest.mark.parametrize(

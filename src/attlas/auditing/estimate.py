@@ -20,6 +20,7 @@ from attlas.models.asking.scores import target_scores
 from attlas.models.intervening.training import TrainingPlan, fresh_copy, labelled_batches, train
 from attlas.removing.ceilings import CANDIDATES, WIDTH
 from attlas.removing.erasures import Erasures
+from attlas.removing.unusualness import VERSIONS
 from attlas.trials import TRIALS
 from attlas.trials.relearning.curves import count_trainings
 
@@ -83,6 +84,7 @@ def estimate(plan: AuditPlan) -> AuditEstimate:
         "running methods again": sum(
             (10 * explaining[name] * slowest for _, name in plan.robustness), 0.0
         ),
+        "checking removals": 2 * VERSIONS * slowest * row * len(plan.removals),
         "trials": trial_passes * max(row, _seconds_a_pass(questions[0]) / TRIAL_ROWS),
     }
     if plan.training is not None:

@@ -74,7 +74,7 @@ class AuditPlan:
     @cached_property
     def batches(self) -> list[list[int]]:
         """The numbers of the texts that are worked on together."""
-        return self.texts.batches()
+        return self.texts.batches(self.settings.texts_for_expensive)
 
     @cached_property
     def verdict_removals(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from math import prod
 from os import PathLike
 from pathlib import Path
 from time import sleep
@@ -20,24 +21,40 @@ from attlas.auditing.folder import Folder, JoinedFolder
 from attlas.auditing.plan import AuditPlan
 from attlas.auditing.work.items import work_items
 from attlas.errors import UsageError
-from attlas.models.subject import Subject
 from attlas.progress import Step, Tell, Watch, silent
 from attlas.results.report import Report
 
 POLL_SECONDS = 0.2
 ON_DEVICE = 3  # processes that keep a device busy; more would wait for one another
-ROOM = 2**32  # bytes of device memory that a process needs beside the weights
+ON_PROCESSOR = 4
+LONG = 8  # batches of texts: a shorter audit ends before other processes have started
+ROOM = 2**32  # bytes of memory that a process needs beside the weights
 COPIES = 4  # of the weights: their gradients, and copies that trials train
 Words = Callable[[Path], Sequence[str]]  # from a folder to the command that joins its audit
 
 
-def usual_workers(subject: Subject) -> int:
-    """How many processes to use: several if a device has room, since one does not keep it busy."""
-    if subject.device.type != "cuda" or (os.cpu_count() or 1) < 2 * ON_DEVICE:
-        return 1
+def usual_workers(plan: AuditPlan) -> int:
+    """How many processes to use: several, if there is room and one does not keep a machine busy.
+
+    A processor is not kept busy because its cores do the small products of one batch together more
+    slowly than each those of its own.
+    """
+    subject = plan.texts.subject
     weights = sum(each.numel() * each.element_size() for each in subject.model.parameters())
-    free, _ = torch.cuda.mem_get_info(subject.device)
-    return ON_DEVICE if ON_DEVICE * (COPIES * weights + ROOM) < free else 1
+    needed = COPIES * weights + ROOM
+    if subject.device.type == "cuda" and (os.cpu_count() or 1) >= 2 * ON_DEVICE:
+        free, _ = torch.cuda.mem_get_info(subject.device)
+        return ON_DEVICE if ON_DEVICE * needed < free else 1
+    if subject.device.type != "cpu" or len(plan.batches) < LONG:
+        return 1
+    return max(1, min(torch.get_num_threads(), ON_PROCESSOR, _free_memory() // needed))
+
+
+def _free_memory() -> int:
+    """Bytes of this machine that are free; none if it does not say."""
+    names = ("SC_AVPHYS_PAGES", "SC_PAGE_SIZE")
+    known = getattr(os, "sysconf_names", {})
+    return prod(os.sysconf(each) for each in names) if known.keys() >= set(names) else 0
 
 
 def run_shared(

@@ -58,11 +58,22 @@ class AuditTexts:
         """The numbers of this many texts, drawn by the seed, in ascending order."""
         return np.flatnonzero(self.ranks < count).tolist()
 
-    def batches(self) -> list[list[int]]:
-        """The numbers of the texts in batches of similar length, the shortest first."""
+    def batches(self, drawn: int) -> list[list[int]]:
+        """The numbers of the texts in batches of similar length, the shortest first.
+
+        The drawn texts come last and by themselves: on a device that is not filled, expensive work
+        takes as long for many as for few.
+        """
         most = BATCH_SIZE.get(self.subject.device.type, 64)
         order = sorted(range(len(self)), key=lambda text: (self.lengths[text], text))
-        return [order[start : start + most] for start in range(0, len(order), most)]
+        is_drawn = self.ranks[order] < drawn
+        parts = [np.array(order)[~is_drawn], np.array(order)[is_drawn]]
+        return [
+            batch.tolist()
+            for part in parts
+            if len(part)
+            for batch in np.array_split(part, -(-len(part) // most))
+        ]
 
     def ask_drawn(self, count: int) -> list[Question]:
         """Questions about the drawn texts, numbered by their place in `drawn`; asked only once."""

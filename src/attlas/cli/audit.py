@@ -59,7 +59,7 @@ def audit(
         int | None,
         typer.Option(
             min=1,
-            help="Processes that share the work; 1, or 3 on a GPU with enough memory.",
+            help="Processes that share the work; as many as keep the machine busy, if left out.",
         ),
     ] = None,
     dry_run: Annotated[
@@ -114,7 +114,7 @@ def audit(
     options = {"model": model, **asdict(data), **chosen, **how, **thresholds, **asdict(loading)}
     words = _joining(options)
     with progress_bar() as watch:
-        count = workers or usual_workers(subject)
+        count = workers or usual_workers(plan)
         plan = replace(plan, started=started)
         report = run_shared(plan, out, count, words, watch, _tell, estimate)
     if as_json:

@@ -133,7 +133,7 @@ def _under(erasures: Erasures, heat_maps: Sequence[HeatMap], pairs: int) -> list
 def _row(erasures: Erasures, heat_map: HeatMap, effects: TokenEffects, sets: Any) -> RemovalLicence:
     content, scores = erasures.content(heat_map.text), heat_map.scores
     caught, best = capture(scores, effects.importance), effects.best_capture
-    share = caught / best if best > 0 else float("nan")
+    share = min(caught / best, 1.0) if best > 0 else float("nan")
     p = capture_p(scores, effects.importance)
     enough, needed = (
         None if each is None else tuple(content[place] for place in np.flatnonzero(each))

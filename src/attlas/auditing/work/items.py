@@ -47,7 +47,7 @@ class WorkItem:
 
 
 def work_items(plan: AuditPlan) -> list[WorkItem]:
-    """Everything that an audit does before its report, the longest texts first."""
+    """Everything that an audit does before its report, the drawn and the longest texts first."""
     count = len(plan.batches)
     batches = [
         WorkItem(
