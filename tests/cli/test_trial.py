@@ -40,7 +40,7 @@ def test_a_trial_that_trains_takes_its_texts_from_a_file(run, tmp_path):
     options = [word for each in short for word in ("--option", each)]
     status, out, err = run(*asked, "--train", table, *options, "--json")
     assert (status, err) == (0, "")
-    assert json.loads(out)["settings"]["training"] == str(table)
+    assert TrialResult.from_dict(json.loads(out)).settings["training"] == str(table)
     status, out, err = run(*asked, *options)
     assert (status, out) == (2, "") and "needs texts to train on" in err
 

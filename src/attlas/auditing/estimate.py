@@ -42,6 +42,12 @@ class AuditEstimate:
     gigabytes: float
     seconds_by_work: dict[str, float]
 
+    def shared_by(self, workers: int) -> "AuditEstimate":
+        """The estimate if this many processes share a processor, each timed as this one was."""
+        by_work = {name: each / workers for name, each in self.seconds_by_work.items()}
+        memory = self.gigabytes * workers
+        return AuditEstimate(self.texts, self.seconds / workers, memory, by_work)
+
     def lines(self) -> list[str]:
         """The estimate as text."""
         total = (

@@ -76,7 +76,7 @@ def run_shared(
 
     def share(folder: Folder) -> None:
         command = [sys.executable, "-m", "attlas", *words(folder.path)]
-        with _threads_for(workers), _started(command, workers - 1) as others:
+        with threads_for(workers), _started(command, workers - 1) as others:
             meanwhile()
             if others:
                 _do_unclaimed(plan, folder, watch)
@@ -108,7 +108,7 @@ def _do_unclaimed(plan: AuditPlan, folder: Folder, watch: Watch) -> None:
 
 
 @contextmanager
-def _threads_for(workers: int) -> Iterator[None]:
+def threads_for(workers: int) -> Iterator[None]:
     """Divide the threads of this process by the number of workers."""
     before = torch.get_num_threads()
     torch.set_num_threads(max(1, before // workers))

@@ -84,7 +84,7 @@ def audit(
     subject = loading.load(model)
     from attlas.auditing.estimate import estimate as estimate_audit
     from attlas.auditing.plan import plan_audit
-    from attlas.auditing.sharing import join, run_shared, usual_workers
+    from attlas.auditing.sharing import join, run_shared, threads_for, usual_workers
     from attlas.auditing.verdict.rules import Rules
 
     plan = plan_audit(
@@ -103,20 +103,26 @@ def audit(
     if joining and out is not None:
         join(plan, out)
         return
+    count = workers or usual_workers(plan)
+
+    def estimate() -> list[str]:
+        share = count if subject.device.type == "cpu" else 1  # on a device they take turns
+        return estimate_audit(plan).shared_by(share).lines()
+
     if dry_run:
-        _print_estimate(estimate_audit(plan).lines(), as_json)
+        with threads_for(count):
+            _print_estimate(estimate(), as_json)
         return
 
-    def estimate() -> None:
+    def meanwhile() -> None:
         if not as_json:
-            _tell(estimate_audit(plan).lines()[0])
+            _tell(estimate()[0])
 
     options = {"model": model, **asdict(data), **chosen, **how, **thresholds, **asdict(loading)}
     words = _joining(options)
     with progress_bar() as watch:
-        count = workers or usual_workers(plan)
         plan = replace(plan, started=started)
-        report = run_shared(plan, out, count, words, watch, _tell, estimate)
+        report = run_shared(plan, out, count, words, watch, _tell, meanwhile)
     if as_json:
         print_json(report.to_dict())
     else:
