@@ -68,6 +68,10 @@ def remove_and_retrain(
     _check_model(subject)
     amounts, plan = _checked_shares(shares), TrainingPlan(start, epochs, rate, rows)
     names, kinds = _checked_methods(methods), _checked_forms(forms)
+    if not training:
+        raise UsageError(
+            "remove_and_retrain needs texts to train on: name them (training=, --train)"
+        )
     if seeds < 1:
         raise UsageError(f"seeds of remove_and_retrain is 1 or more, not {seeds}")
     together = all(METHODS[name].fills for name in names)
