@@ -264,7 +264,7 @@ def test_texts_of_several_lengths_share_a_batch_without_needless_fillers(subject
         ({"seeds": 0}, "seeds of remove_and_retrain is 1 or more, not 0"),
         ({"epochs": 0}, "1 or more epochs"),
         ({"rate": -1.0}, "above 0"),
-        ({"training": ()}, "texts of at least two labels, and there are 0 texts"),
+        ({"training": ()}, "needs texts to train on"),
         ({"gold": None}, "needs the label of every test text"),
         ({"training": [Example("w1 w2", "MAYBE")] * 2}, "2 left out: unknown label 'MAYBE'"),
     ],
