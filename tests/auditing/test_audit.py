@@ -18,8 +18,9 @@ from attlas.auditing import folder as folder_module
 from attlas.auditing import plan as plan_module
 from attlas.auditing.collected import run_spans, wall_seconds
 from attlas.auditing.report import report as report_module
-from attlas.auditing.work import items
+from attlas.auditing.work import items, removed_tokens
 from attlas.errors import UnknownNameError, UsageError
+from attlas.removing.ceilings import Best
 
 
 @cache
@@ -81,6 +82,30 @@ def test_the_truth_finds_all_and_every_method_what_the_definition_says(tmp_path)
     named = {name for name, removal in shown if removal == "mask"}
     assert "integrated_gradients from zero" in named
     assert "integrated_gradients from mask" not in named
+
+
+def test_the_ceiling_is_never_below_an_order_that_was_asked(tmp_path, monkeypatch):
+    """Here the search finds nothing: the best of all other orders is the ceiling."""
+
+    def search(erasures, sampled, aims, sizes):
+        worst = {"comprehensiveness": -9.0, "sufficiency": 9.0}
+        return {
+            aim: {
+                text: Best(np.arange(len(erasures.content(text))), worst[aim]) for text in sampled
+            }
+            for aim in aims
+        }
+
+    monkeypatch.setattr(removed_tokens, "best_orders", search)
+    small_audit(out=tmp_path)
+    rows = pd.read_parquet(tmp_path / "results.parquet")
+    asked = rows[rows["method"] != "ceiling"].groupby(["measure", "removal", "text"])["value"]
+    best = rows[rows["method"] == "ceiling"].set_index(["measure", "removal", "text"])["value"]
+    assert {measure for measure, *_ in best.index} == set(AIMS)
+    for measure, extreme in (("comprehensiveness", asked.max()), ("sufficiency", asked.min())):
+        # Two shuffles were asked too, and only their mean is kept: one may be better than all.
+        gain = (best[measure] - extreme[measure]) * (1 if measure == "comprehensiveness" else -1)
+        assert (gain >= -1e-9).all() and (gain < 0.5).all()
 
 
 def test_the_same_seed_gives_the_same_report_and_writes_it(tmp_path):

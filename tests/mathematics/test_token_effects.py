@@ -189,6 +189,23 @@ def test_one_deciding_token_of_a_long_text_has_the_whole_effect(count):
     assert capture(scores, found.importance) == pytest.approx(0.7, rel=0.02)
 
 
+def test_the_best_order_of_a_long_text_is_found_and_scored_without_the_pair_that_scores_it():
+    orders = random_orders(130, 4, 0)
+    known = np.random.default_rng(0).random(len(removed_sets(orders)))
+    answers = np.stack([known, 1 - known], axis=1)
+    found = token_effects(orders, known, answers)
+    others, own = found.apart
+    steps = len(known) // len(orders)
+    for pair in range(4):
+        rest = np.flatnonzero(np.arange(8) // 2 != pair)
+        kept = (rest[:, None] * steps + np.arange(steps)).ravel()
+        without = token_effects(orders[rest], known[kept], answers[kept])
+        np.testing.assert_allclose(others[pair], without.importance, rtol=1e-9)
+        moved = np.abs(np.diff(known.reshape(8, steps)[2 * pair : 2 * pair + 2])).sum(axis=1)
+        assert own[pair].sum() == pytest.approx(moved.mean())
+        assert found.best_captures[pair] == pytest.approx(capture(others[pair], own[pair]))
+
+
 def test_tokens_of_a_long_text_that_all_matter_alike_stay_alike():
     orders = random_orders(200, 8, 3)
     known = 0.9 - 0.004 * removed_sets(orders).sum(axis=1)

@@ -8,6 +8,7 @@ import pytest
 from drawn_evidence import drawn_interval, drawn_removal_test
 
 from attlas.auditing.verdict.rules import FLOORS, MARGINS, RemovalTest, Rules, decide
+from attlas.auditing.verdict.verdict import _word as word_of
 from attlas.errors import UsageError
 from attlas.mathematics.intervals import Estimate
 
@@ -184,3 +185,10 @@ def test_weights_that_only_one_reading_makes_right_are_right_in_part():
     assert decide([plain[0], plain[0]], USED, RULES) == "partly"
     assert decide([plain[0], plain[1]], USED, RULES) == "supported"
     assert decide([GOOD, GOOD], USED, RULES) == "supported"
+
+
+def test_a_word_that_fewer_than_four_of_five_splits_give_is_too_few_texts():
+    good, behind = ({"delete": each, "mask": each} for each in (GOOD, IN_PART))
+    splits = [good] * 4 + [behind]
+    assert word_of(good, splits, USED, RULES) == ("supported", 0.8)
+    assert word_of(good, [*splits[1:], behind], USED, RULES) == ("too few texts", 0.6)

@@ -50,6 +50,7 @@ ALIKE = {"raw": 0.5, "rollout": 0.5, "position": 0.6, "gradient": 0.5}
         (POOR, {}, "not supported"),
         (ALIKE, {}, "not supported"),  # a control does as well
         (BEHIND, {}, "partly"),
+        ({**GOOD, "raw": 0.05}, {}, "partly"),  # it depends on how the weights are read
     ],
 )
 def test_the_word(shares, asked, word):
@@ -63,6 +64,17 @@ def test_attention_that_nothing_reads_is_not_supported_however_well_it_points():
     assert verdict(evidence_of(GOOD, count=500, moved=0.0)).word == "not supported"
     # Sixty texts are too few to be sure of it: what none shows may hold for one in twenty.
     assert verdict(evidence_of(GOOD, moved=0.0)).word == "too few texts"
+
+
+def test_attention_is_used_where_there_is_something_to_find_or_not_at_all():
+    given = evidence_of(GOOD, count=1000)
+    for own in given.evidence.values():
+        for values in (own.best, *own.methods.values()):
+            values[:500] = 0.0
+    idle, busy = np.zeros(1000), np.zeros(1000)
+    idle[:500], busy[500:] = 0.5, 0.5
+    assert verdict(replace(given, moved=idle)).word == "not supported"
+    assert verdict(replace(given, moved=busy)).word == "supported"
 
 
 def test_the_word_is_that_of_its_cell_in_the_grid():
