@@ -11,7 +11,7 @@ import attlas
 from attlas import checking
 from attlas.errors import UsageError
 from attlas.methods import METHODS
-from attlas.models.load import embedded_names
+from attlas.models.facts.places import embedded_names
 
 WITHOUT_VALUES = {"effective_attention", "value_weighted_attention"}  # not on the second road
 

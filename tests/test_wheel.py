@@ -12,7 +12,7 @@ PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
 USE = """
 import attlas, sys
 assert attlas.__file__.startswith(sys.argv[1]), attlas.__file__
-from attlas.models.load import embedded_names
+from attlas.models.facts.places import embedded_names
 assert len(embedded_names()) == 9, embedded_names()
 for name in embedded_names():
     subject = attlas.load(name)

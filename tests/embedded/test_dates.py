@@ -23,7 +23,7 @@ from attlas.data.generated.dates import (
 )
 from attlas.embedded.checks.verify_dates import MINIMUM, rewrite, verify
 from attlas.embedded.training.train_dates import FOLDER, make, write_examples
-from attlas.models.load import embedded_names
+from attlas.models.facts.places import embedded_names
 
 NAMES = ("dates", "dates_plain")
 

@@ -11,7 +11,7 @@ from attlas.data.generated.recall import FEWEST, KEYS, MOST, VALUES, generate
 from attlas.embedded.checks.verify_recall import MINIMUM, answer, verify
 from attlas.embedded.training import train_recall
 from attlas.embedded.training.train_recall import FOLDER, NO_VALUE, make, write_row
-from attlas.models.load import embedded_names
+from attlas.models.facts.places import embedded_names
 
 
 @pytest.fixture(scope="module")

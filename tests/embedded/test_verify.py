@@ -6,7 +6,7 @@ import pytest
 
 from attlas.embedded import verify as verifying
 from attlas.embedded.verify import Verified, cards, verify
-from attlas.models.load import embedded_names
+from attlas.models.facts.places import embedded_names
 
 NAMES = embedded_names()
 

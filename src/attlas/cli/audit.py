@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from attlas.catalogue import check_names
 from attlas.cli.options import AsJson, DataOptions, LoadOptions, Model, Truncate
 from attlas.cli.output import print_json, print_result, progress_bar
 
@@ -81,6 +82,10 @@ def audit(
     chosen = {"method": method, "measure": measure, "trial": trial, "removal": removal}
     how: dict[str, Any] = {"quick": quick, "seed": seed, "truncate": truncate, "retrain": retrain}
     thresholds = {"floor": floor, "margin": margin}
+    check_names("method", method or ())
+    check_names("measure", measure or ())
+    check_names("trial", [] if trial == ["none"] else trial or ())
+    data.check()
     subject = loading.load(model)
     from attlas.auditing.estimate import estimate as estimate_audit
     from attlas.auditing.plan import plan_audit

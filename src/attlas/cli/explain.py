@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from attlas.catalogue import known_options
 from attlas.cli.options import (
     InputOptions,
     LoadOptions,
@@ -72,6 +73,7 @@ def explain(
         "position": position,
         "prefix": prefix,
     }
+    loading.check(model)
     options = {"chat": chat, "truncate": truncate, **_method_options(method, option or [])}
     text = inputs.read()
     if generate is not None or generated is not None:
@@ -89,9 +91,12 @@ def explain(
 
 
 def _method_options(method: str, given: Sequence[str]) -> dict[str, Any]:
-    from attlas.methods import METHODS
+    known = known_options("method", method)
+    if known is None:
+        from attlas.methods import METHODS
 
-    return parse_options(given, METHODS[method].options, method)
+        known = METHODS[method].options
+    return parse_options(given, known, method)
 
 
 def _check_generation(generate: int | None, others: Iterable[Any]) -> None:

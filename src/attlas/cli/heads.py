@@ -58,6 +58,8 @@ def heads(
     Example: attlas heads --model sentiment --data reviews --prune-curve --html heads.html
     """
     _check(by or (), prune_curve, effectiveness, redundancy)
+    data.check()
+    loading.check(model)
     from attlas.heads.rankings import RANKINGS
 
     names = [RANKINGS[name].name for name in by or ()]

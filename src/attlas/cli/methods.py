@@ -1,10 +1,11 @@
 """The command `methods`."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
+from attlas.catalogue import catalogue, check_names, has_installed, what_it_gives
 from attlas.cli.options import AsJson
 from attlas.cli.output import print_json, print_table, quiet_libraries
 from attlas.errors import UsageError
@@ -36,18 +37,17 @@ def methods(
 
     Example: attlas methods --score --model recall --method raw_attention
     """
-    quiet_libraries()
-    from attlas.methods import METHODS
-
+    check_names("method", method or ())
     given = {"count": count, "seed": seed}
     numbers = {name: value for name, value in given.items() if value is not None}
     if not score:
         if model or method or numbers or markdown:
             raise UsageError("--model, --method, --count, --seed and --markdown need --score")
-        _print_methods(METHODS, as_json)
+        _print_methods(_methods(), as_json)
         return
     if markdown and as_json:
         raise UsageError("--markdown or --json, not both")
+    quiet_libraries()
     from attlas.cli import score_tables
     from attlas.scoring import score as score_methods
 
@@ -61,22 +61,38 @@ def methods(
         score_tables.print_scores(scores)
 
 
-def _print_methods(methods: Iterable[Any], as_json: bool) -> None:
-    rows = [
-        {
-            "name": each.name,
-            "family": each.family,
-            "signed": each.signed,
-            "target": each.of,
-            "needs": list(each.needs),
-            "gives": each.gives,
-            "cost": each.cost,
-            "options": dict(each.options),
-            "paper": each.paper,
-            "summary": each.summary,
-        }
-        for each in methods
-    ]
+def _methods() -> list[dict[str, Any]]:
+    """What there is to know of each method, without importing it if that can be."""
+    if not has_installed("method"):
+        return [
+            _row(each.name, each.record, each.options, each.summary)
+            for each in catalogue("method").values()
+        ]
+    quiet_libraries()
+    from attlas.methods import METHODS
+
+    return [_row(each.name, vars(each), each.options, each.summary) for each in METHODS]
+
+
+def _row(
+    name: str, record: Mapping[str, Any], options: Mapping[str, Any], summary: str
+) -> dict[str, Any]:
+    signed, of = record["signed"], record.get("of")
+    return {
+        "name": name,
+        "family": record["family"],
+        "signed": signed,
+        "target": of,
+        "needs": list(record.get("needs", ())),
+        "gives": what_it_gives(signed, of, record.get("maps")),
+        "cost": record.get("cost", "cheap"),
+        "options": dict(options),
+        "paper": record["paper"],
+        "summary": summary,
+    }
+
+
+def _print_methods(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return

@@ -25,10 +25,8 @@ def models(
 
     Example: attlas models --verify
     """
-    quiet_libraries()
     from attlas.embedded.verify import cards
-    from attlas.embedded.verify import verify as verify_model
-    from attlas.models.load import embedded_names
+    from attlas.models.facts.places import embedded_names
 
     known = embedded_names()
     if name is not None and name not in known:
@@ -37,6 +35,9 @@ def models(
     if not verify:
         _print_cards([card for card in cards() if card.name in chosen], as_json, name is not None)
         return
+    quiet_libraries()
+    from attlas.embedded.verify import verify as verify_model
+
     failed = _print_verified((verify_model(each) for each in chosen), as_json)
     if failed:
         raise AttlasError(f"not what the card promises: {', '.join(failed)}")

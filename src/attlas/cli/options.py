@@ -46,8 +46,15 @@ class LoadOptions:
         bool, typer.Option("--trust-remote-code", help="Run code that comes with the model.")
     ] = False
 
+    def check(self, model: str) -> None:
+        """Refuse a folder that holds no model."""
+        from attlas.models.facts.places import find_model
+
+        find_model(model)
+
     def load(self, model: str) -> Any:
-        """Load a model."""
+        """Load a model; one that is not there is told before anything heavy is imported."""
+        self.check(model)
         quiet_libraries()
         from attlas.models.load import load
 
@@ -70,6 +77,14 @@ class DataOptions:
     spans: Annotated[str | None, typer.Option(help="The column of the marked words.")] = None
     split: Annotated[str | None, typer.Option(help="The split; test if not given.")] = None
     count: Annotated[int | None, typer.Option(help="How many texts to draw, by the seed.")] = None
+
+    def check(self) -> None:
+        """Refuse data that are not there, or columns that they do not have."""
+        from attlas.data.read_examples import check_data
+
+        asked = asdict(self)
+        del asked["count"]
+        check_data(asked.pop("data"), **asked)
 
     def read(self, seed: int, count: int | None = None) -> Any:
         """Read the data, drawing `count` texts if the user did not say how many."""

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from attlas.catalogue import known_options
 from attlas.cli.options import (
     DataOptions,
     LoadOptions,
@@ -49,11 +50,15 @@ def trial(
 
     Example: attlas trial remove_and_retrain --data test.csv --train train.csv
     """
-    from attlas.trials import TRIALS
+    data.check()
+    loading.check(model)
+    known = known_options("trial", name)
+    if known is None:
+        from attlas.trials import TRIALS
 
-    chosen = TRIALS[name]
-    known = {key: each for key, each in chosen.options.items() if key != "seed"}
-    options = parse_options(option or [], known, chosen.name)
+        known = TRIALS[name].options
+    usable = {key: each for key, each in known.items() if key != "seed"}
+    options = parse_options(option or [], usable, name.replace("-", "_"))
     if train is not None:
         options["training"] = train
     where = _scope(scope, layer, frozen, specials)
@@ -63,7 +68,7 @@ def trial(
     with progress_bar() as watch:
         result = try_trial(
             subject,
-            trial=chosen.name,
+            trial=name,
             scope=where,
             **asdict(data),
             truncate=truncate,

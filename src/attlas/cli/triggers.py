@@ -44,6 +44,7 @@ def triggers(
         candidates, data = data.count, replace(data, count=None)
     if texts is not None and data.count is not None:
         raise UsageError("--texts is called --count now: give one of them")
+    data.check()
     subject = loading.load(model)
     from attlas.heads.triggers import triggers as find_triggers
 

@@ -132,6 +132,27 @@ def read_examples(
     return ReadData(examples, left_out, name, columns if table.columns else {}, total)
 
 
+def check_data(
+    source: str | Path,
+    *,
+    text: str | None = None,
+    pair: str | None = None,
+    label: str | None = None,
+    spans: str | None = None,
+    split: str | None = None,
+) -> None:
+    """Refuse a name or a file that is not there, or columns that it does not have.
+
+    No rows are read, and nothing is fetched from the hub.
+    """
+    asked = {"text": text, "pair": pair, "label": label, "spans": spans}
+    if _is_named(str(source)):
+        _refuse(f"{source} is a named set, whose columns are known", asked)
+    elif not _is_hub_id(str(source)):
+        _, table = _open(source, split)
+        _columns(table, tuple(asked.values()))
+
+
 def _columns(table: RawTable, asked: tuple[str | None, ...]) -> Columns:
     if not table.columns and not any(asked):  # only Examples, or nothing readable
         return Columns("text")
@@ -185,10 +206,16 @@ def _open_path(name: str, split: str | None) -> RawTable:
         kind = "a folder: give a file in it" if path.is_dir() else "a file of an unknown kind"
         allowed = f"{', '.join(ENDINGS)}, each but .parquet also with .gz"
         raise UsageError(f"{name} is {kind}; allowed: {allowed}")
-    if name.count("/") == 1 and not name.startswith((".", "/", "~")):
+    if _is_hub_id(name):
         return _open_hub(name, split)
     texts(name)  # raises the error that lists the known names
     raise UsageError(f"there is no data called {name}")
+
+
+def _is_hub_id(name: str) -> bool:
+    ending = Path(name).suffix.lower()
+    is_file = ending in (*ENDINGS, ".gz") or Path(name).expanduser().exists()
+    return name.count("/") == 1 and not name.startswith((".", "/", "~")) and not is_file
 
 
 def _open_file(path: Path, ending: str, split: str | None) -> RawTable:

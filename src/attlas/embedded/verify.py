@@ -1,12 +1,22 @@
-"""The verb `verify`: measures on this machine what the cards of the built-in models promise."""
+"""The cards of the built-in models, and the verb `verify`, which measures what they promise.
 
+Cards are read from their folders; torch is imported only to verify.
+"""
+
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.resources import files
 from typing import Any
 
-from attlas.models.load import embedded_names, load
+from attlas.models.facts.places import embedded_names
+
+TASKS = {
+    "ForSequenceClassification": "sequence classification",
+    "ForCausalLM": "causal lm",
+    "ForConditionalGeneration": "sequence to sequence",
+}
 
 
 @dataclass(frozen=True)
@@ -49,6 +59,8 @@ def cards() -> list[Card]:
 
 def verify(name: str, count: int = 200, seed: int = 1) -> Verified:
     """Measure a model on held-out data, and test by substitution what its answers rest on."""
+    from attlas.models.load import load
+
     subject = load(name)
     module: Any = import_module(f"attlas.embedded.checks.{_checked_by(name)}")
     figures = module.verify(subject, count=count, seed=seed)
@@ -65,17 +77,32 @@ def _checked_by(name: str) -> str:
 
 
 def _card(name: str) -> Card:
-    subject = load(name)
     folder = files("attlas.embedded").joinpath(name)
     text = folder.joinpath("CARD.md").read_text(encoding="utf-8")
     paragraphs = [each.strip() for each in text.split("\n\n") if not each.startswith("#")]
-    last = {site.kind: site for site in subject.sites}
+    config = json.loads(folder.joinpath("config.json").read_text(encoding="utf-8"))
     size = sum(len(item.read_bytes()) for item in folder.iterdir() if item.is_file())
+    (model_class,) = config["architectures"]
+    (task,) = (task for ending, task in TASKS.items() if model_class.endswith(ending))
     return Card(
         name,
-        subject.task.name if subject.task else "",
-        ", ".join(f"{site.layer + 1} {kind} × {site.heads}" for kind, site in last.items()),
+        task,
+        _sites(config, task),
         size / 2**20,
         " ".join(paragraphs[0].replace("`", "").split()).split(". ")[0].rstrip("."),
         text,
     )
+
+
+def _sites(config: Mapping[str, Any], task: str) -> str:
+    """Where there is attention: layers and heads of each kind."""
+    if task == "sequence to sequence":
+        kinds = [("encoder", "encoder"), ("decoder", "decoder"), ("cross", "decoder")]
+        known = [
+            (kind, config[f"{part}_layers"], config[f"{part}_attention_heads"])
+            for kind, part in kinds
+        ]
+    else:
+        kind = "decoder" if task == "causal lm" else "encoder"
+        known = [(kind, config["num_hidden_layers"], config["num_attention_heads"])]
+    return ", ".join(f"{layers} {kind} × {heads}" for kind, layers, heads in known if layers)

@@ -5,7 +5,6 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from importlib.resources import files
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from urllib.request import getproxies
 import torch
 
 from attlas.errors import ModelError, UnknownNameError, UsageError
+from attlas.models.facts.places import embedded_names, find_model
 from attlas.models.facts.tasks import find_task
 from attlas.models.intervening.removing_heads import RECORD, load_without_heads
 from attlas.models.subject import Subject
@@ -47,7 +47,7 @@ def load(
             f"a model is a name, a folder, a hub id or a pipeline, not {type(model).__name__}; "
             "for a model in memory use attlas.Subject(model, tokenizer)"
         )
-    place = _find(str(model))
+    place = find_model(str(model))
     options = {
         "dtype": _dtype(dtype, device),
         "device_map": device_map,
@@ -62,27 +62,6 @@ def load(
         subject.model.to(_device(device))
     subject.model.eval()
     return subject
-
-
-def embedded_names() -> list[str]:
-    """The names of the models that come with Attlas."""
-    folder = files("attlas.embedded")
-    return sorted(item.name for item in folder.iterdir() if item.joinpath("config.json").is_file())
-
-
-def _find(name: str) -> str:
-    if name in embedded_names():
-        return str(files("attlas.embedded").joinpath(name))
-    path = Path(name).expanduser()
-    if path.is_dir():
-        if not (path / "config.json").is_file():
-            raise ModelError(f"the folder {name} has no config.json, so it holds no model")
-        return str(path)
-    if path.exists():
-        raise ModelError(f"{name} is a file: give the folder that holds the model")
-    if name.startswith((".", "/", "~")) or name.count("/") > 1:
-        raise ModelError(f"the folder {name} is not there")
-    return name
 
 
 def _load_model(place: str, name: str, task: str | None, options: dict[str, Any]) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from torch import Tensor
 
+from attlas.catalogue import what_it_gives
 from attlas.errors import UnknownNameError, UsageError
 from attlas.models.asking.question import Question
 from attlas.models.encoding.token_ids import is_number
@@ -83,10 +84,7 @@ class Method:
     @property
     def gives(self) -> str:
         """What it returns, in a few words."""
-        sign = "signed scores" if self.signed else "scores"
-        about = f"of the target's {self.of}" if self.of else "whatever the target"
-        maps = {"sites": ", a map for each head", "all": ", one map over the whole model"}
-        return f"{sign} {about}{maps.get(self.maps or '', '')}"
+        return what_it_gives(self.signed, self.of, self.maps)
 
     def check_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The options in the types that the method takes; an unknown or wrong one is an error."""

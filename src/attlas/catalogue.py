@@ -1,0 +1,105 @@
+"""Catalogue: what the sources of built-in parts say of them, before anything heavy is imported.
+
+A registry imports a part, and with it torch, which takes seconds. Names, options and summaries
+stand in the source of each part as plain values; here they are read from there.
+"""
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any
+
+from attlas.errors import UnknownNameError
+
+
+@dataclass(frozen=True)
+class PartFacts:
+    """A part as its source describes it."""
+
+    name: str
+    record: Mapping[str, Any]  # the fields of its decorator that are plain values
+    options: Mapping[str, Any]  # its keyword-only parameters with their defaults
+    summary: str  # the first line of its docstring
+
+
+@cache
+def catalogue(kind: str) -> Mapping[str, PartFacts]:
+    """The parts of a kind (`method`, `measure`, `trial`) that come with Attlas, by name."""
+    folder = files("attlas").joinpath(f"{kind}s")
+    sources = sorted(each.name for each in folder.iterdir() if each.name.endswith(".py"))
+    found = {}
+    for source in sources:
+        name = source.removesuffix(".py")
+        if name != "__init__":
+            found[name] = _read(name, folder.joinpath(source).read_text(encoding="utf-8"))
+    return MappingProxyType(found)
+
+
+def has_installed(kind: str) -> bool:
+    """Whether other packages add parts of this kind."""
+    return bool(_installed(kind))
+
+
+def what_it_gives(signed: bool, of: str | None, maps: str | None) -> str:
+    """What a method returns, in a few words."""
+    sign = "signed scores" if signed else "scores"
+    about = f"of the target's {of}" if of else "whatever the target"
+    kinds = {"sites": ", a map for each head", "all": ", one map over the whole model"}
+    return f"{sign} {about}{kinds.get(maps or '', '')}"
+
+
+def check_names(kind: str, names: Iterable[str]) -> None:
+    """Refuse a name that no part of this kind has."""
+    known = [*catalogue(kind), *_installed(kind)]
+    for name in names:
+        if name.replace("-", "_") not in known:
+            raise UnknownNameError(kind, name, known)
+
+
+def known_options(kind: str, name: str) -> Mapping[str, Any] | None:
+    """The options of a part by its name; None if another package adds it."""
+    check_names(kind, [name])
+    facts = catalogue(kind).get(name.replace("-", "_"))
+    return None if facts is None else facts.options
+
+
+def _installed(kind: str) -> list[str]:
+    return sorted(entry_points(group=f"attlas.{kind}s").names)
+
+
+def _read(name: str, source: str) -> PartFacts:
+    tree = ast.parse(source)
+    constants = dict(_constants(tree))
+    (function,) = (
+        each for each in tree.body if isinstance(each, ast.FunctionDef) and each.name == name
+    )
+    (made,) = (each for each in function.decorator_list if isinstance(each, ast.Call))
+    fields = {each.arg: _value(each.value, constants) for each in made.keywords if each.arg}
+    record = {field: value for field, value in fields.items() if value is not None}
+    parameters = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
+    options = {each.arg: _value(default, constants) for each, default in parameters}
+    summary = (ast.get_docstring(function) or "").strip().splitlines()[0]
+    return PartFacts(name, record, options, summary)
+
+
+def _constants(tree: ast.Module) -> Iterator[tuple[str, Any]]:
+    for each in tree.body:
+        if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name):
+            try:
+                yield each.targets[0].id, ast.literal_eval(each.value)
+            except ValueError:
+                continue
+
+
+def _value(node: ast.expr | None, constants: Mapping[str, Any]) -> Any:
+    """A plain value; None if it is anything else."""
+    if isinstance(node, ast.Name):
+        return constants.get(node.id)
+    try:
+        return None if node is None else ast.literal_eval(node)
+    except ValueError:
+        return None

@@ -1,0 +1,87 @@
+"""The catalogue says of parts what registries say; lists and mistakes do not wait for torch."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from attlas.catalogue import catalogue, check_names, known_options
+from attlas.embedded.verify import cards
+from attlas.errors import UnknownNameError
+from attlas.measures import MEASURES
+from attlas.methods import METHODS
+from attlas.models.load import load
+from attlas.trials import TRIALS
+
+REGISTRIES = {"method": METHODS, "measure": MEASURES, "trial": TRIALS}
+
+
+@pytest.mark.parametrize("kind", REGISTRIES)
+def test_every_part_is_described_as_it_is(kind):
+    registry = REGISTRIES[kind]
+    assert list(catalogue(kind)) == list(registry.built_in)
+    for name, facts in catalogue(kind).items():
+        part = registry[name]
+        assert {field: getattr(part, field) for field in facts.record} == facts.record
+        if kind != "measure":
+            assert list(facts.options) == list(part.options)
+        if kind == "method":
+            assert dict(facts.options) == dict(part.options)
+            assert facts.summary == part.summary
+
+
+def test_names_are_known_with_hyphens_and_unknown_ones_get_the_nearest():
+    check_names("method", ["attention-rollout", "lime"])
+    assert known_options("method", "attention-rollout")["residual"] == 0.5
+    with pytest.raises(UnknownNameError, match="did you mean 'attention_rollout'"):
+        check_names("method", ["attention_rolout"])
+
+
+@pytest.mark.parametrize("card", cards(), ids=lambda card: card.name)
+def test_a_card_says_the_task_and_the_attention_of_its_model(card):
+    subject = load(card.name)
+    last = {site.kind: site for site in subject.sites}
+    assert card.task == subject.task.name
+    assert card.sites == ", ".join(
+        f"{site.layer + 1} {kind} × {site.heads}" for kind, site in last.items()
+    )
+
+
+CALL = """
+import json, sys
+from attlas.cli.main import main
+sys.argv = ["attlas", *json.loads(sys.argv[1])]
+try:
+    main()
+except SystemExit as stopped:
+    status = stopped.code or 0
+print("torch" in sys.modules, status, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["methods"], 0, ""),
+        (["methods", "--json"], 0, ""),
+        (["models"], 0, ""),
+        (["explain", "--methd", "x", "a"], 2, "No such option: --methd"),
+        (["explain", "--method", "atention_rollout", "a"], 2, "unknown method"),
+        (["explain", "--option", "stps=2", "a"], 2, "unknown option of gradient_attention"),
+        (["explain", "--model", "./nowhere", "a"], 1, "the folder ./nowhere is not there"),
+        (["audit", "--measure", "locaton"], 2, "unknown measure 'locaton'"),
+        (["audit", "--trial", "permutations"], 2, "unknown trial 'permutations'"),
+        (["audit", "--data", "nothing.csv"], 2, "nothing.csv"),
+        (["trial", "uniform", "--option", "repeats=3"], 2, "unknown option of uniform"),
+        (["heads", "--data", "nothing.csv"], 2, "nothing.csv"),
+        (["triggers", "--model", "./nowhere"], 1, "the folder ./nowhere is not there"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_lists_and_mistakes_do_not_wait_for_torch(arguments, status, message):
+    command = [sys.executable, "-c", CALL, json.dumps(arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    *told, last = done.stderr.splitlines()
+    assert last == f"False {status}"
+    assert message in " ".join(told) and (status == 0) == bool(done.stdout)
