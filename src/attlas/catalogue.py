@@ -5,6 +5,7 @@ stand in the source of each part as plain values; here they are read from there.
 """
 
 import ast
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -39,9 +40,9 @@ def catalogue(kind: str) -> Mapping[str, PartFacts]:
     return MappingProxyType(found)
 
 
-def has_installed(kind: str) -> bool:
-    """Whether other packages add parts of this kind."""
-    return bool(_installed(kind))
+def has_more(kind: str) -> bool:
+    """Whether there are parts of this kind that do not come with Attlas."""
+    return bool(_added(kind))
 
 
 def what_it_gives(signed: bool, of: str | None, maps: str | None) -> str:
@@ -54,20 +55,24 @@ def what_it_gives(signed: bool, of: str | None, maps: str | None) -> str:
 
 def check_names(kind: str, names: Iterable[str]) -> None:
     """Refuse a name that no part of this kind has."""
-    known = [*catalogue(kind), *_installed(kind)]
+    known = [*catalogue(kind), *_added(kind)]
     for name in names:
         if name.replace("-", "_") not in known:
             raise UnknownNameError(kind, name, known)
 
 
 def known_options(kind: str, name: str) -> Mapping[str, Any] | None:
-    """The options of a part by its name; None if another package adds it."""
+    """The options of a part by its name; None if it does not come with Attlas."""
     check_names(kind, [name])
     facts = catalogue(kind).get(name.replace("-", "_"))
     return None if facts is None else facts.options
 
 
-def _installed(kind: str) -> list[str]:
+def _added(kind: str) -> list[str]:
+    """The names that other packages add, or that were registered in this process."""
+    registry = getattr(sys.modules.get(f"attlas.{kind}s"), f"{kind.upper()}S", None)
+    if registry is not None:
+        return [name for name in registry.names() if name not in catalogue(kind)]
     return sorted(entry_points(group=f"attlas.{kind}s").names)
 
 

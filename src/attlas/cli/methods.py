@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from attlas.catalogue import catalogue, check_names, has_installed, what_it_gives
+from attlas.catalogue import catalogue, check_names, has_more, what_it_gives
 from attlas.cli.options import AsJson
 from attlas.cli.output import print_json, print_table, quiet_libraries
 from attlas.errors import UsageError
@@ -63,7 +63,7 @@ def methods(
 
 def _methods() -> list[dict[str, Any]]:
     """What there is to know of each method, without importing it if that can be."""
-    if not has_installed("method"):
+    if not has_more("method"):
         return [
             _row(each.name, each.record, each.options, each.summary)
             for each in catalogue("method").values()
