@@ -79,6 +79,14 @@ def test_what_is_written_is_what_the_model_generates(writer):
     ]
 
 
+def test_a_text_for_which_there_is_no_room_says_where_it_stopped():
+    asked = attlas.load("recall")
+    found = attlas.explain_generation(asked, "b bee k koi", "raw_attention", max_new_tokens=500)
+    assert f"stopped after {len(found)} of 500 tokens: the model takes 64 in all" in found.notes
+    short = attlas.explain_generation(asked, "b bee k koi", "raw_attention", max_new_tokens=3)
+    assert not any("stopped" in note for note in short.notes)
+
+
 @pytest.mark.parametrize("method", [each.name for each in METHODS if each.many_targets])
 def test_nothing_later_matters(method):
     found = attlas.explain_generation(subject("causal lm"), LONG, method, max_new_tokens=4)

@@ -124,6 +124,8 @@ def test_tables_of_anything(make):
 
 def test_top():
     assert film().top(2) == [("Not", -2.0), ("good", 1.0)]
+    with pytest.raises(UsageError, match="top takes a number of words, 0 or more, not -1"):
+        film().top(-1)
     assert [word for word, _ in film().top(99)] == ["Not", "good", "films", "!"]
 
 

@@ -200,6 +200,8 @@ class Explanation(Result):
 
     def top(self, count: int = 5) -> list[tuple[str, float]]:
         """The words with the largest absolute scores, without special tokens."""
+        if not isinstance(count, int) or count < 0:
+            raise UsageError(f"top takes a number of words, 0 or more, not {count!r}")
         words = self.aggregate("words")
         words = words[~words["special"].astype(bool)]
         order = np.argsort(-words["score"].abs().to_numpy(), kind="stable")[:count]

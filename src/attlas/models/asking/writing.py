@@ -58,9 +58,18 @@ def ask_written(
     if start:
         before = before.followed_by(encode_ids(subject.tokenizer, start, "prefix").tokens)
     whole = before.followed_by(written)
-    inputs = _fed(subject, given, [*start, *ids[:-1]], whole, (*found.notes, note))
+    fed = len(start) if subject.has_decoder else len(found.tokens)
+    notes = (*found.notes, note, *(_cut_short(subject, fed, len(ids), most) if not output else ()))
+    inputs = _fed(subject, given, [*start, *ids[:-1]], whole, notes)
     outputs = tuple(range(len(before), len(whole)))
     return Written(_question(subject, inputs, ids), whole, outputs)
+
+
+def _cut_short(subject: OpenModel, fed: int, count: int, most: int) -> tuple[str, ...]:
+    """A note if the model had no room for all the tokens that were asked for."""
+    if count >= most or fed + count < subject.max_tokens:
+        return ()
+    return (f"stopped after {count} of {most} tokens: the model takes {subject.max_tokens} in all",)
 
 
 def _behind_prompt(
