@@ -22,6 +22,7 @@ FEW = "too few texts"
 READINGS = ("raw_attention", "attention_rollout", "effective_attention")
 COUNT = 24
 QUICK = ("one word", "trigger")
+LONG, TAGGER = "three hundred tokens", "tagger"
 
 
 @cache
@@ -30,11 +31,14 @@ def subject(name):
 
 
 def location(name, how):
-    """What the best reading of the weights comes upon early, and the best order, on some texts."""
+    """What each reading of the weights comes upon early, and the best order, on some texts.
+
+    And how much the token matters that matters most.
+    """
     texts = [each.text for each in ZOO[name].examples(COUNT)]
     questions = list(subject(name).ask(texts, Request()))
     erasures = Erasures(questions, how)
-    found, best = Counter(), 0.0
+    found, best, most = Counter(), 0.0, 0.0
     for reading in READINGS:
         for question in questions:
             for index, scores in Recipe(METHODS[reading], {}).content_scores(question):
@@ -42,7 +46,8 @@ def location(name, how):
                 effects = effects_of(case, erasures.of(index, walks(case)))
                 found[reading] += capture(scores, effects.importance) / COUNT
                 best += effects.best_capture / COUNT / len(READINGS)
-    return max(found.values()), best
+                most += effects.importance.max() / COUNT / len(READINGS)
+    return found, best, most
 
 
 def test_names_differ_and_words_are_known():
@@ -71,9 +76,9 @@ def test_words_that_decide_are_as_frequent_as_others_and_stand_anywhere():
 @pytest.mark.parametrize("name", QUICK)
 def test_attention_finds_the_word_that_decides(name):
     for how in ("delete", "mask"):
-        found, best = location(name, how)
+        found, best, _ = location(name, how)
         assert best > 0.2
-        assert found == pytest.approx(best, rel=0.05)
+        assert max(found.values()) == pytest.approx(best, rel=0.05)
 
 
 def test_kept_weights_give_the_same_model(tmp_path):
@@ -84,17 +89,33 @@ def test_kept_weights_give_the_same_model(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in ZOO if name not in QUICK])
+@pytest.mark.parametrize("name", [name for name in ZOO if name not in (*QUICK, LONG, TAGGER)])
 def test_weights_find_what_matters_where_they_are_said_to(name):
     """The figures lie on the right side of the thresholds by a wide margin."""
-    hows = ("mask", "knock_out") if ZOO[name].task == "tag" else ("delete", "mask")
-    found = [location(name, how) for how in hows]
+    found = [location(name, how) for how in ("delete", "mask")]
+    shares = [(max(own.values()), best) for own, best, _ in found]
     if ZOO[name].right == (SUPPORTED,):
-        assert all(best > 0.05 and own > 0.85 * best for own, best in found)
+        assert all(best > 0.05 and own > 0.85 * best for own, best in shares)
     elif ZOO[name].right == (PARTLY,):
-        assert all(best > 0.05 and 0.4 * best < own < 0.85 * best for own, best in found)
+        assert all(best > 0.05 and 0.4 * best < own < 0.85 * best for own, best in shares)
     elif ZOO[name].right == (NOT,):
-        assert all(best < 0.05 or own < 0.2 * best for own, best in found)
+        assert all(best < 0.05 or own < 0.2 * best for own, best in shares)
+
+
+@pytest.mark.slow
+def test_attention_finds_the_word_among_three_hundred():
+    """The best order is found too high where tokens go together and nothing else matters."""
+    for how in ("delete", "mask"):
+        found, best, most = location(LONG, how)
+        assert most > 0.4 and 0.95 * most < max(found.values()) <= best
+
+
+@pytest.mark.slow
+def test_one_reading_of_a_tagger_finds_the_word_and_raw_attention_misleads():
+    found, best, _ = location(TAGGER, "mask")
+    assert found["attention_rollout"] > 0.85 * best > 0.2 and found["raw_attention"] < 0
+    found, best, _ = location(TAGGER, "knock_out")
+    assert max(found.values()) > 0.85 * best > 0.2
 
 
 @pytest.mark.slow
