@@ -10,11 +10,11 @@ faithfulness (docs/faithfulness.md): on the first sentences of SST-2 dev, with a
 them, the comprehensiveness of input × gradient combined over features in three ways; how far
 the flow and the rollout of content tokens differ within a sentence; which token has most flow.
 precision (docs/methods/lrp_relevance.md): the mean rank correlation of scores in bfloat16 with
-those in float32, on reviews, with the built-in model. sums (docs/methods/attn_lrp.md,
+those in float32, on hard reviews, with the built-in model. sums (docs/methods/attn_lrp.md,
 decompx.md): the sum of the scores and the logit, with a language model. steps
 (docs/methods/integrated_gradients.md): by how much scores miss the gain, by the number of steps.
 robustness (docs/measures/sensitivity.md, randomisation.md): both measures for several methods on
-reviews, with the built-in model.
+hard reviews, with the built-in model.
 """
 
 import argparse
@@ -85,7 +85,7 @@ def content_scores(question: Question, name: str) -> Iterator[tuple[np.ndarray, 
 
 
 def precision(given: argparse.Namespace) -> None:
-    texts = [each.text for each in attlas.texts("reviews")][: given.count or 6]
+    texts = [each.text for each in attlas.texts("reviews_hard")][: given.count or 6]
     whole, half = (attlas.load("sentiment", dtype=dtype) for dtype in ("float32", "bfloat16"))
     for name in METHODS.names():
         pairs = zip(explained(whole, texts, name), explained(half, texts, name), strict=True)
@@ -120,7 +120,7 @@ def steps(given: argparse.Namespace) -> None:
 
 def robustness(given: argparse.Namespace) -> None:
     subject = attlas.load(device=given.device)
-    texts = [each.text for each in attlas.texts("reviews")][: given.count or 8]
+    texts = [each.text for each in attlas.texts("reviews_hard")][: given.count or 8]
     questions = list(subject.ask(texts))
     print(f"{'method':<20} sensitivity  randomisation  the head alone")
     for name in ROBUST:

@@ -17,7 +17,8 @@ assert len(embedded_names()) == 9, embedded_names()
 for name in embedded_names():
     subject = attlas.load(name)
     assert subject.sites and attlas.check(subject).passed, name
-assert len(attlas.texts("reviews")) == 120
+assert len(attlas.texts("reviews")) == 160
+assert len(attlas.texts("reviews_hard")) == 120
 found = attlas.explain(attlas.load(), "a great film")
 found.to_html(sys.argv[2])
 print(found.target.name)

@@ -483,5 +483,5 @@ def test_every_generator_has_a_name():
 
 def test_every_name_has_one_line():
     names = texts_names()
-    assert {"reviews", *GENERATED, *DATA_SETS} == set(names)
+    assert {"reviews", "reviews_hard", *GENERATED, *DATA_SETS} == set(names)
     assert all(about and "\n" not in about and len(about) < 80 for about in names.values())

@@ -2,6 +2,9 @@
 
 import gzip
 import json
+import re
+from collections import Counter
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,12 +19,15 @@ from attlas.embedded.training.sentiment_data import (
     TrainingText,
     contained,
     first_of_each,
+    held_out_texts,
     letters,
+    made_sentences,
     read_rows,
+    shipped,
     without_leaks,
     write_rows,
 )
-from attlas.embedded.training.sentiment_figures import SENTENCES
+from attlas.embedded.training.sentiment_figures import SENTENCES, accuracies
 from attlas.embedded.training.sentiment_tokenizer import (
     CLASS,
     MASK,
@@ -34,7 +40,7 @@ from attlas.embedded.training.sentiment_tokenizer import (
     train_tokenizer,
 )
 from attlas.embedded.training.sentiment_training import SentimentPace, batches, hide
-from attlas.embedded.training.train_sentiment import main
+from attlas.embedded.training.train_sentiment import main, untrained
 
 TEXTS = [
     "a warm and funny film that never forgets its people",
@@ -89,6 +95,43 @@ def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
     rows = [TrainingText("set", "café “quoted”", 0.2), TrainingText("set", "x", 0.98)]
     write_rows(rows, tmp_path / "rows.xz")
     assert read_rows(tmp_path / "rows.xz") == rows
+
+
+def test_made_sentences_are_half_for_and_half_against_and_none_is_there_twice() -> None:
+    made = list(made_sentences())
+    counts = Counter((row.source, row.target) for row in made)
+    assert set(counts) == set(product(("negation", "contrast", "comparison"), (0.0, 1.0)))
+    assert set(counts.values()) == {25}
+    assert len({letters(row.text) for row in made}) == len(made)
+    for row in made:
+        assert re.fullmatch(r"[A-Z][A-Za-z ,;:'-]+\.", row.text), row.text
+
+
+def test_what_comes_with_the_model_is_not_learned(tmp_path: Path) -> None:
+    held_out = list(held_out_texts(small_data(tmp_path)))
+    rows = [row(f"They say: {each.text} So there.") for each in shipped()]
+    assert len(rows) > 300
+    assert without_leaks(rows, held_out)[0] == []
+
+
+def test_accuracy_is_the_share_of_each_source_on_the_right_side(
+    tmp_path: Path, tokenizer: Tokenizer
+) -> None:
+    """A model that calls everything positive is right on what is positive."""
+    write_rows(
+        [TrainingText("sst2", "fine", 1), TrainingText("imdb", "poor", 0)], tmp_path / "examined.xz"
+    )
+    found = accuracies(always_positive(tokenizer), tokenizer, tmp_path, masked=True)
+    balanced = ("reviews", "reviews_hard", "negation", "contrast", "comparison")
+    masked = {f"sst2 masked {share}": 1.0 for share in (0.15, 0.3, 0.5)}
+    assert found == {"sst2": 1.0, "imdb": 0.0} | masked | dict.fromkeys(balanced, 0.5)
+
+
+def always_positive(tokenizer: Tokenizer) -> Any:
+    model = untrained(tokenizer.get_vocab_size(), layers=1, heads=1)
+    torch.nn.init.zeros_(model.classifier.weight)
+    model.classifier.bias.data = torch.tensor([-1.0, 1.0])
+    return model.eval()
 
 
 def test_the_same_texts_give_the_same_pieces() -> None:
@@ -210,6 +253,7 @@ def test_every_stage_in_short(tmp_path: Path) -> None:
     main(f"card --figures {figures} --out {tmp_path / 'CARD.md'}".split())
     measured = json.loads(figures.read_text())
     assert measured["counts"]["read"]["sst2"] == 4
-    assert set(SENTENCES) < set(measured["masked"])
+    kinds = {"reviews", "reviews_hard", "negation", "contrast", "comparison"}
+    assert {*SENTENCES, *kinds} < set(measured["masked"])
     assert "{" not in (tmp_path / "CARD.md").read_text()
     assert load_tokenizer(tmp_path / "masked").get_vocab_size() <= 150

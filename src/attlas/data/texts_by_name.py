@@ -13,7 +13,10 @@ from attlas.data.sets.hub import hub_installed, hub_rows
 from attlas.data.sets.readers import Reader, review
 from attlas.errors import UnknownNameError, UsageError
 
-REVIEWS = "short reviews written for Attlas, with the words that carry the label"
+REVIEWS = {
+    "reviews": "plain reviews written for Attlas, with the words that carry the label",
+    "reviews_hard": "reviews full of turns and irony written for Attlas, with such words as well",
+}
 GENERATED = {
     "recall": "sequences in which a key seen before determines the value that follows",
     "dates": "dates as people write them, to be written as YYYY-MM-DD",
@@ -25,7 +28,7 @@ GENERATED = {
 def texts(
     name: str, *, split: str | None = None, count: int | None = None, seed: int = 0
 ) -> list[Example]:
-    """Read Examples by name: "reviews", a generated set, or a data set (see `texts_names`).
+    """Read Examples by name: reviews, a generated set, or a data set (see `texts_names`).
 
     `split` defaults to the test split, or to dev where the test split has no labels. `count` draws
     a sample by the `seed`, or takes all if there are fewer. A generated set makes `count` texts,
@@ -42,9 +45,9 @@ def texts_and_total(
     key = name.lower().replace("-", "_")
     if key in GENERATED:
         return _generated(key, split, 100 if count is None else count, seed), None
-    if key == "reviews":
-        choose_split("reviews", split, ["test"])
-        read, rows = review, review_rows()
+    if key in REVIEWS:
+        choose_split(key, split, ["test"])
+        read, rows = review, review_rows(key)
     elif key in DATA_SETS:
         read, rows = DATA_SETS[key].read, _row_groups(key, DATA_SETS[key], split)
     else:
@@ -56,12 +59,12 @@ def texts_and_total(
 def texts_names() -> dict[str, str]:
     """Map each name that `texts` knows to one line on what it is."""
     sets = {name: each.about for name, each in DATA_SETS.items()}
-    return {"reviews": REVIEWS, **GENERATED, **sets}
+    return {**REVIEWS, **GENERATED, **sets}
 
 
-def review_rows() -> Iterator[RowGroup]:
-    """Read the rows of the reviews."""
-    return single_rows(Path(__file__).parent / "sets", ["reviews"])
+def review_rows(name: str) -> Iterator[RowGroup]:
+    """Read the rows of a set of reviews."""
+    return single_rows(Path(__file__).parent / "sets", [name])
 
 
 def _generated(name: str, split: str | None, count: int, seed: int) -> list[Example]:

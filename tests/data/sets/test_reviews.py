@@ -9,29 +9,39 @@ from attlas.data.sets.readers import review
 from attlas.data.texts_by_name import review_rows, texts
 
 KINDS = {"plain", "negation", "irony", "contrast", "comparison", "understatement", "question"}
-REVIEWS = texts("reviews")
+PLAIN, HARD = texts("reviews"), texts("reviews_hard")
+REVIEWS = [*PLAIN, *HARD]
 
 
-def test_there_are_about_120():
-    assert 110 <= len(REVIEWS) <= 130
+def test_there_are_150_plain_ones_and_about_120_hard_ones():
+    assert len(PLAIN) >= 150
+    assert 110 <= len(HARD) <= 130
 
 
 def test_labels_are_in_balance():
-    counts = Counter(each.label for each in REVIEWS)
+    counts = Counter(each.label for each in HARD)
     assert set(counts) == {"POSITIVE", "NEGATIVE", "MIXED"}
     assert counts["POSITIVE"] == counts["NEGATIVE"]
     assert counts["MIXED"] >= 25
 
 
 def test_every_kind_is_there_with_every_label():
-    counts = Counter((each.fields["kind"], each.label) for each in REVIEWS)
+    counts = Counter((each.fields["kind"], each.label) for each in HARD)
     assert {kind for kind, _ in counts} == KINDS
     assert len(counts) == 3 * len(KINDS)
     assert min(counts.values()) >= 2
 
 
+def test_plain_reviews_are_for_or_against_in_equal_parts_whatever_they_are_about():
+    counts = Counter((each.fields["kind"], each.label) for each in PLAIN)
+    subjects = ("film", "book", "meal", "hotel", "tool")
+    assert set(counts) == {(kind, label) for kind in subjects for label in ("POSITIVE", "NEGATIVE")}
+    assert len(set(counts.values())) == 1
+
+
 def test_every_marked_word_is_in_the_text_where_it_is_said_to_be():
-    for (row,), example in zip(review_rows(), REVIEWS, strict=True):
+    rows = [row for name in ("reviews", "reviews_hard") for (row,) in review_rows(name)]
+    for row, example in zip(rows, REVIEWS, strict=True):
         record = row.record()
         assert set(record) == {"text", "label", "kind", "marked"}
         words = [each if isinstance(each, str) else each["text"] for each in record["marked"]]

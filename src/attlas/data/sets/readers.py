@@ -37,7 +37,7 @@ def pair_reader(names: Sequence[str]) -> Reader:
 
 
 def review(record: Record) -> Example:
-    """Read a review written for Attlas; `fields` has its kind: plain, negation, irony, …"""
+    """Read a review written for Attlas; `fields` has its kind: film, meal, irony, …"""
     spans = tuple(place_words(record["text"], words) for words in record["marked"])
     return Example(record["text"], record["label"], spans, {"kind": record["kind"]})
 

@@ -6,7 +6,7 @@ from typing import Any
 from attlas.data import Example, texts
 from attlas.errors import AttlasError
 
-# The embedded reviews are full of turns and irony: accuracy on them is reported, not promised.
+# The hard reviews are full of turns and irony: accuracy on them is reported, not promised.
 MINIMUM = {"accuracy on SST-2 dev": 0.87, "right on plain sentences": 1.0}
 PLAIN = {
     "a great film": "POSITIVE",
@@ -19,11 +19,12 @@ PLAIN = {
 
 def verify(subject: Any, count: int = 200, seed: int = 1) -> dict[str, float]:
     """Accuracy on the reviews that are for or against, and on SST-2 dev if ATTLAS_DATA has it."""
-    reviews = [each for each in texts("reviews") if each.label != "MIXED"]
+    hard = [each for each in texts("reviews_hard") if each.label != "MIXED"]
     plain = [Example(text, label) for text, label in PLAIN.items()]
     figures = {
         "right on plain sentences": _accuracy(subject, plain),
-        "accuracy on reviews": _accuracy(subject, reviews),
+        "accuracy on reviews": _accuracy(subject, texts("reviews")),
+        "accuracy on reviews_hard": _accuracy(subject, hard),
     }
     try:
         held_out = texts("sst2", split="dev")

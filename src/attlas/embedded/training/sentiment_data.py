@@ -10,6 +10,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from attlas.data import texts
+
 # A shorter held-out text ("brilliant") is in everything: it counts only as a whole text.
 FEWEST_LETTERS = 16
 # A training text this long inside a held-out one is a leak as well.
@@ -18,6 +20,8 @@ LONGEST_TEXT = 2500
 # From the treebank's five grades to how likely the text is called positive.
 GRADES = (0.02, 0.2, 0.5, 0.8, 0.98)
 SURE = {0: 0.02, 1: 0.98, "NEG": 0.02, "POS": 0.98}
+LABELS = ("NEGATIVE", "POSITIVE")
+SENTENCES = Path(__file__).parent / "sentiment_sentences.txt"
 YELP = ("50words", "100words", "200words", "part7")
 
 
@@ -86,8 +90,29 @@ def training_rows(folder: Path) -> Iterator[TrainingText]:
             yield TrainingText("yelp_hat", plain(" ".join(row["tokens"])), SURE[row["label"]])
 
 
+def made_sentences() -> Iterator[TrainingText]:
+    """The sentences made to try negation, contrast and comparison, which are their sources."""
+    source = ""
+    for line in SENTENCES.read_text().splitlines():
+        sign, _, text = line.partition(" ")
+        if sign == "#":
+            source = text
+        elif line:
+            yield TrainingText(source, text, {"-": 0.0, "+": 1.0}[sign])
+
+
+def shipped() -> Iterator[TrainingText]:
+    """What the model is measured on that comes with it: reviews for or against, and sentences."""
+    for name in ("reviews", "reviews_hard"):
+        for each in texts(name):
+            if each.label in LABELS:
+                yield TrainingText(name, str(each.text), LABELS.index(each.label))
+    yield from made_sentences()
+
+
 def held_out_texts(folder: Path) -> Iterator[str]:
     """Everything that a training text may not hold."""
+    yield from (row.text for row in shipped())
     for file in ("sst2/dev", "sst5/dev", "sst5/test", "imdb/test", "imdb_cad/dev", "imdb_cad/test"):
         yield from _texts(folder / f"{file}.jsonl")
     for file in ("eraser_movies/val", "eraser_movies/test"):

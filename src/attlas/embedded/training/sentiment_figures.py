@@ -7,7 +7,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from attlas.embedded.training.sentiment_data import read_rows
+from attlas.embedded.training.sentiment_data import read_rows, shipped
 from attlas.embedded.training.sentiment_tokenizer import Packed, continuations, pack
 from attlas.embedded.training.sentiment_training import hide, predict_logits
 
@@ -33,8 +33,8 @@ def accuracies(model: Any, tokenizer: Tokenizer, corpus: Path, *, masked: bool) 
 
     The model is asked on the device it is on.
     """
-    rows, figures = read_rows(corpus / "examined.xz"), {}
-    for source in ("sst2", "imdb"):
+    rows, figures = [*read_rows(corpus / "examined.xz"), *shipped()], {}
+    for source in dict.fromkeys(row.source for row in rows):
         chosen = [row for row in rows if row.source == source]
         texts = pack(tokenizer, [row.text for row in chosen]).to(str(model.device))
         labels = torch.tensor([row.target for row in chosen], device=model.device) > 0.5

@@ -39,10 +39,9 @@ from attlas.embedded.training.sentiment_training import (
 
 FOLDER = Path(__file__).parents[1] / "sentiment"
 SEED = 0
-LABELS = ("NEGATIVE", "POSITIVE")
 NAMES: dict[str, Any] = {
-    "id2label": dict(enumerate(LABELS)),
-    "label2id": {label: index for index, label in enumerate(LABELS)},
+    "id2label": dict(enumerate(reading.LABELS)),
+    "label2id": {label: index for index, label in enumerate(reading.LABELS)},
 }
 
 
