@@ -226,6 +226,8 @@ def test_maps_that_are_too_large_are_left_out_and_the_result_says_so(method, mon
         asked = explain("a cat", method, maps=True)
         assert asked.maps is not None
         assert not [note for note in asked.notes if "maps" in note]
+        assert (asked.maps.shows == "attention") is (method == "raw_attention")
+        assert asked.maps.shows != method  # in words
 
 
 @pytest.mark.parametrize("method", METHODS.names())

@@ -2,6 +2,7 @@
 
 import json
 from base64 import b64decode
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -66,30 +67,40 @@ def test_no_sites():
     empty = Maps((), (), film().tokens, (), ())
     assert list(empty.to_pandas().columns) == list(maps().to_pandas().columns)
     assert len(empty.to_pandas()) == 0
-    assert empty.payload_section() == {"signed": False, "sites": []}
+    assert empty.payload_section() == {"signed": False, "shows": "attention", "sites": []}
 
 
 def drawn(site):
     """The weights that a page can read from a site of a payload."""
-    steps = np.frombuffer(b64decode(site["data"]), np.uint8).reshape(site["shape"])
-    return site["low"] + steps / 255 * (site["high"] - site["low"])
+    steps = np.frombuffer(b64decode(site["data"]), np.int8).reshape(site["shape"])
+    return steps / 127 * np.array(site["limits"])[:, None, None]
 
 
 @BROAD
 @given(st.tuples(*(st.integers(1, 3),) * 3).flatmap(any_array))
 def test_a_byte_a_weight_is_near_enough(array):
-    span = float(array.max()) - float(array.min())
     site = json.loads(json.dumps(one_site(array).payload_section(), allow_nan=False))["sites"][0]
-    assert np.all(np.abs(drawn(site) - array.astype(np.float64)) <= span / 255)
-    assert (site["low"], site["high"]) == (array.min(), array.max())
+    exact = array.astype(np.float64)
+    largest = np.abs(exact).max(axis=(1, 2))
+    assert site["limits"] == largest.tolist()
+    assert np.all(np.abs(drawn(site) - exact) <= largest[:, None, None] / 250)
+    assert np.all(drawn(site)[exact == 0] == 0)
+
+
+def test_a_head_of_zeros_beside_strong_ones_stays_zero():
+    heads = np.array([[[-0.3, 0.0, 0.9]], [[0.0, 0.0, 0.0]], [[2e-5, 0.0, -1e-5]]])
+    site = one_site(heads).payload_section()["sites"][0]
+    assert site["limits"] == [0.9, 0.0, 2e-5]
+    assert drawn(site)[1].tolist() == [[0, 0, 0]]
+    assert drawn(site)[2] == pytest.approx(heads[2], rel=0.01)
 
 
 def test_a_range_that_half_precision_cannot_hold():
     site = one_site(np.array([[[-60000, 0, 60000]]], dtype=np.float16)).payload_section()["sites"][
         0
     ]
-    assert list(b64decode(site["data"])) == [0, 128, 255]
-    assert (site["low"], site["high"]) == (-60000.0, 60000.0)
+    assert np.frombuffer(b64decode(site["data"]), np.int8).tolist() == [-127, 0, 127]
+    assert site["limits"] == [60000.0]
 
 
 def test_payload():
@@ -98,7 +109,14 @@ def test_payload():
     site = payload["sites"][1]
     assert (site["name"], site["kind"], site["layer"]) == ("cross.1", "cross", 1)
     assert (site["queries"], site["keys"], site["shape"]) == ([2], [0, 1], [1, 1, 2])
-    assert b64decode(site["data"]) == bytes([0, 255])
+    assert b64decode(site["data"]) == bytes([42, 127])  # 0.25 / 0.75 of 127
+
+
+def test_what_the_maps_show_is_kept(tmp_path):
+    shown = replace(maps(), shows="attention × gradient")
+    kept = Maps.load(shown.save(tmp_path / "maps"))
+    assert kept.shows == Maps.from_dict(shown.to_dict()).shows == "attention × gradient"
+    assert Maps.load(maps().save(tmp_path / "maps")).shows == "attention"
 
 
 def test_weights_that_are_all_the_same():

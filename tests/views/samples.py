@@ -315,15 +315,14 @@ def maps(size: int, *, layers: int, heads: int) -> dict[str, Any]:
             "queries": places,
             "keys": places,
             "shape": [heads, size, size],
-            "low": 0.0,
-            "high": 0.93,
+            "limits": [0.93] * heads,
             "data": base64.b64encode(
                 b"".join(_head(size, layer, head) for head in range(heads))
             ).decode(),
         }
         for layer in range(layers)
     ]
-    return {"signed": False, "sites": sites}
+    return {"signed": False, "shows": "attention", "sites": sites}
 
 
 def _split(text: str) -> list[str]:
@@ -332,9 +331,9 @@ def _split(text: str) -> list[str]:
 
 def _head(size: int, layer: int, head: int) -> bytes:
     kind = (head + layer) % 4
-    noise = bytes(random.Random(100 * layer + head).randrange(40) for _ in range(997))
+    noise = bytes(random.Random(100 * layer + head).randrange(20) for _ in range(997))
     table = bytearray((noise * (size * size // 997 + 1))[: size * size])
     for query in range(size):
         strong = {0: query, 1: max(0, query - 1), 2: 0, 3: (query * 7 + layer) % size}[kind]
-        table[query * size + strong] = 255 - 10 * ((query + head) % 12)
+        table[query * size + strong] = 127 - 5 * ((query + head) % 12)
     return bytes(table)

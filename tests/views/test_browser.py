@@ -1,5 +1,7 @@
+import base64
 import json
 
+import numpy as np
 import pytest
 from views import samples
 
@@ -13,7 +15,7 @@ pytestmark = pytest.mark.browser
 def test_the_order_of_the_page(show):
     tab = show(samples.film())
     headings = tab.locator("h1, h2").all_text_contents()
-    parts = ["Prediction", "Notes", "Text", "Strongest", "Attention maps", "How to read this"]
+    parts = ["Prediction", "Notes", "Text", "Strongest", "Maps of attention", "How to read this"]
     assert headings == ["sentiment", *parts]
     assert tab.locator(".prediction .target").inner_text().split() == [
         "POSITIVE",
@@ -145,27 +147,75 @@ def test_the_matrix_tells_weights_and_lists_a_row(show):
     matrix = tab.locator(".matrix canvas")
     cell = matrix.bounding_box()["width"] / 14
     matrix.hover(position={"x": 2.5 * cell, "y": 3.5 * cell})
-    # Head 1 of layer 0 looks at the token before: in row 3 a byte of 255 - 40, of 0.93.
-    assert tab.locator(".readout").inner_text() == f"great → a {215 / 255 * 0.93:.3f}"
+    # Head 1 of layer 0 looks at the token before: in row 3 a byte of 127 - 20, of 0.93.
+    assert tab.locator(".readout").inner_text() == f"great → a {107 / 127 * 0.93:.2f}"
     assert tab.locator(".flow .lit").all_text_contents() == ["a"]
     matrix.click(position={"x": 0.5 * cell, "y": 3.5 * cell})
     assert tab.locator(".chosen li .label").first.inner_text() == "a"
-    assert tab.locator(".chosen li .figure").first.inner_text() == f"{215 / 255 * 0.93:.3f}"
+    assert tab.locator(".chosen li .figure").first.inner_text() == f"{107 / 127 * 0.93:.2f}"
     assert tab.locator(".band.chosen-row").count() == 1
     matrix.click(position={"x": 0.5 * cell, "y": 3.5 * cell})
     assert tab.locator(".chosen li").count() == 0
 
 
-def test_signed_maps_and_several_kinds_of_attention(show):
+def signed_maps():
+    """Two sites of two heads: one is zero but for one weight, and one is zero throughout."""
     maps = samples.maps(14, layers=2, heads=2)
-    maps["sites"][1].update(kind="cross", name="cross.0", layer=0, low=-0.5, high=0.5)
-    tab = show({**samples.film(), "maps": {**maps, "signed": True}})
-    assert tab.locator(".head-row > span").all_text_contents() == ["encoder 0", "cross 0"]
-    tab.get_by_role("button", name="cross.0, head 1").click()
-    pixel = tab.locator(".matrix canvas").evaluate(
-        "each => Array.from(each.getContext('2d').getImageData(5, 5, 1, 1).data)"
+    heads = np.zeros((2, 14, 14), dtype=np.int8)
+    heads[0, 5, 5], heads[0, 5, 6] = -127, 64
+    data = base64.b64encode(heads.tobytes()).decode()
+    maps["sites"][0]["limits"] = [0.02, 0.01]
+    maps["sites"][1].update(kind="cross", name="cross.0", layer=0, limits=[0.4, 0.0], data=data)
+    return {**samples.film(), "maps": {**maps, "signed": True, "shows": "attention × gradient"}}
+
+
+def pixels(tab, selector):
+    """The colours of a canvas, row by row."""
+    return tab.locator(selector).evaluate(
+        """each => { const found = each.getContext('2d').getImageData(0, 0, each.width, each.height);
+            return Array.from({length: each.width * each.height},
+                (_, i) => Array.from(found.data.slice(4 * i, 4 * i + 3))); }"""
     )
-    assert pixel[2] > pixel[0]  # below zero is blue
+
+
+def test_signed_maps_and_several_kinds_of_attention(show):
+    tab = show(signed_maps())
+    names = tab.locator(".head-row:not(.numbers) > span").all_text_contents()
+    assert names == ["encoder 0", "cross 0"]
+    assert "Maps of attention × gradient" in tab.locator("h2").all_text_contents()
+    red, _, blue = pixels(tab, ".matrix canvas")[5 * 14 + 5]
+    assert blue > red  # below zero is blue, and the legend says so
+    assert tab.locator(".pane .legend").inner_text() == "against −0.400\n+0.400 for the target"
+
+
+def test_the_strongest_head_is_open_and_heads_are_numbered(show):
+    tab = show(signed_maps())
+    assert tab.locator(".pane h3").first.inner_text() == "cross.0 · head 0"
+    assert tab.locator('.thumb[aria-pressed="true"]').get_attribute("aria-label") == "cross.0, head 0"
+    assert tab.locator(".head-row.numbers .number").all_text_contents() == ["0", "1"]
+    columns = tab.locator(".number, .head-row:nth-child(2) .thumb").all()
+    places = [each.bounding_box()["x"] for each in columns]
+    assert places[:2] == places[2:]
+
+
+def test_zero_is_zero_in_signed_maps(show):
+    tab = show(signed_maps())
+    matrix = tab.locator(".matrix canvas")
+    cell = matrix.bounding_box()["width"] / 14
+    matrix.hover(position={"x": 1.5 * cell, "y": 0.5 * cell})
+    assert tab.locator(".readout").inner_text() == "[CLS] → not 0.00"
+    matrix.hover(position={"x": 6.5 * cell, "y": 5.5 * cell})
+    assert tab.locator(".readout").inner_text() == "s → , +0.20"
+    empty = pixels(tab, '[aria-label="cross.0, head 1"] canvas')
+    assert set(map(tuple, empty)) == {LIGHT.paper}
+
+
+def test_a_map_over_the_whole_model_has_no_heads(show):
+    maps = samples.maps(14, layers=1, heads=1)
+    maps["sites"][0].update(kind="all", name="all")
+    tab = show({**samples.film(), "maps": {**maps, "shows": "relevance"}})
+    assert tab.locator(".thumb").count() == 0
+    assert tab.locator(".pane h3").first.inner_text() == "the whole model"
 
 
 def test_maps_alone_are_shown_without_scores(show):
@@ -173,7 +223,7 @@ def test_maps_alone_are_shown_without_scores(show):
     tokens = [{name: row[name] for name in row if name != "score"} for row in film["tokens"]]
     kept = {name: film[name] for name in ("sources", "grid", "maps")}
     tab = show({"kind": "maps", "version": 1, "tokens": tokens, **kept})
-    assert tab.locator("h1, h2").all_text_contents() == ["Attention", "Text", "Attention maps"]
+    assert tab.locator("h1, h2").all_text_contents() == ["Attention", "Text", "Maps of attention"]
     tab.locator(".flow .unit", has_text="great").hover()
     assert tab.locator(".tip").inner_text() == "great, position 3"
     assert tab.locator(".axis.key.lit").all_text_contents() == ["great"]

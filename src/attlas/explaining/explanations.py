@@ -240,7 +240,9 @@ def _record(
         origin(call, question.subject, {"text": _plain_text(inputs.texts[row])}, "explain"),
         question.predictions[row],
         (*inputs.notes[row], *scored.notes, *_row_notes(scored, row), *notes),
-        maps_of(inputs, row, maps, method.signed) if maps else None,
+        maps_of(inputs, row, maps, method.signed, shows=scored.shows or method.name)
+        if maps
+        else None,
         question.picture(row),
         scored.row_details[row] if scored.row_details else {},
     )

@@ -43,7 +43,7 @@ def alti(question: Question) -> Scored:
     """
     mixing = torch.cat([mix(part) for part in in_small_batches(question)])
     maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
-    return Scored(read_row(mixing, find_readout(question)), maps)
+    return Scored(read_row(mixing, find_readout(question)), maps, shows="share of each token")
 
 
 def mix(question: Question) -> HeadMean:

@@ -76,6 +76,7 @@ def attattr(
         maps,
         row_notes=[_notes(each, rule, tolerance if steps is None else None) for each in details],
         row_details=details,
+        shows="attribution of attention",
     )
 
 

@@ -68,7 +68,7 @@ def attention_flow(
     flows = flow_maps(pipes, tops.numpy(), processes)
     mixing = torch.stack([torch.from_numpy(each) for each in flows])
     maps = [(Site("all", 0, 1), mixing[:, None])] if full and question.maps else []
-    return Scored(read_row(mixing, readout), maps)
+    return Scored(read_row(mixing, readout), maps, shows="flow of attention")
 
 
 def lay_pipes(inputs: Inputs, layers: Sequence[tuple[str, Tensor]], residual: float) -> list[Pipes]:

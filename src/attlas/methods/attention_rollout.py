@@ -63,7 +63,7 @@ def attention_rollout(
     readout = fold_attention(question, add, sites).readout
     mixing = finish_rolling(question, sites, rolling)
     maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
-    return Scored(read_row(mixing, readout), maps)
+    return Scored(read_row(mixing, readout), maps, shows="rolled-out attention")
 
 
 def start_rolling(question: Question, sites: Sequence[Site], residual: float) -> "Rolling":

@@ -68,7 +68,7 @@ def effective_attention(
     scores = spread_over_tokens(question.inputs, mean.rows(question.inputs, readout))
     by_row = [tuple(note[row] for note in notes) for row in range(len(notes[0]))]
     by_row = by_row * len(question) if question.is_shared else by_row
-    return Scored(scores, maps, row_notes=by_row)
+    return Scored(scores, maps, row_notes=by_row, shows="effective attention")
 
 
 def effective_rows(call: Call, rows: Tensor | None, keep_sums: bool) -> Tensor:

@@ -54,7 +54,7 @@ def generic_relevance(question: Question, *, start_layer: int = 0) -> Scored:
     related = [_relate(batch, sites) for batch in question.batches_holding(sites)]
     mixing = torch.cat([each for _, each in related])
     maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
-    return Scored(torch.cat([scores for scores, _ in related]), maps)
+    return Scored(torch.cat([scores for scores, _ in related]), maps, shows="relevance")
 
 
 def layers_from(sites: Sequence[Site], start: int) -> list[Site]:

@@ -46,7 +46,7 @@ def globenc(question: Question) -> Scored:
     """
     mixing = torch.cat([mix(part) for part in in_small_batches(question)])
     maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
-    return Scored(read_row(mixing, find_readout(question)), maps)
+    return Scored(read_row(mixing, find_readout(question)), maps, shows="length of contributions")
 
 
 def mix(question: Question) -> HeadMean:

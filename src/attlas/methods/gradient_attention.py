@@ -64,7 +64,9 @@ def gradient_attention(
     )
     found = attention_gradients(question, "logit") if question.maps else []
     return Scored(
-        scores, [(call.site, weighed(call.weights, gradient)) for call, gradient in found]
+        scores,
+        [(call.site, weighed(call.weights, gradient)) for call, gradient in found],
+        shows="attention × gradient" if times_attention else "gradient on attention",
     )
 
 

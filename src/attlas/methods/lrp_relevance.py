@@ -45,7 +45,7 @@ def lrp_relevance(question: Question, *, start_layer: int = 0, normalise: bool =
     related = [_relate(batch, sites, normalise) for batch in question.batches_holding(through)]
     mixing = torch.cat([each for _, each in related])
     maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
-    return Scored(torch.cat([scores for scores, _ in related]), maps)
+    return Scored(torch.cat([scores for scores, _ in related]), maps, shows="relevance")
 
 
 def _relate(

@@ -40,4 +40,4 @@ def raw_attention(question: Question, *, layer: int | None = -1, fusion: str = "
     readout = fold_attention(question, add, sites).readout
     scores = spread_over_tokens(question.inputs, mean.rows(question.inputs, readout))
     calls = read_attention(question) if question.maps else []
-    return Scored(scores, [(call.site, call.weights) for call in calls])
+    return Scored(scores, [(call.site, call.weights) for call in calls], shows="attention")

@@ -85,7 +85,8 @@ def value_weighted_attention(
         scores = read_row(finish_rolling(question, chosen, rolling), readout)
     else:
         scores = spread_over_tokens(question.inputs, mean.rows(question.inputs, readout))
-    return Scored(scores, maps, row_notes=describe(question, notes))
+    told = describe(question, notes)
+    return Scored(scores, maps, row_notes=told, shows="length of attention × value")
 
 
 class Contributions:

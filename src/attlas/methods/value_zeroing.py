@@ -46,7 +46,7 @@ def value_zeroing(question: Question, *, layer: int | None = None) -> Scored:
     if crosses(runs) and question.inputs.prefix is None:
         mixing = fold_copy(mixing)
     maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
-    return Scored(read_row(mixing, folded.readout), maps)
+    return Scored(read_row(mixing, folded.readout), maps, shows="change without a token's value")
 
 
 def choose(runs: Sequence[BlockRun], layer: int) -> BlockRun:

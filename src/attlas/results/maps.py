@@ -50,6 +50,7 @@ class Maps(Result):
     queries: tuple[tuple[int, ...], ...]
     keys: tuple[tuple[int, ...], ...]
     signed: bool = False
+    shows: str = "attention"  # what a weight is: attention, attention × gradient, relevance, …
 
     def __post_init__(self) -> None:
         axes = zip(self.queries, self.keys, strict=True)
@@ -139,15 +140,20 @@ class Maps(Result):
         }
 
     def payload_section(self) -> dict[str, Any]:
-        """What a view draws of the maps, alone or within an explanation; one byte a weight."""
-        return {"signed": self.signed, "sites": [self._site(i) for i in range(len(self))]}
+        """What a view draws of the maps, alone or within an explanation.
+
+        A weight is one signed byte, from −127 to 127 of the largest of its head, so that zero is
+        exactly zero.
+        """
+        sites = [self._site(i) for i in range(len(self))]
+        return {"signed": self.signed, "shows": self.shows, "sites": sites}
 
     def _site(self, index: int) -> dict[str, Any]:
         weights, site = self.weights[index].astype(np.float64), self.sites[index]
         if not np.isfinite(weights).all():
             raise UsageError(f"the map at {site.name} has values that are not finite")
-        low, high = (float(weights.min()), float(weights.max())) if weights.size else (0.0, 0.0)
-        steps = np.round((weights - low) / ((high - low) or 1.0) * 255).astype(np.uint8)
+        limits = np.abs(weights).max(axis=(1, 2), initial=0.0)
+        steps = np.round(weights / np.where(limits, limits, 1.0)[:, None, None] * 127)
         return {
             "name": site.name,
             "kind": site.kind,
@@ -155,9 +161,8 @@ class Maps(Result):
             "queries": list(self.queries[index]),
             "keys": list(self.keys[index]),
             "shape": list(weights.shape),
-            "low": low,
-            "high": high,
-            "data": b64encode(steps.tobytes()).decode("ascii"),
+            "limits": limits.tolist(),
+            "data": b64encode(steps.astype(np.int8).tobytes()).decode("ascii"),
         }
 
     def header(self) -> dict[str, Any]:
@@ -167,6 +172,7 @@ class Maps(Result):
             "queries": [list(each) for each in self.queries],
             "keys": [list(each) for each in self.keys],
             "signed": self.signed,
+            **({} if self.shows == "attention" else {"shows": self.shows}),
         }
 
     def arrays(self) -> dict[str, SiteMap]:
@@ -186,6 +192,7 @@ class Maps(Result):
             tuple(tuple(each) for each in header["queries"]),
             tuple(tuple(each) for each in header["keys"]),
             header["signed"],
+            header.get("shows", "attention"),
         )
 
     def to_dict(self) -> dict[str, Any]:

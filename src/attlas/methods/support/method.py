@@ -45,6 +45,7 @@ class Scored:
     notes: tuple[str, ...] = ()
     row_notes: Sequence[tuple[str, ...]] = ()  # for each row, if they differ
     row_details: Sequence[Mapping[str, Any]] = ()  # for each row, what its result also stores
+    shows: str = ""  # what a weight of the maps is, such as attention × gradient
 
 
 @dataclass(frozen=True)

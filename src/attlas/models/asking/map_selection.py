@@ -115,6 +115,7 @@ def maps_of(
     weights: Sequence[tuple[Site, Tensor]],
     signed: bool = False,
     queries: Sequence[int] | None = None,
+    shows: str = "attention",
 ) -> Maps:
     """The maps of one row of a batch with the tokens of both axes; `queries` are the rows held."""
     streams = [inputs.queries_and_keys(site.kind) for site, _ in weights]
@@ -132,4 +133,4 @@ def maps_of(
                 f"not the {expected[0]} × {expected[1]} tokens of the input"
             )
     sites = tuple(site for site, _ in weights)
-    return Maps(sites, arrays, inputs.tokens[row], rows, columns, signed)
+    return Maps(sites, arrays, inputs.tokens[row], rows, columns, signed, shows)

@@ -1,78 +1,83 @@
-// Attention maps.
+// Maps: attention, or what else a method finds for every two tokens.
 
 VIEWS.maps = [drawHeader, drawPicture, drawText, drawMaps, drawFoot, drawTip];
 
 const decoded = new WeakMap();
 
+// Of each head of a site, the weights as bytes from −127 to 127 of its largest.
 function bytesOf(site) {
-  if (!decoded.has(site)) {
-    const text = atob(site.data);
-    const bytes = new Uint8Array(text.length);
-    for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
-    decoded.set(site, bytes);
-  }
+  if (!decoded.has(site)) decoded.set(site, Int8Array.from(atob(site.data), (sign) => sign.charCodeAt(0)));
   return decoded.get(site);
 }
 
-const valueOf = (site, byte) => site.low + (byte / 255) * (site.high - site.low);
-
 function headOf(site, head) {
-  const [, queries, keys] = site.shape;
+  const [, queries, keys] = site.shape, limit = site.limits[head];
   const bytes = bytesOf(site).subarray(head * queries * keys, (head + 1) * queries * keys);
-  let low = 255, high = 0;
-  for (const byte of bytes) { if (byte < low) low = byte; if (byte > high) high = byte; }
-  const limit = Math.max(Math.abs(valueOf(site, low)), Math.abs(valueOf(site, high)));
-  return {bytes, queries, keys, limit, value: (row, column) => valueOf(site, bytes[row * keys + column])};
+  return {bytes, queries, keys, limit, value: (row, column) => bytes[row * keys + column] / 127 * limit};
 }
 
-// The 256 colours that a byte of this site can have, packed as canvas pixels.
-function coloursOf(site, limit, signed, theme) {
-  const packed = new Uint32Array(256);
-  for (let byte = 0; byte < 256; byte++) {
-    const [red, green, blue] = background(strength(valueOf(site, byte), limit), signed, theme);
-    packed[byte] = (255 << 24) | (blue << 16) | (green << 8) | red;
-  }
-  return packed;
+// A byte holds two figures of a weight, and no more.
+const weightFigure = (weight, limit, signed) => figure(weight, 10 * limit, signed && weight !== 0);
+
+// The head with the largest weight of all.
+function strongestHead(payload) {
+  let found = {layer: 0, head: 0}, most = -1;
+  (payload.maps?.sites ?? []).forEach((site, layer) => site.limits.forEach((limit, head) => {
+    if (limit > most) [found, most] = [{layer, head}, limit];
+  }));
+  return found;
+}
+
+// The colours of the bytes from −127 to 127, packed as canvas pixels.
+function coloursOf(signed, theme) {
+  return Uint32Array.from({length: 255}, (_, i) => {
+    const [red, green, blue] = background((i - 127) / 127, signed, theme);
+    return (255 << 24) | (blue << 16) | (green << 8) | red;
+  });
 }
 
 // Each pixel shows the strongest weight of its block, so that thin lines stay visible.
-function pool(site, {bytes, queries, keys}, rows, columns) {
+function pool({bytes, queries, keys}, rows, columns) {
   if (rows === queries && columns === keys) return bytes;
-  const size = Float32Array.from({length: 256}, (_, byte) => Math.abs(valueOf(site, byte)));
-  const out = new Uint8Array(rows * columns);
-  const seen = new Uint8Array(rows * columns);
+  const out = new Int8Array(rows * columns);
   const columnOf = Uint32Array.from({length: keys}, (_, key) => Math.floor((key * columns) / keys));
   for (let query = 0; query < queries; query++) {
     const start = Math.floor((query * rows) / queries) * columns;
     for (let key = 0; key < keys; key++) {
       const at = start + columnOf[key], byte = bytes[query * keys + key];
-      if (!seen[at] || size[byte] > size[out[at]]) { out[at] = byte; seen[at] = 1; }
+      if (Math.abs(byte) > Math.abs(out[at])) out[at] = byte;
     }
   }
   return out;
 }
 
-function fillCanvas(canvas, site, head, most, signed, theme) {
+function fillCanvas(canvas, head, most, signed, theme) {
   const rows = Math.min(most, head.queries), columns = Math.min(most, head.keys);
-  const colours = coloursOf(site, head.limit, signed, theme);
-  const bytes = pool(site, head, rows, columns);
+  const colours = coloursOf(signed, theme), bytes = pool(head, rows, columns);
   const image = new ImageData(columns, rows);
   const pixels = new Uint32Array(image.data.buffer);
-  for (let i = 0; i < pixels.length; i++) pixels[i] = colours[bytes[i]];
+  for (let i = 0; i < pixels.length; i++) pixels[i] = colours[bytes[i] + 127];
   canvas.width = columns;
   canvas.height = rows;
   canvas.getContext("2d").putImageData(image, 0, 0);
 }
 
+// One map over the whole model has neither layers nor heads.
+const isWhole = (site) => site.kind === "all";
+const mapName = (site, head) => isWhole(site) ? "the whole model" : `${visible(site.name)} · head ${head}`;
+
 function drawMaps(element, payload, state) {
   const sites = payload.maps?.sites ?? [];
   if (!sites.length) return;
-  const made = section(element, "Attention maps", "maps");
+  const made = section(element, `Maps of ${visible(payload.maps.shows)}`, "maps");
   const heads = make("div", "heads"), pane = make("div", "pane");
-  made.append(make("p", "quiet", "Layers down, heads across. Each row is a token that attends, " +
-    "each column one that is attended to; every head is scaled to its own strongest weight. " +
-    "Choose a head to enlarge it, and a row or a token to list what it attends to."),
-  make("div", "columns", heads, pane));
+  const whole = sites.every(isWhole);
+  made.append(make("p", "quiet", whole
+    ? "Each row is a token at the top of the model, each column one of the input. Choose a row or a token to list it."
+    : "Layers down, heads across. Each row is a token that attends, each column one that is attended to; " +
+      "every head is coloured up to its own strongest weight, and the head with the strongest of all is open. " +
+      "Choose a head to enlarge it, and a row or a token to list it."),
+  make("div", "columns", ...(whole && sites.length === 1 ? [] : [heads]), pane));
   drawHeads(heads, payload, state);
   drawMatrix(pane, payload, state);
 }
@@ -80,7 +85,10 @@ function drawMaps(element, payload, state) {
 function drawHeads(element, payload, state) {
   const {sites, signed} = payload.maps;
   const severalKinds = new Set(sites.map((site) => site.kind)).size > 1;
+  const most = Math.max(...sites.map((site) => site.shape[0]));
   const thumbs = [];
+  element.append(make("div", "head-row numbers quiet mono", make("span", "", "head"),
+    ...Array.from({length: most}, (_, head) => make("span", "number", String(head)))));
   sites.forEach((site, layer) => {
     const row = make("div", "head-row", make("span", "quiet mono",
       severalKinds ? `${site.kind} ${site.layer}` : `layer ${site.layer}`));
@@ -88,7 +96,7 @@ function drawHeads(element, payload, state) {
       const canvas = make("canvas", "");
       const thumb = button(canvas, "thumb", () => state.set({layer, head}));
       thumb.setAttribute("aria-label", `${site.name}, head ${head}`);
-      thumb.title = `${site.name} · head ${head}`;
+      thumb.title = mapName(site, head);
       thumbs.push({thumb, canvas, site, layer, head});
       row.append(thumb);
     }
@@ -97,7 +105,7 @@ function drawHeads(element, payload, state) {
   const mark = () => thumbs.forEach(({thumb, layer, head}) =>
     thumb.setAttribute("aria-pressed", String(layer === state.layer && head === state.head)));
   const colour = () => inTurn(thumbs, ({canvas, site, head}) =>
-    fillCanvas(canvas, site, headOf(site, head), 48, signed, state.theme));
+    fillCanvas(canvas, headOf(site, head), 48, signed, state.theme));
   state.on(["layer", "head"], mark);
   state.on(["theme"], colour);
   mark();

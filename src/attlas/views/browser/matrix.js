@@ -2,12 +2,14 @@
 
 function drawMatrix(element, payload, state) {
   const title = make("h3", ""), readout = make("p", "readout mono");
-  const scroll = make("div", "scroll"), chosen = make("div", "chosen");
+  const scroll = make("div", "scroll"), chosen = make("div", "chosen"), key = make("div", "legend");
   readout.setAttribute("aria-live", "polite");
-  element.append(title, readout, scroll, chosen);
+  element.append(title, readout, scroll, key, chosen);
   const build = () => {
     const site = payload.maps.sites[state.layer];
-    title.replaceChildren(`${visible(site.name)} · head ${state.head}`);
+    title.replaceChildren(mapName(site, state.head));
+    const {signed} = payload.maps, {limit} = headOf(site, state.head);
+    key.replaceChildren(scaleOf(limit, signed, state.theme, (weight) => figure(weight, limit, signed)));
     const matrix = matrixOf(site, payload, state, element.clientWidth);
     scroll.replaceChildren(matrix.element);
     matrix.listen(readout);
@@ -44,7 +46,7 @@ function matrixOf(site, payload, state, width) {
 
 function largeCanvas(site, head, cell, payload, state) {
   const canvas = make("canvas", "");
-  fillCanvas(canvas, site, head, Infinity, payload.maps.signed, state.theme);
+  fillCanvas(canvas, head, Infinity, payload.maps.signed, state.theme);
   canvas.style.width = `${head.keys * cell}px`;
   canvas.style.height = `${head.queries * cell}px`;
   canvas.tabIndex = 0;
@@ -101,7 +103,7 @@ function lightMatrix(matrix, payload, state) {
 function listenMatrix(matrix, readout, payload, state) {
   const {canvas, site, cell} = matrix;
   const point = (row, column) => pointAt(matrix, row, column, readout, payload, state);
-  const rest = `strongest weight ${figure(matrix.head.limit, matrix.head.limit, false)}`;
+  const rest = "Point at a cell to read its weight.";
   const leave = () => {
     matrix.at = null;
     readout.textContent = rest;
@@ -128,7 +130,7 @@ function pointAt(matrix, row, column, readout, payload, state) {
   matrix.at = [row, column];
   const name = (position) => make("bdi", "", visible(payload.tokens[position].label));
   readout.replaceChildren(name(site.queries[row]), " → ", name(site.keys[column]), " ",
-    make("b", "", figure(head.value(row, column), head.limit, payload.maps.signed)));
+    make("b", "", weightFigure(head.value(row, column), head.limit, payload.maps.signed)));
   const token = site.keys[column];
   if (state.token === token) matrix.light();
   else state.set({token, tip: null});
@@ -160,6 +162,7 @@ function listRow(element, matrix, payload, state, elementsAt) {
   units.sort((a, b) => Math.abs(b.score) - Math.abs(a.score));
   const list = make("ol", "bars");
   const name = visible(payload.tokens[state.row].label);
-  element.append(make("h3", "", make("bdi", "mono", name), " attends to"), list);
-  bars(list, units.slice(0, 8), head.limit, payload, state, elementsAt, payload.maps.signed);
+  const verb = payload.maps.shows === "attention" ? " attends to" : `: ${visible(payload.maps.shows)}`;
+  element.append(make("h3", "", make("bdi", "mono", name), verb), list);
+  bars(list, units.slice(0, 8), head.limit, payload, state, elementsAt, payload.maps.signed, weightFigure);
 }

@@ -46,7 +46,7 @@ function patchScores(patches, payload, state) {
     columnOf.has(position) ? head.value(row, columnOf.get(position)) : 0);
   const limit = scores.reduce((most, score) => Math.max(most, Math.abs(score)), 0);
   const told = [make("bdi", "mono strong", visible(payload.tokens[state.row].label)),
-    make("span", "quiet", ` attends here, at ${visible(site.name)}, head ${state.head}; strongest weight `),
+    make("span", "quiet", `: ${visible(payload.maps.shows)} here, ${mapName(site, state.head)}; strongest weight `),
     make("span", "mono", figure(limit, limit, false))];
   return {scores, limit, signed: payload.maps.signed, told};
 }

@@ -95,20 +95,26 @@ function colourChip(element, unit, limit, payload, state) {
   element.classList.toggle("against", payload.signed && share < -0.15);
 }
 
+// The colours from the lowest to the highest score; `write` puts a score into words.
+function scaleOf(limit, signed, theme, write) {
+  const ramp = make("span", "ramp");
+  ramp.setAttribute("aria-hidden", "true");
+  for (let step = signed ? -4 : 0; step <= 4; step++) {
+    const cell = make("span", "");
+    cell.style.backgroundColor = css(background(step / 4, signed, theme));
+    ramp.append(cell);
+  }
+  const number = (score) => make("span", "mono", write(score));
+  const ends = signed ? ["against ", number(-limit), ramp, number(limit), " for the target"]
+    : [number(0), ramp, number(limit)];
+  return make("span", "scale", ...ends);
+}
+
 function legend(units, payload, state) {
   if (!isScored(payload)) return [];
   const limit = limitOf(units);
-  const ramp = make("span", "ramp");
-  ramp.setAttribute("aria-hidden", "true");
-  for (let step = payload.signed ? -4 : 0; step <= 4; step++) {
-    const cell = make("span", "");
-    cell.style.backgroundColor = css(background(step / 4, payload.signed, state.theme));
-    ramp.append(cell);
-  }
-  const number = (score) => make("span", "mono", figure(score, limit, payload.signed));
-  const scale = make("span", "scale");
-  if (payload.signed) scale.append("against ", number(-limit), ramp, number(limit), " for the target");
-  else scale.append(number(0), ramp, number(limit));
+  const scale = scaleOf(limit, payload.signed, state.theme,
+    (score) => figure(score, limit, payload.signed));
   const special = units.filter((unit) => unit.special);
   const total = units.reduce((sum, unit) => sum + Math.abs(unit.score), 0);
   if (!special.length || special.length === units.length || !(total > 0)) return [scale];
@@ -134,7 +140,7 @@ function drawBars(element, payload, state) {
   lightUp(payload, state, () => elementsAt);
 }
 
-function bars(list, units, limit, payload, state, elementsAt, signed = payload.signed) {
+function bars(list, units, limit, payload, state, elementsAt, signed = payload.signed, write = figure) {
   list.classList.toggle("signed", signed);
   list.replaceChildren(...units.map((unit) => {
     const share = strength(unit.score, limit);
@@ -142,7 +148,7 @@ function bars(list, units, limit, payload, state, elementsAt, signed = payload.s
     fill.style.width = `${100 * Math.abs(share) / (signed ? 2 : 1)}%`;
     fill.style.backgroundColor = css(pole(share, signed, state.theme));
     const made = make("li", "unit-row", make("bdi", "label mono", visible(unit.text)),
-      make("span", "track", fill), make("span", "mono figure", figure(unit.score, limit, signed)));
+      make("span", "track", fill), make("span", "mono figure", write(unit.score, limit, signed)));
     stand(made, unit, payload, state, elementsAt);
     made.setAttribute("role", "listitem");  // so that a screen reader counts the items
     return made;

@@ -82,8 +82,9 @@ function describe(payload, unit, state) {
   const kind = unit.special ? ", special" : "";
   const weighed = unit.weight !== undefined;
   const signed = weighed ? payload.maps.signed : payload.signed;
+  const digits = weighed ? 2 : 6;  // a byte holds no more of a weight
   const score = weighed || isScored(payload)
-    ? ` ${weighed ? "weight" : "score"} ${exact(scoreOf(unit, state), signed)},` : "";
+    ? ` ${weighed ? "weight" : "score"} ${exact(scoreOf(unit, state), signed, digits)},` : "";
   return `${raw},${score} ${where} ${unit.positions.join(" ")}${kind}`;
 }
 

@@ -26,5 +26,5 @@ function figure(score, limit, signed) {
   return minus(sign + score.toFixed(Math.min(decimals, 7)));
 }
 
-const exact = (score, signed) =>
-  minus((signed && score >= 0 ? "+" : "") + Number(score.toPrecision(6)));
+const exact = (score, signed, digits = 6) =>
+  minus((signed && score >= 0 ? "+" : "") + Number(score.toPrecision(digits)));

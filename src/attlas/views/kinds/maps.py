@@ -8,23 +8,26 @@ import numpy as np
 from rich.console import Group
 from rich.text import Text
 
-from attlas.views.markup import QUIET, card, plain_table
+from attlas.views.markup import QUIET, as_text, card, plain_table
 from attlas.views.terminal import text_table
 from attlas.views.units import visible
 
 _KEYS = 3  # tokens shown for each site
-_HEAD = ["site", "heads", "queries", "keys", "attends most to"]
+_HEAD = ["site", "heads", "queries", "keys", "strongest tokens"]
 _READING = "Weights are means over the heads and queries of a site. to_html draws every head."
 
 
 def render(payload: Mapping[str, Any]) -> Group:
     """A row for each site: its size, and the tokens with the largest mean weights."""
-    return Group(text_table(_cells(payload)), Text(), Text(_READING, style="dim"))
+    shown = Text(f"maps of {visible(payload['maps']['shows'])}", style="dim")
+    return Group(shown, text_table(_cells(payload)), Text(), Text(_READING, style="dim"))
 
 
 def fragment(payload: Mapping[str, Any]) -> str:
     """The same table as HTML."""
-    return card([plain_table(_cells(payload)), f'<div style="{QUIET}">{_READING}</div>'])
+    shown = f'<div style="{QUIET}">maps of {as_text(payload["maps"]["shows"])}</div>'
+    table = plain_table(_cells(payload))
+    return card([shown, table, f'<div style="{QUIET}">{_READING}</div>'])
 
 
 def _cells(payload: Mapping[str, Any]) -> list[list[str]]:
@@ -33,10 +36,10 @@ def _cells(payload: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _keys(payload: Mapping[str, Any], site: Mapping[str, Any]) -> str:
-    steps = np.frombuffer(b64decode(site["data"]), np.uint8).reshape(site["shape"])
+    steps = np.frombuffer(b64decode(site["data"]), np.int8).reshape(site["shape"])
     if not steps.size:
         return ""
-    weights = site["low"] + steps.mean(axis=(0, 1)) / 255 * (site["high"] - site["low"])
+    weights = np.array(site["limits"]) / 127 @ steps.mean(axis=1) / len(steps)
     order = np.argsort(-np.abs(weights), kind="stable")[:_KEYS]
     tokens = [payload["tokens"][site["keys"][place]]["label"] for place in order]
     pairs = zip(tokens, weights[order], strict=True)
