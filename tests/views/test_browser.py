@@ -172,7 +172,9 @@ def signed_maps():
 def pixels(tab, selector):
     """The colours of a canvas, row by row."""
     return tab.locator(selector).evaluate(
-        """each => { const found = each.getContext('2d').getImageData(0, 0, each.width, each.height);
+        """each => {
+            const context = each.getContext('2d');
+            const found = context.getImageData(0, 0, each.width, each.height);
             return Array.from({length: each.width * each.height},
                 (_, i) => Array.from(found.data.slice(4 * i, 4 * i + 3))); }"""
     )
@@ -191,7 +193,9 @@ def test_signed_maps_and_several_kinds_of_attention(show):
 def test_the_strongest_head_is_open_and_heads_are_numbered(show):
     tab = show(signed_maps())
     assert tab.locator(".pane h3").first.inner_text() == "cross.0 · head 0"
-    assert tab.locator('.thumb[aria-pressed="true"]').get_attribute("aria-label") == "cross.0, head 0"
+    assert (
+        tab.locator('.thumb[aria-pressed="true"]').get_attribute("aria-label") == "cross.0, head 0"
+    )
     assert tab.locator(".head-row.numbers .number").all_text_contents() == ["0", "1"]
     columns = tab.locator(".number, .head-row:nth-child(2) .thumb").all()
     places = [each.bounding_box()["x"] for each in columns]
