@@ -19,11 +19,13 @@ from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.subject import Subject, check_subject
 from attlas.models.tap import edits
 from attlas.results.check_result import CheckResult
+from attlas.verbs import verb
 
 SAMPLE = "The film was not a great one, but I could not look away."
 FEW_STEPS = {"samples": 8, "steps": 1, "probes": 1}  # enough to see whether a method runs
 
 
+@verb("checking")
 def check(subject: Subject) -> CheckResult:
     """Open the model on a short input and compare, to the bit, with what it computes by itself.
 

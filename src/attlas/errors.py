@@ -26,6 +26,7 @@ class UnknownNameError(UsageError):
 
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         names = [str(each) for each in known]
+        self.kind, self.name, self.known = kind, name, names
         near = get_close_matches(
             str(name).lower(), [each.lower() for each in names], n=1, cutoff=0.4
         )

@@ -1,16 +1,29 @@
-"""How far long work is, told to whoever watches."""
+"""How far long work is, told to whoever watches; if nobody does, on standard error."""
 
-from collections.abc import Callable
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
+from shutil import get_terminal_size
+from time import monotonic
+from typing import TextIO
+
+from rich.cells import set_cell_size
+
+FIRST = 1.0  # seconds of silence before the first sign
+WIDTH = 78  # columns of a line that grows
 
 
 @dataclass(frozen=True)
 class Step:
-    """What is being done, and how far it is."""
+    """What is being done, how far it is, and about how many seconds are left, if that is known."""
 
     what: str
     done: int
     total: int
+    left: float | None = None
 
 
 Watch = Callable[[Step], None]
@@ -19,3 +32,166 @@ Tell = Callable[[str], None]
 
 def silent(_: str) -> None:
     """Tell nobody."""
+
+
+def duration(seconds: float) -> str:
+    """A number of seconds in words."""
+    if seconds >= 5400:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
+
+
+@contextmanager
+def watched(watch: Watch | None, what: str) -> Iterator[Watch]:
+    """Who watches this work: `watch`, or, if that is None, a line on standard error.
+
+    Work within work that is shown already goes on in the same line.
+    """
+    outer = _SHOWN.get()
+    if watch is not None:
+        yield watch
+    elif outer is not None:
+        with outer.named(what):
+            yield outer.take
+    else:
+        is_terminal = sys.stderr is not None and sys.stderr.isatty()
+        line = _RewrittenLine(what) if is_terminal else _GrowingLine(what)
+        token = _SHOWN.set(line)
+        try:
+            with line.beating():
+                yield line.take
+        finally:
+            _SHOWN.reset(token)
+
+
+def hush() -> None:
+    """End the line on standard error until there is a new step, so that others can write."""
+    line = _SHOWN.get()
+    if line is not None:
+        line.end()
+
+
+class _Line:
+    """A line on standard error that shows from time to time that work goes on."""
+
+    every = 1.5  # seconds between two signs
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.step: Step | None = None
+        self.begun = monotonic()
+        self._stream: TextIO | None = sys.stderr
+        self._ended = False
+        self._lock = threading.Lock()
+
+    def take(self, step: Step) -> None:
+        """Show this step from now on."""
+        with self._lock:
+            self.step, self._ended = step, False
+
+    @contextmanager
+    def named(self, what: str) -> Iterator[None]:
+        """Show this work within the block."""
+        before = self.what, self.step
+        with self._lock:
+            self.what, self.step, self._ended = what, None, False
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.what, self.step = before
+
+    @contextmanager
+    def beating(self) -> Iterator[None]:
+        """Give a sign again and again within the block."""
+        stopped = threading.Event()
+        thread = threading.Thread(target=self._beat, args=(stopped,), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stopped.set()
+            thread.join()
+            self.end()
+
+    def _beat(self, stopped: threading.Event) -> None:
+        wait = FIRST
+        while not stopped.wait(wait):
+            wait = self.every
+            with self._lock:
+                if not self._ended:
+                    self._write(self.sign())
+
+    def end(self) -> None:
+        """Leave the line."""
+        with self._lock:
+            self._ended = True
+            self._write(self.farewell())
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError, ValueError):  # nobody reads standard error any more
+            if self._stream is not None and text:
+                self._stream.write(text)
+                self._stream.flush()
+
+    def sign(self) -> str:
+        """What shows that work goes on."""
+        raise NotImplementedError
+
+    def farewell(self) -> str:
+        """What makes room for other lines."""
+        raise NotImplementedError
+
+
+class _RewrittenLine(_Line):
+    """A line of a terminal: the step, how far it is and the seconds; gone when the work is done."""
+
+    every = 0.5
+    _is_open = False
+
+    def sign(self) -> str:
+        self._is_open = True
+        parts = [self.what if self.step is None else self.step.what]
+        if self.step is not None and self.step.total:
+            parts.append(f"{100 * self.step.done / self.step.total:.0f} %")
+        if self.step is not None and self.step.left is not None:
+            parts.append(f"about {duration(self.step.left)} left")
+        parts.append(f"{monotonic() - self.begun:.0f} s")
+        line = "".join(sign if sign.isprintable() else "·" for sign in "  ".join(parts))
+        return f"\r\x1b[K{set_cell_size(line, get_terminal_size().columns - 1).rstrip()}"
+
+    def farewell(self) -> str:
+        was_open, self._is_open = self._is_open, False
+        return "\r\x1b[K" if was_open else ""
+
+
+class _GrowingLine(_Line):
+    """A line of a file or a pipe: what is done, then per cent, or a dot if there is no more."""
+
+    _told = ""  # what the line says is being done
+    _column = 0
+    _news = ""
+
+    def sign(self) -> str:
+        if self._told != self.what:
+            start = f"{self.farewell()}attlas: {self.what} "
+            self._told, self._column, self._news = self.what, len(self.what) + 9, ""
+            return f"{start}."
+        news = self._new()
+        mark = f" {news} " if news and news != self._news else "."
+        self._news = news or self._news
+        broken = "\n  " if self._column + len(mark) > WIDTH else ""
+        self._column = len(mark) + (2 if broken else self._column)
+        return f"{broken}{mark}"
+
+    def _new(self) -> str:
+        if self.step is None or not self.step.total:
+            return ""
+        return f"{100 * self.step.done / self.step.total:.0f}%"
+
+    def farewell(self) -> str:
+        was_open, self._told, self._column = bool(self._column), "", 0
+        return "\n" if was_open else ""
+
+
+_SHOWN: ContextVar[_Line | None] = ContextVar("the line on standard error", default=None)

@@ -19,11 +19,13 @@ from attlas.auditing.work.items import do_items, work_items
 from attlas.models.subject import Subject
 from attlas.progress import Step, Watch
 from attlas.results.report import Report
+from attlas.verbs import verb
 from attlas.views import write_whole
 
 REPORT = "report.json"
 
 
+@verb("auditing")
 def audit(
     subject: Subject | None = None,
     data: Any = "reviews",
@@ -108,7 +110,7 @@ def _renamed(old: str, old_value: int | None, new: str, new_value: int | None) -
     """The value of an argument that may still be given by its old name."""
     if old_value is None:
         return new_value
-    warnings.warn(f"audit({old}=…) is now audit({new}=…)", FutureWarning, stacklevel=3)
+    warnings.warn(f"audit({old}=…) is now audit({new}=…)", FutureWarning, stacklevel=4)
     return old_value if new_value is None else new_value
 
 

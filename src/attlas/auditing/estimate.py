@@ -18,6 +18,7 @@ from attlas.methods import METHODS
 from attlas.models.asking.question import Question
 from attlas.models.asking.scores import target_scores
 from attlas.models.intervening.training import TrainingPlan, fresh_copy, labelled_batches, train
+from attlas.progress import duration
 from attlas.removing.ceilings import CANDIDATES, WIDTH
 from attlas.removing.erasures import Erasures
 from attlas.removing.unusualness import VERSIONS
@@ -50,10 +51,8 @@ class AuditEstimate:
 
     def lines(self) -> list[str]:
         """The estimate as text."""
-        total = (
-            f"about {_duration(self.seconds)} and {self.gigabytes:.1f} GB for {self.texts} texts"
-        )
-        lines = [f"  {name:<24} {_duration(each)}" for name, each in self.seconds_by_work.items()]
+        total = f"about {duration(self.seconds)} and {self.gigabytes:.1f} GB for {self.texts} texts"
+        lines = [f"  {name:<24} {duration(each)}" for name, each in self.seconds_by_work.items()]
         return [total, *lines]
 
 
@@ -186,9 +185,3 @@ def _gigabytes(plan: AuditPlan) -> float:
     weights = sum(each.numel() * each.element_size() for each in model.parameters())
     sets = max(map(len, plan.batches)) * 5000 * 16
     return (2 * weights + sets) / 2**30 + (0.5 if torch.cuda.is_available() else 0.8)
-
-
-def _duration(seconds: float) -> str:
-    if seconds >= 5400:
-        return f"{seconds / 3600:.1f} h"
-    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"

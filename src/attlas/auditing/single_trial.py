@@ -19,12 +19,14 @@ from attlas.results.support.origin import Origin
 from attlas.results.support.report_sections import DataRecord, LeftOutRow, TrialSection
 from attlas.results.trial_result import TrialResult
 from attlas.trials import TRIALS, Scope, Trial, TrialOutcome, figures_with_intervals
+from attlas.verbs import verb
 from attlas.version import __version__
 
 LISTED = 20  # rows that were left out
 HOLD_DATA = ("training", "examples")  # options that hold data: a result keeps only their names
 
 
+@verb("running the trial")
 def try_trial(
     subject: Subject,
     data: Any,

@@ -10,7 +10,8 @@ import typer
 
 from attlas.catalogue import check_names
 from attlas.cli.options import AsJson, DataOptions, LoadOptions, Model, Truncate
-from attlas.cli.output import print_json, print_result, progress_bar
+from attlas.cli.output import print_json, print_line, print_result, tell
+from attlas.progress import watched
 
 _BESIDE = "The verdict does not depend on it."
 
@@ -121,13 +122,13 @@ def audit(
 
     def meanwhile() -> None:
         if not as_json:
-            _tell(estimate()[0])
+            tell(estimate()[0])
 
     options = {"model": model, **asdict(data), **chosen, **how, **thresholds, **asdict(loading)}
     words = _joining(options)
-    with progress_bar() as watch:
+    with watched(None, f"auditing {len(plan.texts)} texts") as watch:
         plan = replace(plan, started=started)
-        report = run_shared(plan, out, count, words, watch, _tell, meanwhile)
+        report = run_shared(plan, out, count, words, watch, tell, meanwhile)
     if as_json:
         print_json(report.to_dict())
     else:
@@ -159,8 +160,4 @@ def _print_estimate(lines: list[str], as_json: bool) -> None:
     if as_json:
         print_json({"estimate": lines})
     else:
-        print("\n".join(lines))
-
-
-def _tell(line: str) -> None:
-    typer.echo(line, err=True)
+        print_line("\n".join(lines))

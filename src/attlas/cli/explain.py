@@ -15,7 +15,6 @@ from attlas.cli.options import (
     Truncate,
     parse_options,
 )
-from attlas.cli.output import progress_bar
 from attlas.errors import UsageError
 
 
@@ -84,9 +83,8 @@ def explain(
     if licence and without_sinks:
         raise UsageError("--licence is about the scores as they are: it takes no --without-sinks")
     subject = loading.load(model)
-    with progress_bar() as watch:
-        asked |= {"licence": True, "watch": watch} if licence else {}
-        result = _verb(generate)(subject, text, method, **asked, **options)
+    asked |= {"licence": True} if licence else {}
+    result = _verb(generate)(subject, text, method, **asked, **options)
     output.show(result.without_sinks() if without_sinks else result, tokens=tokens)
 
 

@@ -15,7 +15,6 @@ from attlas.cli.options import (
     Steps,
     Truncate,
 )
-from attlas.cli.output import progress_bar
 from attlas.errors import UsageError
 
 TEXTS = 200  # texts that are drawn if the user does not say how many
@@ -65,16 +64,15 @@ def heads(
     names = [RANKINGS[name].name for name in by or ()]
     subject = loading.load(model)
     read = data.read(seed, texts or TEXTS)
-    with progress_bar() as watch:
-        asked = _Asked(subject, read, names, steps, {"truncate": truncate, "watch": watch})
-        if redundancy:
-            result = asked.redundancy()
-        elif prune_curve:
-            result = asked.prune_curve(seed)
-        elif effectiveness:
-            result = asked.effectiveness()
-        else:
-            result = asked.importance()
+    asked = _Asked(subject, read, names, steps, {"truncate": truncate})
+    if redundancy:
+        result = asked.redundancy()
+    elif prune_curve:
+        result = asked.prune_curve(seed)
+    elif effectiveness:
+        result = asked.effectiveness()
+    else:
+        result = asked.importance()
     output.show(result)
 
 

@@ -3,6 +3,8 @@
 To add a command, write a file with a function of the same name, and add the name to `COMMANDS`.
 """
 
+import atexit
+import gc
 import sys
 from importlib import import_module
 from typing import Annotated
@@ -11,6 +13,7 @@ import typer
 
 from attlas.cli.options import spread
 from attlas.errors import AttlasError, UsageError
+from attlas.progress import watched
 from attlas.version import __version__
 
 COMMANDS = (  # in the order of the help
@@ -49,8 +52,10 @@ def _options(
 
 def main() -> None:
     """Run the command line; an error becomes one clear line and an exit status."""
+    atexit.register(gc.freeze)  # or Python looks at all that torch has made before it ends
     try:
-        app()
+        with watched(None, "starting"):
+            app()
     except UsageError as problem:
         _fail(problem, 2)
     except AttlasError as problem:

@@ -7,7 +7,7 @@ import typer
 
 from attlas.catalogue import catalogue, check_names, has_more, what_it_gives
 from attlas.cli.options import AsJson
-from attlas.cli.output import print_json, print_table, quiet_libraries
+from attlas.cli.output import print_json, print_line, print_table, quiet_libraries
 from attlas.errors import UsageError
 
 
@@ -39,7 +39,7 @@ def methods(
     """
     check_names("method", method or ())
     given = {"count": count, "seed": seed}
-    numbers = {name: value for name, value in given.items() if value is not None}
+    numbers: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if not score:
         if model or method or numbers or markdown:
             raise UsageError("--model, --method, --count, --seed and --markdown need --score")
@@ -51,12 +51,11 @@ def methods(
     from attlas.cli import score_tables
     from attlas.scoring import score as score_methods
 
-    with score_tables.score_progress() as watch:
-        scores = score_methods(model or (), method or (), watch=watch, **numbers)
+    scores = score_methods(model or (), method or (), **numbers)
     if as_json:
         print_json(scores.payload())
     elif markdown:
-        print(score_tables.markdown(scores))
+        print_line(score_tables.markdown(scores))
     else:
         score_tables.print_scores(scores)
 

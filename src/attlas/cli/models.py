@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from attlas.cli.options import AsJson
-from attlas.cli.output import print_json, print_table, quiet_libraries
+from attlas.cli.output import print_json, print_line, print_table, quiet_libraries
 from attlas.errors import AttlasError, UnknownNameError
 
 
@@ -48,7 +48,7 @@ def _print_cards(cards: Sequence[Any], as_json: bool, whole: bool) -> None:
     if as_json:
         print_json([asdict(card) for card in cards])
     elif whole:
-        print(cards[0].text.rstrip())
+        print_line(cards[0].text.rstrip())
     else:
         rows = [(c.name, c.task, c.sites, f"{c.megabytes:.1f}", c.about) for c in cards]
         print_table(("model", "task", "layers × heads", "MB", "what it is"), rows)
@@ -66,7 +66,7 @@ def _print_verified(results: Iterable[Any], as_json: bool) -> list[str]:
             most = each.maximum.get(figure)
             needed = "" if least is None else f"at least {least:g}"
             needed = needed if most is None else f"at most {most:g}"
-            print(f"{each.name:<20} {figure:<46} {value:7.4f}  {needed}", flush=True)
+            print_line(f"{each.name:<20} {figure:<46} {value:7.4f}  {needed}")
     if as_json:
         print_json([asdict(each) | {"passed": each.passed} for each in verified])
     return [each.name for each in verified if not each.passed]

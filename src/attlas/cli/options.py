@@ -16,6 +16,7 @@ import typer
 
 from attlas.cli.output import print_json, print_result, quiet_libraries
 from attlas.errors import UnknownNameError, UsageError
+from attlas.progress import watched
 
 Model = Annotated[
     str, typer.Option("--model", "-m", help="The model: a built-in name, a folder or a hub id.")
@@ -55,10 +56,11 @@ class LoadOptions:
     def load(self, model: str) -> Any:
         """Load a model; one that is not there is told before anything heavy is imported."""
         self.check(model)
-        quiet_libraries()
-        from attlas.models.load import load
+        with watched(None, f"loading {model}"):
+            quiet_libraries()
+            from attlas.models.load import load
 
-        return load(model, **asdict(self))
+            return load(model, **asdict(self))
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,12 @@
-"""What commands print: results, tables, JSON and progress."""
+"""What commands print: results, tables, JSON and single lines."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
+
+from attlas.progress import hush
 
 
 def quiet_libraries() -> None:
@@ -17,7 +19,19 @@ def quiet_libraries() -> None:
 
 def print_json(record: Any) -> None:
     """Print one JSON document."""
-    print(json.dumps(record, ensure_ascii=False, allow_nan=False))
+    print_line(json.dumps(record, ensure_ascii=False, allow_nan=False))
+
+
+def print_line(line: str) -> None:
+    """Print a line, or several."""
+    hush()
+    print(line, flush=True)
+
+
+def tell(line: str) -> None:
+    """Print a line on standard error."""
+    hush()
+    print(line, file=sys.stderr, flush=True)
 
 
 def print_result(result: Any, *, tokens: bool = False, written: Sequence[Path] = ()) -> None:
@@ -27,6 +41,7 @@ def print_result(result: Any, *, tokens: bool = False, written: Sequence[Path] =
 
     from attlas import views
 
+    hush()
     console = Console()
     if tokens:
         console.print(views.render({**result.payload(), "words": None}))
@@ -48,22 +63,5 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(Text(str(cell)) for cell in row))
+    hush()
     Console().print(table)
-
-
-@contextmanager
-def progress_bar() -> Iterator[Callable[[Any], None]]:
-    """Show progress on standard error, if that is a terminal; yields what takes each Step."""
-    from rich.console import Console
-    from rich.progress import Progress
-    from rich.text import Text
-
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=None)
-
-        def show(step: Any) -> None:
-            what = Text(step.what).markup
-            bar.update(task, description=what, completed=step.done, total=step.total)
-
-        yield show

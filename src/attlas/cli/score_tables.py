@@ -1,56 +1,24 @@
-"""The scores of methods as tables, in a terminal and in Markdown, and their progress."""
+"""The scores of methods as tables, in a terminal and in Markdown."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn
-from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
 from attlas.mathematics.intervals import Estimate
-from attlas.scoring import BENCHES, Progress, Score, Scores
+from attlas.progress import hush
+from attlas.scoring import BENCHES, Score, Scores
 from attlas.scoring.benches import KINDS
 from attlas.scoring.record import READING
 
 NONE = "–"
 
 
-@contextmanager
-def score_progress() -> Iterator[Callable[[Progress], None]]:
-    """Show progress on standard error, if that is a terminal, and once how long it will take."""
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[left]}"))
-    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=None, left="")
-        total: list[float] = []
-
-        def show(progress: Progress) -> None:
-            if progress.left is None:
-                bar.update(task, description=progress.what)
-                return
-            if not total:
-                total.append(progress.left)
-                console.print(f"about {_duration(progress.left)} to go", highlight=False)
-            bar.update(
-                task,
-                description=progress.what,
-                total=total[0],
-                completed=total[0] - progress.left,
-                left=f"about {_duration(progress.left)}",
-            )
-
-        yield show
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
-
-
 def print_scores(scores: Scores) -> None:
     """Print a table for each model, and below it why figures are missing."""
+    hush()
     console = Console()
     for model in scores.models:
         bench = BENCHES[model]

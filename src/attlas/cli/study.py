@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from attlas.cli.options import AsJson, Device, Steps
-from attlas.cli.output import print_json, progress_bar, quiet_libraries
+from attlas.cli.output import print_json, print_line, quiet_libraries
+from attlas.progress import watched
 from attlas.studies import STUDIES, list_studies
 
 
@@ -46,9 +47,9 @@ def study(
         "steps": steps,
         "device": device,
     }
-    with progress_bar() as watch:
+    with watched(None, f"running {name}") as watch:
         result = chosen.run({**options, **({"tasks": task} if task else {}), "watch": watch})
     if as_json:
         print_json(result.to_dict())
     else:
-        print(result.markdown())
+        print_line(result.markdown())

@@ -14,7 +14,6 @@ from attlas.cli.options import (
     Truncate,
     parse_options,
 )
-from attlas.cli.output import progress_bar
 
 
 def trial(
@@ -65,17 +64,9 @@ def trial(
     subject = loading.load(model)
     from attlas.auditing.single_trial import try_trial
 
-    with progress_bar() as watch:
-        result = try_trial(
-            subject,
-            trial=name,
-            scope=where,
-            **asdict(data),
-            truncate=truncate,
-            seed=seed,
-            watch=watch,
-            **options,
-        )
+    result = try_trial(
+        subject, trial=name, scope=where, **asdict(data), truncate=truncate, seed=seed, **options
+    )
     output.show(result)
 
 

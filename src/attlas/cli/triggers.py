@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from attlas.cli.options import DataOptions, LoadOptions, Model, OldCount, OutputOptions
-from attlas.cli.output import progress_bar
+from attlas.cli.output import tell
 from attlas.errors import UsageError
 
 OLD_COUNT = (
@@ -40,7 +40,7 @@ def triggers(
     Example: attlas triggers --model sentiment --data reviews --candidates 10
     """
     if candidates is None and data.count is not None:
-        typer.echo(OLD_COUNT, err=True)
+        tell(OLD_COUNT)
         candidates, data = data.count, replace(data, count=None)
     if texts is not None and data.count is not None:
         raise UsageError("--texts is called --count now: give one of them")
@@ -49,8 +49,7 @@ def triggers(
     from attlas.heads.triggers import triggers as find_triggers
 
     read = data.read(seed, texts)
-    with progress_bar() as watch:
-        result = find_triggers(
-            subject, read, candidates=candidates, draws=draws, least=least, seed=seed, watch=watch
-        )
+    result = find_triggers(
+        subject, read, candidates=candidates, draws=draws, least=least, seed=seed
+    )
     output.show(result)

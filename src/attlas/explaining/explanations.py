@@ -28,6 +28,7 @@ from attlas.progress import Watch
 from attlas.removing.erasures import Erasures
 from attlas.results import Explanation, Site
 from attlas.results.support.sinks import sink_notes
+from attlas.verbs import verb
 
 MOST_MAP_BYTES = 2**28  # of maps that are kept without being asked for
 
@@ -78,6 +79,7 @@ def explain(
     watch: Watch = ...,
     **options: Any,
 ) -> Explanation: ...
+@verb("explaining")
 def explain(
     subject: Subject,
     text: Any,

@@ -23,10 +23,12 @@ from attlas.models.encoding.text_inputs import encode_plain
 from attlas.models.subject import Subject, check_subject
 from attlas.results import Generation
 from attlas.results.support.sinks import sink_notes
+from attlas.verbs import verb
 
 DEFAULT_LENGTH = 20
 
 
+@verb("explaining")
 def explain_generation(
     subject: Subject,
     text: Any,

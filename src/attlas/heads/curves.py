@@ -26,6 +26,7 @@ from attlas.progress import Step, Watch
 from attlas.results import HeadImportance, Origin
 from attlas.results.prune_curve import LAYER_AXIS, SHARE_AXIS, Curve, CurvePoint, Mean, PruneCurve
 from attlas.shapes import HeadScores, HeadSwitches
+from attlas.verbs import verb
 
 Correct = NDArray[np.floating[Any]]  # `[point, example]`: the share of correct answers
 RANKED = 200  # texts of one data set that heads are ranked on; at most half of all
@@ -42,6 +43,7 @@ EFFECTIVENESS_READING = (
 )
 
 
+@verb("pruning heads")
 def prune_curve(
     subject: Subject,
     rank_on: Any,
@@ -104,6 +106,7 @@ def prune_curve(
     return PruneCurve(SHARE_AXIS, curves, tuple(importances), len(to_try), made, notes)
 
 
+@verb("pruning heads")
 def head_effectiveness(
     subject: Subject,
     data: Any,

@@ -22,10 +22,12 @@ from attlas.progress import Step, Watch
 from attlas.results import Origin
 from attlas.results.head_importance import HeadImportance
 from attlas.shapes import HeadDraws, HeadScores, HeadTable
+from attlas.verbs import verb
 
 VERB = "head_importance"
 
 
+@verb("ranking heads")
 def head_importance(
     subject: Subject,
     data: Any,

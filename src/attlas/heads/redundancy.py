@@ -20,6 +20,7 @@ from attlas.models.subject import Subject, check_subject
 from attlas.progress import Step, Watch
 from attlas.results.head_redundancy import HeadRedundancy
 from attlas.shapes import Attention, HeadPairs
+from attlas.verbs import verb
 
 VERB = "head_redundancy"
 READING = (
@@ -29,6 +30,7 @@ READING = (
 )
 
 
+@verb("comparing heads")
 def head_redundancy(
     subject: Subject,
     data: Any = None,
@@ -51,7 +53,7 @@ def head_redundancy(
     """
     check_subject(subject, VERB)
     if texts is not None:
-        warnings.warn("head_redundancy: texts= is called data= now", FutureWarning, stacklevel=2)
+        warnings.warn("head_redundancy: texts= is called data= now", FutureWarning, stacklevel=3)
         data = texts
     notes: tuple[str, ...] = ()
     if not (subject.reads_images or subject.reads_pairs):
@@ -90,7 +92,7 @@ def _as_read_before(subject: Subject, data: Any) -> Any:
         "head_redundancy: a list of (text, text) will be read as (text, label); "
         "write a pair of texts as ((text, text), label)",
         FutureWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
     return [(each, None) for each in data]
 

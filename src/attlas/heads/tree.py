@@ -28,6 +28,7 @@ from attlas.models.subject import Subject, check_subject
 from attlas.results import Origin
 from attlas.results.tree import Edge, Tree
 from attlas.shapes import LayerMaps
+from attlas.verbs import verb
 
 VERB = "attribution_tree"
 VARIANTS = ("published", "released")
@@ -37,6 +38,7 @@ READING = (
 )
 
 
+@verb("growing the tree")
 def attribution_tree(
     subject: Subject,
     text: Any,

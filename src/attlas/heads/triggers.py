@@ -29,6 +29,7 @@ from attlas.results import Origin
 from attlas.results.support.words import word_units
 from attlas.results.triggers import Entry, Trigger, Triggers, TriggerWord
 from attlas.tokens import Tokens
+from attlas.verbs import verb
 
 VERB = "triggers"
 CANDIDATES = 10
@@ -44,6 +45,7 @@ READING = (
 SECOND = 0.2  # the second largest entry joins a trigger if it has this share of the largest
 
 
+@verb("finding triggers")
 def triggers(
     subject: Subject,
     data: Any,
@@ -107,7 +109,7 @@ def triggers(
 def _numbers(candidates: int | None, count: int | None) -> tuple[int, int | None]:
     """Return how many triggers are tried, and how many texts are drawn."""
     if count is not None and candidates is None:
-        warnings.warn(OLD_COUNT, FutureWarning, stacklevel=3)
+        warnings.warn(OLD_COUNT, FutureWarning, stacklevel=4)
         return count, None
     return CANDIDATES if candidates is None else candidates, count
 

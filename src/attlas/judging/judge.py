@@ -19,6 +19,7 @@ from attlas.removing.removal import REMOVALS
 from attlas.results import Explanation
 from attlas.results.judgement import Judgement
 from attlas.results.support.licence import Licence
+from attlas.verbs import verb
 
 DEFAULT_REMOVALS = ("delete", "mask")
 SHUFFLES = 99
@@ -56,6 +57,7 @@ def judge(
     measures: Sequence[str] | str | None = None,
     **options: Unpack[JudgeOptions],
 ) -> Any: ...
+@verb("judging")
 def judge(
     subject: Subject,
     explanations: Any,

@@ -2,6 +2,6 @@
 
 from attlas.scoring.benches import BENCHES, Bench
 from attlas.scoring.record import Score, Scores
-from attlas.scoring.run import Progress, score
+from attlas.scoring.run import score
 
-__all__ = ["BENCHES", "Bench", "Progress", "Score", "Scores", "score"]
+__all__ = ["BENCHES", "Bench", "Score", "Scores", "score"]

@@ -1,6 +1,6 @@
 """Scoring methods: a first share of all inputs, which shows how long it takes, then the rest."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -11,8 +11,10 @@ from attlas.mathematics.intervals import bootstrap_mean
 from attlas.methods import METHODS, Method
 from attlas.models.load import load
 from attlas.models.subject import Subject
+from attlas.progress import Step, Watch
 from attlas.scoring.benches import BENCHES, Bench, Input
 from attlas.scoring.record import Score, Scores
+from attlas.verbs import verb
 
 CONTROL = "random_scores"
 COUNT = 100
@@ -20,21 +22,14 @@ EXPENSIVE_SHARE = 4  # an expensive method gets one input in so many
 FIRST_SHARE = 10  # one input in so many is worked on first
 
 
-@dataclass(frozen=True)
-class Progress:
-    """What is being done, and about how many seconds are left, once that is known."""
-
-    what: str
-    left: float | None = None
-
-
+@verb("scoring methods")
 def score(
     models: Sequence[str] = (),
     methods: Sequence[str] = (),
     *,
     count: int = COUNT,
     seed: int = 0,
-    watch: Callable[[Progress], None] = lambda _: None,
+    watch: Watch = lambda step: None,
 ) -> Scores:
     """Score methods, all of them if none are named, on the models of known truth.
 
@@ -46,12 +41,12 @@ def score(
     benches = {bench.model: bench for bench in map(_find_bench, models or BENCHES)}.values()
     chosen = _find_methods(methods)
     jobs = [job for bench in benches for job in _jobs(bench, chosen, count, seed, watch)]
-    for job in jobs:
-        watch(Progress(job.name))
+    for place, job in enumerate(jobs):
+        watch(Step(job.name, place, 2 * len(jobs)))
         job.work(job.first)
     left = sum(job.seconds_left for job in jobs)
-    for job in jobs:
-        watch(Progress(job.name, left))
+    for place, job in enumerate(jobs, len(jobs)):
+        watch(Step(job.name, place, 2 * len(jobs), left))
         left = max(left - job.seconds_left, 0.0)
         job.work(len(job.inputs))
     return Scores(tuple(job.result(seed) for job in jobs), CONTROL, seed)
@@ -127,9 +122,9 @@ def _jobs(
     methods: Sequence[Method],
     count: int,
     seed: int,
-    watch: Callable[[Progress], None],
+    watch: Watch,
 ) -> list[Job]:
-    watch(Progress(f"{bench.model}: texts"))
+    watch(Step(f"{bench.model}: texts", 0, 0))
     subject = load(bench.model)
     inputs = bench.inputs(subject, count, seed)
     if not inputs:

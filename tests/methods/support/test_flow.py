@@ -1,15 +1,14 @@
 """Flows against smallest cuts counted out, closed forms and networkx on graphs of its own."""
 
-import io
 import os
 from itertools import product
 
 import networkx
 import numpy as np
 import pytest
-from rich.console import Console
 from subjects import random_attention
 
+from attlas import progress
 from attlas.errors import AttlasError, UnsupportedModelError
 from attlas.methods.support import flow
 from attlas.methods.support.flow import (
@@ -217,14 +216,14 @@ def test_a_failing_worker_is_one_clear_error():
         list(flow._work([broken], [(0, 8, range(1))], 1))
 
 
-@pytest.mark.parametrize(("patience", "terminal"), [(-1, True), (99, True), (-1, False)])
-def test_progress_is_shown_on_a_terminal_once_it_takes_long(monkeypatch, patience, terminal):
-    shown = io.StringIO()
-    console = Console(file=shown, force_terminal=terminal, width=80)
-    monkeypatch.setattr(flow, "Console", lambda stderr: console)
-    monkeypatch.setattr(flow, "PATIENCE", patience)
-    flow_maps([lay(attention(3, 5, 5), 0.5)], np.ones((1, 5), dtype=bool), 1)
-    assert ("attention_flow" in shown.getvalue()) == (terminal and patience < 0)
+def test_whoever_watches_is_told_how_far_it_is():
+    network = [lay(attention(3, 5, 5), 0.5)]
+    seen = []
+    with progress.watched(None, "here"):
+        line = progress._SHOWN.get()
+        line.take = seen.append
+        flow_maps(network, np.ones((1, 5), dtype=bool), 1)
+    assert [step.done for step in seen] == list(range(1, seen[-1].total + 1))
 
 
 class Deadly(Pipes):

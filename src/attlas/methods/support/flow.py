@@ -9,21 +9,18 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate
 from multiprocessing import get_context
-from time import monotonic
 
 import numpy as np
-from rich.console import Console
-from rich.progress import Progress
 from scipy.sparse import block_array, csr_array
 from scipy.sparse.csgraph import maximum_flow
 
 from attlas.errors import AttlasError, UnsupportedModelError
+from attlas.progress import Step, watched
 from attlas.shapes import ChosenTops, LayerMap, NodesAbove, NodesBelow, TokenVector
 
 SCALE = 2**30  # the solver counts in 32-bit integers, and no capacity is above one
 TINY = 1e-30  # keeps a row without any weight at zero
 PORTION = 16  # flows in one job
-PATIENCE = 2.0  # seconds of work before progress is shown
 
 Layer = tuple[str, np.ndarray]  # the kind of a site and its attention, `[query, key]`
 Job = tuple[int, int, range]  # which network, from which top, to which tokens
@@ -234,10 +231,8 @@ def _flows(job: Job) -> TokenVector:
 
 
 def _show(flows: Iterable[TokenVector], count: int) -> Iterator[TokenVector]:
-    """The same flows, with a progress bar on stderr after a while if it is a terminal."""
-    console, begun = Console(stderr=True), monotonic()
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("attention_flow", total=count, visible=False)
-        for flow in flows:
+    """The same flows; whoever watches is told how many there are."""
+    with watched(None, "attention_flow") as watch:
+        for done, flow in enumerate(flows, 1):
             yield flow
-            progress.update(task, advance=1, visible=monotonic() - begun > PATIENCE)
+            watch(Step("attention_flow", done, count))
