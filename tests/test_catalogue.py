@@ -1,17 +1,21 @@
 """The catalogue says of parts what registries say; lists and mistakes do not wait for torch."""
 
 import json
+import os
 import subprocess
 import sys
 
 import pytest
 
-from attlas.catalogue import catalogue, check_names, known_options
+from attlas.catalogue import FAMILIES, _ranking_names, catalogue, check_names, known_options
 from attlas.embedded.verify import cards
 from attlas.errors import UnknownNameError
+from attlas.heads.rankings import RANKINGS
 from attlas.measures import MEASURES
 from attlas.methods import METHODS
+from attlas.models.facts.places import embedded_names
 from attlas.models.load import load
+from attlas.scoring import BENCHES
 from attlas.trials import TRIALS
 
 REGISTRIES = {"method": METHODS, "measure": MEASURES, "trial": TRIALS}
@@ -76,6 +80,13 @@ print("torch" in sys.modules, status, file=sys.stderr)
         (["trial", "uniform", "--option", "repeats=3"], 2, "unknown option of uniform"),
         (["heads", "--data", "nothing.csv"], 2, "nothing.csv"),
         (["triggers", "--model", "./nowhere"], 1, "the folder ./nowhere is not there"),
+        (["explain", "--model", "sentimnet", "a"], 1, "did you mean 'sentiment'"),
+        (["explain", "--dtype", "float3", "a"], 2, "did you mean 'float32'"),
+        (["explain", "--device", "gpu:0", "a"], 2, "unknown device 'gpu:0'"),
+        (["explain", "--task", "causal", "a"], 2, "did you mean 'causal lm'"),
+        (["explain", "--html", "nowhere/a.html", "a"], 2, "the folder nowhere is not there"),
+        (["heads", "--by", "atattr"], 2, "did you mean 'attattr'"),
+        (["methods", "--score", "--model", "recal"], 2, "did you mean 'recall'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
@@ -85,3 +96,17 @@ def test_lists_and_mistakes_do_not_wait_for_torch(arguments, status, message):
     *told, last = done.stderr.splitlines()
     assert last == f"False {status}"
     assert message in " ".join(told) and (status == 0) == bool(done.stdout)
+
+
+def test_what_is_known_before_torch_is_what_is_known_after():
+    assert _ranking_names() == RANKINGS.names()
+    assert set(embedded_names()) == set(BENCHES)
+    assert {each.family for each in METHODS} == set(FAMILIES)
+
+
+@pytest.mark.parametrize("command", ["methods", "models"])
+def test_lists_fit_eighty_columns(command):
+    known = {**os.environ, "COLUMNS": "80"}
+    asked = [sys.executable, "-m", "attlas", command]
+    done = subprocess.run(asked, capture_output=True, text=True, check=True, env=known)
+    assert max(map(len, done.stdout.splitlines())) <= 80

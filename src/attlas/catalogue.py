@@ -16,6 +16,13 @@ from typing import Any
 
 from attlas.errors import UnknownNameError
 
+FAMILIES = {  # of methods
+    "W": "W: the attention weights alone",
+    "V": "V: weights with values or gradients",
+    "P": "P: propagation through the whole model",
+    "reference": "references that use no attention",
+}
+
 
 @dataclass(frozen=True)
 class PartFacts:
@@ -59,6 +66,26 @@ def check_names(kind: str, names: Iterable[str]) -> None:
     for name in names:
         if name.replace("-", "_") not in known:
             raise UnknownNameError(kind, name, known)
+
+
+def check_rankings(names: Iterable[str]) -> None:
+    """Refuse a name that no ranking of heads has."""
+    registry = getattr(sys.modules.get("attlas.heads.rankings"), "RANKINGS", None)
+    known = _ranking_names() if registry is None else registry.names()
+    for name in names:
+        if name.replace("-", "_") not in known:
+            raise UnknownNameError("ranking of heads", name, known)
+
+
+def _ranking_names() -> list[str]:
+    source = files("attlas").joinpath("heads", "rankings.py").read_text(encoding="utf-8")
+    made = [each for each in ast.parse(source).body if isinstance(each, ast.FunctionDef)]
+    known = [each.name for each in made if any(map(_is_ranking, each.decorator_list))]
+    return known + sorted(entry_points(group="attlas.rankings").names)
+
+
+def _is_ranking(decorator: ast.expr) -> bool:
+    return isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "ranking"
 
 
 def known_options(kind: str, name: str) -> Mapping[str, Any] | None:

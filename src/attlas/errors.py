@@ -9,7 +9,7 @@ AttlasError
 └─ ResultFileError                     a saved result is damaged, of another version, or unwritable
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 
@@ -27,13 +27,16 @@ class UnknownNameError(UsageError):
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         names = [str(each) for each in known]
         self.kind, self.name, self.known = kind, name, names
-        near = get_close_matches(
-            str(name).lower(), [each.lower() for each in names], n=1, cutoff=0.4
-        )
-        nearest = next((each for each in names if near and each.lower() == near[0]), None)
-        hint = f"did you mean {nearest!r}? " if nearest else ""
+        near = nearest(str(name), names, 0.4)
+        hint = f"did you mean {near!r}? " if near else ""
         shown = ", ".join(names[:24]) + (f" and {len(names) - 24} more" if len(names) > 24 else "")
         super().__init__(f"unknown {kind} {name!r}: {hint}allowed: {shown or 'none'}")
+
+
+def nearest(name: str, known: Sequence[str], least: float) -> str | None:
+    """The known name that is most like this one, if it is alike by this share at least."""
+    near = get_close_matches(name.lower(), [each.lower() for each in known], n=1, cutoff=least)
+    return next((each for each in known if near and each.lower() == near[0]), None)
 
 
 class TextTooLongError(UsageError):

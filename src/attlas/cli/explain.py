@@ -73,6 +73,7 @@ def explain(
         "prefix": prefix,
     }
     loading.check(model)
+    output.check()
     options = {"chat": chat, "truncate": truncate, **_method_options(method, option or [])}
     text = inputs.read()
     if generate is not None or generated is not None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from attlas.catalogue import check_rankings
 from attlas.cli.options import (
     DataOptions,
     LoadOptions,
@@ -59,9 +60,9 @@ def heads(
     _check(by or (), prune_curve, effectiveness, redundancy)
     data.check()
     loading.check(model)
-    from attlas.heads.rankings import RANKINGS
-
-    names = [RANKINGS[name].name for name in by or ()]
+    output.check()
+    check_rankings(by or ())
+    names = [name.replace("-", "_") for name in by or ()]
     subject = loading.load(model)
     read = data.read(seed, texts or TEXTS)
     asked = _Asked(subject, read, names, steps, {"truncate": truncate})

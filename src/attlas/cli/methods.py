@@ -5,10 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
-from attlas.catalogue import catalogue, check_names, has_more, what_it_gives
+from attlas.catalogue import FAMILIES, catalogue, check_names, has_more, what_it_gives
 from attlas.cli.options import AsJson
 from attlas.cli.output import print_json, print_line, print_table, quiet_libraries
-from attlas.errors import UsageError
+from attlas.errors import UnknownNameError, UsageError
+from attlas.models.facts.places import embedded_names
+
+_SCORED = "Score each token by "
 
 
 def methods(
@@ -38,6 +41,9 @@ def methods(
     Example: attlas methods --score --model recall --method raw_attention
     """
     check_names("method", method or ())
+    for name in model or ():
+        if name.replace("-", "_") not in embedded_names():
+            raise UnknownNameError("model to score on", name, embedded_names())
     given = {"count": count, "seed": seed}
     numbers: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if not score:
@@ -95,14 +101,15 @@ def _print_methods(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
-    cells = [
-        (
-            row["name"],
-            row["family"],
-            "yes" if row["signed"] else "no",
-            row["target"] or "–",
-            row["summary"],
+    print_line("Each token is scored by …")
+    for family, words in FAMILIES.items():
+        print_line(words)
+        print_table(
+            [
+                (row["name"], "±" if row["signed"] else " ", row["summary"].removeprefix(_SCORED))
+                for row in rows
+                if row["family"] == family
+            ],
+            indent=2,
         )
-        for row in rows
-    ]
-    print_table(("method", "family", "signed", "of the", "what a score is"), cells)
+    print_line("± scores have a sign: for the target or against it")

@@ -50,8 +50,10 @@ def _print_cards(cards: Sequence[Any], as_json: bool, whole: bool) -> None:
     elif whole:
         print_line(cards[0].text.rstrip())
     else:
-        rows = [(c.name, c.task, c.sites, f"{c.megabytes:.1f}", c.about) for c in cards]
-        print_table(("model", "task", "layers × heads", "MB", "what it is"), rows)
+        print_table(
+            (card.name, card.task, f"{card.megabytes:.1f} MB", f"{card.about} ({card.sites} heads)")
+            for card in cards
+        )
 
 
 def _print_verified(results: Iterable[Any], as_json: bool) -> list[str]:

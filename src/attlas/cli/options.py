@@ -48,10 +48,10 @@ class LoadOptions:
     ] = False
 
     def check(self, model: str) -> None:
-        """Refuse a folder that holds no model."""
-        from attlas.models.facts.places import find_model
+        """Refuse a model that is not there, and ways to load it that there are not."""
+        from attlas.models.facts.places import check_loading
 
-        find_model(model)
+        check_loading(model, self.task, self.device, self.dtype)
 
     def load(self, model: str) -> Any:
         """Load a model; one that is not there is told before anything heavy is imported."""
@@ -122,6 +122,12 @@ class OutputOptions:
     html: Annotated[Path | None, typer.Option(help="Write an HTML page.")] = None
     save: Annotated[Path | None, typer.Option(help="Save the result to a file.")] = None
     as_json: AsJson = False
+
+    def check(self) -> None:
+        """Refuse a file in a folder that is not there, before any work is done."""
+        for path in (self.html, self.save):
+            if path is not None and not path.expanduser().parent.is_dir():
+                raise UsageError(f"{path} cannot be written: the folder {path.parent} is not there")
 
     def show(self, result: Any, *, tokens: bool = False, drawn: Sequence[Path] = ()) -> None:
         """Write and print a result; `drawn` are files that the command has written already."""

@@ -4,9 +4,14 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import wrap
 from typing import Any
 
 from attlas.progress import hush
+
+GAP, BELOW = 2, 4  # columns between two cells, and before what stands below a line
+LEAST_ROOM = 36  # columns for the last cell of a line
 
 
 def quiet_libraries() -> None:
@@ -51,17 +56,21 @@ def print_result(result: Any, *, tokens: bool = False, written: Sequence[Path] =
         console.print(Text(f"wrote {path}"), soft_wrap=True)
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table whose first column, of names, is never broken."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+def print_table(rows: Iterable[Sequence[str]], indent: int = 0) -> None:
+    """Print a table as wide as the terminal; the last column is broken into lines.
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(columns[0], no_wrap=True)
-    for column in columns[1:]:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(str(cell)) for cell in row))
-    hush()
-    Console().print(table)
+    Where little room is left for it, it stands below the others. This is not done by rich, which
+    takes longer to import than all else that prints a list.
+    """
+    cells = [[str(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    left, room = " " * indent, get_terminal_size().columns - indent
+    start = sum(widths[:-1]) + GAP * (len(widths) - 1)
+    below = room - start < LEAST_ROOM
+    place = " " * (BELOW if below else start)
+    for *first, last in cells:
+        line = "".join(f"{cell:<{width + GAP}}" for cell, width in zip(first, widths, strict=False))
+        told = wrap(last, room - len(place)) or [""]
+        shown = [line.rstrip()] if below else [f"{line}{told.pop(0)}".rstrip()]
+        shown += [f"{place}{line}" for line in told]
+        print_line("\n".join(f"{left}{each}" for each in shown))

@@ -35,12 +35,14 @@ def tree(
 
     Example: attlas tree "not a great film, but I could not look away" --svg tree.svg
     """
+    text = inputs.read()
+    output.check()
     subject = loading.load(model)
     from attlas.heads.tree import attribution_tree
 
     result = attribution_tree(
         subject,
-        inputs.read(),
+        text,
         target,
         tau=tau,
         lambda_=lambda_,

@@ -51,6 +51,7 @@ def trial(
     """
     data.check()
     loading.check(model)
+    output.check()
     known = known_options("trial", name)
     if known is None:
         from attlas.trials import TRIALS

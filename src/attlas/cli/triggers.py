@@ -45,6 +45,7 @@ def triggers(
     if texts is not None and data.count is not None:
         raise UsageError("--texts is called --count now: give one of them")
     data.check()
+    output.check()
     subject = loading.load(model)
     from attlas.heads.triggers import triggers as find_triggers
 

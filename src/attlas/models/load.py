@@ -1,20 +1,24 @@
 """Loading: a hub id, a folder, a built-in name or a pipeline becomes a Subject."""
 
 import json
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 import torch
 
 from attlas.errors import ModelError, UnknownNameError, UsageError
-from attlas.models.facts.places import embedded_names, find_model
+from attlas.models.facts.places import (
+    AUTO_CLASSES,
+    DTYPES,
+    embedded_names,
+    find_model,
+    hub_is_away,
+    unknown_model,
+)
 from attlas.models.facts.tasks import find_task
 from attlas.models.intervening.removing_heads import RECORD, load_without_heads
 from attlas.models.subject import Subject
@@ -97,27 +101,11 @@ def _model_class(config: Any, task: str | None) -> Any:
     import transformers
 
     if task is not None:
-        return getattr(transformers, _auto_class(task))
+        if task not in AUTO_CLASSES:
+            raise UnknownNameError("task", task, AUTO_CLASSES)
+        return getattr(transformers, AUTO_CLASSES[task])
     named = (getattr(config, "architectures", None) or [None])[0]
     return getattr(transformers, str(named), None) or transformers.AutoModel
-
-
-def _auto_class(task: str) -> str:
-    classes = {
-        "sequence classification": "AutoModelForSequenceClassification",
-        "next sentence": "AutoModelForNextSentencePrediction",
-        "token classification": "AutoModelForTokenClassification",
-        "question answering": "AutoModelForQuestionAnswering",
-        "masked lm": "AutoModelForMaskedLM",
-        "causal lm": "AutoModelForCausalLM",
-        "sequence to sequence": "AutoModelForSeq2SeqLM",
-        "image classification": "AutoModelForImageClassification",
-        "image and text": "AutoModelForZeroShotImageClassification",
-        "visual question answering": "AutoModelForQuestionAnswering",
-    }
-    if task not in classes:
-        raise UnknownNameError("task", task, classes)
-    return classes[task]
 
 
 def _load_processor(place: str, name: str, model: Any, trust_remote_code: bool) -> Any:
@@ -163,10 +151,7 @@ def _why(name: str, problem: Exception) -> str:
             "convert them, or allow them with unsafe_weights=True"
         )
     if isinstance(problem, OSError) and not Path(name).exists():
-        return (
-            f"unknown model {name!r}: it is no folder, no built-in model "
-            f"({', '.join(embedded_names())}), and it was not found on the hub"
-        )
+        return unknown_model(name)
     return f"{name} cannot be loaded: {_first_line(problem)}"
 
 
@@ -175,12 +160,8 @@ def _hub() -> Iterator[None]:
     """Use only the local cache if the name of the hub does not resolve, instead of retrying."""
     from huggingface_hub import constants
 
-    host, before = urlsplit(constants.ENDPOINT).hostname, constants.HF_HUB_OFFLINE
-    try:
-        if host and not getproxies():
-            socket.getaddrinfo(host, 443)
-    except socket.gaierror:
-        constants.HF_HUB_OFFLINE = True
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = hub_is_away()
     try:
         yield
     finally:
@@ -232,6 +213,6 @@ def _dtype(dtype: str | torch.dtype | None, device: str | torch.device | None) -
     if dtype is not None:
         found = getattr(torch, dtype, None)
         if not isinstance(found, torch.dtype) or not found.is_floating_point:
-            raise UnknownNameError("dtype", dtype, ("float32", "float64", "float16", "bfloat16"))
+            raise UnknownNameError("dtype", dtype, DTYPES)
         return found
     return "auto" if _device(device).type == "cuda" else torch.float32

@@ -1,9 +1,28 @@
-"""Places of models: built-in names, folders and hub ids; nothing is loaded to find them."""
+"""Where models are and how they may be loaded; nothing is loaded to find out, nor is torch."""
 
+import re
+import socket
 from importlib.resources import files
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
-from attlas.errors import ModelError
+from attlas.errors import ModelError, UnknownNameError, nearest
+
+AUTO_CLASSES = {
+    "sequence classification": "AutoModelForSequenceClassification",
+    "next sentence": "AutoModelForNextSentencePrediction",
+    "token classification": "AutoModelForTokenClassification",
+    "question answering": "AutoModelForQuestionAnswering",
+    "masked lm": "AutoModelForMaskedLM",
+    "causal lm": "AutoModelForCausalLM",
+    "sequence to sequence": "AutoModelForSeq2SeqLM",
+    "image classification": "AutoModelForImageClassification",
+    "image and text": "AutoModelForZeroShotImageClassification",
+    "visual question answering": "AutoModelForQuestionAnswering",
+}
+DTYPES = ("float32", "float64", "float16", "bfloat16")
+DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu", "npu", "mtia", "xla")
 
 
 def embedded_names() -> list[str]:
@@ -26,3 +45,55 @@ def find_model(name: str) -> str:
     if name.startswith((".", "/", "~")) or name.count("/") > 1:
         raise ModelError(f"the folder {name} is not there")
     return name
+
+
+def check_loading(
+    model: str, task: str | None = None, device: str | None = None, dtype: str | None = None
+) -> None:
+    """Refuse a model that is not there, and a task, device or number format that is unknown."""
+    if task is not None and task not in AUTO_CLASSES:
+        raise UnknownNameError("task", task, AUTO_CLASSES)
+    if device is not None and re.sub(r":\d+$", "", device) not in DEVICES:
+        raise UnknownNameError("device", device, DEVICES)
+    if dtype is not None and dtype not in DTYPES:
+        raise UnknownNameError("dtype", dtype, DTYPES)
+    if find_model(model) == model and not Path(model).is_dir() and not _is_on_hub(model):
+        raise ModelError(unknown_model(model))
+
+
+def unknown_model(name: str) -> str:
+    """What to say of a name that no model has."""
+    known = embedded_names()
+    near = nearest(name, known, 0.6)
+    hint = f"did you mean {near!r}? " if near else ""
+    return (
+        f"unknown model {name!r}: {hint}it is no folder, no built-in model "
+        f"({', '.join(known)}), and it was not found on the hub"
+    )
+
+
+def _is_on_hub(name: str) -> bool:
+    """Whether a model is in the local cache or on the hub; True if the hub does not say."""
+    import huggingface_hub
+
+    try:
+        if isinstance(huggingface_hub.try_to_load_from_cache(name, "config.json"), str):
+            return True
+        return not hub_is_away() and huggingface_hub.file_exists(name, "config.json")
+    except huggingface_hub.errors.HFValidationError:
+        return False
+    except Exception:  # what is wrong with the network is told when the model is loaded
+        return True
+
+
+def hub_is_away() -> bool:
+    """Whether the hub is switched off, or its name does not resolve."""
+    from huggingface_hub import constants
+
+    host = urlsplit(constants.ENDPOINT).hostname
+    try:
+        if host and not getproxies():
+            socket.getaddrinfo(host, 443)
+    except socket.gaierror:
+        return True
+    return bool(constants.HF_HUB_OFFLINE)
