@@ -43,6 +43,15 @@ def test_a_list_gives_a_list_in_the_same_order():
         np.testing.assert_allclose(each.scores, explain(text).scores, rtol=1e-5, atol=1e-6)
 
 
+def test_an_example_brings_its_true_label(tmp_path):
+    examples = [attlas.Example("a cat", "POSITIVE"), attlas.Example("a mat")]
+    known, unknown = explain(examples)
+    assert (known.true_label, unknown.true_label) == ("POSITIVE", None)
+    assert known.scores.tolist() == explain("a cat").scores.tolist()
+    assert attlas.Explanation.load(known.save(tmp_path / "kept")).true_label == "POSITIVE"
+    assert known.payload()["true_label"] == "POSITIVE"
+
+
 def test_lists_of_one_and_of_none():
     (found,) = explain(["a cat"])
     assert found.tokens.sources["text"] == "a cat"

@@ -350,3 +350,24 @@ def test_in_a_terminal(width):
     Console(file=out, width=width, force_terminal=True).print(film())
     assert "films" in out.getvalue()
     assert "NEGATIVE" in out.getvalue()
+
+
+TWO = ({"label": "NEGATIVE", "probability": 0.75}, {"label": "POSITIVE", "probability": 0.25})
+
+
+@pytest.mark.parametrize(
+    ("target", "question"),
+    [
+        (TargetRecord("NEGATIVE", "logit", 1.5), "Why NEGATIVE?"),
+        (TargetRecord("POSITIVE", "logit", -1.5), "What speaks for POSITIVE?"),
+        (
+            TargetRecord("NEGATIVE", "logit", 1.5, contrast="POSITIVE"),
+            "Why NEGATIVE rather than POSITIVE?",
+        ),
+        (TargetRecord("NEGATIVE", "logit", 1.5, position=4), "Why NEGATIVE at “films”?"),
+        (TargetRecord("NEGATIVE", "value", 1.8372), "Why NEGATIVE 1.837?"),
+    ],
+)
+def test_the_headline_is_the_question(target, question):
+    found = film(target=target, prediction=TWO)
+    assert found.headline == found.payload()["headline"] == question

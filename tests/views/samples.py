@@ -41,6 +41,8 @@ def explanation(pieces: list[str], **changes: Any) -> dict[str, Any]:
     return {
         "kind": "explanation",
         "version": 1,
+        "headline": "What speaks for POSITIVE?",
+        "true_label": None,
         "attlas": "0.1.0",
         "model": "sentiment",
         "task": "sequence classification",
@@ -239,6 +241,7 @@ def generation(prompt: str = PROMPT, written: str = WRITTEN, **changes: Any) -> 
     return {
         **shown,
         "kind": "generation",
+        "headline": f"Why “{written.strip()}”?",
         "model": "smol",
         "task": "causal lm",
         "method": "attention_rollout",

@@ -15,14 +15,40 @@ pytestmark = pytest.mark.browser
 def test_the_order_of_the_page(show):
     tab = show(samples.film())
     headings = tab.locator("h1, h2").all_text_contents()
-    parts = ["Prediction", "Notes", "Text", "Strongest", "Maps of attention", "How to read this"]
-    assert headings == ["sentiment", *parts]
+    parts = ["How to read this", "Prediction", "Text", "Strongest", "Maps of attention", "Notes"]
+    assert headings == ["What speaks for POSITIVE?", *parts]
+    assert tab.locator(".reading-guide p").inner_text().endswith(
+        "Orange speaks for POSITIVE, blue against it."
+    )
+    assert "model sentiment" in tab.locator(".facts").inner_text()
+    assert "true label" not in tab.locator(".facts").inner_text()
     assert tab.locator(".prediction .target").inner_text().split() == [
         "POSITIVE",
         "0.290",
         "target",
     ]
     assert "attlas.explain(" in tab.locator("footer pre").inner_text()
+
+
+def test_the_true_label_is_told_where_it_is_known(show):
+    tab = show({**samples.film(), "true_label": "POSITIVE"})
+    assert "true label POSITIVE" in tab.locator(".facts").inner_text()
+
+
+def test_the_strongest_stand_beside_the_text_where_there_is_room(show):
+    tab = show(samples.film(), viewport={"width": 1400, "height": 900})
+    text, bars = (tab.locator(each).bounding_box() for each in (".rows", ".bars"))
+    assert bars["x"] > text["x"] + text["width"]
+    assert bars["x"] + bars["width"] > 1200
+    tab.set_viewport_size({"width": 800, "height": 900})
+    text, bars = (tab.locator(each).bounding_box() for each in (".rows", ".bars"))
+    assert bars["y"] > text["y"] + text["height"]
+
+
+def test_words_that_occur_twice_carry_their_place(show):
+    labels = show(samples.film()).locator(".bars .label").all_text_contents()
+    assert labels[:2] == ["not 1st", "great"]
+    assert "not 2nd" in labels
 
 
 def test_hostile_tokens_are_text(show):
@@ -226,8 +252,8 @@ def test_maps_alone_are_shown_without_scores(show):
     film = samples.film()
     tokens = [{name: row[name] for name in row if name != "score"} for row in film["tokens"]]
     kept = {name: film[name] for name in ("sources", "grid", "maps")}
-    tab = show({"kind": "maps", "version": 1, "tokens": tokens, **kept})
-    assert tab.locator("h1, h2").all_text_contents() == ["Attention", "Text", "Maps of attention"]
+    tab = show({"kind": "maps", "version": 1, "headline": "Where?", "tokens": tokens, **kept})
+    assert tab.locator("h1, h2").all_text_contents() == ["Where?", "Text", "Maps of attention"]
     tab.locator(".flow .unit", has_text="great").hover()
     assert tab.locator(".tip").inner_text() == "great, position 3"
     assert tab.locator(".axis.key.lit").all_text_contents() == ["great"]
@@ -266,7 +292,7 @@ def test_a_sink_can_be_left_out(show):
     assert not switch.is_checked()
     assert tab.locator(".bars .label").first.inner_text() == "[CLS]"
     switch.check()
-    assert tab.locator(".bars .label").first.inner_text() == "not"
+    assert tab.locator(".bars .label").first.inner_text() == "not 1st"
     assert units.nth(0).evaluate(paper) == f"rgb{LIGHT.paper}"
     assert units.nth(1).evaluate(paper) == f"rgb{LIGHT.plain}"
     units.nth(0).hover()
@@ -302,6 +328,18 @@ def test_any_length_is_drawn_at_once(show, size):
 def test_a_phone_scrolls_down_only(show):
     tab = show(samples.film(), viewport={"width": 390, "height": 844})
     assert tab.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_what_is_wider_than_the_phone_says_so(show):
+    tab = show(samples.film(), viewport={"width": 390, "height": 844})
+    box = tab.locator(".heads")
+    tab.locator(".heads.wide.more").wait_for()
+    cue = "getComputedStyle(document.querySelector('.heads'), '::before').content"
+    assert "scroll" in tab.evaluate(cue)
+    box.evaluate("each => { each.scrollLeft = each.scrollWidth; }")
+    tab.locator(".heads.wide:not(.more)").wait_for()
+    tab.set_viewport_size({"width": 1400, "height": 844})
+    tab.locator(".heads:not(.wide)").wait_for()
 
 
 def test_nothing_moves_when_asked_not_to(show):

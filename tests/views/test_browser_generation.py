@@ -39,8 +39,9 @@ def word(tab, text):
 
 def test_the_order_of_the_page(show):
     tab = show(samples.generation())
-    parts = ["Notes", "Text", "Strongest", "What the model might have written", "Output × input"]
-    assert tab.locator("h1, h2").all_text_contents() == ["smol", *parts, "How to read this"]
+    assert tab.locator("h1").inner_text() == "Why “Paris. It lies on the Seine!”?"
+    parts = ["Text", "Strongest", "What the model might have written", "Output × input", "Notes"]
+    assert tab.locator("h2").all_text_contents() == ["How to read this", *parts]
     assert tab.locator(".flow").all_text_contents() == [
         "The capital of France is",
         "Paris. It lies on the Seine!",

@@ -40,7 +40,10 @@ def test_patches_have_the_colours_of_their_scores(show):
 def test_from_the_picture_alone_to_the_scores_alone(show):
     tab = show(samples.photograph(4, 8))
     opacity = "getComputedStyle(document.querySelector('.patch')).opacity"
-    assert tab.evaluate(opacity) == "0.6"
+    opacities = "all => all.map(each => Number(getComputedStyle(each).opacity))"
+    found = tab.locator(".patch").evaluate_all(opacities)  # the weakest veil the picture least
+    assert max(found) == pytest.approx(0.6)
+    assert min(found) < 0.4
     slider = tab.get_by_role("slider")
     slider.focus()
     tab.keyboard.press("Home")
@@ -52,14 +55,17 @@ def test_from_the_picture_alone_to_the_scores_alone(show):
 def test_a_text_and_a_picture_are_both_shown(show):
     payload = samples.captioned()
     tab = show(payload)
-    assert tab.locator("h2").all_text_contents() == ["Prediction", "Picture", "Text", "Strongest"]
+    assert tab.locator("h2").all_text_contents() == [
+        *("How to read this", "Prediction", "Picture", "Text", "Strongest")
+    ]
     assert tab.locator(".flow").inner_text() == "what is in the sky ?"
     assert tab.locator(".patch").count() == 36
-    limit = max(row["score"] for row in payload["tokens"])
-    for place, row in enumerate(payload["tokens"][6:8]):  # one scale for both
+    limit = max(row["score"] for row in payload["tokens"][6:])
+    for place, row in enumerate(payload["tokens"][6:8]):  # a scale of its own for each
         paper = background(strength(row["score"], limit), False, LIGHT)
         assert paper_of(tab, place) == f"rgb{paper}"
     shown = tab.locator(".flow .unit").first.evaluate("each => each.style.backgroundColor")
+    limit = max(row["score"] for row in payload["tokens"][:6])
     share = strength(payload["tokens"][0]["score"], limit)
     assert shown == f"rgb{background(share, False, LIGHT)}"
 
@@ -94,3 +100,14 @@ def test_only_a_picture_that_is_in_the_page_is_shown(show, address):
 def test_a_phone_scrolls_down_only(show):
     tab = show(samples.photograph(), viewport={"width": 390, "height": 844})
     assert tab.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_a_patch_that_is_named_shows_its_piece_of_the_picture(show):
+    tab = show(samples.photograph(4, 4))
+    first = tab.locator(".bars li").first
+    assert first.locator(".label").inner_text() == "patch 2,2"
+    place = first.locator(".crop img").evaluate(
+        "each => [each.style.left, each.style.top, each.style.width]"
+    )
+    assert place == ["-32px", "-32px", "64px"]
+    assert show(samples.image(4, 4)).locator(".crop").count() == 0

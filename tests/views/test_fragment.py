@@ -55,8 +55,13 @@ def test_hostile_tokens_are_text():
 def test_says_prediction_target_and_words_in_order():
     text = "".join(Words(fragment(samples.film())).text)
     order = ["target POSITIVE", "NEGATIVE 0.710", "POSITIVE 0.290 (target)", "[CLS] not a great"]
-    places = [text.index(part) for part in [*order, "not-0.420great+0.380", "Note: The text"]]
+    places = [text.index(part) for part in [*order, "not (1st)-0.420great+0.380", "Note: The text"]]
     assert places == sorted(places)
+
+
+def test_the_true_label_is_told_where_it_is_known():
+    text = "".join(Words(fragment({**samples.film(), "true_label": "POSITIVE"})).text)
+    assert "target POSITIVE · true label POSITIVE" in text
 
 
 def test_every_colour_comes_with_a_readable_ink():

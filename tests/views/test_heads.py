@@ -1,6 +1,7 @@
 """The importance of heads in a terminal, in a notebook and on a page."""
 
 import copy
+import re
 import io
 
 import pytest
@@ -109,7 +110,9 @@ def test_a_terminal_shows_curves_and_the_first_heads():
 
 def test_a_terminal_shows_one_ranking_as_a_grid_in_per_cent_of_the_largest():
     lines = in_terminal(ALONE).splitlines()
-    assert [line.split() for line in lines if line.startswith("encoder.") and ":" not in line] == [
+    grid = [line.split() for line in lines if line.startswith(("head ", "encoder."))]
+    assert [row for row in grid if ":" not in row[1]] == [
+        ["head", "0", "1"],
         ["encoder.0", "-50", "25"],
         ["encoder.1", "0", "100"],
     ]
@@ -120,6 +123,12 @@ def test_a_terminal_shows_one_ranking_as_a_grid_in_per_cent_of_the_largest():
 def test_a_terminal_shows_the_pairs_that_are_alike():
     rows = [line.split() for line in in_terminal(PAIRS).splitlines()]
     assert ["encoder.0", "0", "encoder.0", "1", "0.2500"] in rows
+
+
+def test_a_notebook_has_the_grid_of_the_terminal():
+    cells = re.findall("<td[^>]*>([^<]*)</td>", fragment(ALONE))
+    assert cells == ["head", "0", "1", "encoder.0", "-50", "25", "encoder.1", "0", "100"]
+    assert "in per cent of the largest" in fragment(ALONE)
 
 
 @pytest.mark.parametrize("payload", [HEADS, ALONE, PAIRS])
@@ -135,7 +144,7 @@ def test_a_fragment_needs_no_script_and_obeys_nothing(payload):
 def test_a_page_has_the_curves_and_the_heat_map(show):
     tab = show(HEADS)
     headings = tab.locator("h2").all_text_contents()
-    assert headings == ["Notes", "Accuracy as heads are switched off", "Heads", "How to read this"]
+    assert headings == ["How to read this", "Accuracy as heads are switched off", "Heads", "Notes"]
     assert tab.locator(".chart .curve").count() == 2
     first = tab.locator(".chart .curve .line").first.get_attribute("d")
     places = [tuple(map(float, each.split())) for each in first[1:].split("L")]
@@ -159,9 +168,10 @@ def test_a_page_has_the_curves_and_the_heat_map(show):
 def test_the_ranking_can_be_chosen_and_each_head_looked_at(show):
     tab = show(HEADS)
     cells = tab.locator(".head-grid .cell")
-    assert cells.all_text_contents() == ["1", "2", "3", "4"]
+    assert cells.all_text_contents() == ["100", "50", "25", "0"]  # the unit of the terminal
+    assert tab.locator(".head-grid .number").all_text_contents() == ["0", "1"]
     tab.get_by_role("button", name="accuracy_difference").click()
-    assert cells.all_text_contents() == ["4", "2", "3", "1"]
+    assert cells.all_text_contents() == ["−50", "25", "0", "100"]
     told = tab.locator(".importance .told")
     assert told.inner_text().startswith("encoder.1 head 1: 0.4")
     cells.first.hover()

@@ -60,4 +60,4 @@ def test_the_page_shows_every_figure(show):
     ]  # fmt: skip
     assert "not <applicable>" in lines.nth(1).inner_text()
     headings = tab.locator("h2").all_text_contents()
-    assert headings.index("Measures") < headings.index("Text")
+    assert headings.index("Text") < headings.index("Measures")

@@ -14,13 +14,13 @@ gradient_attention on sentiment · target POSITIVE · probability 0.290
 
 [CLS] not a great films, but I could not look away [SEP]
 
-not                     -0.420 ████████████████████│
+not (1st)               -0.420 ████████████████████│
 great                   +0.380                     │██████████████████
 away                    +0.270                     │█████████████
 but                     +0.210                     │██████████
 look                    +0.170                     │████████
 films                   +0.140                     │██████▌
-not                     -0.110                █████│
+not (2nd)               -0.110                █████│
 could                   +0.060                     │███
 
 Note: The text was read as one sentence of 14 tokens.
@@ -58,6 +58,11 @@ def test_a_sentence():
     assert shown(samples.film()) == FILM
 
 
+def test_the_true_label_is_told_where_it_is_known():
+    words = shown({**samples.film(), "true_label": "POSITIVE"}).split()
+    assert "probability 0.290 · true label POSITIVE" in " ".join(words)
+
+
 def test_two_segments():
     assert shown(samples.pair()).startswith(PAIR)
 
@@ -67,6 +72,15 @@ def test_an_image_is_shaded_by_score():
     for token, score in zip(payload["tokens"][1:], [0.0, 0.1, 0.2, 0.3, 0.4, 0.04], strict=True):
         token["score"] = score
     assert "\n··░░▒▒\n▓▓██··\n" in shown(payload)
+
+
+def test_patches_beside_a_text_have_a_scale_of_their_own():
+    payload = samples.captioned()
+    before = shown(payload).split("\n\n")[1]
+    assert "██" in before
+    for row in payload["tokens"][:6] + payload["words"][:6]:
+        row["score"] *= 1000
+    assert shown(payload).split("\n\n")[1] == before
 
 
 def test_a_regression_has_a_value_and_no_bar():

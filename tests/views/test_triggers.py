@@ -55,7 +55,11 @@ def test_hostile_words_are_only_text():
 @pytest.mark.browser
 def test_the_page_shows_every_class_of_a_row_that_is_opened(show):
     tab = show(triggers())
+    heads = tab.locator(".triggers .head span")
+    assert heads.all_text_contents()[::3] == ["trigger", "drop beyond random"]
     row = tab.locator(".triggers details")
+    for place, cell in enumerate(row.locator("summary > *").all()[:3]):  # each under its head
+        assert cell.bounding_box()["x"] == heads.nth(place).bounding_box()["x"]
     assert "54 (0 to 80)" in row.locator("summary").inner_text()
     assert not row.locator("li").first.is_visible()
     row.locator("summary").click()

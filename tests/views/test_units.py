@@ -1,7 +1,16 @@
 import pytest
 from views import samples
 
-from attlas.views.units import gap, patches, score_text, strongest, visible, words_or_tokens
+from attlas.views.units import (
+    gap,
+    ordinal,
+    patches,
+    score_text,
+    strongest,
+    visible,
+    with_places,
+    words_or_tokens,
+)
 
 
 @pytest.mark.parametrize(
@@ -19,6 +28,21 @@ from attlas.views.units import gap, patches, score_text, strongest, visible, wor
 )
 def test_what_would_be_obeyed_is_shown_instead(text, expected):
     assert visible(text) == expected
+
+
+def test_words_that_occur_twice_carry_their_place():
+    units = with_places(words_or_tokens(samples.film()))
+    assert [unit.text for unit in units[:5]] == ["[CLS]", "not (1st)", "a", "great", "films"]
+    assert [unit.text for unit in units[5:]].count("not (2nd)") == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "word"),
+    [(1, "1st"), (2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (12, "12th"), (113, "113th")]
+    + [(21, "21st"), (102, "102nd")],
+)
+def test_ordinals(number, word):
+    assert ordinal(number) == word
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from PIL import Image
 
+from attlas.data.example import Example
 from attlas.errors import ModelError
 from attlas.explaining.licensing import HeatMap, licences, text_seed, two_removals
 from attlas.explaining.method_call import (
@@ -33,7 +34,7 @@ from attlas.verbs import verb
 MOST_MAP_BYTES = 2**28  # of maps that are kept without being asked for
 
 Picture: TypeAlias = Image.Image | np.ndarray
-OneText: TypeAlias = str | tuple[Any, Any] | list[int] | Picture
+OneText: TypeAlias = str | tuple[Any, Any] | list[int] | Picture | Example
 ManyTexts: TypeAlias = (
     list[str]
     | list[tuple[Any, Any]]
@@ -42,6 +43,7 @@ ManyTexts: TypeAlias = (
     | list[list[int]]
     | list[Image.Image]
     | list[np.ndarray]
+    | list[Example]
 )
 
 
@@ -102,8 +104,8 @@ def explain(
         subject: The model, from `attlas.load`.
         text: One text, which gives one Explanation, or a list of texts, which gives a list of
             Explanations in the same order. One text is a string, a pair (a tuple of two strings, or
-            of a picture and a string), a list of token ids, or a picture. Every other list is a
-            list of texts; in it, a list of strings is one text given as words. So `["not", "bad"]`
+            of a picture and a string), a list of token ids, a picture, or an `Example`, whose label
+            the result shows as the true one. Every other list is a list of texts; in it, a list of strings is one text given as words. So `["not", "bad"]`
             are two texts, and `[["not", "bad"]]` is one text of two words.
         method: The name of a method; `attlas.list_methods()` lists them.
         target: The class, label, token or string to explain, or a saved target. By default, what
@@ -136,8 +138,12 @@ def explain(
     what = Target.from_dict(target) if isinstance(target, Mapping) else target
     request = Request(what, contrast, position, prefix, chat, truncate)
     texts = [text] if is_one_text(text) else text
+    given = [each.text if isinstance(each, Example) else each for each in texts]
     call = MethodCall(chosen, request, options, maps, licence)
-    explanations = _explain_all(subject, texts, call, watch)
+    explanations = [
+        replace(each, true_label=one.label) if isinstance(one, Example) else each
+        for each, one in zip(_explain_all(subject, given, call, watch), texts, strict=True)
+    ]
     return explanations if texts is text else explanations[0]
 
 

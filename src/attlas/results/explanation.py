@@ -11,7 +11,7 @@ from attlas.errors import UnknownNameError, UsageError
 from attlas.results.maps import Maps, token_rows
 from attlas.results.support.files import plain
 from attlas.results.support.licence import Licence
-from attlas.results.support.origin import Origin, TargetRecord
+from attlas.results.support.origin import Origin, TargetRecord, why
 from attlas.results.support.pictures import check_picture, picture_arrays, picture_uri
 from attlas.results.support.result import Result
 from attlas.results.support.sinks import Sink, find_sinks, removal_note
@@ -49,6 +49,7 @@ class Explanation(Result):
         default_factory=dict
     )  # what else the method computed, as JSON
     licence: Licence | None = None  # whether the largest scores are where it matters, if asked for
+    true_label: str | None = None  # of the text, if it was given as an `Example`
 
     def __post_init__(self) -> None:
         if self.scores.shape != (len(self.tokens),):
@@ -63,6 +64,11 @@ class Explanation(Result):
     def method(self) -> str:
         """The name of the method."""
         return self.origin.method
+
+    @property
+    def headline(self) -> str:
+        """The question that it answers."""
+        return why(self.target, self.prediction, word_units(self.tokens))
 
     @property
     def segments(self) -> tuple[str, ...]:
@@ -136,6 +142,7 @@ class Explanation(Result):
             "notes": list(self.notes),
             "details": dict(self.details),
             **({"licence": self.licence.to_dict()} if self.licence else {}),
+            **({"true_label": self.true_label} if self.true_label is not None else {}),
         }
 
     def payload(self) -> dict[str, Any]:
@@ -145,6 +152,8 @@ class Explanation(Result):
         return {
             "kind": self.view_kind,
             "version": 1,
+            "headline": self.headline,
+            "true_label": self.true_label,
             **self.origin.view_facts(),
             "target": asdict(self.target),
             "prediction": [dict(choice) for choice in self.prediction],
@@ -167,7 +176,7 @@ class Explanation(Result):
         return self.origin.code(picture=self.tokens.grid is not None)
 
     def _page_title(self) -> str:
-        return f"{self.method} · {self.target.name}"
+        return f"{self.headline} · {self.method}"
 
     def _to_record(self) -> tuple[dict[str, Any], dict[str, Any]]:
         header = {"tokens": self.tokens.to_dict(), **self._header()}
@@ -190,6 +199,7 @@ class Explanation(Result):
             arrays.get("picture"),
             header["details"],
             Licence.from_dict(known) if (known := header.get("licence")) else None,
+            header.get("true_label"),
         )
 
     @classmethod

@@ -34,6 +34,8 @@ LEVELS: Mapping[str, Callable[[Tokens], list[Unit]]] = {
     "sentences": sentence_units,
 }
 
+LONGEST = 60  # characters of what was written, in a line
+
 
 @dataclass(frozen=True, eq=False)
 class Generation(Result):
@@ -200,6 +202,7 @@ class Generation(Result):
         return {
             "kind": self.view_kind,
             "version": 1,
+            "headline": f"Why “{_short(self.text)}”?",
             **self.origin.view_facts(),
             "tokens": token_rows(self.tokens),
             "words": [unit.to_dict() for unit in word_units(self.tokens)],
@@ -249,8 +252,12 @@ class Generation(Result):
         return cls._from_record(record, {"scores": scores})
 
     def __repr__(self) -> str:
-        shown = visible(self.text[:60]) + ("…" if len(self.text) > 60 else "")
+        shown = visible(_short(self.text))
         return f"Generation({self.method} of {len(self)} written tokens: {shown})"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 def _labels(units: Sequence[Unit], name: str) -> pd.MultiIndex:

@@ -137,6 +137,7 @@ class HeadImportance(Result):
         return {
             "kind": self.view_kind,
             "version": 1,
+            "headline": "Which heads matter?",
             **self.origin.view_facts(),
             "tokens": [],
             "importances": [self.payload_section()],

@@ -72,6 +72,7 @@ class HeadRedundancy(Result):
         return {
             "kind": self.view_kind,
             "version": 1,
+            "headline": "Which heads do the same?",
             **self.origin.view_facts(),
             "tokens": [],
             "heads": [f"{site} {head}" for site, head in self.heads],

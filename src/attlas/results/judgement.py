@@ -95,6 +95,7 @@ class Judgement(Result):
         return {
             **drawn,
             "kind": self.view_kind,
+            "headline": f"Is this {drawn['headline'][0].lower()}{drawn['headline'][1:]}",
             "maps": None,
             "measured": [plain(asdict(each)) for each in self.measured],
             "settings": plain(self.settings),

@@ -133,6 +133,7 @@ class Maps(Result):
         return {
             "kind": self.view_kind,
             "version": 1,
+            "headline": "Where does each token look?" if self.shows == "attention" else f"Maps of {self.shows}",
             "tokens": token_rows(self.tokens),
             "sources": dict(self.tokens.sources),
             "grid": list(self.tokens.grid) if self.tokens.grid else None,

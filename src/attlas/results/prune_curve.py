@@ -123,6 +123,7 @@ class PruneCurve(Result):
         return {
             "kind": self.view_kind,
             "version": 1,
+            "headline": "How many heads can go?",
             **self.origin.view_facts(),
             "tokens": [],
             "importances": [each.payload_section() for each in self.importances],

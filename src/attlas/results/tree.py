@@ -10,8 +10,9 @@ from attlas import views
 from attlas.errors import UsageError
 from attlas.results.maps import token_rows
 from attlas.results.support.files import plain
-from attlas.results.support.origin import Origin, TargetRecord
+from attlas.results.support.origin import Origin, TargetRecord, why
 from attlas.results.support.result import Result
+from attlas.results.support.words import word_units
 from attlas.tokens import Tokens
 from attlas.views.units import visible
 
@@ -108,6 +109,7 @@ class Tree(Result):
         return {
             "kind": self.view_kind,
             "version": 1,
+            "headline": why(self.target, self.prediction, word_units(self.tokens)),
             **self.origin.view_facts(),
             "target": asdict(self.target),
             "prediction": [dict(choice) for choice in self.prediction],

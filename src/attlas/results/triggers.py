@@ -127,6 +127,7 @@ class Triggers(Result):
         return {
             "kind": self.view_kind,
             "version": 1,
+            "headline": "Which words does the model trust too much?",
             **self.origin.view_facts(),
             "tokens": [],
             "triggers": rows,

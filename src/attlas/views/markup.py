@@ -10,6 +10,7 @@ from attlas.views.units import (
     ShownUnit,
     gap,
     in_segments,
+    limit,
     patches,
     score_text,
     units_except,
@@ -40,10 +41,11 @@ def card(parts: Iterable[str]) -> str:
 
 def heading(payload: Mapping[str, Any]) -> str:
     """The model, the method and the target."""
-    method, target = payload["method"], payload["target"]["name"]
+    method, target, label = payload["method"], payload["target"]["name"], payload.get("true_label")
+    known = f" · true label <b>{as_text(label)}</b>" if label else ""
     return (
         f'<div style="{QUIET}">{as_text(payload["model"])} · {as_text(method)} · '
-        f"target <b>{as_text(target)}</b></div>"
+        f"target <b>{as_text(target)}</b>{known}</div>"
     )
 
 
@@ -59,16 +61,14 @@ def prediction(payload: Mapping[str, Any]) -> str:
     return f"<div>{' &nbsp; '.join(shown)}</div>" if shown else ""
 
 
-def coloured_text(
-    payload: Mapping[str, Any], units: Sequence[ShownUnit], top: float
-) -> Iterator[str]:
-    """The text and the patches of a picture, coloured by score."""
+def coloured_text(payload: Mapping[str, Any], units: Sequence[ShownUnit]) -> Iterator[str]:
+    """The text and the patches of a picture, coloured by score, each on a scale of its own."""
     cells, signed = patches(payload, units), payload["signed"]
     others = units_except(units, cells)
     if not cells or not all(unit.special for unit in others):
-        yield from _flow(others, top, signed)
+        yield from _flow(others, limit(others), signed)
     if cells:
-        yield _grid(cells, payload, top)
+        yield _grid(cells, payload, limit(cells))
 
 
 def _flow(units: Sequence[ShownUnit], top: float, signed: bool) -> Iterator[str]:

@@ -13,6 +13,7 @@ from attlas.views.units import (
     ShownUnit,
     gap,
     in_segments,
+    limit,
     patches,
     units_except,
     visible,
@@ -23,16 +24,14 @@ _FAINT = 0.06  # a unit below this share of the limit keeps the terminal's colou
 _SHADES = "·░▒▓█"
 
 
-def coloured_text(
-    payload: Mapping[str, Any], units: Sequence[ShownUnit], top: float
-) -> Iterator[Text]:
-    """The text and the patches of a picture, coloured by score."""
+def coloured_text(payload: Mapping[str, Any], units: Sequence[ShownUnit]) -> Iterator[Text]:
+    """The text and the patches of a picture, coloured by score, each on a scale of its own."""
     cells, signed = patches(payload, units), payload["signed"]
     others = units_except(units, cells)
     if not cells or not all(unit.special for unit in others):
-        yield from _flow(others, top, signed)
+        yield from _flow(others, limit(others), signed)
     if cells:
-        yield from _grid(cells, payload["grid"][1], top, signed)
+        yield from _grid(cells, payload["grid"][1], limit(cells), signed)
 
 
 def prediction(payload: Mapping[str, Any]) -> Iterator[Text]:
@@ -57,6 +56,8 @@ def request_line(payload: Mapping[str, Any]) -> Text:
         parts[-1] += f" rather than {target['contrast']}"
     if target.get("value") is not None:
         parts.append(f"{target['quantity']} {target['value']:.3f}")
+    if payload.get("true_label"):
+        parts.append(f"true label {payload['true_label']}")
     return Text(visible(" · ".join(parts)), style="dim")
 
 

@@ -2,8 +2,9 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from attlas.views.colours import limit_of
@@ -73,6 +74,26 @@ def strongest(units: Sequence[ShownUnit], count: int) -> list[ShownUnit]:
     """The units with the largest absolute scores; special ones only if there are no others."""
     chosen = [unit for unit in units if not unit.special] or list(units)
     return sorted(chosen, key=lambda unit: -abs(unit.score))[:count]
+
+
+def with_places(units: Sequence[ShownUnit]) -> list[ShownUnit]:
+    """The units; those whose text occurs more than once say which one they are: "and (2nd)"."""
+    counts = Counter(unit.text for unit in units if not unit.special)
+    seen: Counter[str] = Counter()
+    named = []
+    for unit in units:
+        if unit.special or counts[unit.text] < 2:
+            named.append(unit)
+            continue
+        seen[unit.text] += 1
+        named.append(replace(unit, text=f"{unit.text} ({ordinal(seen[unit.text])})"))
+    return named
+
+
+def ordinal(number: int) -> str:
+    """First, second, third: `1st`, `2nd`, `3rd`, `4th`."""
+    teen = 10 < number % 100 < 14
+    return f"{number}{'th' if teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
 
 
 def limit(units: Iterable[ShownUnit]) -> float:

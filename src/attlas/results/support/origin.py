@@ -1,10 +1,11 @@
 """The target that a result explains, and the origin that says how it was computed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from attlas.results.support.files import plain
+from attlas.results.support.words import Unit
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,20 @@ class TargetRecord:
     value: float
     contrast: str | None = None
     position: int | None = None  # the token it was read at, if the model has an output at each
+
+
+def why(
+    target: TargetRecord, prediction: Sequence[Mapping[str, Any]], words: Sequence[Unit]
+) -> str:
+    """The question that a result answers, for the headline of its page."""
+    name = target.name if target.quantity != "value" else f"{target.name} {target.value:.4g}"
+    read_at = [unit.text for unit in words if target.position in unit.positions]
+    if read_at:
+        name = f"{name} at “{read_at[0]}”"
+    if target.contrast:
+        name = f"{name} rather than {target.contrast}"
+    is_predicted = not prediction or prediction[0].get("label") == target.name
+    return f"Why {name}?" if is_predicted else f"What speaks for {name}?"
 
 
 @dataclass(frozen=True)

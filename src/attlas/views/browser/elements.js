@@ -13,6 +13,34 @@ function section(element, title, className) {
   return made;
 }
 
+// Two columns of views where there is room, otherwise one below the other.
+function beside(left, right) {
+  return (element, payload, state) => {
+    const columns = [left, right].map((parts) => {
+      const column = make("div", "");
+      for (const part of parts) part(column, payload, state);
+      return column;
+    });
+    element.append(make("div", "pair", ...columns.filter((column) => column.children.length)));
+  };
+}
+
+// A box that is wider than the page says so, and fades where it goes on.
+function followScroll(element) {
+  const stops = [...element.querySelectorAll(".scroll, .heads")].map((box) => {
+    const mark = () => {
+      box.classList.toggle("wide", box.scrollWidth > box.clientWidth + 1);
+      box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
+    };
+    const sizes = new ResizeObserver(mark), contents = new MutationObserver(mark);
+    sizes.observe(box);
+    contents.observe(box, {childList: true});
+    box.addEventListener("scroll", mark);
+    return () => { sizes.disconnect(); contents.disconnect(); };
+  });
+  return () => stops.forEach((stop) => stop());
+}
+
 // A group of buttons; the pressed one is the value of `state[name]`.
 function choice(label, name, values, state) {
   const box = make("div", "choice");

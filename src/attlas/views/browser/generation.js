@@ -2,8 +2,8 @@
 // `picked` holds the chosen rows of the matrix; before a choice, `over` holds those pointed at.
 
 VIEWS.generation = [
-  drawHeader, drawNotes, drawWriting, drawPicture, drawOwed, drawTable, drawReading, drawFoot,
-  drawTip
+  drawHeader, drawReading, beside([drawWriting, drawPicture], [drawBars, drawMightHave]), drawTable,
+  drawNotes, drawFoot, drawTip
 ];
 
 function matrixIn(payload) {
@@ -130,13 +130,10 @@ function writtenIn(rows, payload) {
   return visible(source.slice(placed[0].start, placed.at(-1).end).join(""));
 }
 
-// Side by side: the strongest inputs of what is shown, and what else the model might have written.
-function drawOwed(element, payload, state) {
-  const pair = make("div", "pair");
-  element.append(pair);
-  drawBars(pair, payload, state);
+// What else the model might have written.
+function drawMightHave(element, payload, state) {
   if (!payload.predictions.length) return;
-  const made = section(pair, "What the model might have written");
+  const made = section(element, "What the model might have written");
   const box = make("div", "");
   made.append(box);
   const build = () => {

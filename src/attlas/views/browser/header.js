@@ -1,14 +1,16 @@
-// Around a result: model and target, prediction, notes, and the code that computes it again.
+// Around a result: the question, model and target, prediction, notes, and the code that computes it again.
 
 function drawHeader(element, payload, state) {
   const facts = make("p", "facts");
   const fact = (name, ...values) =>
     facts.append(make("span", "fact", make("span", "quiet", `${name} `), ...values));
+  if (payload.headline && payload.model) fact("model", make("b", "mono", visible(payload.model)));
   if (payload.method) fact("method", make("b", "mono", visible(payload.method)));
   if (payload.target) fact("target", ...targetWords(payload.target));
+  if (payload.true_label) fact("true label", make("b", "", visible(payload.true_label)));
   if (payload.task) fact("task", visible(payload.task));
   element.append(make("header", "",
-    make("div", "", make("p", "brand quiet", "Attlas"), make("h1", "", visible(payload.model ?? "Attention")), facts),
+    make("div", "", make("p", "brand quiet", "Attlas"), make("h1", "", visible(payload.headline ?? payload.model)), facts),
     themeSwitch(state)));
 }
 
@@ -62,8 +64,16 @@ function drawNotes(element, payload) {
   section(element, "Notes").append(list);
 }
 
+// What a score says, and what the colours say.
 function drawReading(element, payload) {
-  if (payload.reading) section(element, "How to read this").append(make("p", "", visible(payload.reading)));
+  const words = [payload.reading ? visible(payload.reading) : "", colourWords(payload)].filter(Boolean);
+  if (words.length) section(element, "How to read this", "reading-guide").append(make("p", "", words.join(" ")));
+}
+
+function colourWords(payload) {
+  if (!["explanation", "judgement", "generation"].includes(payload.kind)) return "";
+  const name = payload.target ? visible(payload.target.name) : "what was written";
+  return payload.signed ? `Orange speaks for ${name}, blue against it.` : "The stronger the colour, the more.";
 }
 
 function drawFoot(element, payload) {

@@ -1,6 +1,6 @@
 // How important heads are: a heat map, layer by head, of the chosen ranking.
 
-VIEWS.heads = [drawHeader, drawNotes, drawCharts, drawImportances, drawReading, drawFoot];
+VIEWS.heads = [drawHeader, drawReading, drawCharts, drawImportances, drawNotes, drawFoot];
 
 const headName = (head) => `${visible(head.site)} head ${head.head}`;
 
@@ -18,7 +18,7 @@ function drawImportances(element, payload, state) {
     const first = heads.find((head) => head.rank === 1);
     const tell = (head) => (told.textContent = headWords(head, heads.length));
     const what = names.length > 1 ? `${visible(importance.reading)} ` : "";
-    reading.textContent = `${what}The number in a cell is the head's rank.`;
+    reading.textContent = `${what}A cell is in per cent of the largest.`;
     grid.replaceChildren(headGrid(importance, heads, state.theme, tell));
     grid.onpointerleave = () => tell(first);
     rove(grid, ".cell");
@@ -37,11 +37,13 @@ function headWords(head, count) {
 function headGrid(importance, heads, theme, tell) {
   const top = Math.max(...heads.map((head) => Math.abs(head.importance)));
   const signed = heads.some((head) => head.importance < 0);
-  const grid = make("div", "head-grid");
+  const most = Math.max(...importance.sites.map((site) => site.heads.length));
+  const numbers = Array.from({length: most}, (_, head) => make("span", "mono number", String(head)));
+  const grid = make("div", "head-grid", make("div", "head-line quiet", make("span", "mono", "head"), ...numbers));
   for (const site of importance.sites) {
     const row = make("div", "head-line", make("span", "mono quiet", visible(site.name)));
     for (const head of site.heads) {
-      const cell = make("span", "cell mono", String(head.rank));
+      const cell = make("span", "cell mono", minus(String(Math.round(100 * strength(head.importance, top)))));
       cell.tabIndex = -1;
       cell.setAttribute("role", "img");
       cell.setAttribute("aria-label", headWords(head, heads.length));

@@ -1,8 +1,8 @@
 // A judgement: what each measure says about an explanation, compared with chance and the best order.
 
 VIEWS.judgement = [
-  drawHeader, drawPrediction, drawLicence, drawJudgement, drawNotes, drawText, drawBars, drawReading,
-  drawFoot, drawTip
+  drawHeader, drawReading, beside([drawPrediction, drawText], [drawBars]), drawLicence, drawJudgement,
+  drawNotes, drawFoot, drawTip
 ];
 
 const JUDGED = ["measure", "removal", "figure", "shuffled", "best", "share", "p", ""];

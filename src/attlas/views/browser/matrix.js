@@ -4,7 +4,7 @@ function drawMatrix(element, payload, state) {
   const title = make("h3", ""), readout = make("p", "readout mono");
   const scroll = make("div", "scroll"), chosen = make("div", "chosen"), key = make("div", "legend");
   readout.setAttribute("aria-live", "polite");
-  element.append(title, readout, scroll, key, chosen);
+  element.append(title, readout, make("div", "large", make("div", "", scroll, key), chosen));
   const build = () => {
     const site = payload.maps.sites[state.layer];
     title.replaceChildren(mapName(site, state.head));
@@ -159,10 +159,11 @@ function listRow(element, matrix, payload, state, elementsAt) {
   const units = site.keys.map((position, column) => ({...payload.tokens[position],
     text: payload.tokens[position].label, positions: [position], score: head.value(row, column),
     weight: head.value(row, column)}));
-  units.sort((a, b) => Math.abs(b.score) - Math.abs(a.score));
   const list = make("ol", "bars");
   const name = visible(payload.tokens[state.row].label);
   const verb = payload.maps.shows === "attention" ? " attends to" : `: ${visible(payload.maps.shows)}`;
   element.append(make("h3", "", make("bdi", "mono", name), verb), list);
-  bars(list, units.slice(0, 8), head.limit, payload, state, elementsAt, payload.maps.signed, weightFigure);
+  const look = {limit: head.limit, places: placesOf(units), signed: payload.maps.signed, write: weightFigure};
+  units.sort((a, b) => Math.abs(b.score) - Math.abs(a.score));
+  bars(list, units.slice(0, 8), look, payload, state, elementsAt);
 }

@@ -1,5 +1,8 @@
 // The patches of a picture, drawn over the picture if there is one.
 
+const PIECE = 16;  // pixels of a patch that is named beside its picture
+const PNG = /^data:image\/png;base64,[A-Za-z0-9+/=]+$/;
+
 function drawPicture(element, payload, state) {
   const patches = patchesOf(payload);
   if (!patches.length) return;
@@ -22,9 +25,12 @@ function drawPicture(element, payload, state) {
     cells.forEach((cell, i) => {
       patches[i].weight = shown.told.length ? shown.scores[i] : undefined;
       name(cell, patches[i], payload, state);
-      paint(cell, strength(shown.scores[i], shown.limit), shown.signed, state.theme);
+      const share = strength(shown.scores[i], shown.limit);
+      cell.style.setProperty("--share", Math.abs(share));
+      paint(cell, share, shown.signed, state.theme);
     });
-    key.replaceChildren(...(shown.told.length ? [] : legend(unitsOf(payload, state), payload, state)));
+    const seen = unitsOf(payload, state).filter((unit) => unit.segment === "image");
+    key.replaceChildren(...(shown.told.length ? [] : legend(seen, shown.limit, payload, state)));
   };
   state.on(["theme", "scores", "unit", "row", "layer", "head"], colour);
   colour();
@@ -38,7 +44,8 @@ function patchScores(patches, payload, state) {
   const row = site && state.row !== null ? site.queries.indexOf(state.row) : -1;
   if (row < 0) {
     const scores = patches.map(({positions: [position]}) => state.scores[position]);
-    return {scores, limit: limitOf(unitsOf(payload, state)), signed: payload.signed, told: []};
+    const limit = scores.reduce((most, score) => Math.max(most, Math.abs(score)), 0);
+    return {scores, limit, signed: payload.signed, told: []};
   }
   const head = headOf(site, state.head);
   const columnOf = new Map(site.keys.map((position, column) => [position, column]));
@@ -53,11 +60,28 @@ function patchScores(patches, payload, state) {
 
 // Only a picture inside the payload is shown, since a page loads nothing.
 function pictureOf(payload) {
-  if (!/^data:image\/png;base64,[A-Za-z0-9+/=]+$/.test(payload.picture ?? "")) return null;
+  if (!PNG.test(payload.picture ?? "")) return null;
   const image = make("img", "picture");
   image.src = payload.picture;
   image.alt = "The picture as the model saw it";
   return image;
+}
+
+// The name of a patch, with a small piece of the picture; null for other units.
+function patchName(unit, payload) {
+  const place = patchesOf(payload).findIndex((patch) => patch.positions[0] === unit.positions[0]);
+  if (place < 0 || unit.positions.length > 1) return null;
+  const columns = payload.grid[1], [row, column] = [Math.floor(place / columns), place % columns];
+  const name = make("bdi", "", `patch ${row},${column}`);
+  const picture = pictureOf(payload);
+  return picture ? [pieceOf(picture, payload.grid, row, column), name] : [name];
+}
+
+function pieceOf(picture, [rows, columns], row, column) {
+  Object.assign(picture, {alt: "", className: "piece"});
+  Object.assign(picture.style, {left: `${-PIECE * column}px`, top: `${-PIECE * row}px`,
+    width: `${PIECE * columns}px`, height: `${PIECE * rows}px`});
+  return make("span", "crop", picture);
 }
 
 // A slider from the picture alone to the scores alone.

@@ -1,6 +1,6 @@
 // Which heads have similar attention: a heat map of all pairs, and the nearest ones.
 
-VIEWS.redundancy = [drawHeader, drawNotes, drawRedundancy, drawReading, drawFoot];
+VIEWS.redundancy = [drawHeader, drawReading, drawRedundancy, drawNotes, drawFoot];
 
 function drawRedundancy(element, payload, state) {
   const made = section(element, "Every two heads", "redundancy");

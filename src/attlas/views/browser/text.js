@@ -16,12 +16,13 @@ function drawText(element, payload, state, dress = () => () => {}) {
   const elementsAt = new Map();
   let chips = [];
   const colour = () => {
-    const units = unitsOf(payload, state), limit = limitOf(units);
+    const limit = limitOf(unitsShown());
     for (const {chip, unit, dressed} of chips) {
       colourChip(chip, unit, limit, payload, state);
       dressed();
     }
-    key.replaceChildren(...(patches.size ? [] : legend(units, payload, state)));
+    const texts = unitsShown().filter((unit) => !patches.size || unit.segment !== "image");
+    key.replaceChildren(...(hasText ? legend(texts, limit, payload, state) : []));
   };
   const build = () => {
     elementsAt.clear();
@@ -110,9 +111,8 @@ function scaleOf(limit, signed, theme, write) {
   return make("span", "scale", ...ends);
 }
 
-function legend(units, payload, state) {
+function legend(units, limit, payload, state) {
   if (!isScored(payload)) return [];
-  const limit = limitOf(units);
   const scale = scaleOf(limit, payload.signed, state.theme,
     (score) => figure(score, limit, payload.signed));
   const special = units.filter((unit) => unit.special);
@@ -133,25 +133,33 @@ function drawBars(element, payload, state) {
     const units = unitsOf(payload, state);
     const able = plainOnes(units).filter((unit) => unit.score || !state.matrix);  // tokens after the output score zero
     const top = able.sort((a, b) => Math.abs(b.score) - Math.abs(a.score)).slice(0, 12);
-    bars(list, top, limitOf(units), payload, state, elementsAt);
+    bars(list, top, {limit: limitOf(units), places: placesOf(units)}, payload, state, elementsAt);
   };
   state.on(["unit", "theme", "scores"], build);
   build();
   lightUp(payload, state, () => elementsAt);
 }
 
-function bars(list, units, limit, payload, state, elementsAt, signed = payload.signed, write = figure) {
+// `look` has the limit of the scale, the places of equal words, and how to write a score if it is a weight.
+function bars(list, units, look, payload, state, elementsAt) {
+  const {limit, places = new Map(), signed = payload.signed, write = figure} = look;
   list.classList.toggle("signed", signed);
   list.replaceChildren(...units.map((unit) => {
     const share = strength(unit.score, limit);
     const fill = make("span", share < 0 ? "fill left" : "fill");
     fill.style.width = `${100 * Math.abs(share) / (signed ? 2 : 1)}%`;
     fill.style.backgroundColor = css(pole(share, signed, state.theme));
-    const made = make("li", "unit-row", make("bdi", "label mono", visible(unit.text)),
-      make("span", "track", fill), make("span", "mono figure", write(unit.score, limit, signed)));
+    const made = make("li", "unit-row", barLabel(unit, places, payload), make("span", "track", fill),
+      make("span", "mono figure", write(unit.score, limit, signed)));
     stand(made, unit, payload, state, elementsAt);
     made.setAttribute("role", "listitem");  // so that a screen reader counts the items
     return made;
   }));
   rove(list, ".unit-row");
+}
+
+function barLabel(unit, places, payload) {
+  const place = places.get(unit.positions[0]);
+  return make("span", "label mono", ...(patchName(unit, payload) ?? [make("bdi", "", visible(unit.text))]),
+    ...(place ? [make("span", "place quiet", ` ${place}`)] : []));
 }

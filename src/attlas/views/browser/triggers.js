@@ -1,6 +1,6 @@
 // Triggers: one row each; an open row shows all gold classes and where the trigger was found.
 
-VIEWS.triggers = [drawHeader, drawNotes, drawTriggers, drawReading, drawFoot];
+VIEWS.triggers = [drawHeader, drawReading, drawTriggers, drawNotes, drawFoot];
 
 const percent = (share) => `${Math.round(100 * share)} %`;
 const point = (share) => minus(String(Math.round(100 * share)));
@@ -12,9 +12,11 @@ function drawTriggers(element, payload) {
     made.append(make("p", "quiet", "None was found."));
     return;
   }
-  made.append(make("p", "hint quiet", "How many texts of a class are labelled correctly: unchanged, " +
-    "with random words of the same frequency, and with the trigger. The drop beyond random words has " +
-    "its 95 % interval in brackets. Open a row to see every class."));
+  made.append(make("p", "hint quiet", "Before: the texts unchanged. Random words: with words of " +
+    "the same frequency at the same places. The drop is in points, with its 95 % interval in brackets. " +
+    "Open a row to see every class."));
+  const names = ["trigger", "harms texts labelled", "labelled correctly", "drop beyond random"];
+  made.append(make("div", "head", ...names.map((name) => make("span", "", name))));
   made.append(...payload.triggers.map(triggerRow));
 }
 

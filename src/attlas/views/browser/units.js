@@ -33,6 +33,16 @@ function placed(group, payload) {
   return {...group, start, end};
 }
 
+// Of the words that occur more than once: which one each is, by its first position.
+function placesOf(units) {
+  const found = new Map(), places = new Map();
+  for (const unit of plainOnes(units)) found.set(unit.text, [...(found.get(unit.text) ?? []), unit.positions[0]]);
+  for (const positions of found.values()) {
+    if (positions.length > 1) positions.forEach((position, i) => places.set(position, ordinal(i + 1)));
+  }
+  return places;
+}
+
 const scoreOf = (unit, state) =>
   unit.weight ?? unit.positions.reduce((sum, position) => sum + state.scores[position], 0);
 

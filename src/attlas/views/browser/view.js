@@ -57,7 +57,7 @@ function draw(element, given) {
   const stops = [followTheme(element, state)];
   followScores(payload, state);
   for (const part of parts) part(element, payload, state);
-  stops.push(followWidth(element, state));
+  stops.push(followWidth(element, state), followScroll(element));
   return () => stops.forEach((stop) => stop());
 }
 

@@ -17,6 +17,12 @@ function visible(text) {
   return /^ +$/.test(text) ? "␣".repeat(text.length) : text.replace(UNSAFE, show);
 }
 
+// First, second, third: which of several equal words one is.
+function ordinal(number) {
+  const teen = number % 100 > 10 && number % 100 < 14;
+  return `${number}${(!teen && {1: "st", 2: "nd", 3: "rd"}[number % 10]) || "th"}`;
+}
+
 const minus = (text) => text.replace("-", "−");
 
 function figure(score, limit, signed) {

@@ -13,7 +13,14 @@ from attlas.views.colours import DARK, LIGHT, css, pole, strength
 from attlas.views.licence import licence_html, licence_lines
 from attlas.views.markup import MONO, ROW, card, coloured_text, heading, notes, prediction
 from attlas.views.terminal import BAR, fit, rightwards
-from attlas.views.units import ShownUnit, limit, score_text, strongest, words_or_tokens
+from attlas.views.units import (
+    ShownUnit,
+    limit,
+    score_text,
+    strongest,
+    with_places,
+    words_or_tokens,
+)
 
 _TOP = 8  # units shown as bars or rows
 
@@ -26,9 +33,9 @@ def render(payload: Mapping[str, Any]) -> Group:
         *terminal.prediction(payload),
         terminal.request_line(payload),
         Text(),
-        *terminal.coloured_text(payload, units, top),
+        *terminal.coloured_text(payload, units),
         Text(),
-        *(_bar(unit, top, signed) for unit in strongest(units, _TOP)),
+        *(_bar(unit, top, signed) for unit in strongest(with_places(units), _TOP)),
         *licence_lines(payload),
         *terminal.notes(payload),
     )
@@ -38,8 +45,8 @@ def fragment(payload: Mapping[str, Any]) -> str:
     """The prediction, the coloured text or patches, the strongest units and the notes, as HTML."""
     units = words_or_tokens(payload)
     top = limit(units)
-    table = _table(strongest(units, _TOP), top, payload["signed"])
-    parts = [heading(payload), prediction(payload), *coloured_text(payload, units, top), table]
+    table = _table(strongest(with_places(units), _TOP), top, payload["signed"])
+    parts = [heading(payload), prediction(payload), *coloured_text(payload, units), table]
     return card([*parts, *licence_html(payload), *notes(payload)])
 
 

@@ -31,7 +31,7 @@ def render(payload: Mapping[str, Any]) -> Group:
     return Group(
         Text(visible(asked), style="dim"),
         Text(),
-        *terminal.coloured_text(payload, units, limit(units)),
+        *terminal.coloured_text(payload, units),
         Text(),
         *(_line(unit, inputs, top, signed) for unit, inputs in written),
         *terminal.notes(payload),
@@ -53,7 +53,7 @@ def fragment(payload: Mapping[str, Any]) -> str:
     units, written = mean_units(payload), written_units(payload, _INPUTS)
     parts = [
         _heading(payload),
-        *coloured_text(payload, units, limit(units)),
+        *coloured_text(payload, units),
         *_table(payload, written),
     ]
     return card([*parts, *notes(payload)])

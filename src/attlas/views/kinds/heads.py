@@ -37,7 +37,8 @@ def fragment(payload: Payload) -> str:
         parts.append(f'<div style="{QUIET}">accuracy in %, by {as_text(chart["axis"])}</div>')
         parts += [plain_table(each(chart)) for each in (chart_cells, area_cells)]
     for importance in payload["importances"][:1]:
-        parts.append(f'<div style="{QUIET}">heads by {as_text(importance["by"])}</div>')
+        told = f"heads by {as_text(importance['by'])}, in per cent of the largest"
+        parts.append(f'<div style="{QUIET}">{told}</div>')
         parts.append(html_table(_heat_rows(importance)))
     return card([*parts, *note_lines(payload)])
 
@@ -86,6 +87,7 @@ def _importance(importance: Payload, whole: bool) -> Iterator[Any]:
 
 def _grid(importance: Payload) -> Iterator[Text]:
     top, signed, width = _limit(importance), _signed(importance), _width(importance)
+    yield Text(f"{'head':<{width}}" + "".join(f"{n:4} " for n in _numbers(importance)), style="dim")
     for site in importance["sites"]:
         line = Text(f"{site['name']:<{width}}", no_wrap=True)
         for each in site["heads"]:
@@ -96,6 +98,11 @@ def _grid(importance: Payload) -> Iterator[Text]:
                 look = Style(color=css(ink(paper, DARK)), bgcolor=css(paper))
             line.append(f"{100 * share:4.0f} ", style=look)
         yield line
+
+
+def _numbers(importance: Payload) -> range:
+    """The numbers of the heads, as many as the site with most of them has."""
+    return range(max(len(site["heads"]) for site in importance["sites"]))
 
 
 def _every(importance: Payload) -> list[Payload]:
@@ -116,14 +123,12 @@ def _width(importance: Payload) -> int:
 
 def _heat_rows(importance: Payload) -> list[list[tuple[str, str]]]:
     top, signed = _limit(importance), _signed(importance)
-    return [
-        [(site["name"], "")]
-        + [
-            (f"{each['importance']:.2g}", _look(strength(each["importance"], top), signed, LIGHT))
-            for each in site["heads"]
-        ]
-        for site in importance["sites"]
-    ]
+    rows = [[("head", QUIET), *((str(number), QUIET) for number in _numbers(importance))]]
+    for site in importance["sites"]:
+        shares = [strength(each["importance"], top) for each in site["heads"]]
+        cells = [(f"{100 * share:.0f}", _look(share, signed, LIGHT)) for share in shares]
+        rows.append([(site["name"], ""), *cells])
+    return rows
 
 
 def _look(share: float, signed: bool, theme: Theme) -> str:
