@@ -17,8 +17,10 @@ def test_the_order_of_the_page(show):
     headings = tab.locator("h1, h2").all_text_contents()
     parts = ["How to read this", "Prediction", "Text", "Strongest", "Maps of attention", "Notes"]
     assert headings == ["What speaks for POSITIVE?", *parts]
-    assert tab.locator(".reading-guide p").inner_text().endswith(
-        "Orange speaks for POSITIVE, blue against it."
+    assert (
+        tab.locator(".reading-guide p")
+        .inner_text()
+        .endswith("Orange speaks for POSITIVE, blue against it.")
     )
     assert "model sentiment" in tab.locator(".facts").inner_text()
     assert "true label" not in tab.locator(".facts").inner_text()

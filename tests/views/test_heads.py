@@ -1,8 +1,8 @@
 """The importance of heads in a terminal, in a notebook and on a page."""
 
 import copy
-import re
 import io
+import re
 
 import pytest
 from rich.console import Console

@@ -105,8 +105,9 @@ def explain(
         text: One text, which gives one Explanation, or a list of texts, which gives a list of
             Explanations in the same order. One text is a string, a pair (a tuple of two strings, or
             of a picture and a string), a list of token ids, a picture, or an `Example`, whose label
-            the result shows as the true one. Every other list is a list of texts; in it, a list of strings is one text given as words. So `["not", "bad"]`
-            are two texts, and `[["not", "bad"]]` is one text of two words.
+            the result shows as the true one. Every other list is a list of texts; in it, a list of
+            strings is one text given as words. So `["not", "bad"]` are two texts, and
+            `[["not", "bad"]]` is one text of two words.
         method: The name of a method; `attlas.list_methods()` lists them.
         target: The class, label, token or string to explain, or a saved target. By default, what
             the model predicts.

@@ -133,7 +133,7 @@ class Maps(Result):
         return {
             "kind": self.view_kind,
             "version": 1,
-            "headline": "Where does each token look?" if self.shows == "attention" else f"Maps of {self.shows}",
+            "headline": self._page_title(),
             "tokens": token_rows(self.tokens),
             "sources": dict(self.tokens.sources),
             "grid": list(self.tokens.grid) if self.tokens.grid else None,
@@ -225,7 +225,8 @@ class Maps(Result):
         return cls.restore(header["maps"], arrays, Tokens.from_dict(header["tokens"]))
 
     def _page_title(self) -> str:
-        return "attention"
+        looks = self.shows == "attention"
+        return "Where does each token look?" if looks else f"Maps of {self.shows}"
 
     def __repr__(self) -> str:
         shapes = ", ".join(f"{s.name} {w.shape}" for s, w in list(self)[:2])
