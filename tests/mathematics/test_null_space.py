@@ -134,3 +134,23 @@ def test_values_of_nothing_leave_nothing():
     weights = random_attention(1, 1, 5, 5)
     found = effective_weights(weights, torch.zeros(1, 1, 5, 3), seeing_all(weights))
     assert not found.any()
+
+
+def test_ranks_of_rows_that_see_few_keys_are_those_of_what_they_see():
+    """Few keys among many, some of them sums of others, against the definition key by key."""
+    values = random_values(2, 3, 12, 8)
+    values[0, 0, 2] = values[0, 0, 0] + values[0, 0, 1]
+    seen = torch.zeros(2, 1, 1, 12, dtype=torch.bool)
+    seen[0, ..., :5], seen[1, ..., :10] = True, True
+    found = ranks(values, seen, 1e-9)
+    for batch, head in torch.cartesian_prod(torch.arange(2), torch.arange(3)):
+        own = values[batch, head, seen[batch, 0, 0]]
+        assert int(found[batch, head]) == int(torch.linalg.matrix_rank(own))
+    assert found.tolist() == [[4, 5, 5], [8, 8, 8]]
+
+
+def test_no_singular_values_are_needed_if_what_is_seen_is_independent(monkeypatch):
+    monkeypatch.setattr(null_space, "singular_values", lambda _: pytest.fail("asked"))
+    seen = torch.arange(12)[None, :] < torch.tensor([[3], [12]])
+    found = ranks(random_values(2, 3, 12, 8), seen[:, None, None], 1e-5)
+    assert found.tolist() == [[3] * 3, [8] * 3]

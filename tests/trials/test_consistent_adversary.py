@@ -190,7 +190,8 @@ def test_searches_stand_in_the_order_of_the_texts_whatever_batches_they_were_in(
     texts = ["a cat sat", "the film was not good", "a dog", "my dog was not kind", "not good"]
     judged = list(subject(TASK).ask(texts, Request()))
     apart = _search_each(judged, Scope(), 3, seed=1)
-    monkeypatch.setattr(filling, "NEAR", {"cpu": 6})
+    monkeypatch.setattr(filling, "NEAR", {"cpu": 3})
+    monkeypatch.setattr(filling, "SMALL", 0)
     lengths = [len(each) for each in filling.fill(judged)]
     assert len(lengths) == 2 and len(judged) > 2
     together = _search_each(judged, Scope(), 3, seed=1)

@@ -18,7 +18,7 @@ from attlas.models.encoding.request import Request
 from attlas.models.subject import Subject
 from attlas.shapes import TextGroups
 
-BATCH_SIZE = {"cpu": 24, "cuda": 128}  # texts that are worked on together
+BATCH_SIZE = {"cpu": 24, "cuda": 512}  # texts that are worked on together
 UNKNOWN = "the model does not know the label"
 UNLABELLED = "no label, though other rows have one"
 SHORT = "fewer than two tokens that can be removed"

@@ -7,7 +7,7 @@ values. Of these, a model can only produce the rows that some query produces wit
 import torch
 from torch import Tensor
 
-from attlas.mathematics.null_space import centred, ranks, rounding
+from attlas.mathematics.null_space import centred, ranks, rounding, singular_values
 from attlas.shapes import HeadKeys, HeadRanks, HeadValues, OneRowSees, OneRowWeighs
 
 
@@ -35,7 +35,7 @@ def query_ranks(
     row = weights.double().transpose(-1, -2)
     around = keys.double() - weights.double() @ keys.double()
     moved = values.double().transpose(-1, -2) @ (row * around)
-    singular = torch.linalg.svdvals(moved)
+    singular = singular_values(moved)
     nonzero = singular > rounding(values) * singular.amax(dim=-1, keepdim=True)
     free = ranks(centred(keys.double(), visible), visible, rounding(keys))
     return nonzero.sum(dim=-1), free
@@ -59,7 +59,7 @@ def condition(vectors: HeadValues) -> Tensor:
 
     It is far above 1 if some vectors are nearly sums of others.
     """
-    singular = torch.linalg.svdvals(vectors.double())
+    singular = singular_values(vectors.double())
     most = 1 / torch.finfo(vectors.dtype).eps
     ratio: Tensor = singular[..., 0] / singular[..., -1].clamp_min(torch.finfo(singular.dtype).tiny)
     return ratio.clamp_max(most)

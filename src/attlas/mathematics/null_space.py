@@ -46,15 +46,32 @@ def ranks(values: HeadValues, visible: OneRowSees, tolerance: float) -> HeadRank
     Singular values below the share `tolerance` of the largest one count as zero.
     """
     matrices = values.double() * _column(visible)
-    turned = matrices.transpose(-1, -2)
-    keys, width = matrices.shape[-2:]
-    products = matrices @ turned if keys < width else turned @ matrices
-    whole = _is_whole(products, max(tolerance, LEAST_SQUARED))
-    found = torch.full_like(whole, min(keys, width), dtype=torch.long)
+    count = visible.sum(dim=-1)[..., 0].expand(matrices.shape[:-2])
+    found = count.clamp_max(matrices.shape[-1])
+    whole = _are_independent(matrices, visible, max(tolerance, LEAST_SQUARED))
     if not bool(whole.all()):
-        singular = torch.linalg.svdvals(matrices[~whole])
+        singular = singular_values(matrices[~whole])
         found[~whole] = _counted(singular, tolerance).sum(dim=-1)
     return found
+
+
+def singular_values(matrices: Tensor) -> Tensor:
+    """The singular values of many small matrices; a GPU would find them one at a time."""
+    return torch.linalg.svdvals(matrices.cpu()).to(matrices.device)
+
+
+def _are_independent(matrices: Tensor, visible: OneRowSees, tolerance: float) -> Tensor:
+    """Whether the visible rows of each matrix, or its columns, are certainly independent."""
+    turned = matrices.transpose(-1, -2)
+    keys, width = matrices.shape[-2:]
+    few = torch.zeros(matrices.shape[:-2], dtype=torch.bool, device=matrices.device)
+    if keys < width or not bool(visible.all()):
+        products = matrices @ turned
+        total = products.diagonal(dim1=-2, dim2=-1).sum(dim=-1)
+        # Each hidden row stands for a direction of its own, which is not counted.
+        hidden = torch.diag_embed((~visible[..., 0, :]).double() * total[..., None])
+        few = _is_whole(products, tolerance, hidden)
+    return few if keys < width else few | _is_whole(turned @ matrices, tolerance)
 
 
 def centred(values: HeadValues, visible: OneRowSees) -> HeadValues:
@@ -125,16 +142,18 @@ def _basis_from_products(matrices: Tensor, tolerance: float) -> Tensor:
     return basis
 
 
-def _is_whole(products: Tensor, tolerance: float) -> Tensor:
+def _is_whole(products: Tensor, tolerance: float, more: Tensor | float = 0.0) -> Tensor:
     """For each matrix of inner products, whether all directions are certainly above rounding.
 
     A matrix minus a multiple of the identity has a Cholesky factor if all its eigenvalues are above
-    that multiple; the trace is at least the largest eigenvalue.
+    that multiple; the trace is at least the largest eigenvalue. `more` is added to the matrix.
     """
     total = products.diagonal(dim1=-2, dim2=-1).sum(dim=-1)
     floor = (tolerance**2 * total)[..., None, None]
     identity = torch.eye(products.shape[-1], dtype=products.dtype, device=products.device)
-    factored: Tensor = torch.linalg.cholesky_ex(products - floor * identity).info == 0
+    factored: Tensor = (
+        torch.linalg.cholesky_ex(products + more - floor * identity).info == 0
+    )
     return factored & (total > 0)
 
 

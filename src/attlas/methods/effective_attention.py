@@ -107,10 +107,10 @@ def describe_ranks(call: Call, row: int) -> list[str]:
     counts = seen.sum(dim=-1)[..., 0]
     own, double = rounding(values), rounding(values, torch.float64)
     around = centred(values.double(), seen)
-    plain, finer = (ranks(values, seen, each) for each in (own, double))
-    summed, finer_summed = (ranks(around, seen, each) + 1 for each in (own, double))
+    plain, finer = (ranks(values, seen, each).cpu() for each in (own, double))
+    summed, finer_summed = (ranks(around, seen, each).cpu() + 1 for each in (own, double))
     found = []
-    for index, count in enumerate(counts):
+    for index, count in enumerate(counts.cpu()):
         rank, free = _span(plain[index]), _span(count - plain[index])
         constrained = _span((count - summed[index]).clamp_min(0))
         note = (

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attlas.errors import UsageError
-from attlas.models.asking.filling import NEAR, can_fill
-from attlas.models.asking.memory import in_fitting_batches, rows_of
+from attlas.models.asking.filling import NEAR, can_fill, split_by_length
+from attlas.models.asking.memory import in_fitting_batches, plain_tokens
 from attlas.models.asking.question import Question
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.removing.pooling import Pool, Rows, find_texts
@@ -151,21 +151,24 @@ class Erasures:
         return lengths
 
     def _batches(self, pool: Pool, rows: Rows, hidden: NDArray[np.bool_]) -> Iterator[Rows]:
-        """Which rows share a batch: those with the same length when they are run."""
+        """Which rows share a batch: those of the same length when they are run, or filled up."""
         lengths = self._lengths(pool, rows, hidden)
         left = np.flatnonzero((lengths > 0).all(axis=1))
         if not len(left):
             return
         lengths = lengths[left]
+        device = pool.question.subject.device
+        most = plain_tokens(device)
         if self._packs(pool):
-            step = NEAR[pool.question.subject.device.type]
-            lengths = np.minimum(-(-lengths // step) * step, pool.lengths.max())
+            for batch in split_by_length(lengths[:, 0], NEAR[device.type], most):
+                yield left[batch]
+            return
         kinds, kind = np.unique(lengths, axis=0, return_inverse=True)
         order = left[np.argsort(kind.ravel(), kind="stable")]
         groups = np.split(order, np.cumsum(np.bincount(kind.ravel()))[:-1])
         for group, length in zip(groups, kinds.sum(axis=1).tolist(), strict=True):
-            most = rows_of(pool.question.subject.device, max(length, 1))
-            yield from (group[start : start + most] for start in range(0, len(group), most))
+            rows = max(most // length, 1)
+            yield from (group[start : start + rows] for start in range(0, len(group), rows))
 
     def _run(self, pool: Pool, rows: Rows, hidden: Tensor, read: _Read) -> Tensor:
         """The answers to one batch, a row for each; it is halved if memory is short."""

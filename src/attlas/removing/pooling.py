@@ -145,14 +145,14 @@ class Pool:
     def packed_without(self, rows: Rows, hidden: Tensor, width: int) -> Inputs:
         """Like `packed`, with the hidden tokens deleted: all others move to the front."""
         inputs = self._take(rows)
-        gone = hidden | self._filler[torch.from_numpy(rows)]
+        device = inputs.arguments[inputs.source.argument].device
+        gone = (hidden | self._filler[torch.from_numpy(rows)]).to(device)
         order = gone.to(torch.uint8).argsort(dim=1, stable=True)[:, :width]
         beyond = gone.gather(1, order)
         arguments = dict(inputs.arguments)
         for name in inputs.companions(inputs.source):
-            arguments[name] = arguments[name].gather(1, order.to(arguments[name].device))
-        seen = arguments["attention_mask"]
-        arguments["attention_mask"] = seen.masked_fill(beyond.to(seen.device), 0)
+            arguments[name] = arguments[name].gather(1, order)
+        arguments["attention_mask"] = arguments["attention_mask"].masked_fill(beyond, 0)
         source = replace(inputs.source, stop=inputs.source.start + width)
         return replace(inputs, arguments=arguments, source=source)
 

@@ -2,9 +2,11 @@
 
 from copy import deepcopy
 from functools import cache
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytest
+import torch
 from subjects import LONG, OTHER, SHORT, TEXTS, few, subject, takes
 from tiny import (
     BERT_SHAPE,
@@ -24,7 +26,7 @@ from attlas.measures.sensitivity import sensitivities
 from attlas.measures.support.recomputing import Recipe
 from attlas.methods import METHODS
 from attlas.models.asking import filling
-from attlas.models.asking.filling import can_fill, fill
+from attlas.models.asking.filling import can_fill, fill, split_by_length
 from attlas.models.asking.scores import target_scores
 from attlas.models.encoding.request import Request
 from attlas.models.subject import Subject
@@ -128,8 +130,33 @@ def test_so_do_measures_that_ask_again(method):
 
 def test_lengths_far_apart_stay_apart(monkeypatch):
     monkeypatch.setattr(filling, "NEAR", {"cpu": 1})
+    monkeypatch.setattr(filling, "SMALL", 0)
     apart = ask(TASK)
-    assert [len(each) for each in fill(apart)] == [len(each) for each in apart]
+    assert sorted(len(each) for each in fill(apart)) == sorted(len(each) for each in apart)
+
+
+def test_unless_they_make_a_small_batch(monkeypatch):
+    monkeypatch.setattr(filling, "NEAR", {"cpu": 1})
+    apart = ask(TASK)
+    rows, longest = sum(map(len, apart)), max(len(each.inputs.tokens[0]) for each in apart)
+    monkeypatch.setattr(filling, "SMALL", rows * longest)
+    assert [len(each) for each in fill(apart)] == [rows]
+    monkeypatch.setattr(filling, "SMALL", rows * longest - 1)
+    assert len(fill(apart)) > 1
+
+
+def test_rows_are_split_into_batches_that_hold_so_many_tokens(monkeypatch):
+    """No row twice, none left out; no batch above the limit, and few far lengths in a large one."""
+    monkeypatch.setattr(filling, "SMALL", 100)
+    lengths = np.random.default_rng(0).integers(1, 60, size=500)
+    batches = list(split_by_length(lengths, 16, 400))
+    assert sorted(np.concatenate(batches).tolist()) == list(range(500))
+    for batch in batches:
+        own = lengths[batch]
+        assert own.max() * len(own) <= 400
+        assert own.max() - own.min() < 16 or own.max() * len(own) <= 100
+    assert len(list(split_by_length(np.full(3, 500), 16, 400))) == 3
+    assert [len(each) for each in split_by_length(np.array([1, 50]), 16, 400)] == [2]
 
 
 def test_a_processor_gains_nothing_by_it(monkeypatch):
@@ -145,16 +172,26 @@ def test_whatever_is_read_otherwise_stays_apart(task):
 
 
 def test_a_model_that_reads_what_fills_a_text_up_stays_apart(monkeypatch):
-    run = Subject.run
+    monkeypatch.setattr(Subject, "run", _reading_all(Subject.run))
+    assert not can_fill(ask(TASK)[0])
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_shares_batches_too(dtype):
+    loaded = subject(TASK)
+    half = Subject(deepcopy(loaded.model).to(dtype), loaded.tokenizer)
+    (question,) = half.ask(TEXTS[TASK][:1], Request())
+    assert can_fill(question)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(filling, "_takes", WeakKeyDictionary())
+        patch.setattr(Subject, "run", _reading_all(Subject.run))
+        assert not can_fill(question)
+
+
+def _reading_all(run):
+    """A run of the model that does not hide what is masked."""
 
     def blind(self, given, *rest):
         return run(self, {**given, "attention_mask": given["attention_mask"] * 0 + 1}, *rest)
 
-    monkeypatch.setattr(Subject, "run", blind)
-    assert not can_fill(ask(TASK)[0])
-
-
-def test_half_precision_stays_apart():
-    loaded = subject(TASK)
-    half = Subject(deepcopy(loaded.model).bfloat16(), loaded.tokenizer)
-    assert not can_fill(next(iter(half.ask(TEXTS[TASK][:1], Request()))))
+    return blind

@@ -161,12 +161,12 @@ def test_longer_texts_share_smaller_batches(monkeypatch):
     asked = subject("sequence classification")
     inputs = asked.encode(TEXT)
     layer = map_bytes(inputs, asked.sites[:1])
-    monkeypatch.setattr(room, "MAP_BYTES", 8 * layer)
+    monkeypatch.setitem(room.MAP_BYTES, "cpu", 8 * layer)
     assert asked.rows_at_once(inputs) == 8 // room.COPIES
     assert asked.rows_holding(inputs, asked.sites) == 4
     assert asked.rows_holding(inputs, asked.sites[:1]) == 8
-    assert asked.rows_holding(inputs, ()) == room.MOST_ROWS
-    monkeypatch.setattr(room, "MAP_BYTES", 1)
+    assert asked.rows_holding(inputs, ()) == room.MOST_ROWS["cpu"]
+    monkeypatch.setitem(room.MAP_BYTES, "cpu", 1)
     assert asked.rows_at_once(inputs) == asked.rows_holding(inputs, asked.sites) == 1
 
 

@@ -190,7 +190,8 @@ def _controls(text: ExplainedText, plan: AuditPlan) -> dict[str, TokenVector]:
     # Sizes must fall as the order does: where a score stands, its sign does not count.
     controls = {POSITION: np.arange(float(len(text.content)), 0, -1)}
     if ids.ndim == 2 and len(inputs.streams()) == 1:
-        counts = [plan.texts.counts[int(ids[0, place])] for place in text.content]
+        own = ids[0].tolist()
+        counts = [plan.texts.counts[own[place]] for place in text.content]
         controls[FREQUENCY] = 1 / np.array(counts, dtype=np.float64)
     return controls
 

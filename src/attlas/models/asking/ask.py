@@ -76,7 +76,8 @@ def _first_look(subject: OpenModel, inputs: Inputs, request: Request) -> Logits:
     if isinstance(request.target, Target):
         first = min(first, request.target.first_place())
     with evaluation_mode(subject.model), torch.no_grad():
-        return subject.run(inputs.arguments, first if subject.predicts_next else None)
+        logits = subject.run(inputs.arguments, first if subject.predicts_next else None)
+    return logits.cpu()  # each row is looked at by itself
 
 
 def predict_each(subject: OpenModel, texts: Sequence[Any]) -> list[tuple[str, float]]:

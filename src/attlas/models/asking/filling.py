@@ -4,11 +4,13 @@ A GPU that runs short texts mostly waits for work, so one larger batch takes har
 small one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from attlas.models.asking.open_model import OpenModel
@@ -19,20 +21,54 @@ from attlas.tokens import Tokens
 
 FILLER = ""  # the text of a filling token; no other token has an empty text
 NEAR = {"cuda": 16}  # how many lengths share a batch; on a CPU this gains nothing
+SMALL = 2**14  # tokens: smaller batches take as long, so any lengths share one
 TOLERANCE = 1e-5
+STEPS = 8  # of a number's precision: by so much other shapes round otherwise in half precision
 TRIED = 16  # filling tokens in the test that they change nothing
 _takes: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 
 
 def fill(questions: Sequence[Question]) -> list[Question]:
-    """The same questions; those of similar lengths are joined if that changes no result."""
-    groups: dict[object, list[Question]] = {}
-    for number, question in enumerate(questions):
+    """The same questions; those of similar lengths are joined if that changes no result.
+
+    Those of any lengths are, as long as the batch stays small.
+    """
+    groups: list[list[Question]] = []
+    for question in sorted(questions, key=_length, reverse=True):
         near = NEAR.get(question.subject.device.type)
-        length = len(question.inputs.tokens[0])
         shares = near is not None and can_fill(question)
-        groups.setdefault(-(-length // near) if shares and near else (number,), []).append(question)
-    return [group[0] if len(group) == 1 else filled(group) for group in groups.values()]
+        if groups and near and shares and _has_place(groups[-1], question, near):
+            groups[-1].append(question)
+        else:
+            groups.append([question])
+    return [group[0] if len(group) == 1 else filled(group) for group in groups]
+
+
+def _length(question: Question) -> int:
+    return len(question.inputs.tokens[0])
+
+
+def _has_place(group: Sequence[Question], question: Question, near: int) -> bool:
+    longest = _length(group[0])
+    rows = len(question) + sum(map(len, group))
+    is_near = longest - _length(question) < near
+    return can_fill(group[0]) and (is_near or longest * rows <= SMALL)
+
+
+def split_by_length(
+    lengths: NDArray[np.intp], near: int, tokens: int
+) -> Iterator[NDArray[np.intp]]:
+    """Which rows share a padded batch of at most so many tokens, the longest rows first."""
+    order = np.argsort(-lengths, kind="stable")
+    falling = -lengths[order]
+    start = 0
+    while start < len(order):
+        longest = max(-int(falling[start]), 1)
+        alike = int(np.searchsorted(falling, near - longest))
+        most = max(tokens // longest, 1)
+        stop = min(start + most, max(alike, start + SMALL // longest, start + 1))
+        yield order[start:stop]
+        start = stop
 
 
 def can_fill(question: Question) -> bool:
@@ -56,18 +92,24 @@ def _stays_the_same(question: Question) -> bool:
     """Whether the model gives the same output for a text with masked tokens behind it.
 
     The masked tokens themselves must be able to attend: with local attention they may see nothing.
+    Which tokens they are must change nothing at all, and that they are there no more than rounding.
     """
     subject, inputs = question.subject, question.inputs.rows([0])
     width = len(inputs.tokens[0]) + TRIED
-    if subject.model.dtype not in (torch.float32, torch.float64) or width > subject.max_tokens:
+    if width > subject.max_tokens:
         return False
     longer = _lengthened(subject, inputs, width)
     if not all(call.weights.isfinite().all() for call in subject.read(longer)):
         return False
+    ids = inputs.arguments[inputs.source.argument]
+    others = {**longer.arguments, inputs.source.argument: ids.repeat(1, width)[:, :width]}
     with torch.no_grad(), evaluation_mode(subject.model):
-        alone, behind = (subject.run(each.arguments) for each in (inputs, longer))
+        runs = (inputs.arguments, longer.arguments, others)
+        alone, behind, other = (subject.run(each).double() for each in runs)
+    rounding = max(TOLERANCE, STEPS * torch.finfo(subject.model.dtype).eps)
     largest = max(1.0, float(alone.abs().max()))
-    return bool((alone - behind).abs().max() < TOLERANCE * largest)
+    moved = float((alone - behind).abs().max())
+    return moved < rounding * largest and float((behind - other).abs().max()) < TOLERANCE * largest
 
 
 def filled(questions: Sequence[Question]) -> Question:

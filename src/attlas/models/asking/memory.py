@@ -12,6 +12,7 @@ _TOKENS = {
     "cpu": 2**11,
     "cuda": 2**15,
 }  # in a good batch; for a CPU: for each core, what its caches hold
+_PLAIN = {"cuda": 2**17}  # if nothing is kept for gradients; small models are not busy with less
 _SIGNS = ("can't allocate memory", "not enough memory")  # in the messages of torch's CPU allocator
 
 
@@ -39,8 +40,17 @@ def in_fitting_batches(
 
 def rows_of(device: torch.device, length: int) -> int:
     """How many rows of `length` tokens make a good batch on a device."""
+    return max(1, _tokens(device) // length)
+
+
+def plain_tokens(device: torch.device) -> int:
+    """How many tokens make a good batch that keeps nothing for gradients."""
+    return max(_tokens(device), _PLAIN.get(device.type, 0))
+
+
+def _tokens(device: torch.device) -> int:
     cores = torch.get_num_threads() if device.type == "cpu" else 1
-    return max(1, cores * _TOKENS.get(device.type, 2**13) // length)
+    return cores * _TOKENS.get(device.type, 2**13)
 
 
 def is_out_of_memory(problem: RuntimeError) -> bool:

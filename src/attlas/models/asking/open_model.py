@@ -23,8 +23,8 @@ from attlas.models.tap.opening import tap
 from attlas.results import Site
 from attlas.shapes import Logits
 
-MOST_ROWS = 64
-MAP_BYTES = 2**30  # how much attention a batch may hold
+MOST_ROWS = {"cpu": 64, "cuda": 512}
+MAP_BYTES = {"cpu": 2**30, "cuda": 2**32}  # how much attention a batch may hold
 COPIES = 4  # copies of one layer's attention that exist while it is computed
 OF_PICTURES = ("vision", "cross_vision")  # the kinds of sites that attend from a picture
 Held = TypeVar("Held")
@@ -143,11 +143,11 @@ class OpenModel(ModelFacts):
     def rows_at_once(self, inputs: Inputs) -> int:
         """How many inputs of this length may share a batch that holds one layer's attention."""
         largest = max(map_bytes(inputs, [site]) for site in self.sites)
-        return _rows(COPIES * largest)
+        return _rows(self.device, COPIES * largest)
 
     def rows_holding(self, inputs: Inputs, sites: Collection[Site]) -> int:
         """How many inputs of this length may share a batch if the maps of these sites are held."""
-        return _rows(map_bytes(inputs, sites))
+        return _rows(self.device, map_bytes(inputs, sites))
 
 
 def _is_recorded(tensor: Tensor) -> bool:
@@ -155,5 +155,6 @@ def _is_recorded(tensor: Tensor) -> bool:
     return tensor.is_cuda and torch.cuda.is_current_stream_capturing()
 
 
-def _rows(bytes_a_row: int) -> int:
-    return max(1, min(MOST_ROWS, MAP_BYTES // max(bytes_a_row, 1)))
+def _rows(device: torch.device, bytes_a_row: int) -> int:
+    most, room = (each.get(device.type, each["cpu"]) for each in (MOST_ROWS, MAP_BYTES))
+    return max(1, min(most, room // max(bytes_a_row, 1)))

@@ -176,7 +176,8 @@ def _take_in(
     now = each.integral()[index]
     size = now.abs().sum(dim=(1, 2, 3))
     each.error[index] = (now - before).abs().sum(dim=(1, 2, 3)) / 8 / size.clamp_min(1e-30)
-    return [row for row in rows if each.error[row] > tolerance]
+    too_large = (each.error[index] > tolerance).tolist()
+    return [row for row, is_open in zip(rows, too_large, strict=True) if is_open]
 
 
 def _raise(

@@ -106,8 +106,8 @@ def redrawn(subject: OpenModel, storey: Storey, seed: int) -> Iterator[None]:
 def _draw(name: str, weight: nn.Parameter, seed: int) -> Tensor:
     if not weight.is_floating_point():
         raise UnsupportedModelError(f"{name} is {weight.dtype}: such weights cannot be redrawn")
-    own = weight.detach().double().cpu()
+    own = weight.detach().double()
     state = np.random.SeedSequence([seed, crc32(name.encode())]).generate_state(1, np.uint64)[0]
     generator = torch.Generator().manual_seed(int(state))
-    noise = torch.randn(own.shape, generator=generator)
-    return (own.mean() + own.std(correction=0) * noise).to(weight)
+    noise = torch.randn(own.shape, generator=generator).to(weight.device)  # the same on any device
+    return (own.mean() + own.std(correction=0) * noise).to(weight.dtype)
