@@ -33,11 +33,12 @@ def fill(questions: Sequence[Question]) -> list[Question]:
 
     Those of any lengths are, as long as the batch stays small.
     """
+    near = NEAR.get(questions[0].subject.device.type) if questions else None
+    if near is None:
+        return list(questions)
     groups: list[list[Question]] = []
     for question in sorted(questions, key=_length, reverse=True):
-        near = NEAR.get(question.subject.device.type)
-        shares = near is not None and can_fill(question)
-        if groups and near and shares and _has_place(groups[-1], question, near):
+        if groups and can_fill(question) and _has_place(groups[-1], question, near):
             groups[-1].append(question)
         else:
             groups.append([question])

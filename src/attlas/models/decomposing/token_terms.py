@@ -17,12 +17,14 @@ from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.sites import find_block
 from attlas.models.states.block_states import STREAM
 
-PAIRS_AT_ONCE = 2**14  # pairs of tokens: each has a vector in every hidden state
+# Pairs of tokens: each has a vector in every hidden state.
+PAIRS_AT_ONCE = {"cpu": 2**14, "cuda": 2**18}
 
 
 def in_small_batches(question: Question) -> list[Question]:
     """The question in batches small enough for one vector for each pair of tokens."""
-    most = max(1, PAIRS_AT_ONCE // len(question.inputs.tokens[0]) ** 2)
+    pairs = PAIRS_AT_ONCE.get(question.subject.device.type, PAIRS_AT_ONCE["cpu"])
+    most = max(1, pairs // len(question.inputs.tokens[0]) ** 2)
     if question.is_shared:
         return [question]
     starts = range(0, len(question), most)
