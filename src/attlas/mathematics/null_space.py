@@ -151,9 +151,7 @@ def _is_whole(products: Tensor, tolerance: float, more: Tensor | float = 0.0) ->
     total = products.diagonal(dim1=-2, dim2=-1).sum(dim=-1)
     floor = (tolerance**2 * total)[..., None, None]
     identity = torch.eye(products.shape[-1], dtype=products.dtype, device=products.device)
-    factored: Tensor = (
-        torch.linalg.cholesky_ex(products + more - floor * identity).info == 0
-    )
+    factored: Tensor = torch.linalg.cholesky_ex(products + more - floor * identity).info == 0
     return factored & (total > 0)
 
 
