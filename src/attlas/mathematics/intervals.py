@@ -161,7 +161,7 @@ def _in_errors(
     return np.divide(np.abs(differences), errors, out=unknown, where=errors > 0)
 
 
-@lru_cache(maxsize=2)  # a report resamples the same texts for each of its figures
+@lru_cache(maxsize=8)  # a report resamples the same texts for each of its figures
 def _drawn(units: int, seed: int) -> NDArray[np.int16]:
     """How often each unit is drawn, `[draw, unit]`."""
     if not units:

@@ -57,7 +57,8 @@ def ranks(values: HeadValues, visible: OneRowSees, tolerance: float) -> HeadRank
 
 def singular_values(matrices: Tensor) -> Tensor:
     """The singular values of many small matrices; a GPU would find them one at a time."""
-    return torch.linalg.svdvals(matrices.cpu()).to(matrices.device)
+    found: Tensor = torch.linalg.svdvals(matrices.cpu())
+    return found.to(matrices.device)
 
 
 def _are_independent(matrices: Tensor, visible: OneRowSees, tolerance: float) -> Tensor:

@@ -153,12 +153,12 @@ class Erasures:
     def _batches(self, pool: Pool, rows: Rows, hidden: NDArray[np.bool_]) -> Iterator[Rows]:
         """Which rows share a batch: those of the same length when they are run, or filled up."""
         lengths = self._lengths(pool, rows, hidden)
+        device = pool.question.subject.device
+        most = plain_tokens(device)
         left = np.flatnonzero((lengths > 0).all(axis=1))
         if not len(left):
             return
         lengths = lengths[left]
-        device = pool.question.subject.device
-        most = plain_tokens(device)
         if self._packs(pool):
             for batch in split_by_length(lengths[:, 0], NEAR[device.type], most):
                 yield left[batch]
@@ -167,8 +167,8 @@ class Erasures:
         order = left[np.argsort(kind.ravel(), kind="stable")]
         groups = np.split(order, np.cumsum(np.bincount(kind.ravel()))[:-1])
         for group, length in zip(groups, kinds.sum(axis=1).tolist(), strict=True):
-            rows = max(most // length, 1)
-            yield from (group[start : start + rows] for start in range(0, len(group), rows))
+            step = max(most // length, 1)
+            yield from (group[start : start + step] for start in range(0, len(group), step))
 
     def _run(self, pool: Pool, rows: Rows, hidden: Tensor, read: _Read) -> Tensor:
         """The answers to one batch, a row for each; it is halved if memory is short."""

@@ -106,8 +106,8 @@ def _stays_the_same(question: Question) -> bool:
     others = {**longer.arguments, inputs.source.argument: ids.repeat(1, width)[:, :width]}
     with torch.no_grad(), evaluation_mode(subject.model):
         runs = (inputs.arguments, longer.arguments, others)
-        alone, behind, other = (subject.run(each).double() for each in runs)
-    rounding = max(TOLERANCE, STEPS * torch.finfo(subject.model.dtype).eps)
+        alone, behind, other = (subject.run(each) for each in runs)
+    rounding = max(TOLERANCE, STEPS * torch.finfo(alone.dtype).eps)
     largest = max(1.0, float(alone.abs().max()))
     moved = float((alone - behind).abs().max())
     return moved < rounding * largest and float((behind - other).abs().max()) < TOLERANCE * largest
