@@ -82,6 +82,24 @@ def test_a_text_without_tokens_is_read_like_the_text_that_is_left():
             np.testing.assert_allclose(state, expected.numpy(), atol=1e-5)
 
 
+@pytest.mark.parametrize("how", REMOVALS)
+def test_texts_that_share_a_batch_have_the_states_they_have_alone(how, monkeypatch):
+    asked = _texts(list(subject(TASK).ask(TEXTS[TASK], Request())))
+    counts = [len(removable(each, 0)) for each in asked]
+    ways = [_draw(count, 3, np.random.default_rng(1))[0] for count in counts]
+    alone = _states(asked, ways, how)
+    monkeypatch.setattr("attlas.removing.unusualness.NEAR", {"cpu": 16})
+    calls = []
+    monkeypatch.setattr(
+        "attlas.removing.unusualness.readout_states",
+        lambda question: calls.append(len(question)) or readout_states(question),
+    )
+    together = _states(asked, ways, how)
+    assert calls == [sum(map(len, ways))]
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_allclose(other, one, atol=1e-5)
+
+
 def changed_bag(change):
     """A bag of words that `change` was done to."""
     model = deepcopy(bag_of_words().model)

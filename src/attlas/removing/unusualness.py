@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attlas.errors import UsageError
-from attlas.models.asking.memory import in_fitting_batches, rows_of
+from attlas.models.asking.filling import NEAR, can_fill, split_by_length
+from attlas.models.asking.memory import in_fitting_batches, plain_tokens, rows_of
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import readout_states
 from attlas.models.encoding.inputs import group_by_shape, stack
 from attlas.removing.operators import delete
+from attlas.removing.pooling import Pool, Text
 from attlas.removing.removal import check_removal, is_tied, removable, without
 from attlas.shapes import SomeTextValues, StateTable, StateVector, TextValues, Ways
 
@@ -115,6 +117,8 @@ def _states(
     texts: Sequence[Question], ways: Sequence[NDArray[np.bool_]], how: str
 ) -> list[StateTable]:
     """The state of each text without each set of its tokens, `[way, feature]`."""
+    if texts[0].subject.device.type in NEAR and all(map(can_fill, texts)):
+        return _filled_states(texts, ways, how)
     rows = [text for text, own in zip(texts, ways, strict=True) for _ in own]
     hidden = [_over_tokens(text, own) for text, own in zip(texts, ways, strict=True)]
     marks = [way[None] for own in hidden for way in own]
@@ -132,6 +136,32 @@ def _states(
             found |= zip(batch, states, strict=True)
     ends = np.cumsum([len(own) for own in ways])[:-1]
     return np.split(np.stack([found[number] for number in range(len(rows))]), ends)
+
+
+def _filled_states(
+    texts: Sequence[Question], ways: Sequence[NDArray[np.bool_]], how: str
+) -> list[StateTable]:
+    """Like `_states`, with texts of several lengths in one batch."""
+    pool = Pool([Text(text, 0, removable(text, 0)) for text in texts])
+    counts = [len(own) for own in ways]
+    rows = np.repeat(np.arange(len(texts)), counts)
+    hidden = np.concatenate([pool.spread(number, own) for number, own in enumerate(ways)])
+    lengths = pool.lengths[rows, 0] - (hidden.sum(axis=1) if how == "delete" else 0)
+    device = texts[0].subject.device
+    found: StateTable = np.empty((len(rows), 0))
+    for batch in split_by_length(lengths, NEAR[device.type], plain_tokens(device)):
+        given = rows[batch], torch.from_numpy(hidden[batch]), int(lengths[batch].max())
+        targets = tuple(texts[row].targets[0] for row in rows[batch])
+        joined = replace(texts[0], targets=targets)
+        if how == "delete":
+            states = readout_states(joined.about(pool.packed_without(*given)))
+        else:
+            with without(joined, *pool.packed(*given), how) as inputs:
+                states = readout_states(joined.about(inputs))
+        if not found.size:
+            found = np.empty((len(rows), states.shape[1]))
+        found[batch] = states.double().cpu().numpy()
+    return np.split(found, np.cumsum(counts)[:-1])
 
 
 def _over_tokens(text: Question, ways: Ways) -> Tensor:

@@ -3,9 +3,10 @@
 import threading
 
 import pytest
+import torch
 from torch import nn
 
-from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.facts.evaluation_mode import evaluation_mode, unplanned_attention
 
 
 def half_frozen():
@@ -62,3 +63,28 @@ def test_another_thread_waits():
         order.append("first")
     other.join()
     assert order == ["first", "second"]
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_no_attention_is_planned_within_and_the_setting_is_put_back(wanted):
+    was = torch.backends.cuda.cudnn_sdp_enabled()
+    torch.backends.cuda.enable_cudnn_sdp(wanted)
+    try:
+        with evaluation_mode(half_frozen()):
+            with evaluation_mode(half_frozen()):
+                assert not torch.backends.cuda.cudnn_sdp_enabled()
+            assert not torch.backends.cuda.cudnn_sdp_enabled()
+        assert torch.backends.cuda.cudnn_sdp_enabled() == wanted
+    finally:
+        torch.backends.cuda.enable_cudnn_sdp(was)
+
+
+def test_blocks_that_end_in_another_order_put_it_back_too():
+    first, second = unplanned_attention(), unplanned_attention()
+    before = torch.backends.cuda.cudnn_sdp_enabled()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert not torch.backends.cuda.cudnn_sdp_enabled()
+    second.__exit__(None, None, None)
+    assert torch.backends.cuda.cudnn_sdp_enabled() == before

@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from weakref import WeakKeyDictionary, WeakSet
 
+import torch
 from torch import nn
 
 _locks: WeakKeyDictionary[nn.Module, threading.RLock] = WeakKeyDictionary()
 _locks_guard = threading.Lock()
 _in_use: WeakSet[nn.Module] = WeakSet()  # changed only while the lock of the model is held
+_planless: list[bool] = []  # one entry for each open block of `unplanned_attention`
 
 
 def model_lock(model: nn.Module) -> threading.RLock:
@@ -28,6 +30,25 @@ def every_module(model: nn.Module) -> list[nn.Module]:
             found[module] = None
             waiting.extend(module._modules.values())
     return list(found)
+
+
+@contextmanager
+def unplanned_attention() -> Iterator[None]:
+    """Keep torch from using cuDNN's fused attention within the block.
+
+    cuDNN plans, for up to a second, for every new shape of a batch, and an audit has thousands.
+    The setting is one for the process: the last block to end restores it.
+    """
+    with _locks_guard:
+        _planless.append(torch.backends.cuda.cudnn_sdp_enabled())
+        torch.backends.cuda.enable_cudnn_sdp(False)
+    try:
+        yield
+    finally:
+        with _locks_guard:
+            before = _planless.pop()
+            if not _planless:
+                torch.backends.cuda.enable_cudnn_sdp(before)
 
 
 @contextmanager
@@ -54,7 +75,8 @@ def evaluation_mode(model: nn.Module) -> Iterator[None]:
                 module.training = False
             for parameter in trainable:
                 parameter.requires_grad_(False)
-            yield
+            with unplanned_attention():
+                yield
         finally:
             _in_use.discard(model)
             for module in training:

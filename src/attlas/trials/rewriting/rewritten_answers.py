@@ -38,7 +38,7 @@ from attlas.trials.support.scope import OpenSite, Scope
 from attlas.trials.support.trial import seed_for
 
 Means = Mapping[str, HeadOutput]  # by site; a site whose values cannot be read has none
-ROWS_AT_ONCE = 64  # answers in float64; a vocabulary can be large
+AT_ONCE = 2**22  # numbers of answers in float64; a vocabulary can be large
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,8 @@ class AnswerChange(Answer):
     def score(self, logits: Tensor, of: str = "probability") -> Tensor:
         """For each row: its distance from the first, whether its choice differs, and its choice."""
         own = super().score(logits[:1])
-        chunks = [super(AnswerChange, self).score(each) for each in logits.split(ROWS_AT_ONCE)]
+        most = max(1, AT_ONCE // logits[0].numel())
+        chunks = [super(AnswerChange, self).score(each) for each in logits.split(most)]
         found = [
             torch.stack(
                 [
