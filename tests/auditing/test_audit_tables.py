@@ -9,12 +9,14 @@ import pytest
 import torch
 from audits import AIMS, REMOVALS, TRUTH, bag_texts, small_audit
 from known_models import WEIGHTS, bag_of_words
+from subjects import ask
 from scipy import stats
 
 import attlas
 from attlas.auditing.work import explained, items
 from attlas.errors import UnsupportedModelError
 from attlas.models.encoding.request import Request
+from attlas.auditing.report.sections import _words
 from attlas.removing.unusualness import unusualness
 
 COUNT = 4
@@ -24,7 +26,8 @@ WORD = "w07"  # in every text, and marked there
 
 def marked(text):
     words = f"{text.replace(f'{WORD} ', '')} {WORD}"
-    return {"text": words, "marks": [(len(words) - len(WORD), len(words))]}
+    label = "POSITIVE" if sum(WEIGHTS[word] for word in words.split()) > 0 else "NEGATIVE"
+    return {"text": words, "label": label, "marks": [(len(words) - len(WORD), len(words))]}
 
 
 @cache
@@ -206,6 +209,7 @@ def test_examples_say_what_the_model_makes_of_the_text_without_its_first_words()
         weights = np.array([WEIGHTS[word] for word in words])
         sign = 1 if example.label == "POSITIVE" else -1
         assert sign * weights.sum() > 0
+        assert example.true_label == example.label  # the bag is right on every text
         for reading in example.readings:
             left = np.delete(weights, list(reading.removed)).sum()
             assert reading.label == ("POSITIVE" if left > 0 else "NEGATIVE")
@@ -214,9 +218,22 @@ def test_examples_say_what_the_model_makes_of_the_text_without_its_first_words()
     assert audited().examples
 
 
+def test_the_tokens_of_an_example_are_joined_to_words():
+    question = ask("sequence classification")
+    tokens = question.inputs.tokens[0]
+    content = [place for place, special in enumerate(tokens.special) if not special]
+    words: list[tuple[int, ...]] = []
+    for place, position in enumerate(content):  # a piece of this tokenizer begins with ##
+        inside = tokens[position].startswith("##")
+        words = [*words[:-1], (*words[-1], place)] if inside else [*words, (place,)]
+    assert _words(question, content) == tuple(words)
+    assert len(words) < len(content)
+
+
 def test_examples_hold_what_matters_and_the_licence_of_the_weights():
     shares = []
     for example in audited().examples:
+        assert example.words == tuple((place,) for place in range(len(example.tokens)))
         sign = 1 if example.label == "POSITIVE" else -1
         weights = sign * np.array([WEIGHTS[piece.strip()] for piece in example.tokens])
         truth, licence = example.truth, example.licence

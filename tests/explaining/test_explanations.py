@@ -52,6 +52,17 @@ def test_an_example_brings_its_true_label(tmp_path):
     assert known.payload()["true_label"] == "POSITIVE"
 
 
+@pytest.mark.parametrize("method", ["integrated_gradients", "kernel_shap", "decompx"])
+def test_methods_that_add_up_give_their_base_value(method):
+    given = {"integrated_gradients": {"steps": 200}, "kernel_shap": {"samples": 8}}
+    found = explain("a cat", method, **given.get(method, {}))
+    total = found.payload()["sum"]
+    assert total["base"] + found.scores.sum() == pytest.approx(found.target.value, abs=2e-3)
+    assert total["scores"] == pytest.approx(found.scores.sum(), abs=1e-5)
+    assert (total["base"] == 0) is (method == "decompx")
+    assert explain("a cat", "gradient").payload()["sum"] is None
+
+
 def test_lists_of_one_and_of_none():
     (found,) = explain(["a cat"])
     assert found.tokens.sources["text"] == "a cat"

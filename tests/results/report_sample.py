@@ -220,6 +220,7 @@ def trial_plots():
 
 
 TOKENS = ("a", " clumsy", ",", " over", "wrought", " film", " that", " nevertheless", " works")
+WORDS = ((0,), (1,), (2,), (3, 4), (5,), (6,), (7,), (8,))  # overwrought is two tokens
 
 
 def sample(point):
@@ -234,7 +235,8 @@ def sample(point):
         (0.01, -0.24, -0.01, -0.1, -0.08, 0.02, None, 0.29, 0.5),
         0.31,
     )
-    return Sample(point, TOKENS, "POSITIVE", 0.87, "mask", readings, truth=truth, licence=licence())
+    known = {"truth": truth, "licence": licence(), "words": WORDS, "true_label": "NEGATIVE"}
+    return Sample(point, TOKENS, "POSITIVE", 0.87, "mask", readings, **known)
 
 
 def licence():

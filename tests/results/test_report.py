@@ -138,5 +138,10 @@ def test_what_does_not_fit_is_refused():
         replace(sample("a point"), section="nowhere")
 
 
+def test_words_that_leave_out_a_token_are_refused():
+    with pytest.raises(UsageError, match="do not hold each of 9 tokens in order"):
+        replace(sample("a point"), words=((0, 1), (3,)))
+
+
 def test_the_tokens_of_an_example_are_its_text():
     assert "".join(sample("").tokens) == "a clumsy, overwrought film that nevertheless works"

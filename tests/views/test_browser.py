@@ -385,3 +385,13 @@ def test_both_doors_draw_alike(browser):
     tab.close()
     assert drawn["page"] == drawn["after"] != drawn["before"]
     assert drawn["stopped"]
+
+
+def test_scores_that_add_up_say_how(show):
+    found = {"base": 0.125, "of": "every token masked", "scores": 0.165}
+    tab = show({**samples.film(), "sum": found})
+    assert tab.locator(".sum .figure").all_text_contents() == ["0.125", "0.165", "0.290"]
+    assert "every token masked" in tab.locator(".sum").inner_text()
+    tab = show({**samples.film(), "sum": {**found, "scores": 0.1}})
+    assert tab.locator(".sum .figure").all_text_contents() == ["0.125", "0.100", "0.065", "0.290"]
+    assert show(samples.film()).locator(".sum").count() == 0

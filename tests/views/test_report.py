@@ -138,7 +138,7 @@ def test_a_token_that_speaks_against_the_prediction_is_below_zero():
     (example,) = report().payload()["examples"]
     assert pulls(example) == [0.01, -0.25, -0.02, -0.1, -0.08, 0.02, 0.0, 0.3, 0.5]
     named = named_tokens(example, pulls(example), signed=True)
-    assert named == "works +0.50 · nevertheless +0.30 · clumsy −0.25 · over −0.10"
+    assert named == "works +0.50 · nevertheless +0.30 · clumsy −0.25 · overwrought −0.18"
 
 
 @pytest.mark.parametrize(

@@ -47,8 +47,9 @@ def test_the_text_of_the_first_screen_shows_the_weights_beside_what_matters(tab)
         text = rows.nth(place).locator(".flow").inner_text()
         assert text == "a clumsy, overwrought film that nevertheless works"
     titles = rows.nth(1).locator(".unit").evaluate_all("all => all.map(each => each.title)")
-    assert titles[:2] == ["+0.01", "−0.25"] and titles[8] == "+0.5"
-    assert rows.nth(1).locator(".against").all_text_contents() == ["clumsy", "over", "wrought"]
+    assert titles[3] == "−0.18"  # two tokens of one word
+    assert titles[:2] == ["+0.01", "−0.25"] and titles[7] == "+0.5"
+    assert rows.nth(1).locator(".against").all_text_contents() == ["clumsy", "overwrought"]
     assert "orange speaks for POSITIVE" in rows.nth(1).inner_text()
     licence, facts = tab.locator(".first-example > p").all_inner_texts()
     assert licence.startswith("Licence of the weights' map: May not be read as where. The largest")
@@ -237,6 +238,8 @@ def test_an_example_shows_what_was_removed_and_what_it_did(tab):
     assert readings.nth(1).locator(".flow").inner_text() == (
         "a clumsy, overwrought film that nevertheless works"
     )
+    assert readings.nth(1).locator(".unit").nth(3).inner_text() == "overwrought"  # one chip
+    assert "the true label is NEGATIVE" in tab.locator("#attlas-examples .example").inner_text()
     assert "turns" not in readings.nth(0).inner_text()
     assert "NEGATIVE ⚑ the answer turns POSITIVE has 0.12 left" in readings.nth(1).inner_text()
     colours = (
@@ -244,7 +247,7 @@ def test_an_example_shows_what_was_removed_and_what_it_did(tab):
         .locator(".unit")
         .evaluate_all("all => all.map(each => each.style.backgroundColor)")
     )
-    assert colours[8] == "rgb(224, 122, 20)"  # the largest score, for the target
+    assert colours[7] == "rgb(224, 122, 20)"  # the largest score, for the target
 
 
 def test_the_licence_of_an_example_has_its_figures_in_the_section(tab):

@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 from views import samples
 
-from attlas.views import render
+from attlas.views import fragment, render
 
 FILM = """\
 NEGATIVE             0.710 ██████████████
@@ -61,6 +61,13 @@ def test_a_sentence():
 def test_the_true_label_is_told_where_it_is_known():
     words = shown({**samples.film(), "true_label": "POSITIVE"}).split()
     assert "probability 0.290 · true label POSITIVE" in " ".join(words)
+
+
+def test_scores_that_add_up_say_how():
+    found = {"base": 0.125, "of": "every token masked", "scores": 0.165}
+    line = "base value 0.125 (every token masked) + scores 0.165 = probability 0.290"
+    assert line in shown({**samples.film(), "sum": found})
+    assert line in fragment({**samples.film(), "sum": found})
 
 
 def test_two_segments():

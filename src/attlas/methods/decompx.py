@@ -42,7 +42,9 @@ def decompx(question: Question) -> Scored:
                 f"decompx decomposes one logit, and the target {target.name!r} has several tokens, "
                 "whose probability is no sum of logits: give one token"
             )
-    return Scored(torch.cat([decompose(batch) for batch in in_small_batches(question)]))
+    scores = torch.cat([decompose(batch) for batch in in_small_batches(question)])
+    bases = [{"base": 0.0, "base_of": "biases are divided among the tokens"} for _ in scores]
+    return Scored(scores, row_details=bases)
 
 
 def decompose(question: Question) -> TokenScores:

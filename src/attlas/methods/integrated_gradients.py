@@ -20,7 +20,11 @@ from attlas.models.states.embeddings import (
 from attlas.removing.removal import mask_all, removable
 from attlas.shapes import Hidden, StreamVectors, TokenScores
 
-BASELINES = ("mask", "pad", "zero")
+BASELINES = {
+    "mask": "everything masked",
+    "pad": "padding at every token",
+    "zero": "every token's vector zero",
+}
 
 
 @method(
@@ -52,7 +56,9 @@ def integrated_gradients(question: Question, *, steps: int = 50, baseline: str =
         question, "logit"
     ).tolist()
     how = f"{steps} midpoints, {baseline} baseline"
-    return Scored(scores, row_notes=_completeness(scores, before.tolist(), after, how))
+    bases = [{"base": value, "base_of": BASELINES[baseline]} for value in before.tolist()]
+    notes = _completeness(scores, before.tolist(), after, how)
+    return Scored(scores, row_notes=notes, row_details=bases)
 
 
 def integrate(

@@ -33,12 +33,16 @@ def kernel_shap(question: Question, *, samples: int = 512, seed: int = 0) -> Sco
     if samples < 2:
         raise UsageError(f"samples of kernel_shap must be at least 2, not {samples}")
     scored = [_score(each, samples, seed) for each in one_by_one(question)]
-    notes = [note for scores, note in scored for _ in scores]
-    return Scored(torch.cat([scores for scores, _ in scored]), row_notes=notes)
+    notes = [note for scores, note, _ in scored for _ in scores]
+    bases = [{"base": p, "base_of": "everything masked"} for _, _, empty in scored for p in empty]
+    found = torch.cat([scores for scores, _, _ in scored])
+    return Scored(found, row_notes=notes, row_details=bases)
 
 
-def _score(question: Question, samples: int, seed: int) -> tuple[TokenScores, tuple[str, ...]]:
-    """The scores of one input, and a note on how they were computed."""
+def _score(
+    question: Question, samples: int, seed: int
+) -> tuple[TokenScores, tuple[str, ...], list[float]]:
+    """The scores of one input, a note on how they were computed, and p with everything masked."""
     players = len(removable(question, 0))
     generator = torch.Generator().manual_seed(seed)
     present, weights = shapley_coalitions(players, samples, generator)
@@ -48,4 +52,5 @@ def _score(question: Question, samples: int, seed: int) -> tuple[TokenScores, tu
     sets = len(present) + 2
     exact = sets >= 2**players
     how = f"exact, from all {2**players}" if exact else f"estimated from {sets}"
-    return over_players(question, scores), (f"{how} sets of tokens left unmasked",)
+    note = f"{how} sets of tokens left unmasked"
+    return over_players(question, scores), (note,), values[0].tolist()

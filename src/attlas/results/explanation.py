@@ -166,10 +166,19 @@ class Explanation(Result):
             "picture": picture_uri(self.picture),
             "sinks": [sink.to_dict() for sink in self.sinks],
             "licence": self.licence.to_dict() if self.licence else None,
+            "sum": self._sum(),
             "notes": list(self.notes),
             "code": self.code(),
             "maps": self.maps.payload_section() if self.maps else None,
         }
+
+    def _sum(self) -> dict[str, Any] | None:
+        """How the scores add up to the target, for methods that give a base value."""
+        base = self.details.get("base")
+        if not isinstance(base, float):
+            return None
+        total = float(self.scores.sum(dtype=np.float64))
+        return {"base": base, "of": str(self.details.get("base_of", "")), "scores": total}
 
     def code(self) -> str:
         """The Python lines that compute this again; you must fill in a picture yourself."""

@@ -10,7 +10,7 @@ from rich.text import Text
 from attlas.views import report_words as words
 from attlas.views.markup import MONO, QUIET, as_text, chip, plain_table
 from attlas.views.terminal import fit, interval, style_of, text_table
-from attlas.views.units import ShownUnit, visible
+from attlas.views.units import gap, limit, visible
 
 Payload = Mapping[str, Any]
 _LABEL, _BAR = 32, 20  # the widths of what a figure is about, and of its interval
@@ -47,20 +47,11 @@ def example_lines(payload: Payload) -> Iterator[Text]:
 
 
 def _coloured(example: Payload, scores: Sequence[float], *, signed: bool) -> Text:
-    top = max(map(abs, scores), default=0.0)
-    line = Text()
-    for token, unit in zip(example["tokens"], _units(example, scores), strict=True):
-        line.append(" " if token[:1].isspace() and len(line) else "")
-        line.append(unit.text, style=style_of(unit, top, signed))
+    units, line = words.example_words(example, scores), Text()
+    for before, unit in zip([None, *units], units, strict=False):
+        line.append(gap(before, unit))
+        line.append(unit.text, style=style_of(unit, limit(units), signed))
     return line
-
-
-def _units(example: Payload, scores: Sequence[float]) -> list[ShownUnit]:
-    shown = [visible(token.strip() or token) for token in example["tokens"]]
-    return [
-        ShownUnit(text, score, False, "text", None, None)
-        for text, score in zip(shown, scores, strict=True)
-    ]
 
 
 def evidence_lines(payload: Payload) -> Iterator[Text | Table]:
@@ -132,10 +123,10 @@ def example_fragments(payload: Payload) -> Iterator[str]:
 
 
 def _chips(example: Payload, scores: Sequence[float], signed: bool) -> str:
-    top = max(map(abs, scores), default=0.0)
-    units = zip(example["tokens"], _units(example, scores), strict=True)
+    units = words.example_words(example, scores)
     return "".join(
-        (" " if token[:1].isspace() else "") + chip(unit, top, signed) for token, unit in units
+        gap(before, unit) + chip(unit, limit(units), signed)
+        for before, unit in zip([None, *units], units, strict=False)
     )
 
 

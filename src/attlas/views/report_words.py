@@ -6,7 +6,7 @@ from typing import Any
 from rich.text import Text
 
 from attlas.views.markup import MONO, QUIET, as_text
-from attlas.views.units import visible
+from attlas.views.units import ShownUnit, visible
 
 Payload = Mapping[str, Any]
 ARROWS = {"higher": "↑", "lower": "↓"}
@@ -58,17 +58,32 @@ def pulls(example: Payload) -> list[float]:
 
 
 def named_tokens(example: Payload, scores: Sequence[float], *, signed: bool) -> str:
-    """The tokens with the largest scores, in words."""
-    order = sorted(range(len(scores)), key=lambda place: -abs(scores[place]))[:MOST_NAMED]
-    tokens = [visible(example["tokens"][place].strip() or " ") for place in order]
-    shown = [f"{scores[place]:{'+' if signed else ''}.2f}".replace("-", "−") for place in order]
-    return " · ".join(f"{token} {score}" for token, score in zip(tokens, shown, strict=True))
+    """The words with the largest scores, each the sum of its tokens'."""
+    words = sorted(example_words(example, scores), key=lambda unit: -abs(unit.score))[:MOST_NAMED]
+    shown = [f"{word.score:{'+' if signed else ''}.2f}".replace("-", "−") for word in words]
+    return " · ".join(f"{word.text} {score}" for word, score in zip(words, shown, strict=True))
+
+
+def example_words(example: Payload, scores: Sequence[float]) -> list[ShownUnit]:
+    """The words of an example with the sums of their tokens' scores; `start` is None after a gap."""
+    groups = example.get("words") or [[place] for place in range(len(scores))]
+    found = []
+    for places in groups:
+        text = "".join(example["tokens"][place] for place in places)
+        touching = 0 if found and not text[:1].isspace() else None
+        score = sum(scores[place] for place in places)
+        found.append(
+            ShownUnit(visible(text.strip() or text), score, False, "text", touching, 0, tuple(places))
+        )
+    return found
 
 
 def example_facts(example: Payload) -> str:
     """What the text illustrates, and what the model says of it."""
     said = f"the model says {visible(example['label'])} ({number(example['probability'])})"
-    return f"{visible(example['point'])}: {said}"
+    label = example.get("true_label")
+    known = f", the true label is {visible(label)}" if label else ""
+    return f"{visible(example['point'])}: {said}{known}"
 
 
 def licence_words(example: Payload) -> str:

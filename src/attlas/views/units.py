@@ -126,6 +126,19 @@ def score_text(score: float, limit: float, *, signed: bool) -> str:
     return format(score, f"{'+' if signed else ''}.{min(decimals, 7)}f")
 
 
+def sum_words(payload: Mapping[str, Any]) -> str:
+    """How the scores add up to the target; empty if the method gives no base value."""
+    found, target = payload.get("sum"), payload["target"]
+    if not found:
+        return ""
+    top = max(abs(found["base"]), abs(found["scores"]), abs(target["value"]))
+    base, scores, value = (
+        score_text(each, top, signed=False)
+        for each in (found["base"], found["scores"], target["value"])
+    )
+    return f"base value {base} ({visible(found['of'])}) + scores {scores} = {target['quantity']} {value}"
+
+
 def _show(sign: str) -> str:
     if sign in _SHOWN:
         return _SHOWN[sign]

@@ -31,6 +31,7 @@ from attlas.results.support.report_sections import (
     TrialSection,
     Truth,
 )
+from attlas.results.support.words import word_units
 from attlas.shapes import TextGroups
 from attlas.trials import TRIALS, figures_with_intervals
 
@@ -168,6 +169,7 @@ def _sample(plan: AuditPlan, number: int, point: str, scores: dict[str, np.ndarr
     removed = [Erasures([question], removal) for removal in plan.verdict_removals]
     first, weights = removed[0], next(iter(scores.values()))
     licence = _licence(plan, number, removed, weights)
+    gold = plan.texts.gold
     return Sample(
         point,
         tuple(_pieces(question, first.content(0))),
@@ -177,7 +179,18 @@ def _sample(plan: AuditPlan, number: int, point: str, scores: dict[str, np.ndarr
         tuple(_reading(question, first, name, own, number) for name, own in scores.items()),
         truth=_truth(plan, number, first, licence.removals[0].share),
         licence=licence,
+        words=_words(question, first.content(0)),
+        true_label=None if gold is None else question.subject.labels[gold[number]],
     )
+
+
+def _words(question: Question, content: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """The places among the content tokens of the tokens of each word; none if words interleave."""
+    places = {position: place for place, position in enumerate(content)}
+    units = word_units(question.inputs.tokens[0])
+    held = [tuple(places[each] for each in unit.positions if each in places) for unit in units]
+    in_order = [place for word in held for place in word] == list(range(len(content)))
+    return tuple(word for word in held if word) if in_order else ()
 
 
 def _licence(

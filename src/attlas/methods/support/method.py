@@ -44,7 +44,9 @@ class Scored:
     maps: Sequence[tuple[Site, Tensor]] = ()  # each `[batch, head, query, key]`
     notes: tuple[str, ...] = ()
     row_notes: Sequence[tuple[str, ...]] = ()  # for each row, if they differ
-    row_details: Sequence[Mapping[str, Any]] = ()  # for each row, what its result also stores
+    # For each row, what its result also stores. A method whose scores add up to the target from a
+    # base value says so here: `base` is that value, and `base_of` what it is the value of.
+    row_details: Sequence[Mapping[str, Any]] = ()
     shows: str = ""  # what a weight of the maps is, such as attention × gradient
 
 

@@ -205,7 +205,8 @@ class Sample:
     """A text that illustrates `point`, with readings of it; `section` is one of SECTIONS.
 
     The tokens are those that may be removed, with the spaces before them; joined, they give the
-    text. The first reading is that of the weights. In its licence, places count these tokens.
+    text. `words` holds the places of the tokens of each word. The first reading is that of the
+    weights. In its licence, places count these tokens.
     """
 
     point: str
@@ -217,6 +218,8 @@ class Sample:
     section: str = "examples"
     truth: Truth | None = None
     licence: Licence | None = None
+    words: tuple[tuple[int, ...], ...] = ()
+    true_label: str | None = None  # if the data has one that the model knows
 
     def __post_init__(self) -> None:
         _check_section(self.section)
@@ -226,6 +229,8 @@ class Sample:
         for name, count in given.items():
             if count != len(self.tokens):
                 raise UsageError(f"{name}: {count} scores, but {len(self.tokens)} tokens")
+        if self.words and [p for word in self.words for p in word] != [*range(len(self.tokens))]:
+            raise UsageError(f"the words do not hold each of {len(self.tokens)} tokens in order")
 
 
 @dataclass(frozen=True)

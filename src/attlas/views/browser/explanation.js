@@ -1,6 +1,6 @@
 // An explanation: the text in the colours of its scores, the strongest units, and the maps.
 
 VIEWS.explanation = [
-  drawHeader, drawReading, beside([drawPrediction, drawPicture, drawText], [drawBars]),
+  drawHeader, drawReading, beside([drawPrediction, drawPicture, drawText], [drawBars, drawSum]),
   drawLicence, drawMaps, drawNotes, drawFoot, drawTip
 ];

@@ -1,7 +1,7 @@
 // A judgement: what each measure says about an explanation, compared with chance and the best order.
 
 VIEWS.judgement = [
-  drawHeader, drawReading, beside([drawPrediction, drawText], [drawBars]), drawLicence, drawJudgement,
+  drawHeader, drawReading, beside([drawPrediction, drawText], [drawBars, drawSum]), drawLicence, drawJudgement,
   drawNotes, drawFoot, drawTip
 ];
 

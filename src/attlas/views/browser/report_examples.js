@@ -12,7 +12,7 @@ function drawExamples(made, payload, state, section = "examples") {
   for (const example of payload.examples.filter((each) => each.section === section)) {
     const box = make("article", "example", make("p", "lead", visible(example.point)));
     if (example.truth) box.append(...exampleTruth(example, state, []));
-    else box.append(make("p", "quiet", "The whole text: ", answer(example.label, example.probability)));
+    else box.append(make("p", "quiet", "The whole text: ", answer(example.label, example.probability), ...trueLabel(example)));
     for (const reading of example.readings) box.append(exampleReading(example, reading, state));
     made.append(box);
   }
@@ -21,7 +21,7 @@ function drawExamples(made, payload, state, section = "examples") {
 function exampleTruth(example, state, readings) {
   const {importance, pull, s} = example.truth, answered = visible(example.label);
   const pulls = importance.map((value, place) => (value ?? 0) * ((pull[place] ?? 0) < 0 ? -1 : 1));
-  const facts = make("p", "quiet", "The model says ", answer(example.label, example.probability), ".",
+  const facts = make("p", "quiet", "The model says ", answer(example.label, example.probability), ...trueLabel(example), ".",
     isNumber(s) ? ` The weights find ${reportNumber(s)} of what matters here (0: chance, 1: all there is).` : "");
   const rows = readings.map((each) => make("div", "map-row", make("p", "map-name", make("b", "", "What the weights highlight "),
     make("span", "mono quiet", visible(each.method))), tokenFlow(example, each.scores, each.signed, state).flow));
@@ -43,6 +43,9 @@ function exampleLicence({licence, tokens}, isShort) {
 const answer = (label, probability) =>
   make("span", "", make("bdi", "strong", visible(label)), make("span", "mono", ` ${reportNumber(probability)}`));
 
+const trueLabel = ({true_label: label}) =>
+  (label ? [", the true label is ", make("bdi", "strong", visible(label))] : []);
+
 // If the answer changes, only the probability of the first answer is known.
 const afterwards = (example, reading) => reading.label === example.label
   ? answer(reading.label, reading.probability)
@@ -50,29 +53,36 @@ const afterwards = (example, reading) => reading.label === example.label
     make("span", "turned", " ⚑ the answer turns "), make("span", "quiet",
       `${visible(example.label)} has ${reportNumber(reading.probability)} left`));
 
-// The text with a colour for each token.
+// The text with a colour for each word, by the sum of its tokens' scores; `pieces` are the tokens.
 function tokenFlow(example, scores, signed, state) {
-  const flow = make("p", "flow"), top = Math.max(...scores.map(Math.abs));
-  const chips = example.tokens.map((token, place) => {
-    const gap = token.match(/^\s*/)[0], chip = make("span", "unit", visible(token.slice(gap.length)));
-    if (gap) flow.append(" ");
-    chip.title = exact(scores[place], signed);
+  const flow = make("p", "flow"), pieces = [];
+  const words = example.words?.length ? example.words : example.tokens.map((_, place) => [place]);
+  const sums = words.map((places) => places.reduce((sum, place) => sum + scores[place], 0));
+  const top = Math.max(...sums.map(Math.abs));
+  const chips = words.map((places, number) => {
+    const chip = make("span", "unit");
+    places.forEach((place, i) => {
+      const text = i ? example.tokens[place] : example.tokens[place].trimStart();
+      chip.append(pieces[place] = make("span", "", visible(text)));
+    });
+    if (/^\s/.test(example.tokens[places[0]])) flow.append(" ");
+    chip.title = exact(sums[number], signed);
     flow.append(chip);
     return chip;
   });
-  const colour = () => chips.forEach((chip, place) => {
-    const share = strength(scores[place], top);
+  const colour = () => chips.forEach((chip, number) => {
+    const share = strength(sums[number], top);
     paint(chip, share, signed, state.theme);
     chip.classList.toggle("against", signed && share < -0.15);
   });
   state.on(["theme"], colour);
   colour();
-  return {flow, chips};
+  return {flow, pieces};
 }
 
 function exampleReading(example, reading, state) {
-  const {flow, chips} = tokenFlow(example, reading.scores, reading.signed, state);
-  reading.removed.forEach((place) => chips[place].classList.add("removed"));
+  const {flow, pieces} = tokenFlow(example, reading.scores, reading.signed, state);
+  reading.removed.forEach((place) => pieces[place].classList.add("removed"));
   const after = make("p", "", make("span", "quiet",
     `Without the ${reading.removed.length} marked (${visible(example.removal)}): `), afterwards(example, reading));
   return make("div", "reading", make("p", "mono strong", visible(reading.method)), flow, after);

@@ -163,3 +163,16 @@ function barLabel(unit, places, payload) {
   return make("span", "label mono", ...(patchName(unit, payload) ?? [make("bdi", "", visible(unit.text))]),
     ...(place ? [make("span", "place quiet", ` ${place}`)] : []));
 }
+
+// For methods whose scores add up: from the base value to the target.
+function drawSum(element, payload) {
+  if (!payload.sum) return;
+  const {base, of, scores} = payload.sum, {value, quantity} = payload.target;
+  const limit = Math.max(...[base, scores, value].map(Math.abs));
+  const row = (name, number, words = "") => make("li", "", make("span", "", name),
+    make("span", "mono figure", figure(number, limit, false)), make("span", "quiet", words));
+  const rest = value - base - scores, missed = Math.abs(rest) > 0.005 * limit;
+  section(element, "How the scores add up").append(make("ul", "sum", row("base value", base, visible(of)),
+    row("+ all scores", scores, "special tokens included"),
+    ...(missed ? [row("+ what they miss", rest)] : []), row(`= ${visible(quantity)}`, value, visible(payload.target.name))));
+}

@@ -18,6 +18,7 @@ from attlas.views.units import (
     limit,
     score_text,
     strongest,
+    sum_words,
     with_places,
     words_or_tokens,
 )
@@ -36,6 +37,7 @@ def render(payload: Mapping[str, Any]) -> Group:
         *terminal.coloured_text(payload, units),
         Text(),
         *(_bar(unit, top, signed) for unit in strongest(with_places(units), _TOP)),
+        *(Text(words) for words in [sum_words(payload)] if words),
         *licence_lines(payload),
         *terminal.notes(payload),
     )
@@ -47,7 +49,8 @@ def fragment(payload: Mapping[str, Any]) -> str:
     top = limit(units)
     table = _table(strongest(with_places(units), _TOP), top, payload["signed"])
     parts = [heading(payload), prediction(payload), *coloured_text(payload, units), table]
-    return card([*parts, *licence_html(payload), *notes(payload)])
+    added = [f"<div>{escape(words)}</div>" for words in [sum_words(payload)] if words]
+    return card([*parts, *added, *licence_html(payload), *notes(payload)])
 
 
 def _bar(unit: ShownUnit, top: float, signed: bool) -> Text:
