@@ -9,14 +9,14 @@ import pytest
 import torch
 from audits import AIMS, REMOVALS, TRUTH, bag_texts, small_audit
 from known_models import WEIGHTS, bag_of_words
-from subjects import ask
 from scipy import stats
+from subjects import ask
 
 import attlas
+from attlas.auditing.report.sections import _words
 from attlas.auditing.work import explained, items
 from attlas.errors import UnsupportedModelError
 from attlas.models.encoding.request import Request
-from attlas.auditing.report.sections import _words
 from attlas.removing.unusualness import unusualness
 
 COUNT = 4

@@ -65,15 +65,17 @@ def named_tokens(example: Payload, scores: Sequence[float], *, signed: bool) -> 
 
 
 def example_words(example: Payload, scores: Sequence[float]) -> list[ShownUnit]:
-    """The words of an example with the sums of their tokens' scores; `start` is None after a gap."""
+    """The words of an example with the sums of their scores; `start` is None after a gap."""
     groups = example.get("words") or [[place] for place in range(len(scores))]
-    found = []
+    found: list[ShownUnit] = []
     for places in groups:
         text = "".join(example["tokens"][place] for place in places)
         touching = 0 if found and not text[:1].isspace() else None
         score = sum(scores[place] for place in places)
         found.append(
-            ShownUnit(visible(text.strip() or text), score, False, "text", touching, 0, tuple(places))
+            ShownUnit(
+                visible(text.strip() or text), score, False, "text", touching, 0, tuple(places)
+            )
         )
     return found
 

@@ -136,7 +136,8 @@ def sum_words(payload: Mapping[str, Any]) -> str:
         score_text(each, top, signed=False)
         for each in (found["base"], found["scores"], target["value"])
     )
-    return f"base value {base} ({visible(found['of'])}) + scores {scores} = {target['quantity']} {value}"
+    start = f"base value {base} ({visible(found['of'])})"
+    return f"{start} + scores {scores} = {target['quantity']} {value}"
 
 
 def _show(sign: str) -> str:
