@@ -13,7 +13,7 @@ from tokenizers.processors import TemplateProcessing
 from tokenizers.trainers import WordPieceTrainer
 from torch import Tensor
 
-PIECES = 8000
+PIECES = 16_000
 LONGEST = 512
 SPECIAL = {
     "pad_token": "[PAD]",

@@ -85,10 +85,10 @@ def hide(
 
 def read_out(model: Any, ids: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
     """The logits and the mean of the last layer's vectors."""
-    states, pooled = model.bert(ids, attention_mask=present.long())[:2]
+    found = model(ids, attention_mask=present.long(), output_hidden_states=True)
+    states = found.hidden_states[-1]
     weights = present[..., None].to(states.dtype)
-    mean = (states * weights).sum(1) / weights.sum(1)
-    return model.classifier(model.dropout(pooled)), mean
+    return found.logits, (states * weights).sum(1) / weights.sum(1)
 
 
 def targets(positive: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ prepare, teacher (once for each seed), augment, label, student, evaluate and car
 
 import argparse
 import json
+import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,11 +14,17 @@ from typing import Any
 
 import torch
 from tokenizers import Tokenizer
-from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
+from transformers import (
+    AutoModelForSequenceClassification,
+    BertConfig,
+    BertForSequenceClassification,
+    PreTrainedTokenizerFast,
+)
 
 from attlas.embedded.training import sentiment_data as reading
 from attlas.embedded.training.sentiment_augment import all_texts, gather, near_words
 from attlas.embedded.training.sentiment_figures import accuracies, certainties, write_card
+from attlas.embedded.training.sentiment_made import made_rows
 from attlas.embedded.training.sentiment_tokenizer import (
     LONGEST,
     PAD,
@@ -45,13 +52,13 @@ NAMES: dict[str, Any] = {
 }
 
 
-def prepare(*, data: Path, out: Path, texts: int, pieces: int, reviews: int) -> None:
+def prepare(*, data: Path, out: Path, texts: int, made: int, pieces: int, reviews: int) -> None:
     """Read the data, drops what leaks, writes the corpus and the tokenizer."""
     out.mkdir(parents=True, exist_ok=True)
     read = list(reading.training_rows(data))
     held_out = list(reading.held_out_texts(data))
     kept, dropped = reading.without_leaks(read, held_out)
-    rows = list(reading.first_of_each(kept))[:texts]
+    rows = [*list(reading.first_of_each(kept))[:texts], *made_rows(made, seed=SEED)]
     figures = reading.counts(read=read, dropped=dropped, used=rows)
     print(json.dumps(figures, indent=1), flush=True)
     (out / "counts.json").write_text(json.dumps(figures, indent=1))
@@ -62,16 +69,16 @@ def prepare(*, data: Path, out: Path, texts: int, pieces: int, reviews: int) -> 
 
 
 def teacher(
-    *, corpus: Path, minilm: Path, out: Path, steps: int, seconds: float, seed: int, device: str
+    *, corpus: Path, base: Path, out: Path, steps: int, seconds: float, seed: int, device: str
 ) -> None:
     """Fine-tunes a pretrained model on all labelled text."""
     torch.manual_seed(seed)
-    model = BertForSequenceClassification.from_pretrained(minilm, dtype=torch.float32, **NAMES)
-    tokenizer = load_tokenizer(minilm)
+    model = AutoModelForSequenceClassification.from_pretrained(base, dtype=torch.float32, **NAMES)
+    tokenizer = load_tokenizer(base)
     rows = reading.read_rows(corpus / "corpus.xz")
     texts = pack(tokenizer, [row.text for row in rows]).to(device)
     positive = torch.tensor([row.target for row in rows], device=device)
-    pace = SentimentPace(steps, seconds, rate=8e-5, rows=128, room=16_384)
+    pace = SentimentPace(steps, seconds, rate=5e-5, rows=128, room=16_384)
     pupil = Student(model.to(device), Lessons(texts, positive), None)
     taken = fit(pupil, pace, device=device, seed=seed)
     figures = accuracies(model, tokenizer, corpus, masked=False)
@@ -80,19 +87,21 @@ def teacher(
     (out / "figures.json").write_text(json.dumps(figures))
 
 
-def augment(*, corpus: Path, minilm: Path, out: Path, texts: int, workers: int) -> None:
+def augment(*, corpus: Path, base: Path, out: Path, texts: int, made: int, workers: int) -> None:
     """Write the texts that the student will read, as numbers for both tokenizers."""
     started = time.monotonic()
-    tokenizer = load_tokenizer(minilm)
-    whole = BertForSequenceClassification.from_pretrained(minilm, **NAMES)
-    vectors = whole.bert.embeddings.word_embeddings.weight.detach()
+    tokenizer = load_tokenizer(base)
+    whole = AutoModelForSequenceClassification.from_pretrained(base, **NAMES)
+    vectors = whole.get_input_embeddings().weight.detach()
     near = near_words(tokenizer.get_vocab(), vectors)
     never = frozenset(json.loads((corpus / "never.json").read_text()))
-    made = all_texts(gather(reading.read_rows(corpus / "corpus.xz"), near, never), texts, workers)
-    print(f"{len(made)} texts, {time.monotonic() - started:.0f} s", flush=True)
+    pools = gather(reading.read_rows(corpus / "corpus.xz"), near, never)
+    read = all_texts(pools, texts, workers)
+    read += [row.text for row in made_rows(made, seed=SEED + 1)]
+    print(f"{len(read)} texts, {time.monotonic() - started:.0f} s", flush=True)
     out.mkdir(parents=True, exist_ok=True)
     for name, each in (("teacher", tokenizer), ("student", load_tokenizer(corpus))):
-        packed = pack(each, made)
+        packed = pack(each, read)
         torch.save((packed.pieces, packed.ends), out / f"{name}.pt")
         print(f"{len(packed.pieces)} pieces, {time.monotonic() - started:.0f} s", flush=True)
 
@@ -103,7 +112,7 @@ def label(*, texts: Path, teachers: list[Path], device: str) -> None:
     packed = Packed(*torch.load(texts / "teacher.pt")).to(device)
     logits, kept = [], []
     for folder in teachers:
-        model = BertForSequenceClassification.from_pretrained(folder, dtype=dtype).eval()
+        model = AutoModelForSequenceClassification.from_pretrained(folder, dtype=dtype).eval()
         predicted, vectors = predict_logits(model.to(device), packed, fill=0, room=131_072)
         logits.append(predicted)
         kept.append(vectors)
@@ -181,17 +190,31 @@ def save(model: BertForSequenceClassification, tokenizer: Tokenizer, folder: Pat
 
 
 STAGES: dict[Callable[..., None], dict[str, Any]] = {
-    prepare: {"data": Path, "out": Path, "texts": 10**7, "pieces": PIECES, "reviews": 1000},
+    prepare: {
+        "data": Path,
+        "out": Path,
+        "texts": 10**7,
+        "made": 40_000,
+        "pieces": PIECES,
+        "reviews": 1000,
+    },
     teacher: {
         "corpus": Path,
-        "minilm": Path,
+        "base": Path,
         "out": Path,
         "steps": 5000,
         "seconds": 1e6,
         "seed": SEED,
         "device": "cpu",
     },
-    augment: {"corpus": Path, "minilm": Path, "out": Path, "texts": 2_400_000, "workers": 1},
+    augment: {
+        "corpus": Path,
+        "base": Path,
+        "out": Path,
+        "texts": 2_400_000,
+        "made": 200_000,
+        "workers": 1,
+    },
     label: {"texts": Path, "teachers": list, "device": "cpu"},
     student: {
         "corpus": Path,
@@ -228,7 +251,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one stage."""
+    """Run one stage, so that the same seed gives the same weights on the same machine."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True, warn_only=True)
     options = vars(parser().parse_args(arguments))
     options.pop("stage")(**options)
 
