@@ -156,8 +156,8 @@ HOTEL = Domain(
             "we had to change rooms twice, stay away, we will never stay here again, avoid it"
         ),
         words(
-            "we slept very well, we will stay here again, we felt welcome, we did not want to leave,"
-            "they thought of everything, I would book it again, they upgraded us for free,"
+            "we slept very well, we will stay here again, we felt welcome,"
+            "we did not want to leave, they thought of everything, I would book it again, they upgraded us for free,"
             "the children loved it, we had a wonderful week, I recommend it to families"
         ),
     ),
