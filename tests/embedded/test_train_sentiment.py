@@ -27,7 +27,16 @@ from attlas.embedded.training.sentiment_data import (
     without_leaks,
     write_rows,
 )
+from attlas.embedded.training.sentiment_domains import GENERAL, Domain
 from attlas.embedded.training.sentiment_figures import SENTENCES, accuracies
+from attlas.embedded.training.sentiment_grammar import (
+    Construction,
+    comparison,
+    contrast,
+    grammar_rows,
+    negation,
+    plainly,
+)
 from attlas.embedded.training.sentiment_tokenizer import (
     CLASS,
     MASK,
@@ -233,27 +242,54 @@ def small_teacher(folder: Path) -> Path:
     return folder
 
 
+def test_sentences_of_the_grammar_are_the_same_again_and_none_is_among_those_that_measure() -> None:
+    rows = grammar_rows(4000, seed=0)
+    assert rows == grammar_rows(4000, seed=0)
+    assert len({row.text.lower() for row in rows}) == 4000
+    measured = {letters(row.text) for row in shipped()}
+    assert not measured & {letters(row.text) for row in rows}
+    assert 0.45 < sum(row.target > 0.5 for row in rows) / 4000 < 0.55
+
+
+@pytest.mark.parametrize("construct", [plainly, negation, contrast, comparison])
+def test_a_made_sentence_speaks_for_its_side(construct: Construction) -> None:
+    tiny = Domain(["film"], ["plot"], ["jokes"], (["dull"], ["funny"]), (["I left"], ["I stayed"]))
+    for seed in range(40):
+        for side in (0, 1):
+            text = construct(tiny, side, Random(seed))
+            if construct is plainly:
+                own = (*tiny.says[side], *tiny.happens[side], *GENERAL[side])
+                assert any(each in text for each in own)
+                assert not any(each in text.split() for each in (tiny.says[1 - side]))
+            if construct is contrast and ", but I " in text:
+                assert text.split(", but ")[1].startswith(tiny.happens[side][0])
+
+
 @pytest.mark.slow
 def test_every_stage_in_short(tmp_path: Path) -> None:
     corpus, texts, figures = tmp_path / "corpus", tmp_path / "texts", tmp_path / "figures.json"
-    minilm = small_teacher(tmp_path / "minilm")
-    shared = f"--corpus {corpus} --minilm {minilm}"
-    teachers = f"{tmp_path}/teacher_0 {tmp_path}/teacher_1"
-    small = f"--data {small_data(tmp_path / 'data')} --pieces 150 --reviews 4"
+    shared = f"--corpus {corpus} --base {small_teacher(tmp_path / 'base')}"
+    teacher = tmp_path / "teacher"
+    small = f"--data {small_data(tmp_path / 'data')} --grammar 8 --pieces 150 --reviews 4"
     main(f"prepare {small} --out {corpus}".split())
-    for seed in (0, 1):
-        main(f"teacher {shared} --out {tmp_path}/teacher_{seed} --seed {seed} --steps 2".split())
-    main(f"augment {shared} --out {texts} --texts 30".split())
-    main(f"label --texts {texts} --teachers {teachers}".split())
-    for name, mask in (("masked", "--mask"), ("unmasked", "--no-mask")):
-        line = f"student --corpus {corpus} --texts {texts} --out {tmp_path / name} {mask} --steps 2"
-        main(line.split())
-    students = f"--students {tmp_path}/masked {tmp_path}/unmasked --teachers {teachers}"
+    main(f"teacher {shared} --out {teacher} --steps 2".split())
+    main(f"augment {shared} --out {texts} --texts 30 --grammar 5".split())
+    main(f"label --texts {texts} --teachers {teacher}".split())
+    student = f"student --corpus {corpus} --texts {texts} --steps 2"
+    main(f"{student} --out {tmp_path / 'sentiment'}".split())
+    main(f"{student} --out {tmp_path / 'again'}".split())
+    main(f"{student} --out {tmp_path / 'unmasked'} --no-mask".split())
+    students = f"--students {tmp_path}/sentiment {tmp_path}/unmasked --teachers {teacher}"
     main(f"evaluate --corpus {corpus} {students} --out {figures}".split())
     main(f"card --figures {figures} --out {tmp_path / 'CARD.md'}".split())
     measured = json.loads(figures.read_text())
     assert measured["counts"]["read"]["sst2"] == 4
     kinds = {"reviews", "reviews_hard", "negation", "contrast", "comparison"}
-    assert {*SENTENCES, *kinds} < set(measured["masked"])
+    assert {*SENTENCES, *kinds} < set(measured["sentiment"])
     assert "{" not in (tmp_path / "CARD.md").read_text()
-    assert load_tokenizer(tmp_path / "masked").get_vocab_size() <= 150
+    assert measured["counts"]["used"]["grammar"] == 8
+    assert load_tokenizer(tmp_path / "sentiment").get_vocab_size() <= 150
+    first, again = (
+        (tmp_path / name / "model.safetensors").read_bytes() for name in ("sentiment", "again")
+    )
+    assert first == again

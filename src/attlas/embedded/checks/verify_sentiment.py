@@ -7,7 +7,11 @@ from attlas.data import Example, texts
 from attlas.errors import AttlasError
 
 # The hard reviews are full of turns and irony: accuracy on them is reported, not promised.
-MINIMUM = {"accuracy on SST-2 dev": 0.87, "right on plain sentences": 1.0}
+MINIMUM = {
+    "accuracy on SST-2 dev": 0.9,
+    "accuracy on reviews": 0.93,
+    "right on plain sentences": 1.0,
+}
 PLAIN = {
     "a great film": "POSITIVE",
     "I loved every minute": "POSITIVE",

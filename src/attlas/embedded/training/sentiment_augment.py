@@ -60,9 +60,11 @@ def gather(
     `never` holds the fingerprints of texts that must not be made.
     """
     phrases = [row.text for row in rows if row.source in ("sst2", "sst5")]
-    made = [row.text for row in rows if row.source == "made"]
-    reviews = [row.text for row in rows if row.source not in ("sst2", "sst5", "made")]
-    sentences = dict.fromkeys([*made, *(part for text in reviews for part in sentences_of(text))])
+    from_grammar = [row.text for row in rows if row.source == "grammar"]
+    reviews = [row.text for row in rows if row.source not in ("sst2", "sst5", "grammar")]
+    sentences = dict.fromkeys(
+        [*from_grammar, *(part for text in reviews for part in sentences_of(text))]
+    )
     return Pools(phrases, list(sentences), reviews, near, sorted(near), never)
 
 

@@ -145,8 +145,8 @@ HOTEL = Domain(
         ),
         words(
             "clean, quiet, comfortable, friendly, spacious, helpful, cosy, polite, bright, modern,"
-            "spotless, peaceful, charming, welcoming, warm, well kept, elegant, close to everything,"
-            "relaxing, good value"
+            "spotless, peaceful, charming, welcoming, warm, well kept, elegant,"
+            "close to everything, relaxing, good value"
         ),
     ),
     (
@@ -157,8 +157,9 @@ HOTEL = Domain(
         ),
         words(
             "we slept very well, we will stay here again, we felt welcome,"
-            "we did not want to leave, they thought of everything, I would book it again, they upgraded us for free,"
-            "the children loved it, we had a wonderful week, I recommend it to families"
+            "we did not want to leave, they thought of everything, I would book it again,"
+            "they upgraded us for free, the children loved it, we had a wonderful week,"
+            "I recommend it to families"
         ),
     ),
 )

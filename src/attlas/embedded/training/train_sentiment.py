@@ -24,7 +24,7 @@ from transformers import (
 from attlas.embedded.training import sentiment_data as reading
 from attlas.embedded.training.sentiment_augment import all_texts, gather, near_words
 from attlas.embedded.training.sentiment_figures import accuracies, certainties, write_card
-from attlas.embedded.training.sentiment_made import made_rows
+from attlas.embedded.training.sentiment_grammar import grammar_rows
 from attlas.embedded.training.sentiment_tokenizer import (
     LONGEST,
     PAD,
@@ -52,13 +52,13 @@ NAMES: dict[str, Any] = {
 }
 
 
-def prepare(*, data: Path, out: Path, texts: int, made: int, pieces: int, reviews: int) -> None:
+def prepare(*, data: Path, out: Path, texts: int, grammar: int, pieces: int, reviews: int) -> None:
     """Read the data, drops what leaks, writes the corpus and the tokenizer."""
     out.mkdir(parents=True, exist_ok=True)
     read = list(reading.training_rows(data))
     held_out = list(reading.held_out_texts(data))
     kept, dropped = reading.without_leaks(read, held_out)
-    rows = [*list(reading.first_of_each(kept))[:texts], *made_rows(made, seed=SEED)]
+    rows = [*list(reading.first_of_each(kept))[:texts], *grammar_rows(grammar, seed=SEED)]
     figures = reading.counts(read=read, dropped=dropped, used=rows)
     print(json.dumps(figures, indent=1), flush=True)
     (out / "counts.json").write_text(json.dumps(figures, indent=1))
@@ -87,7 +87,7 @@ def teacher(
     (out / "figures.json").write_text(json.dumps(figures))
 
 
-def augment(*, corpus: Path, base: Path, out: Path, texts: int, made: int, workers: int) -> None:
+def augment(*, corpus: Path, base: Path, out: Path, texts: int, grammar: int, workers: int) -> None:
     """Write the texts that the student will read, as numbers for both tokenizers."""
     started = time.monotonic()
     tokenizer = load_tokenizer(base)
@@ -97,7 +97,7 @@ def augment(*, corpus: Path, base: Path, out: Path, texts: int, made: int, worke
     never = frozenset(json.loads((corpus / "never.json").read_text()))
     pools = gather(reading.read_rows(corpus / "corpus.xz"), near, never)
     read = all_texts(pools, texts, workers)
-    read += [row.text for row in made_rows(made, seed=SEED + 1)]
+    read += [row.text for row in grammar_rows(grammar, seed=SEED + 1)]
     print(f"{len(read)} texts, {time.monotonic() - started:.0f} s", flush=True)
     out.mkdir(parents=True, exist_ok=True)
     for name, each in (("teacher", tokenizer), ("student", load_tokenizer(corpus))):
@@ -194,7 +194,7 @@ STAGES: dict[Callable[..., None], dict[str, Any]] = {
         "data": Path,
         "out": Path,
         "texts": 10**7,
-        "made": 40_000,
+        "grammar": 40_000,
         "pieces": PIECES,
         "reviews": 1000,
     },
@@ -212,7 +212,7 @@ STAGES: dict[Callable[..., None], dict[str, Any]] = {
         "base": Path,
         "out": Path,
         "texts": 2_400_000,
-        "made": 200_000,
+        "grammar": 200_000,
         "workers": 1,
     },
     label: {"texts": Path, "teachers": list, "device": "cpu"},

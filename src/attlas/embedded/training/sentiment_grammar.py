@@ -240,7 +240,7 @@ CONSTRUCTIONS: tuple[tuple[Construction, float], ...] = (
 )
 
 
-def made_rows(count: int, *, seed: int) -> list[TrainingText]:
+def grammar_rows(count: int, *, seed: int) -> list[TrainingText]:
     """Different sentences, as many of each construction and side, the same for the same seed."""
     rows: dict[str, TrainingText] = {}
     for row in islice(_endless(Random(seed)), 20 * count):
@@ -255,7 +255,7 @@ def _endless(random: Random) -> Iterator[TrainingText]:
         for construct, sure in CONSTRUCTIONS:
             for side in (0, 1):
                 text = construct(random.choice(DOMAINS), side, random)
-                yield TrainingText("made", _dressed(text, random), sure if side else 1 - sure)
+                yield TrainingText("grammar", _dressed(text, random), sure if side else 1 - sure)
 
 
 def _dressed(text: str, random: Random) -> str:
