@@ -23,6 +23,9 @@ FAMILIES = {  # of methods
     "reference": "references that use no attention",
 }
 
+# What explains where no method is named: the first that runs on the model (docs/choosing.md).
+BEST_METHODS = ("attn_lrp", "gradient_attention")
+
 
 @dataclass(frozen=True)
 class PartFacts:

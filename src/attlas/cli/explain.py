@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from attlas.catalogue import known_options
+from attlas.catalogue import BEST_METHODS, known_options
 from attlas.cli.options import (
     InputOptions,
     LoadOptions,
@@ -22,7 +22,9 @@ def explain(
     *,
     inputs: InputOptions,
     model: Model = "sentiment",
-    method: Annotated[str, typer.Option(help="See `attlas methods`.")] = "gradient_attention",
+    method: Annotated[
+        str | None, typer.Option(help="See `attlas methods`; the best that runs if not given.")
+    ] = None,
     target: Target = None,
     contrast: Annotated[
         str | None, typer.Option(help="Explain why the target rather than this.")
@@ -89,7 +91,8 @@ def explain(
     output.show(result.without_sinks() if without_sinks else result, tokens=tokens)
 
 
-def _method_options(method: str, given: Sequence[str]) -> dict[str, Any]:
+def _method_options(named: str | None, given: Sequence[str]) -> dict[str, Any]:
+    method = named or BEST_METHODS[0]
     known = known_options("method", method)
     if known is None:
         from attlas.methods import METHODS

@@ -12,13 +12,13 @@ from attlas.data.example import Example
 from attlas.errors import ModelError
 from attlas.explaining.licensing import HeatMap, licences, text_seed, two_removals
 from attlas.explaining.method_call import (
-    DEFAULT_METHOD,
     MethodCall,
+    first_that_runs,
     memory_message,
     origin,
     target_record,
 )
-from attlas.methods import METHODS, Method, Scored
+from attlas.methods import Method, Scored
 from attlas.models.asking.map_selection import map_bytes, maps_of
 from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.question import Question
@@ -51,7 +51,7 @@ ManyTexts: TypeAlias = (
 def explain(
     subject: Subject,
     text: ManyTexts,
-    method: str = ...,
+    method: str | None = ...,
     target: Any = ...,
     *,
     contrast: Any = ...,
@@ -68,7 +68,7 @@ def explain(
 def explain(
     subject: Subject,
     text: OneText,
-    method: str = ...,
+    method: str | None = ...,
     target: Any = ...,
     *,
     contrast: Any = ...,
@@ -85,7 +85,7 @@ def explain(
 def explain(
     subject: Subject,
     text: Any,
-    method: str = DEFAULT_METHOD,
+    method: str | None = None,
     target: Any = None,
     *,
     contrast: Any = None,
@@ -108,7 +108,8 @@ def explain(
             the result shows as the true one. Every other list is a list of texts; in it, a list of
             strings is one text given as words. So `["not", "bad"]` are two texts, and
             `[["not", "bad"]]` is one text of two words.
-        method: The name of a method; `attlas.list_methods()` lists them.
+        method: The name of a method; `attlas.list_methods()` lists them. By default, the best that
+            runs on the model: `attn_lrp`, otherwise `gradient_attention`.
         target: The class, label, token or string to explain, or a saved target. By default, what
             the model predicts.
         contrast: Explain the target against this one: the difference of the two.
@@ -135,15 +136,18 @@ def explain(
         ['POSITIVE', 'NEGATIVE']
     """
     check_subject(subject, "explain")
-    chosen = METHODS[method]
     what = Target.from_dict(target) if isinstance(target, Mapping) else target
     request = Request(what, contrast, position, prefix, chat, truncate)
     texts = [text] if is_one_text(text) else text
     given = [each.text if isinstance(each, Example) else each for each in texts]
-    call = MethodCall(chosen, request, options, maps, licence)
+
+    def run(chosen: Method, notes: tuple[str, ...]) -> list[Explanation]:
+        call = MethodCall(chosen, request, options, maps, licence, notes)
+        return _explain_all(subject, given, call, watch)
+
     explanations = [
         replace(each, true_label=one.label) if isinstance(one, Example) else each
-        for each, one in zip(_explain_all(subject, given, call, watch), texts, strict=True)
+        for each, one in zip(first_that_runs(method, run, maps=maps), texts, strict=True)
     ]
     return explanations if texts is text else explanations[0]
 
@@ -166,7 +170,7 @@ def _explain_all(
         erasures = two_removals(questions) if call.licence else []
         size = sum(len(each) * _map_bytes(call.method, each) for each in questions)
         kept = size <= MOST_MAP_BYTES if call.maps is None else call.maps
-        notes = () if kept or call.maps is False else (_left_out(size),)
+        notes = call.notes if kept or call.maps is False else (*call.notes, _left_out(size))
         explanations: dict[int, Explanation] = {}
         for question in questions:
             asked = replace(question, maps=kept)

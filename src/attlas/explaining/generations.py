@@ -8,13 +8,13 @@ import torch
 
 from attlas.errors import ModelError, UsageError
 from attlas.explaining.method_call import (
-    DEFAULT_METHOD,
     MethodCall,
+    first_that_runs,
     memory_message,
     origin,
     target_record,
 )
-from attlas.methods import METHODS, Scored
+from attlas.methods import METHODS, Method, Scored
 from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.scores import visible_tokens
 from attlas.models.asking.writing import Written, ask_written
@@ -32,7 +32,7 @@ DEFAULT_LENGTH = 20
 def explain_generation(
     subject: Subject,
     text: Any,
-    method: str = DEFAULT_METHOD,
+    method: str | None = None,
     *,
     max_new_tokens: int = DEFAULT_LENGTH,
     output: str | None = None,
@@ -48,7 +48,8 @@ def explain_generation(
     Args:
         subject: A model that writes text, from `attlas.load`.
         text: The prompt or source: a string, a list of words, or a list of token ids.
-        method: The name of a method; `attlas.list_methods()` lists them.
+        method: The name of a method; `attlas.list_methods()` lists them. By default, the best that
+            runs on the model: `attn_lrp`, otherwise `gradient_attention`.
         max_new_tokens: How many tokens the model writes at most; it always takes the likeliest.
         output: Explain this continuation instead of letting the model write.
         chat: Put the text into the tokenizer's chat template.
@@ -72,13 +73,19 @@ def explain_generation(
         )
     if max_new_tokens < 1:
         raise UsageError(f"max_new_tokens must be at least 1, not {max_new_tokens}")
-    call = MethodCall(METHODS[method], Request(chat=chat, truncate=truncate), options)
-    with torch.inference_mode(False):
-        encoded = encode_plain(subject, text, call.request)
-        written = ask_written(subject, encoded, text, output, max_new_tokens)
-        scored = list(_score(written, call))
+    if method is not None:
+        METHODS[method].check_options(options)
+    request = Request(chat=chat, truncate=truncate)
     asked = {"text": text, "max_new_tokens": max_new_tokens, "output": output}
-    return _record(call, written, scored, asked)
+    with torch.inference_mode(False):
+        encoded = encode_plain(subject, text, request)
+        written = ask_written(subject, encoded, text, output, max_new_tokens)
+
+        def run(chosen: Method, notes: tuple[str, ...]) -> Generation:
+            call = MethodCall(chosen, request, options, notes=notes)
+            return _record(call, written, list(_score(written, call)), asked)
+
+        return first_that_runs(method, run, maps=None)
 
 
 def _score(written: Written, call: MethodCall) -> Iterator[Scored]:
@@ -115,7 +122,7 @@ def _record(
         written.outputs,
         tuple(target_record(question, row, call.method) for row in rows),
         origin(call, question.subject, asked, "explain_generation"),
-        (*question.inputs.notes[0], *notes),
+        (*question.inputs.notes[0], *notes, *call.notes),
         question.predictions,
         row_notes=tuple(note for each in scored for note in each.row_notes),
     )

@@ -1,13 +1,15 @@
 """A method as it is called for every text, and the records that its results carry."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeVar
 
 import torch
 import transformers
 
-from attlas.errors import UsageError
+from attlas.catalogue import BEST_METHODS
+from attlas.errors import UnsupportedModelError, UsageError
 from attlas.methods import METHODS, Method
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
@@ -18,7 +20,7 @@ from attlas.results import TargetRecord
 from attlas.results.support.origin import Origin
 from attlas.version import __version__
 
-DEFAULT_METHOD = "gradient_attention"
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class MethodCall:
     options: Mapping[str, Any]
     maps: bool | None = None  # None: if they are small
     licence: bool = False  # whether each explanation comes with its licence
+    notes: tuple[str, ...] = ()  # what every result says about the call
 
     def __post_init__(self) -> None:
         name = self.method.name
@@ -43,6 +46,28 @@ class MethodCall:
 def list_methods() -> list[str]:
     """List the names of all methods."""
     return METHODS.names()
+
+
+def first_that_runs(
+    method: str | None, run: Callable[[Method, tuple[str, ...]], Result], *, maps: bool | None
+) -> Result:
+    """Run the method of this name; without a name, the best that runs on the model.
+
+    A note says why a better one did not run. If maps are wanted, only methods that make some count.
+    """
+    if method is not None:
+        return run(METHODS[method], ())
+    methods = [METHODS[name] for name in BEST_METHODS]
+    if maps:
+        methods = [each for each in methods if each.maps is not None]
+    notes: tuple[str, ...] = ()
+    for better, next_best in pairwise(methods):
+        try:
+            return run(better, notes)
+        except UnsupportedModelError as error:
+            why = f"{better.name} does not run on this model ({error})"
+            notes = (*notes, f"{why}, so {next_best.name} explains it")
+    return run(methods[-1], notes)
 
 
 def memory_message(method: Method, question: Question) -> str:
