@@ -23,7 +23,7 @@ FAMILIES = {  # of methods
     "reference": "references that use no attention",
 }
 
-# What explains where no method is named: the first that runs on the model (docs/choosing.md).
+# What explains where no method is named: the first that runs on the model (docs/methods/README.md).
 BEST_METHODS = ("attn_lrp", "gradient_attention")
 
 

@@ -11,10 +11,11 @@ from tiny_tokenizers import SENTENCE_SPECIALS
 
 import attlas
 from attlas import Target
-from attlas.errors import AttlasError, ModelError, UsageError
+from attlas.catalogue import BEST_METHODS
+from attlas.errors import AttlasError, ModelError, UnsupportedModelError, UsageError
 from attlas.explaining import explanations
 from attlas.explaining.explanations import is_one_text
-from attlas.explaining.method_call import DEFAULT_METHOD
+from attlas.explaining.method_call import first_that_runs
 from attlas.methods import METHODS, Method, Scored
 from attlas.registry import Registry
 
@@ -95,7 +96,7 @@ def test_what_one_text_is(text, one):
 
 def test_the_default_method_and_target():
     found = attlas.explain(subject(TASK), "a cat")
-    assert found.method == DEFAULT_METHOD
+    assert found.method == BEST_METHODS[0]
     assert found.target.name == found.prediction[0]["label"]
 
 
@@ -378,3 +379,34 @@ def test_the_target_is_said(task):
         assert found.target.name == found.prediction[0]["label"]
         if quantity == "probability":
             assert found.target.value == pytest.approx(found.prediction[0]["probability"], abs=1e-6)
+
+
+def test_without_a_name_the_best_method_that_runs_explains():
+    found = attlas.explain(attlas.load(), "a good film")
+    assert found.method == "attn_lrp"
+    assert not found.notes
+
+
+def test_without_a_name_maps_come_from_a_method_that_makes_some():
+    found = attlas.explain(attlas.load(), "a good film", maps=True)
+    assert found.method == "gradient_attention"
+    assert found.maps
+
+
+def test_where_the_best_method_does_not_run_the_next_one_says_why():
+    def run(method, notes):
+        if method.name == "attn_lrp":
+            raise UnsupportedModelError("Odd: it divides by itself")
+        return method.name, notes
+
+    name, (note,) = first_that_runs(None, run, maps=None)
+    assert name == "gradient_attention"
+    assert "attn_lrp does not run on this model (Odd: it divides by itself)" in note
+
+
+def test_a_method_that_was_named_is_never_replaced():
+    def run(method, notes):
+        raise UnsupportedModelError(method.name)
+
+    with pytest.raises(UnsupportedModelError, match="^attn_lrp$"):
+        first_that_runs("attn_lrp", run, maps=None)
