@@ -27,7 +27,7 @@ def folder(tmp_path_factory):
 def test_explain_shows_the_prediction_and_the_words(run):
     status, out, err = run("explain", TEXT)
     assert (status, err) == (0, "")
-    assert "POSITIVE" in out and "look" in out and "gradient_attention" in out
+    assert "POSITIVE" in out and "look" in out and "attn_lrp" in out
     assert all(len(line) <= 80 for line in out.splitlines())
 
 
@@ -44,7 +44,8 @@ def test_explain_in_json_is_one_document(run):
 )
 def test_explain_holds_maps_or_not(run, tmp_path, flags, held):
     saved = tmp_path / "result.attlas"
-    status, _, err = run("explain", *flags, "--save", saved, TEXT)
+    method = ("--method", "gradient_attention")
+    status, _, err = run("explain", *method, *flags, "--save", saved, TEXT)
     assert (status, err) == (0, "")
     assert (attlas.Explanation.load(saved).maps is not None) == held
 
@@ -100,14 +101,15 @@ def test_the_version_is_printed(run):
     assert out == f"attlas {attlas.__version__}\n"
 
 
+BY_LAYER = ("explain", "--method", "gradient_attention", "--option")
 MISTAKES = {
     "unknown model": (1, ["check", "sentimant"], "unknown model 'sentimant'"),
     "unknown method": (2, ["explain", "--method", "atention_rollout", "x"], "'attention_rollout'?"),
     "unknown label": (2, ["explain", "--target", "NEGATIV", "x"], "did you mean 'NEGATIVE'?"),
-    "unknown layer": (2, ["explain", "--option", "layer=7", "x"], "layers 0 to 4"),
-    "unknown option": (2, ["explain", "--option", "layr=7", "x"], "did you mean 'layer'?"),
-    "no value": (2, ["explain", "--option", "layer", "x"], "name=value"),
-    "wrong value": (2, ["explain", "--option", "layer=top", "x"], "layer"),
+    "unknown layer": (2, [*BY_LAYER, "layer=7", "x"], "layers 0 to 4"),
+    "unknown option": (2, [*BY_LAYER, "layr=7", "x"], "did you mean 'layer'?"),
+    "no value": (2, [*BY_LAYER, "layer", "x"], "name=value"),
+    "wrong value": (2, [*BY_LAYER, "layer=top", "x"], "layer"),
     "empty text": (2, ["explain", ""], "empty"),
     "white space": (2, ["explain", " \t "], "empty"),
     "too long": (2, ["explain", "film " * 800], "--truncate"),

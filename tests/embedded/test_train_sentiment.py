@@ -27,10 +27,11 @@ from attlas.embedded.training.sentiment_data import (
     without_leaks,
     write_rows,
 )
-from attlas.embedded.training.sentiment_domains import GENERAL, Domain
 from attlas.embedded.training.sentiment_figures import SENTENCES, accuracies
 from attlas.embedded.training.sentiment_grammar import (
+    GENERAL,
     Construction,
+    Domain,
     comparison,
     contrast,
     grammar_rows,

@@ -111,7 +111,6 @@ def test_only_a_subject_is_explained():
 @pytest.mark.parametrize(
     ("text", "asked", "message"),
     [
-        ("a cat", {"method": None}, "a method is given by its name, a string, not None"),
         ("a cat", {"method": "raw_atention"}, "did you mean 'raw_attention'"),
         ("a cat", {"layers": 1}, "unknown option of raw_attention 'layers': .* allowed: layer, fu"),
         ([], {"layers": 1}, "unknown option of raw_attention 'layers'"),
@@ -408,5 +407,5 @@ def test_a_method_that_was_named_is_never_replaced():
     def run(method, notes):
         raise UnsupportedModelError(method.name)
 
-    with pytest.raises(UnsupportedModelError, match="^attn_lrp$"):
+    with pytest.raises(UnsupportedModelError, match=r"^attn_lrp$"):
         first_that_runs("attn_lrp", run, maps=None)

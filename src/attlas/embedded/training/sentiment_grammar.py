@@ -3,15 +3,46 @@
 Reviews of films hold few plain negations, contrasts and comparisons, and no hotels or tools.
 """
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from random import Random
 
 from attlas.embedded.training.sentiment_data import TrainingText
-from attlas.embedded.training.sentiment_domains import DEGREES, DOMAINS, GENERAL, Domain
 
 # How likely a sentence of each construction is positive, where it speaks for its thing.
 SURE, LIKELY, TURNED = 0.98, 0.93, 0.88
+
+
+@dataclass(frozen=True)
+class Domain:
+    """What reviews of one kind of thing are about, and what they say of it, against and for."""
+
+    things: Sequence[str]
+    parts: Sequence[str]
+    many: Sequence[str]
+    says: tuple[Sequence[str], Sequence[str]]
+    happens: tuple[Sequence[str], Sequence[str]]
+
+
+def phrases(text: str) -> tuple[str, ...]:
+    """Phrases written in one string, with commas between."""
+    return tuple(each.strip() for each in text.split(","))
+
+
+def _domain(written: Mapping[str, str]) -> Domain:
+    of = {name: phrases(text) for name, text in written.items()}
+    says, happens = ((of[f"{what} against"], of[f"{what} for"]) for what in ("says", "happens"))
+    return Domain(of["things"], of["parts"], of["many"], says, happens)
+
+
+WRITTEN = json.loads((Path(__file__).parent / "sentiment_domains.json").read_text("utf-8"))
+DEGREES = phrases(WRITTEN["general"]["degrees"])
+GENERAL = (phrases(WRITTEN["general"]["against"]), phrases(WRITTEN["general"]["for"]))
+BY_NAME = {name: _domain(written) for name, written in WRITTEN["domains"].items()}
+DOMAINS = (BY_NAME["film"], *BY_NAME.values())  # films count twice
 
 
 def clause(domain: Domain, side: int, random: Random) -> str:
