@@ -284,7 +284,7 @@ def test_a_batch_that_holds_maps_is_split(monkeypatch):
 
     named = Method("spy", spy, "W", False, None, "", "As raw attention.", "sites")
     monkeypatch.setitem(METHODS._parts, "spy", named)
-    monkeypatch.setitem(room.MAP_BYTES, "cpu", 2 * size)
+    monkeypatch.setattr(room, "MAP_BYTES", 2 * size)
     monkeypatch.setattr(room, "COPIES", 1)
     found = explain(texts, "spy")
     assert max(asked) == 2 and sum(asked) == 5

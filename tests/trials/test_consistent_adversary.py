@@ -12,6 +12,7 @@ from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.asking import filling
 from attlas.models.encoding.request import Request
 from attlas.models.intervening.attention_copy import attention_copy
+from attlas.models.subject import Subject
 from attlas.results import Site
 from attlas.trials.consistent_adversary import (
     AGREES,
@@ -173,6 +174,23 @@ def test_weights_too_small_for_their_gradient_take_none():
     divergence([given], [shares], [given.own]).sum().backward()
     assert torch.isfinite(weights.grad).all()
     assert not weights.grad[0, 0].any() and weights.grad[0, 1].any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_copy_of_a_model_in_half_precision_can_be_trained(dtype):
+    loaded = subject(TASK)
+    half = Subject(deepcopy(loaded.model).to(dtype), loaded.tokenizer)
+    (asked,) = half.ask(TEXTS[TASK][:1], Request())
+    copied = attention_copy(asked, half.sites[-1:])
+    case = make_case(copied, asked, Scope())
+    weights = copied.freeze_all_but_attention()
+    for each in copied.weights:
+        each.shake(0.1, torch.Generator().manual_seed(0))
+    before = [each.detach().clone() for each in weights]
+    train(copied, weights, [case], lambda each: -each.distance(each.run()), TrainingPace(3, 0.01))
+    assert all(torch.isfinite(each).all() for each in weights)
+    assert not all(torch.equal(*pair) for pair in zip(weights, before, strict=True))
+    assert {each.dtype for each in half.model.parameters()} == {dtype}
 
 
 def test_a_text_in_which_nothing_can_change_spoils_nothing():

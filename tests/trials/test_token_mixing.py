@@ -19,6 +19,7 @@ TASK = "sequence classification"
 TEXT = TEXTS[TASK][0]
 WIDTH, HEADS, LAYERS = 32, 4, 2
 POSITIONS = [3, 1]
+PLACES = [(0, position) for position in POSITIONS]
 
 
 def entered():
@@ -32,7 +33,7 @@ def squares(function):
 
 
 def test_states_move_as_the_jacobian_says():
-    found = state_gains(ask(TASK), POSITIONS, torch.eye(WIDTH))
+    found = state_gains(ask(TASK), PLACES, torch.eye(WIDTH))
     assert found.shape[:2] == (LAYERS, len(POSITIONS))
     for layer in range(LAYERS):
         for place, position in enumerate(POSITIONS):
@@ -47,7 +48,7 @@ def test_states_move_as_the_jacobian_says():
 def test_what_heads_give_moves_as_the_jacobian_says():
     question = ask(TASK)
     sites, width = question.subject.sites, WIDTH // HEADS
-    found = head_gains(question, POSITIONS, torch.eye(width), sites)
+    found = head_gains(question, PLACES, torch.eye(width), sites)
     kept = []
     for layer, module in enumerate(plain(TASK).bert.encoder.layer):
         handle = module.attention.self.register_forward_hook(
@@ -68,9 +69,9 @@ def test_what_heads_give_moves_as_the_jacobian_says():
 
 
 def test_parts_are_the_whole(monkeypatch):
-    expected = state_gains(ask(TASK), POSITIONS, torch.eye(WIDTH))
+    expected = state_gains(ask(TASK), PLACES, torch.eye(WIDTH))
     monkeypatch.setattr("attlas.models.asking.memory._TOKENS", {"cpu": 80})
-    found = state_gains(ask(TASK), POSITIONS, torch.eye(WIDTH))
+    found = state_gains(ask(TASK), PLACES, torch.eye(WIDTH))
     torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-4)
 
 
@@ -112,9 +113,9 @@ def test_heads_that_give_the_same_whatever_they_see():
 
 def test_probes_come_near_to_the_whole():
     question = ask(TASK)
-    exact = shares_of(state_gains(question, POSITIONS, torch.eye(WIDTH)))
+    exact = shares_of(state_gains(question, PLACES, torch.eye(WIDTH)))
     draw = torch.randn(400, WIDTH, generator=torch.Generator().manual_seed(0))
-    near = shares_of(state_gains(question, POSITIONS, draw))
+    near = shares_of(state_gains(question, PLACES, draw))
     assert (near - exact).abs().max() < 0.02
 
 

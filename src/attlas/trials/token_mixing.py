@@ -15,7 +15,7 @@ from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.results.support import plots
 from attlas.shapes import TextValues
-from attlas.trials.reading.mixtures import Mixture, mix_of
+from attlas.trials.reading.mixtures import Mixture, mixtures_of
 from attlas.trials.support.findings import estimate_mean, in_words
 from attlas.trials.support.layers import chosen_layers, json_numbers, known_mean, layers_in_words
 from attlas.trials.support.scope import Scope
@@ -59,17 +59,10 @@ def token_mixing(
         if value < 1:
             raise UsageError(f"{name} of token_mixing must be at least 1, not {value}")
     _check_reads_text(questions[0].subject)
-    found = [
-        mix_of(
-            question.rows([row]),
-            _draw(question, row, scope, positions, seed),
-            head_positions,
-            probes,
-            seed,
-        )
-        for question in questions
-        for row in range(len(question))
-    ]
+    found = []
+    for question in questions:
+        drawn = [_draw(question, row, scope, positions, seed) for row in range(len(question))]
+        found += mixtures_of(question, drawn, head_positions, probes, seed)
     texts = tuple(number for question in questions for number in question.order)
     layers = chosen_layers(scope, questions[0].subject, len(found[0].own), "token_mixing")
     figures = {

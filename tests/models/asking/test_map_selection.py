@@ -1,5 +1,7 @@
 """What is held of the attention: the sites, heads and rows asked for, and nothing else."""
 
+from types import SimpleNamespace
+
 import jaxtyping
 import numpy as np
 import pytest
@@ -161,13 +163,25 @@ def test_longer_texts_share_smaller_batches(monkeypatch):
     asked = subject("sequence classification")
     inputs = asked.encode(TEXT)
     layer = map_bytes(inputs, asked.sites[:1])
-    monkeypatch.setitem(room.MAP_BYTES, "cpu", 8 * layer)
+    monkeypatch.setattr(room, "MAP_BYTES", 8 * layer)
     assert asked.rows_at_once(inputs) == 8 // room.COPIES
     assert asked.rows_holding(inputs, asked.sites) == 4
     assert asked.rows_holding(inputs, asked.sites[:1]) == 8
     assert asked.rows_holding(inputs, ()) == room.MOST_ROWS["cpu"]
-    monkeypatch.setitem(room.MAP_BYTES, "cpu", 1)
+    monkeypatch.setattr(room, "MAP_BYTES", 1)
     assert asked.rows_at_once(inputs) == asked.rows_holding(inputs, asked.sites) == 1
+
+
+def test_a_large_gpu_takes_larger_batches(monkeypatch):
+    from attlas.models.asking import open_model as room
+
+    device, memory = torch.device("cuda"), SimpleNamespace(total_memory=2**37)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: memory)
+    assert room._rows(torch.device("cpu"), 2**25) == 32
+    assert room._rows(device, 2**25) == 128
+    assert room._rows(device, 1) == room.MOST_ROWS["cuda"]
+    memory.total_memory = 2**33
+    assert room._rows(device, 2**25) == 32
 
 
 def test_what_may_pass_through_is_settled_before_anything_is_asked(eager):

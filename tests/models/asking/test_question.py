@@ -205,7 +205,7 @@ def test_a_large_batch_is_asked_for_gradients_in_parts(monkeypatch):
     expected = attlas.explain(asked, texts, "gradient_attention", layer=None, maps=False)
     (question,) = asked.ask(texts)
     bytes_a_row = 4 * sum(s.heads for s in asked.sites) * len(question.inputs.tokens[0]) ** 2
-    monkeypatch.setitem(room.MAP_BYTES, "cpu", 2 * bytes_a_row)
+    monkeypatch.setattr(room, "MAP_BYTES", 2 * bytes_a_row)
     assert [len(part) for part in question.batches_holding(asked.sites)] == [2, 2, 1]
     scored = METHODS["gradient_attention"].score(without_maps(question), {"layer": None})
     for row, found in zip(scored.scores, expected, strict=True):

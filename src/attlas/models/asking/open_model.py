@@ -24,7 +24,8 @@ from attlas.results import Site
 from attlas.shapes import Logits
 
 MOST_ROWS = {"cpu": 64, "cuda": 512}
-MAP_BYTES = {"cpu": 2**30, "cuda": 2**32}  # how much attention a batch may hold
+MAP_BYTES = 2**30  # how much attention a batch may hold, or more on a large GPU
+OF_DEVICE = 32  # there, one part in so many of its memory
 COPIES = 4  # copies of one layer's attention that exist while it is computed
 OF_PICTURES = ("vision", "cross_vision")  # the kinds of sites that attend from a picture
 Held = TypeVar("Held")
@@ -156,5 +157,7 @@ def _is_recorded(tensor: Tensor) -> bool:
 
 
 def _rows(device: torch.device, bytes_a_row: int) -> int:
-    most, room = (each.get(device.type, each["cpu"]) for each in (MOST_ROWS, MAP_BYTES))
+    most, room = MOST_ROWS.get(device.type, MOST_ROWS["cpu"]), MAP_BYTES
+    if device.type == "cuda":
+        room = max(room, torch.cuda.get_device_properties(device).total_memory // OF_DEVICE)
     return max(1, min(most, room // max(bytes_a_row, 1)))

@@ -69,10 +69,16 @@ class AttentionCopy:
 
 
 def copy_of(subject: OpenModel) -> OpenModel:
-    """The same subject with a copy of its model, in evaluation mode."""
+    """The same subject with a copy of its model, in evaluation mode, and precise enough to train.
+
+    In half precision the squares of small gradients are zero, and the steps that divide by them
+    have no end.
+    """
     new = copy(subject)
     with evaluation_mode(subject.model):
         new.model = deepcopy(subject.model).eval()
+    if subject.model.dtype in (torch.float16, torch.bfloat16):
+        new.model = new.model.float()
     new.__dict__.pop("ways_in", None)
     return new
 

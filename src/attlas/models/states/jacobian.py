@@ -1,6 +1,6 @@
 """Jacobians: how hidden states and head outputs change with the vectors of the input tokens.
 
-The model runs on copies of one input. In each copy, a backward pass computes the Jacobian for
+The model runs on copies of its inputs. In each copy, a backward pass computes the Jacobian for
 another direction of the hidden state. The graph of one forward pass serves many backward passes.
 """
 
@@ -20,6 +20,7 @@ from attlas.models.tap.call import Call
 from attlas.results import Site
 from attlas.shapes import Directions, QueryWeights, TokenSums
 
+Place = tuple[int, int]  # a row of the question, and a position in the stack that is read out
 Followed = Callable[
     [Question, Tensor], list[Tensor]
 ]  # (copies, their numbers) → `[copy, feature]` for each layer
@@ -97,81 +98,89 @@ def _chosen(layers: Sequence[Tensor], layer: int) -> Tensor:
     return layers[layer]
 
 
-def state_gains(question: Question, positions: Sequence[int], directions: Directions) -> Tensor:
-    """The squared gradient of the states at some positions on each token's vector.
+def state_gains(question: Question, places: Sequence[Place], directions: Directions) -> Tensor:
+    """The squared gradient of the states at some places on each token's vector.
 
-    The result is `[layer, position, token]`, summed over the directions. The question has one row;
-    the layers are those of the stack that is read out.
+    The result is `[layer, place, token]`, summed over the directions; the layers are those of the
+    stack that is read out.
     """
-    places = torch.tensor(list(positions))
+    rows, positions = torch.tensor(list(places)).unbind(dim=1)
 
     def states(copies: Question, numbers: Tensor) -> list[Tensor]:
         with layer_outputs(question.subject) as kept:
             run_logits(copies)
-        at = places[numbers // len(directions)]
+        at = positions[numbers // len(directions)]
         return [rows_first(question, each)[torch.arange(len(at)), at] for each in kept]
 
-    found = _follow(question, states, directions, len(places) * len(directions))
+    copied = rows.repeat_interleave(len(directions)).tolist()
+    found = _follow(question, states, directions, copied)
     return torch.stack([each.unflatten(0, (len(places), -1)).sum(dim=1) for each in found])
 
 
 def head_gains(
     question: Question,
-    positions: Sequence[int],
+    places: Sequence[Place],
     directions: Directions,
     sites: Sequence[Site],
 ) -> list[Tensor]:
-    """Like `state_gains`, for the values that each head mixes: `[head, position, token]` by site.
+    """Like `state_gains`, for the values that each head mixes: `[head, place, token]` by site.
 
     The directions are in the space of a head's values.
     """
-    places, heads = torch.tensor(list(positions)), max(site.heads for site in sites)
+    rows, positions = torch.tensor(list(places)).unbind(dim=1)
+    heads = max(site.heads for site in sites)
 
     def outputs(copies: Question, numbers: Tensor) -> list[Tensor]:
         held: list[tuple[Tensor, Tensor]]
         with question.subject.folding(_both, sites) as held:
             run_logits(copies)
         each = numbers // len(directions)
-        return [_mixed(*pair, each % heads, places[each // heads]) for pair in held]
+        return [_mixed(*pair, each % heads, positions[each // heads]) for pair in held]
 
-    found = _follow(question, outputs, directions, len(places) * heads * len(directions))
+    copied = rows.repeat_interleave(heads * len(directions)).tolist()
+    found = _follow(question, outputs, directions, copied)
     shaped = [each.unflatten(0, (len(places), heads, -1)).sum(dim=2) for each in found]
     pairs = zip(shaped, sites, strict=True)
     return [each.transpose(0, 1)[: site.heads] for each, site in pairs]
 
 
 def _follow(
-    question: Question, followed: Followed, directions: Directions, count: int
+    question: Question, followed: Followed, directions: Directions, copied: Sequence[int]
 ) -> list[Tensor]:
-    """The squared gradients of the state that each copy follows, `[copy, token]` by layer."""
+    """The squared gradients of the state that each copy follows, `[copy, token]` by layer.
+
+    `copied` has the row of the question that each copy is of.
+    """
     length = len(question.inputs.tokens[0])
     too_large = f"{length} tokens do not fit; give a shorter text"
     step = rows_of(question.subject.device, length)
 
     def work(numbers: Sequence[int]) -> list[Tensor]:
-        return _squared_gradients(question, followed, directions, numbers)
+        copies = question.rows([copied[number] for number in numbers])
+        return _squared_gradients(copies, followed, directions, torch.tensor(list(numbers)))
 
     batches = [
         batch
-        for start in range(0, count, step)
-        for batch in in_fitting_batches(range(start, min(start + step, count)), work, too_large)
+        for start in range(0, len(copied), step)
+        for batch in in_fitting_batches(
+            range(start, min(start + step, len(copied))), work, too_large
+        )
     ]
     return [torch.cat(each) for each in zip(*batches, strict=True)]
 
 
 def _squared_gradients(
-    question: Question, followed: Followed, directions: Directions, numbers: Sequence[int]
+    copies: Question, followed: Followed, directions: Directions, numbers: Tensor
 ) -> list[Tensor]:
-    copies, index = question.rows([0] * len(numbers)), torch.tensor(list(numbers))
     with (
         torch.enable_grad(),
-        evaluation_mode(question.subject.model),
-        entering(question.subject, copies.inputs) as entrance,
+        evaluation_mode(copies.subject.model),
+        entering(copies.subject, copies.inputs) as entrance,
     ):
-        along = directions[index % len(directions)]
+        along = directions[numbers % len(directions)]
         return [
             _squares(copies, entrance, state, along[:, : state.shape[-1]].to(state))
-            for state in followed(copies, index)
+            for state in followed(copies, numbers)
         ]
 
 

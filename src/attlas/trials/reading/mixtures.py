@@ -16,6 +16,7 @@ from attlas.models.asking.reading import fold_attention
 from attlas.models.states.jacobian import head_gains, state_gains, width_of
 from attlas.models.tap.call import Call
 from attlas.results import Site
+from attlas.tokens import Tokens
 from attlas.trials.reading.row_freedom import correlations
 from attlas.trials.support.token_kinds import mark_kinds
 
@@ -38,23 +39,49 @@ class Mixture:
     kinds: NDArray[np.float64]  # `[attention or aggregation, kind]`
 
 
-def mix_of(
-    question: Question, positions: Sequence[int], heads_at: int, probes: int, seed: int
-) -> Mixture:
-    """What the states at some positions are mixed from, and what heads gather at the first few."""
-    stack = question.inputs.prefix or question.inputs.source
-    gains = state_gains(question, positions, draw(probes, width_of(question, -1), seed))
-    shares = shares_of(gains)
-    own = torch.tensor([stack.start + place for place in positions])
-    sites = own_sites(question)
-    first = list(positions[:heads_at])
-    attention = _attention(question, first, sites)
-    width = max(each.shape[-1] for _, each in attention)
-    gathered = head_gains(question, first, draw(probes, width, seed), sites)
-    floor = NEGLIGIBLE * gains.sum(dim=-1).max().item()
-    pairs = [
-        (rows, shares_of(each, floor)) for (rows, _), each in zip(attention, gathered, strict=True)
+def mixtures_of(
+    question: Question,
+    positions: Sequence[Sequence[int]],
+    heads_at: int,
+    probes: int,
+    seed: int,
+) -> list[Mixture]:
+    """What the states at some positions of each row are mixed from, and what heads gather there.
+
+    The heads are asked at the first `heads_at` positions alone.
+    """
+    asked, first = question.copied(), [own[:heads_at] for own in positions]
+    directions = draw(probes, width_of(asked, -1), seed)
+    gains = state_gains(asked, _places(positions), directions)
+    sites = own_sites(asked)
+    attention = _attention(asked, first, sites)
+    width = max(width for _, width in attention)
+    gathered = head_gains(asked, _places(first), draw(probes, width, seed), sites)
+    by_row = zip(*(each.split([*map(len, first)], dim=1) for each in gathered), strict=True)
+    by_state = gains.split([*map(len, positions)], dim=1)
+    return [
+        _mixture(asked, row, positions[row], own, [each[row] for each, _ in attention], heads)
+        for row, (own, heads) in enumerate(zip(by_state, by_row, strict=True))
     ]
+
+
+def _places(positions: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+    return [(row, place) for row, own in enumerate(positions) for place in own]
+
+
+def _mixture(
+    question: Question,
+    row: int,
+    positions: Sequence[int],
+    gains: Tensor,
+    attention: Sequence[Tensor],
+    gathered: Sequence[Tensor],
+) -> Mixture:
+    """The mixture of one row, from the squared gains of its states and of its heads."""
+    stack, shares = question.inputs.prefix or question.inputs.source, shares_of(gains)
+    own = torch.tensor([stack.start + place for place in positions])
+    floor = NEGLIGIBLE * gains.sum(dim=-1).max().item()
+    pairs = [(rows, shares_of(each, floor)) for rows, each in zip(attention, gathered, strict=True)]
     return Mixture(
         tuple(positions),
         own_share(shares, own).nanmean(dim=1).numpy(),
@@ -62,7 +89,7 @@ def mix_of(
         by_distance(shares[:, :, stack.start : stack.stop], own - stack.start).numpy(),
         [jensen_shannon(*pair).nanmean(dim=1).numpy() for pair in pairs],
         [_correlated(*pair).nanmean(dim=1).numpy() for pair in pairs],
-        _by_kind(question, pairs).numpy(),
+        _by_kind(question.inputs.tokens[row], pairs).numpy(),
     )
 
 
@@ -106,17 +133,18 @@ def own_sites(question: Question) -> list[Site]:
 
 
 def _attention(
-    question: Question, positions: Sequence[int], sites: Sequence[Site]
-) -> list[tuple[Tensor, Tensor]]:
-    """For each site: the rows of these positions over all tokens, and one of its values."""
+    question: Question, positions: Sequence[Sequence[int]], sites: Sequence[Site]
+) -> list[tuple[list[Tensor], int]]:
+    """For each site: the rows of each text's positions over all tokens, and its values' width."""
     stack, length = question.inputs.prefix or question.inputs.source, len(question.inputs.tokens[0])
 
-    def rows(call: Call) -> tuple[Tensor, Tensor]:
-        found = call.weights.new_zeros(
-            call.weights.shape[1], len(positions), length, dtype=torch.float64
-        )
-        found[:, :, stack.start : stack.stop] = call.weights[0, :, list(positions)].double()
-        return found.cpu(), head_values(call)[0, 0, 0]
+    def rows(call: Call) -> tuple[list[Tensor], int]:
+        found = []
+        for row, own in enumerate(positions):
+            over = torch.zeros(call.weights.shape[1], len(own), length, dtype=torch.float64)
+            over[:, :, stack.start : stack.stop] = call.weights[row, :, list(own)].double().cpu()
+            found.append(over)
+        return found, head_values(call).shape[-1]
 
     return list(fold_attention(question, rows, sites).held)
 
@@ -126,8 +154,8 @@ def _correlated(attention: Tensor, gathered: Tensor) -> Tensor:
     return correlations(attention, gathered, (attention > 0) | (gathered > 0))
 
 
-def _by_kind(question: Question, pairs: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
+def _by_kind(tokens: Tokens, pairs: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
     """The share of each kind of token, a mean over all heads."""
-    (kinds,) = mark_kinds(question.inputs.tokens, 0, len(question.inputs.tokens[0]))
+    (kinds,) = mark_kinds([tokens], 0, len(tokens))
     sides = [torch.cat([pair[side].flatten(0, 1) for pair in pairs]) for side in (0, 1)]
     return torch.stack([side.nanmean(dim=0) @ kinds for side in sides])
