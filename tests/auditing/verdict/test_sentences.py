@@ -6,7 +6,7 @@ import numpy as np
 from drawn_evidence import drawn_removal_test
 
 from attlas.auditing.verdict import wording
-from attlas.auditing.verdict.rules import RemovalTest, Rules, decide
+from attlas.auditing.verdict.rules import RemovalTest, Rules, WeightsTest, decide
 from attlas.mathematics.intervals import Estimate
 from attlas.results.support.report_sections import Figure
 from attlas.results.verdict import Direction
@@ -23,7 +23,7 @@ def told(tests, used=USED, same=1.0, needed=None):
         for name, each in by_removal.items()
     }
     word = decide(tests, used, RULES)
-    return wording.WeightsTest(
+    return WeightsTest(
         word, "raw_attention", by_removal, used, controls, references, needed, 60, same, RULES
     )
 

@@ -9,7 +9,7 @@ from typer.main import get_command
 
 from attlas.auditing.plan import AuditCommand
 from attlas.auditing.verdict import wording
-from attlas.auditing.verdict.rules import RemovalTest, Rules
+from attlas.auditing.verdict.rules import RemovalTest, Rules, WeightsTest
 from attlas.cli.main import app
 from attlas.errors import UsageError
 from attlas.mathematics.intervals import Estimate
@@ -48,7 +48,7 @@ def told(word="supported", one=GOOD, other=GOOD, **changes):
         "rules": Rules(floor=0.3, margin=0.1),
         "model": "my model",
     }
-    return wording.WeightsTest(**{**given, **changes})
+    return WeightsTest(**{**given, **changes})
 
 
 @pytest.mark.parametrize(
@@ -168,3 +168,27 @@ def test_more_texts_are_asked_for_by_a_command_if_there_are_more(command, times,
 def test_the_former_threshold_is_refused_by_name():
     with pytest.raises(UsageError, match=r"Rules\(delta=…\) is now two thresholds: .*floor= and"):
         Rules(delta=0.1)
+
+
+OPEN = replace(GOOD, less_control=between(-0.02, 0.05))
+
+
+def test_too_few_texts_say_what_they_can_still_tell():
+    behind = replace(OPEN, less_reference=between(-0.26, -0.21))
+    for one, other, ruled_out in ((OPEN, GOOD, False), (behind, GOOD, True), (OPEN, behind, True)):
+        test = told("too few texts", one, other, needed=1300)
+        assert test.is_ruled_out() == ruled_out
+        assert ("to tell partly from not supported:" in wording.sentence(test)) == ruled_out
+        assert wording.next_step(test).startswith("Bring about 1,200") != ruled_out
+
+
+def test_where_supported_is_ruled_out_the_next_step_names_the_better_method():
+    behind = replace(OPEN, less_reference=between(-0.26, -0.21))
+    said = wording.next_step(told("too few texts", GOOD, behind, needed=1300))
+    assert "gradient finds more" in said and "--method gradient" in said
+    assert said.endswith("About 1,300 texts in all would tell *partly* from *not supported*.")
+
+
+def test_a_removal_against_the_weights_rules_supported_out():
+    assert told("too few texts", OPEN, replace(GOOD, s=between(0.1, 0.2))).is_ruled_out()
+    assert told("too few texts", OPEN, replace(GOOD, less_reference=None)).is_ruled_out()

@@ -28,7 +28,7 @@ s is how much of what matters a method comes upon early: 0 for a random order, 1
 weights are listed beside; they never move the word.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import InitVar, dataclass, replace
 from math import inf
 
@@ -128,6 +128,12 @@ class RemovalTest:
         narrow = reference.high - reference.low <= 2 * rules.margin
         return "in part" if reference.high < -rules.margin or narrow else "open"
 
+    def may_be_for(self, rules: Rules) -> bool:
+        """Whether more texts may let it speak for the weights."""
+        less = self.less_reference
+        behind = less is None or less.high < -rules.margin
+        return self.finding(rules) != "against" and not behind
+
     def beats_control(self, rules: Rules) -> bool | None:
         """Whether s is surely above that of the control; None if that is open."""
         less = self.less_control
@@ -157,6 +163,31 @@ class RemovalTest:
             half = (self.less_reference.high - self.less_reference.low) / 2
             times.append((half / rules.margin) ** 2)
         return max(times)
+
+
+@dataclass(frozen=True)
+class WeightsTest:
+    """What was tested and what came out: everything that the verdict says."""
+
+    word: str
+    method: str
+    tested: Mapping[str, RemovalTest]  # by removal
+    used: Estimate | None
+    controls: Mapping[str, str | None]  # the best, by removal
+    references: Mapping[str, str | None]
+    needed: int | None
+    texts: int
+    same_word: float
+    rules: Rules
+    model: str = ""
+
+    def removals(self, finding: str) -> list[str]:
+        """The removals with this finding."""
+        return [name for name, each in self.tested.items() if each.finding(self.rules) == finding]
+
+    def is_ruled_out(self) -> bool:
+        """Whether no number of texts would make the weights *supported*."""
+        return not all(each.may_be_for(self.rules) for each in self.tested.values())
 
 
 def times_outside(estimate: Estimate, threshold: float) -> float:

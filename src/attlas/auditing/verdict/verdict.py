@@ -21,6 +21,7 @@ from attlas.auditing.verdict.rules import (
     HOPELESS,
     RemovalTest,
     Rules,
+    WeightsTest,
     decide,
     times_outside,
 )
@@ -77,7 +78,7 @@ def verdict(tested: Tested, rules: Rules | None = None) -> Verdict:
     word, same = _word(tests, by_split, used, rules)
     method = crossed.name_of(WEIGHTS)
     assert method is not None
-    told = wording.WeightsTest(
+    told = WeightsTest(
         word, method, tests, used,
         {each: crossed.name_of(CONTROL, each) for each in tests},
         {each: crossed.name_of(REFERENCE, each) for each in tests},
@@ -250,7 +251,7 @@ def _texts_needed(
     return ceil(given * max(most, 1.0)) if isfinite(most) and most <= HOPELESS else None
 
 
-def _bounds(told: wording.WeightsTest, removal: str) -> Bounds:
+def _bounds(told: WeightsTest, removal: str) -> Bounds:
     test = told.tested[removal]
     control, reference = test.less_control, test.less_reference
     return Bounds(

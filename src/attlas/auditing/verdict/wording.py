@@ -1,7 +1,6 @@
 """The sentences of a verdict, each worded by the interval that stands beside it."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite
 from shlex import quote
 
@@ -9,6 +8,7 @@ from attlas.auditing.verdict.rules import (
     ENOUGH_SPLITS,
     RemovalTest,
     Rules,
+    WeightsTest,
     is_unused,
     plain_weights_fail,
 )
@@ -22,27 +22,6 @@ REMOVED = {  # what was done to the tokens
     "pad": "replaced by padding",
     "zero_embedding": "replaced by zeros",
 }
-
-
-@dataclass(frozen=True)
-class WeightsTest:
-    """What was tested and what came out: everything that the sentences say."""
-
-    word: str
-    method: str
-    tested: Mapping[str, RemovalTest]  # by removal
-    used: Estimate | None
-    controls: Mapping[str, str | None]  # the best, by removal
-    references: Mapping[str, str | None]
-    needed: int | None
-    texts: int
-    same_word: float
-    rules: Rules
-    model: str = ""
-
-    def removals(self, finding: str) -> list[str]:
-        """The removals with this finding."""
-        return [name for name, each in self.tested.items() if each.finding(self.rules) == finding]
 
 
 def sentence(test: WeightsTest) -> str:
@@ -164,6 +143,12 @@ def _explain(test: WeightsTest, method: str, *options: str) -> str:
 def _more_texts(test: WeightsTest) -> str:
     if test.needed is None:
         return f"More texts like these would not settle it. {_licence(test)}"
+    if better := test.is_ruled_out() and _better(test):
+        return (
+            f"Do not rely on a map of the weights alone: {better} finds more, as in "
+            f"{_explain(test, better)}. About {test.needed:,} texts in all would tell *partly* "
+            "from *not supported*."
+        )
     missing = max(test.needed - test.texts, 1)
     return (
         f"Bring about {missing:,} more texts: about {test.needed:,} in all are likely to settle it."
@@ -243,7 +228,8 @@ _LEADS = {
 
 def _too_few(test: WeightsTest) -> str:
     unsettled = test.removals("open")
-    given = f"Too few texts to tell: on {test.texts} texts, read as {test.method}, "
+    between = "partly from not supported" if test.is_ruled_out() else "yet"
+    given = f"Too few texts to tell {between}: on {test.texts} texts, read as {test.method}, "
     if unsettled:
         return f"{given}{_reasons(test, unsettled)}."
     if test.same_word < ENOUGH_SPLITS:
