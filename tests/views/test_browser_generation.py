@@ -49,6 +49,12 @@ def test_the_order_of_the_page(show):
     assert "explain_generation" in tab.locator("footer pre").inner_text()
 
 
+def test_the_table_has_a_legend(show):
+    payload = samples.generation()
+    key = show(payload).locator(".whole .legend").inner_text().split()
+    assert key == ["0.000", f"{matrix(payload).max():.3f}"]
+
+
 def test_at_first_all_that_was_written_is_explained(show):
     payload = samples.generation()
     tab = show(payload)

@@ -172,6 +172,8 @@ def test_the_ranking_can_be_chosen_and_each_head_looked_at(show):
     assert tab.locator(".head-grid .number").all_text_contents() == ["0", "1"]
     tab.get_by_role("button", name="accuracy_difference").click()
     assert cells.all_text_contents() == ["−50", "25", "0", "100"]
+    first = tab.locator(".first-heads li").first.locator("span").all_text_contents()
+    assert first == ["encoder.1 head 1", "0.4", "0.3 to 0.5"]
     told = tab.locator(".importance .told")
     assert told.inner_text().startswith("encoder.1 head 1: 0.4")
     cells.first.hover()
@@ -198,6 +200,7 @@ def test_pairs_are_drawn_and_named(show):
     tab = show(PAIRS)
     canvas = tab.locator(".redundancy canvas")
     box = canvas.bounding_box()
+    assert tab.locator(".nearest").bounding_box()["x"] > box["x"] + box["width"]
     tab.mouse.move(box["x"] + box["width"] / 2, box["y"] + 2)
     assert tab.locator(".redundancy .told").inner_text() == (
         "encoder.0 0 and encoder.0 1: 0.2500 bits apart"

@@ -11,28 +11,32 @@ function drawImportances(element, payload, state) {
   state.set({ranking: names[0]});
   if (names.length > 1) made.append(choice("Ranking", "ranking", names, state));
   const told = make("p", "told one-line"), reading = make("p", "hint quiet"), grid = make("div", "scroll");
-  made.append(reading, told, grid);
+  const first = make("ol", "first-heads");
+  made.append(reading, make("div", "pair", make("div", "", told, grid), first));
   const show = () => {
     const importance = payload.importances.find((each) => each.by === state.ranking);
     const heads = importance.sites.flatMap((site) => site.heads);
-    const first = heads.find((head) => head.rank === 1);
+    const ranked = [...heads].sort((a, b) => a.rank - b.rank);
     const tell = (head) => (told.textContent = headWords(head, heads.length));
     const what = names.length > 1 ? `${visible(importance.reading)} ` : "";
     reading.textContent = `${what}A cell is in per cent of the largest.`;
     grid.replaceChildren(headGrid(importance, heads, state.theme, tell));
-    grid.onpointerleave = () => tell(first);
+    grid.onpointerleave = () => tell(ranked[0]);
+    first.replaceChildren(...ranked.slice(0, 8).map((head) => make("li", "", make("span", "mono", headName(head)),
+      make("span", "mono figure", headFigure(head.importance)),
+      make("span", "mono quiet", `${headFigure(head.low)} to ${headFigure(head.high)}`))));
     rove(grid, ".cell");
-    tell(first);
+    tell(ranked[0]);
   };
   state.on(["ranking", "theme"], show);
   show();
 }
 
-function headWords(head, count) {
-  const number = (value) => minus(String(Number(value.toPrecision(3))));
-  return `${headName(head)}: ${number(head.importance)} (95 % interval ${number(head.low)} to ` +
-    `${number(head.high)}), number ${head.rank} of ${count}`;
-}
+const headFigure = (value) => minus(String(Number(value.toPrecision(3))));
+
+const headWords = (head, count) =>
+  `${headName(head)}: ${headFigure(head.importance)} (95 % interval ${headFigure(head.low)} to ` +
+  `${headFigure(head.high)}), number ${head.rank} of ${count}`;
 
 function headGrid(importance, heads, theme, tell) {
   const top = Math.max(...heads.map((head) => Math.abs(head.importance)));

@@ -1,11 +1,12 @@
 // Which heads have similar attention: a heat map of all pairs, and the nearest ones.
 
-VIEWS.redundancy = [drawHeader, drawReading, drawRedundancy, drawNotes, drawFoot];
+VIEWS.redundancy = [drawHeader, drawReading, beside([drawRedundancy], [drawNearest]), drawNotes, drawFoot];
 
 function drawRedundancy(element, payload, state) {
   const made = section(element, "Every two heads", "redundancy");
   const told = make("p", "told one-line", "Point at a pair."), canvas = make("canvas", "");
-  const count = payload.heads.length, cell = Math.max(3, Math.min(20, Math.floor(720 / count)));
+  const room = Math.min(680, state.width - 32), count = payload.heads.length;
+  const cell = Math.max(3, Math.min(20, Math.floor(room / count)));
   canvas.width = canvas.height = count;
   canvas.style.width = canvas.style.height = `${count * cell}px`;
   canvas.setAttribute("role", "img");
@@ -25,7 +26,10 @@ function drawRedundancy(element, payload, state) {
   });
   state.on(["theme"], paintAll);
   paintAll();
-  made.append(told, make("div", "scroll", canvas), make("p", "legend", "dark: alike · paper: apart"));
+  made.append(told, make("div", "scroll", canvas), make("p", "legend", "strong colour: alike · paper: apart"));
+}
+
+function drawNearest(element, payload) {
   const list = make("ul", "nearest");
   for (const pair of payload.nearest) {
     list.append(make("li", "", make("span", "mono", visible(pair.one)), make("span", "mono", visible(pair.other)),

@@ -13,7 +13,7 @@ function drawExamples(made, payload, state, section = "examples") {
     const box = make("article", "example", make("p", "lead", visible(example.point)));
     if (example.truth) box.append(...exampleTruth(example, state, []));
     else box.append(make("p", "quiet", "The whole text: ", answer(example.label, example.probability), ...trueLabel(example)));
-    for (const reading of example.readings) box.append(exampleReading(example, reading, state));
+    box.append(make("div", "readings", ...example.readings.map((each) => exampleReading(example, each, state))));
     made.append(box);
   }
 }

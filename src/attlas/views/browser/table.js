@@ -4,12 +4,15 @@ function drawTable(element, payload, state) {
   const made = section(element, "Output × input", "whole");
   const readout = make("p", "readout mono"), scroll = make("div", "scroll");
   readout.setAttribute("aria-live", "polite");
+  const key = make("div", "legend");
   made.append(make("p", "quiet", "Each row is a unit of the output, each column a unit before " +
-    "it; all rows share one scale."), readout, scroll);
+    "it; all rows share one scale."), readout, scroll, key);
   let table = null;
   const build = () => {
     table = tableOf(payload, state, scroll.clientWidth);
     scroll.replaceChildren(table.element);
+    key.replaceChildren(scaleOf(table.limit, payload.signed, state.theme,
+      (score) => figure(score, table.limit, payload.signed)));
     listenTable(table, readout, payload, state);
     lightTable(table, payload, state);
   };
@@ -100,7 +103,7 @@ function listenTable(table, readout, payload, state) {
     if (state.token === token) lightTable(table, payload, state);
     else state.set({token, tip: null});
   };
-  const rest = `strongest score ${figure(table.limit, table.limit, false)}`;
+  const rest = "Point at a cell to read its score.";
   const leave = () => {
     table.at = null;
     readout.textContent = rest;

@@ -8,7 +8,7 @@ function drawText(element, payload, state, dress = () => () => {}) {
   if (!unitsShown().length) return null;
   const hasText = !patches.size || unitsShown().some((unit) => !unit.special);
   const made = section(element, hasText ? "Text" : "Other tokens");
-  if (levelsOf(payload).length > 1) {
+  if (hasText && levelsOf(payload).length > 1) {
     made.firstChild.after(choice("Unit", "unit", levelsOf(payload), state));
   }
   const rows = make("div", "rows"), key = make("div", "legend");
