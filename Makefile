@@ -9,11 +9,11 @@ ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false H
 .PHONY: demo test test-all check clean
 
 demo: $(VENV)/.installed
-	@mkdir -p demo
-	$(BIN)/attlas explain --method gradient_attention --html demo/explanation.html \
-	  "not a great film, but I could not look away"
-	$(BIN)/attlas audit --quick --out demo/audit
-	@echo "Open demo/explanation.html and demo/audit/report.html in a browser."
+	@mkdir -p demo && rm -rf demo/audit
+	@$(BIN)/attlas explain --html demo/explanation.html \
+	  "The acting is superb, but the plot is boring and far too long."
+	@$(BIN)/attlas audit --quick --data reviews --out demo/audit
+	@echo 'Next: $(BIN)/attlas explain "a sentence of yours", or audit --help for a model of yours'
 
 test: check
 	scripts/browser
@@ -27,17 +27,17 @@ check: $(VENV)/.installed-dev
 	VENV=$(abspath $(VENV)) scripts/check
 
 $(VENV)/.created:
-	$(PYTHON) -m venv $(VENV)
-	touch $@
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
 
 $(VENV)/.installed: $(VENV)/.created pyproject.toml constraints.txt
-	$(INSTALL) torch
-	$(INSTALL) --editable .
-	touch $@
+	@scripts/quietly "Installing Attlas, torch and transformers" \
+	  sh -c "$(INSTALL) torch && $(INSTALL) --editable ."
+	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(INSTALL) --editable '.[dev]'
-	touch $@
+	@scripts/quietly "Installing what the tests need" $(INSTALL) --editable '.[dev]'
+	@touch $@
 
 clean:
 	rm -rf $(VENV) demo build dist

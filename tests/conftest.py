@@ -1,8 +1,16 @@
 """What holds for all tests."""
 
+import os
+
 import pytest
 
 import attlas.progress
+
+
+@pytest.fixture(autouse=True, scope="session")
+def records(tmp_path_factory):
+    """Audits leave their records in a folder of the tests, also those of other processes."""
+    os.environ["ATTLAS_AUDITS"] = str(tmp_path_factory.mktemp("records"))
 
 
 @pytest.fixture(autouse=True)

@@ -166,31 +166,34 @@ class _RewrittenLine(_Line):
 
 
 class _GrowingLine(_Line):
-    """A line of a file or a pipe: what is done, then per cent, or a dot if there is no more."""
+    """A line of a file or a pipe: what is done, then per cent, or a dot if there is no news."""
 
-    _told = ""  # what the line says is being done
+    _told: tuple[str, ...] = ()
+    _has_told_length = False
     _column = 0
-    _news = ""
 
     def sign(self) -> str:
-        if self._told != self.what:
-            start = f"{self.farewell()}attlas: {self.what} "
-            self._told, self._column, self._news = self.what, len(self.what) + 9, ""
-            return f"{start}."
-        news = self._new()
-        mark = f" {news} " if news and news != self._news else "."
-        self._news = news or self._news
-        broken = "\n  " if self._column + len(mark) > WIDTH else ""
-        self._column = len(mark) + (2 if broken else self._column)
-        return f"{broken}{mark}"
+        known = tuple(self._known())
+        news = [each for each in known if each not in self._told]
+        self._told = known
+        mark = f" {' '.join(news)} " if news else "."
+        start = "" if self._column else "attlas:"
+        if self._column + len(mark) > WIDTH:
+            start, mark, self._column = "\n", f"  {mark.strip()} ", 0
+        self._column += len(start) + len(mark)
+        return f"{start}{mark}"
 
-    def _new(self) -> str:
-        if self.step is None or not self.step.total:
-            return ""
-        return f"{100 * self.step.done / self.step.total:.0f}%"
+    def _known(self) -> Iterator[str]:
+        if self.what:
+            yield self.what
+        if self.step is not None and self.step.left is not None and not self._has_told_length:
+            self._has_told_length = True
+            yield f"about {duration(self.step.left)}"
+        if self.step is not None and self.step.total:
+            yield f"{100 * self.step.done / self.step.total:.0f}%"
 
     def farewell(self) -> str:
-        was_open, self._told, self._column = bool(self._column), "", 0
+        was_open, self._column = bool(self._column), 0
         return "\n" if was_open else ""
 
 

@@ -114,7 +114,7 @@ MISTAKES = {
     "white space": (2, ["explain", " \t "], "empty"),
     "too long": (2, ["explain", "film " * 800], "--truncate"),
     "missing picture": (2, ["explain", "--image", "nothing.png"], "nothing.png"),
-    "unwritable page": (1, ["explain", "--html", "/proc/none/page.html", "a film"], "/proc/none"),
+    "unwritable page": (2, ["explain", "--html", "/proc/none/page.html", "a film"], "/proc/none"),
     "page is a folder": (1, ["explain", "--html", "/tmp", "a film"], "/tmp"),
     "unknown device": (2, ["explain", "--device", "gpu", "x"], "allowed: cpu"),
     "no command": (2, ["explian"], "explian"),

@@ -61,6 +61,7 @@ def test_every_command_loads_its_model_with_these_options(run, monkeypatch, comm
         raise UsageError("stop here")
 
     monkeypatch.setattr("attlas.models.load.load", load)
+    monkeypatch.setattr("attlas.models.facts.places._is_on_hub", lambda name: True)
     flags = ("--task", "masked lm", "--device", "cpu", "--dtype", "float64")
     switches = ("--unsafe-weights", "--trust-remote-code")
     model = ["org/name"] if command == "check" else ["--model", "org/name"]

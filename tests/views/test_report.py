@@ -87,7 +87,7 @@ def hostile():
 
 def in_terminal(made, **options):
     console = Console(file=io.StringIO(), width=80, color_system=None, **options)
-    console.print(render(made.payload()))
+    console.print(render({**made.payload(), "whole": True}))
     return console.file.getvalue()
 
 
@@ -172,6 +172,29 @@ def test_methods_stand_from_the_highest_mean_down():
     ]
 
 
+def test_a_terminal_shows_the_answer_in_a_few_lines():
+    console = Console(file=io.StringIO(), width=80, color_system=None)
+    console.print(render(report().payload()))
+    lines = console.file.getvalue().splitlines()
+    assert len(lines) <= 10 and all(len(line) <= 80 for line in lines)
+    told = " ".join(" ".join(lines).split())
+    made = report()
+    order = [
+        f"{made.model} on {made.data.name}",
+        "Find most of what matters",
+        "✕ NOT SUPPORTED The",
+    ]
+    places = [told.index(words) for words in [*order, made.verdict.next_step]]
+    assert places == sorted(places)
+    assert "position" not in told  # a control is no method to use
+
+
+def test_the_letters_of_families_are_explained_where_they_stand():
+    shown = in_terminal(report())
+    letters = shown[shown.index("How much of what matters each method") :].splitlines()[2]
+    assert letters.startswith("W the weights  V with values") and len(letters.rstrip()) <= 80
+
+
 def test_the_first_screen_of_a_terminal_has_both_answers_the_next_step_and_a_text():
     lines = in_terminal(report()).splitlines()
     assert all(len(line.rstrip()) <= 80 for line in lines)
@@ -231,7 +254,7 @@ def test_measures_that_remove_nothing_come_last():
 
 def test_colour_can_be_had_and_left_out():
     console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system="truecolor")
-    console.print(render(report().payload()))
+    console.print(render({**report().payload(), "whole": True}))
     assert "\x1b[1m" in console.file.getvalue()
     assert "\x1b" not in in_terminal(report())
 

@@ -1,6 +1,7 @@
 """The verb `audit`: methods tested by measures over a data set, with a verdict."""
 
 import json
+import os
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +14,7 @@ import torch
 from attlas.auditing.collected import Collected, collect
 from attlas.auditing.folder import Folder
 from attlas.auditing.plan import AuditPlan, plan_audit
+from attlas.auditing.records import keep_record
 from attlas.auditing.report.report import make_report
 from attlas.auditing.verdict.rules import Rules
 from attlas.auditing.work.items import do_items, work_items
@@ -22,7 +24,7 @@ from attlas.results.report import Report
 from attlas.verbs import verb
 from attlas.views import write_whole
 
-REPORT = "report.json"
+REPORT, PAGE = "report.json", "report.html"
 
 
 @verb("auditing")
@@ -103,7 +105,18 @@ def audit(
         texts_for_expensive=_renamed("some", some, "texts_for_expensive", texts_for_expensive),
         texts_for_slowest=_renamed("few", few, "texts_for_slowest", texts_for_slowest),
     )  # fmt: skip
-    return run(plan, out, watch)
+    try:
+        return run(plan, out, watch)
+    except KeyboardInterrupt as stopped:
+        stopped.add_note(stopped_note(out))
+        raise
+
+
+def stopped_note(out: str | PathLike[str] | None) -> str:
+    """How an audit that was stopped goes on."""
+    if out is None:
+        return "nothing was kept: an audit with a folder (out=, --out) can be continued"
+    return f"what is done is kept in {os.fspath(out)}; asked again, the audit goes on from there"
 
 
 def _renamed(old: str, old_value: int | None, new: str, new_value: int | None) -> int | None:
@@ -136,6 +149,8 @@ def run(
             report = make_report(plan, collected)
             if out is not None:
                 _save(report, collected, folder)
+            page = None if out is None else folder.path / PAGE
+            keep_record(report, plan.texts.subject, page)
             return report
 
 
@@ -153,7 +168,7 @@ def _working_in(out: str | PathLike[str] | None, plan: AuditPlan) -> Iterator[Fo
 def _save(report: Report, collected: Collected, folder: Folder) -> None:
     record = json.dumps(report.to_dict(), ensure_ascii=False, allow_nan=False)
     write_whole(folder.path / REPORT, record)
-    report.to_html(folder.path / "report.html")
+    report.to_html(folder.path / PAGE)
     summary = {
         "verdict": report.verdict.word,
         "versions": dict(report.versions),

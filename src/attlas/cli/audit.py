@@ -1,8 +1,12 @@
 """The command `audit`."""
 
+import shlex
+import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
+from signal import SIGINT, SIGTERM, signal
 from time import time
 from typing import Annotated, Any
 
@@ -11,7 +15,7 @@ import typer
 from attlas.catalogue import check_names
 from attlas.cli.options import AsJson, DataOptions, LoadOptions, Model, Truncate
 from attlas.cli.output import print_json, print_line, print_result, tell
-from attlas.progress import watched
+from attlas.progress import Step, Watch, watched
 
 _BESIDE = "The verdict does not depend on it."
 
@@ -64,6 +68,9 @@ def audit(
             help="Processes that share the work; as many as keep the machine busy, if left out.",
         ),
     ] = None,
+    table: Annotated[
+        bool, typer.Option("--table", help="Print all figures, not the answer alone.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Estimate time and memory, and stop.")
     ] = False,
@@ -88,6 +95,7 @@ def audit(
     check_names("trial", [] if trial == ["none"] else trial or ())
     data.check()
     subject = loading.load(model)
+    from attlas.auditing.estimate import AuditEstimate
     from attlas.auditing.estimate import estimate as estimate_audit
     from attlas.auditing.plan import plan_audit
     from attlas.auditing.sharing import join, run_shared, threads_for, usual_workers
@@ -111,28 +119,66 @@ def audit(
         return
     count = workers or usual_workers(plan)
 
-    def estimate() -> list[str]:
+    def estimate() -> AuditEstimate:
         share = count if subject.device.type == "cpu" else 1  # on a device they take turns
-        return estimate_audit(plan).shared_by(share).lines()
+        return estimate_audit(plan).shared_by(share)
 
     if dry_run:
         with threads_for(count):
-            _print_estimate(estimate(), as_json)
+            _print_estimate(estimate().lines(), as_json)
         return
-
-    def meanwhile() -> None:
-        if not as_json:
-            tell(estimate()[0])
-
     options = {"model": model, **asdict(data), **chosen, **how, **thresholds, **asdict(loading)}
-    words = _joining(options)
     with watched(None, f"auditing {len(plan.texts)} texts") as watch:
+        clock = _Clock(watch)
+        meanwhile = (lambda: None) if as_json else (lambda: clock.begin(estimate().seconds))
         plan = replace(plan, started=started)
-        report = run_shared(plan, out, count, words, watch, tell, meanwhile)
+        with _stoppable(clock, out):
+            report = run_shared(plan, out, count, _joining(options), clock.tell, tell, meanwhile)
     if as_json:
         print_json(report.to_dict())
     else:
-        print_result(report, written=[out / "report.html"] if out else [])
+        page = "" if out else "All figures: --table, or --out FOLDER for a page that shows them"
+        print_result(report, {"whole": table}, [out / "report.html"] if out else [], page)
+
+
+class _Clock:
+    """Tells how far an audit is, with about how many seconds are left, once that is known."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._end: float | None = None
+        self.last = Step("", 0, 0)
+
+    def begin(self, seconds: float) -> None:
+        """It takes about so many seconds from now."""
+        self._end = time() + seconds
+
+    def tell(self, step: Step) -> None:
+        """Tell a step."""
+        left = None if self._end is None else max(self._end - time(), 0.0)
+        self.last = replace(step, left=left)
+        self._watch(self.last)
+
+
+@contextmanager
+def _stoppable(clock: _Clock, out: Path | None) -> Iterator[None]:
+    """Say how to go on, if the user or the system stops the audit within the block."""
+    from attlas.auditing.audit import stopped_note
+
+    def stop(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt(number)
+
+    before = signal(SIGTERM, stop)
+    try:
+        yield
+    except KeyboardInterrupt as stopped:
+        step = clock.last
+        tell(f"attlas: stopped after {step.done} of {step.total} parts; {stopped_note(out)}")
+        if out is not None:
+            tell(shlex.join(["attlas", *sys.argv[1:]]))
+        raise typer.Exit(128 + (SIGTERM if stopped.args else SIGINT)) from None
+    finally:
+        signal(SIGTERM, before)
 
 
 def _joining(options: Mapping[str, Any]) -> Callable[[Path], list[str]]:

@@ -28,6 +28,6 @@ def check(
     if as_json:
         print_json(result.to_dict())
     else:
-        print_result(result)
+        print_result(result, {})
     if not result.passed:
         raise AttlasError(f"{model} is not opened exactly")

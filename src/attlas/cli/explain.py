@@ -1,6 +1,7 @@
 """The command `explain`."""
 
 from collections.abc import Callable, Iterable, Sequence
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -88,7 +89,29 @@ def explain(
     subject = loading.load(model)
     asked |= {"licence": True} if licence else {}
     result = _verb(generate)(subject, text, method, **asked, **options)
-    output.show(result.without_sinks() if without_sinks else result, tokens=tokens)
+    shown = result.without_sinks() if without_sinks else result
+    output.show(shown, tokens=tokens, last=_how_far(subject, method, model))
+
+
+def _how_far(subject: Any, method: str, model: str) -> str:
+    """Say how far such explanations were found right for this model, or how to find out."""
+    from attlas.auditing.records import find_record
+    from attlas.auditing.settings import QUICK_METHODS
+
+    if subject.reads_images or subject.reads_pairs:
+        return ""
+    name, record = method.replace("-", "_"), find_record(subject)
+    if record is not None and name in record.found:
+        low, high = (f"{100 * share:.0f} %".replace("-", "−") for share in record.found[name])
+        told = (
+            f"Audited on {record.texts} texts of {record.data}: {name} finds {low} to {high} of "
+            "what matters (0 %: chance)."
+        )
+        return told if record.page is None else f"{told} See {record.page}"
+    data = "" if model == "sentiment" else " --data FILE"
+    quick = " --quick" if name in QUICK_METHODS else ""
+    asked = f"attlas audit --model {quote(model)}{data}{quick}"
+    return f"How far can you trust this? Find out: {asked}"
 
 
 def _method_options(named: str | None, given: Sequence[str]) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def main() -> None:
     """Run the command line; an error becomes one clear line and an exit status."""
     atexit.register(gc.freeze)  # or Python looks at all that torch has made before it ends
     try:
-        with watched(None, "starting"):
+        with watched(None, ""):
             app()
     except UsageError as problem:
         _fail(problem, 2)

@@ -129,8 +129,13 @@ class OutputOptions:
             if path is not None and not path.expanduser().parent.is_dir():
                 raise UsageError(f"{path} cannot be written: the folder {path.parent} is not there")
 
-    def show(self, result: Any, *, tokens: bool = False, drawn: Sequence[Path] = ()) -> None:
-        """Write and print a result; `drawn` are files that the command has written already."""
+    def show(
+        self, result: Any, *, tokens: bool = False, drawn: Sequence[Path] = (), last: str = ""
+    ) -> None:
+        """Write and print a result, and a last line.
+
+        `drawn` are files that the command has written already.
+        """
         if self.html is not None:
             result.to_html(self.html)
         if self.save is not None:
@@ -139,7 +144,7 @@ class OutputOptions:
             print_json(result.to_dict())
         else:
             written = [path for path in (self.html, *drawn, self.save) if path]
-            print_result(result, tokens=tokens, written=written)
+            print_result(result, {"words": None} if tokens else {}, written, last)
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:

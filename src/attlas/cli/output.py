@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import wrap
@@ -39,8 +39,13 @@ def tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def print_result(result: Any, *, tokens: bool = False, written: Sequence[Path] = ()) -> None:
-    """Print a result the way it shows itself, and the names of the files that were written."""
+def print_result(
+    result: Any, changed: Mapping[str, Any], written: Sequence[Path] = (), last: str = ""
+) -> None:
+    """Print a result as it shows itself with parts of its payload changed, then what was written.
+
+    `last` is printed as it is, below.
+    """
     from rich.console import Console
     from rich.text import Text
 
@@ -48,12 +53,11 @@ def print_result(result: Any, *, tokens: bool = False, written: Sequence[Path] =
 
     hush()
     console = Console()
-    if tokens:
-        console.print(views.render({**result.payload(), "words": None}))
-    else:
-        console.print(result)
+    console.print(views.render({**result.payload(), **changed}))
     for path in written:
         console.print(Text(f"wrote {path}"), soft_wrap=True)
+    if last:
+        console.print(Text(last), soft_wrap=True)
 
 
 def print_table(rows: Iterable[Sequence[str]], indent: int = 0) -> None:

@@ -19,6 +19,19 @@ _GROUPS = "What the weights find, by kind of text"
 _READINGS = "Readings that use more than the weights: what they find, and how much more"
 
 
+def short_lines(payload: Payload) -> Iterator[Text]:
+    """The answer in a few lines: the texts, the word, the best methods and what to do next."""
+    verdict = payload["verdict"]
+    word, lead = verdict["word"], visible(verdict["sentence"]).partition(":")[0].rstrip(".")
+    yield Text(words.facts(payload), style="dim")
+    if best := words.best_methods(payload):
+        yield Text(best)
+    yield Text.assemble(
+        (f"{words.MARKS.get(word, '·')} {visible(word).upper()}", "bold"), f" {lead}."
+    )
+    yield Text(visible(verdict["next_step"]))
+
+
 def answer_lines(payload: Payload) -> Iterator[Text]:
     """The question, the word, the two answers and what to do, in a terminal."""
     word = payload["verdict"]["word"]

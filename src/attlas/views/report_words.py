@@ -12,8 +12,10 @@ Payload = Mapping[str, Any]
 ARROWS = {"higher": "↑", "lower": "↓"}
 MARKS = {"supported": "✓", "not supported": "✕", "partly": "◐", "too few texts": "…"}
 FAMILIES = ("W", "V", "P", "reference", "control")
+LETTERS = "W the weights  V with values or gradients  P propagation  R reference  C control"
 SIGNS = "  ".join(f"{mark} {word}" for word, mark in MARKS.items())
 MOST_NAMED = 4  # tokens of an example
+MOST_BEST = 3  # methods in a short answer
 
 
 def figure_words(figure: Payload) -> str:
@@ -44,6 +46,13 @@ def answers(payload: Payload) -> dict[str, str]:
         "Which way?": visible(verdict["which_way"]),
         "What next?": visible(verdict["next_step"]),
     }
+
+
+def best_methods(payload: Payload) -> str:
+    """The methods that find most of what matters; empty if none was tried."""
+    rows = [row for row in standing_rows(payload) if row[1] != "control"][:MOST_BEST]
+    shown = (f"{visible(method)} {number(_mean(row))}" for method, _, row in rows)
+    return f"Find most of what matters (1: all, 0: chance): {', '.join(shown)}" if rows else ""
 
 
 def first_example(payload: Payload) -> Payload | None:

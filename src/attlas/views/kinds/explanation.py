@@ -23,7 +23,8 @@ from attlas.views.units import (
     words_or_tokens,
 )
 
-_TOP = 8  # units shown as bars or rows
+_TOP = 8  # units shown as rows
+_BARS = 5  # units shown as bars
 
 
 def render(payload: Mapping[str, Any]) -> Group:
@@ -33,10 +34,9 @@ def render(payload: Mapping[str, Any]) -> Group:
     return Group(
         *terminal.prediction(payload),
         terminal.request_line(payload),
-        Text(),
         *terminal.coloured_text(payload, units),
         Text(),
-        *(_bar(unit, top, signed) for unit in strongest(with_places(units), _TOP)),
+        *(_bar(unit, top, signed) for unit in strongest(with_places(units), _BARS)),
         *(Text(words) for words in [sum_words(payload)] if words),
         *licence_lines(payload),
         *terminal.notes(payload),

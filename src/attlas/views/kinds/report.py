@@ -17,6 +17,7 @@ from attlas.views.report_verdict import (
     evidence_lines,
     example_fragments,
     example_lines,
+    short_lines,
 )
 from attlas.views.terminal import fit, interval, notes
 from attlas.views.units import visible
@@ -31,7 +32,9 @@ _TABLE = f"{MONO};font-size:12px;border-collapse:collapse;margin:8px 0"
 
 
 def render(payload: Payload) -> Group:
-    """The answers and an example on the first screen; below, all that they rest on."""
+    """The answer and the best methods; if the whole is asked for, all that they rest on."""
+    if not payload.get("whole"):
+        return Group(*short_lines(payload))
     verdict = payload["verdict"]
     return Group(
         *answer_lines(payload),
@@ -78,6 +81,7 @@ def _standings(payload: Payload) -> Iterator[Text]:
     yield Text(
         f"0: chance. 1: as much as can be found. Drawn: {visible(removals[0])}.", style="dim"
     )
+    yield Text(words.LETTERS, style="dim")
     heads = "".join(f" {visible(removal)[:column]:>{column}}" for removal in removals)
     yield Text(f"{'':{_NAME + 2}}{heads}", style="dim")
     for method, family, row in rows:
