@@ -13,7 +13,7 @@ demo: $(VENV)/.installed
 	@$(BIN)/attlas explain --html demo/explanation.html \
 	  "The acting is superb, but the plot is boring and far too long."
 	@$(BIN)/attlas audit --quick --data reviews --out demo/audit
-	@echo 'Next: $(BIN)/attlas explain "a sentence of yours", or audit --help for a model of yours'
+	@echo 'Next: $(BIN)/attlas explain "your own sentence", or $(BIN)/attlas audit --help'
 
 test: check
 	scripts/browser

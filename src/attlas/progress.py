@@ -177,9 +177,9 @@ class _GrowingLine(_Line):
         news = [each for each in known if each not in self._told]
         self._told = known
         mark = f" {' '.join(news)} " if news else "."
-        start = "" if self._column else "attlas:"
-        if self._column + len(mark) > WIDTH:
-            start, mark, self._column = "\n", f"  {mark.strip()} ", 0
+        start = "" if self._column else f"attlas:{'' if news else ' '}"
+        if self._column and self._column + len(mark) > WIDTH:
+            start, mark, self._column = "\n", f"  {mark.lstrip()}", -1
         self._column += len(start) + len(mark)
         return f"{start}{mark}"
 

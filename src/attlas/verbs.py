@@ -1,6 +1,6 @@
 """Verbs: public functions that may take long and whose mistakes are told in one line."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, ParamSpec, TypeVar
@@ -23,16 +23,15 @@ def verb(what: str) -> Callable[[Callable[Given, Returned]], Callable[Given, Ret
         parameters = signature(function).parameters
         own = [name for name, each in parameters.items() if each.kind is not Parameter.VAR_KEYWORD]
         is_open = len(own) < len(parameters)
+        checked = function if is_open else refuse_unknown(function)
 
         @wraps(function)
         def call(*given: Given.args, **named: Given.kwargs) -> Returned:
             asked: Any = named
-            if not is_open:
-                _check(asked, own, function.__name__)
             with watched(asked.get("watch"), what) as watch:
                 told = {**asked, "watch": watch} if "watch" in own else asked
                 try:
-                    return function(*given, **told)
+                    return checked(*given, **told)
                 except UnknownNameError as problem:
                     if is_open and problem.name in asked and problem.name not in own:
                         known = [*problem.known, *own]
@@ -44,7 +43,15 @@ def verb(what: str) -> Callable[[Callable[Given, Returned]], Callable[Given, Ret
     return decorate
 
 
-def _check(given: Mapping[str, Any], own: Collection[str], function: str) -> None:
-    for name in given:
-        if name not in own:
-            raise UnknownNameError(f"argument of {function}", name, own)
+def refuse_unknown(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
+    """Refuse an argument that a function does not know, with the nearest one that it knows."""
+    own = [name for name in signature(function).parameters if name != "self"]
+
+    @wraps(function)
+    def call(*given: Given.args, **named: Given.kwargs) -> Returned:
+        for name in named:
+            if name not in own:
+                raise UnknownNameError(f"argument of {function.__name__}", name, own)
+        return function(*given, **named)
+
+    return call

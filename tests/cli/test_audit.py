@@ -102,11 +102,15 @@ def test_explain_says_how_far_it_was_found_right_or_how_to_find_out(audit, run, 
 
 
 @pytest.mark.parametrize(("name", "status"), [("SIGINT", 130), ("SIGTERM", 143)])
-def test_an_audit_that_is_stopped_says_how_to_go_on(audit, tmp_path, monkeypatch, name, status):
+def test_an_audit_that_is_stopped_says_how_to_go_on(
+    audit, tmp_path, monkeypatch, request, name, status
+):
     def stop_here(*given):
         signal.raise_signal(getattr(signal, name))
 
     monkeypatch.setattr("attlas.auditing.audit.collect", stop_here)
+    interrupted = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may ignore it
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, interrupted))
     before = signal.getsignal(signal.SIGTERM)
     ended, out, err = audit(*FEW, "--out", tmp_path / "kept")
     assert (ended, out) == (status, "") and signal.getsignal(signal.SIGTERM) == before

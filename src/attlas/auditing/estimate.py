@@ -63,8 +63,9 @@ def estimate(plan: AuditPlan) -> AuditEstimate:
     count = SAMPLE.get(texts.subject.device.type, SAMPLE["cpu"])
     first = max(0, (len(order) - count) // 2)
     questions = texts.ask(order[first : first + count])
+    one = questions if texts.subject.device.type == "cuda" else [questions[0].rows([0])]
     explaining = {
-        name: _seconds_a_text(Recipe(METHODS[name], {}), questions) for name in settings.methods
+        name: _seconds_a_text(Recipe(METHODS[name], {}), one) for name in settings.methods
     }
     row = _seconds_a_row(questions)
     expensive = min(settings.texts_for_expensive, len(texts))
@@ -78,7 +79,7 @@ def estimate(plan: AuditPlan) -> AuditEstimate:
         CHEAP_PASSES * expensive if TRIALS[name].cost == "cheap" else EXPENSIVE_PASSES * slowest
         for name in settings.trials
     )
-    own = sum(_seconds_a_text(recipe, questions) for recipe in verdict_recipes(settings.methods))
+    own = sum(_seconds_a_text(recipe, one) for recipe in verdict_recipes(settings.methods))
     by_work = {
         "explaining": own * len(texts)
         + sum(

@@ -52,6 +52,8 @@ def request_line(payload: Mapping[str, Any]) -> Text:
     """The method, the model and the target."""
     target = payload["target"]
     parts = [f"{payload['method']} on {payload['model']}", f"target {target['name']}"]
+    if target.get("position") is not None:
+        parts[-1] += f" at {_word_at(payload, target['position'])}"
     if target.get("contrast"):
         parts[-1] += f" rather than {target['contrast']}"
     if target.get("value") is not None:
@@ -59,6 +61,12 @@ def request_line(payload: Mapping[str, Any]) -> Text:
     if payload.get("true_label"):
         parts.append(f"true label {payload['true_label']}")
     return Text(visible(" · ".join(parts)), style="dim")
+
+
+def _word_at(payload: Mapping[str, Any], position: int) -> str:
+    """The word that holds a token, or the token itself."""
+    words = [each["text"] for each in payload.get("words") or () if position in each["positions"]]
+    return str(words[0] if words else payload["tokens"][position]["label"])
 
 
 def _flow(units: Sequence[ShownUnit], top: float, signed: bool) -> Iterator[Text]:

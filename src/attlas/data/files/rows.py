@@ -69,7 +69,7 @@ def find_columns(
         if name is not None and name not in available:
             raise UnknownNameError("column", name, available)
     if pair is not None and text is None:
-        raise UsageError(f"pair={pair!r} is the second text: give the first too, as text=")
+        raise UsageError(f"{pair!r} is the second text: name the first too (text=, --text)")
     rest = [name for name in available if name not in (text, pair, spans)]
     label = label or _first(rest, LABELS)
     others = [name for name in rest if name != label]
@@ -88,7 +88,9 @@ def _find_text(available: Sequence[str]) -> tuple[str, str | None]:
     text = _first(available, TEXTS) or only
     if text is None:
         columns = ", ".join(available) or "none"
-        raise UsageError(f"which column is the text? give it as text=; the columns are: {columns}")
+        raise UsageError(
+            f"which column is the text? Name it (text=, --text); the columns are: {columns}"
+        )
     return text, None
 
 

@@ -22,6 +22,7 @@ from attlas.models.tap.folding import among, fold_calls
 from attlas.models.tap.opening import tap
 from attlas.results import Site
 from attlas.shapes import Logits
+from attlas.verbs import refuse_unknown
 
 MOST_ROWS = {"cpu": 64, "cuda": 512}
 MAP_BYTES = 2**30  # how much attention a batch may hold, or more on a large GPU
@@ -116,6 +117,7 @@ class OpenModel(ModelFacts):
             self.forward(inputs)
         return seen.calls
 
+    @refuse_unknown
     @contextmanager
     def tap(
         self,
@@ -130,6 +132,12 @@ class OpenModel(ModelFacts):
         to read, by default all; the weights of the others are not computed.
         """
         given = [edits] if isinstance(edits, Edit) else list(edits)
+        for edit in given:
+            if not isinstance(edit, Edit):
+                raise UsageError(f"tap takes edits, such as attlas.edits.uniform(), not {edit!r}")
+        for site in sites or ():
+            if not isinstance(site, Site):
+                raise UsageError(f"sites are taken from subject.sites, not {site!r}")
         checked = [edit.check(self.sites) for edit in given]
         opened = tap(self.model, checked, gradients=gradients, wants=among(sites))
         with evaluation_mode(self.model), opened as seen:

@@ -7,6 +7,8 @@ see, and returns weights of the same shape.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from dataclasses import replace as changed
+from numbers import Integral
+from typing import Any
 
 import torch
 
@@ -40,7 +42,15 @@ class Edit:
         """The same edit, applied only at these sites, heads and query rows."""
         if kind is not None and kind not in KINDS:
             raise UnknownNameError("kind of site", kind, KINDS)
-        return changed(self, kind=kind, layer=layer, heads=_tuple(heads), queries=_tuple(queries))
+        if layer is not None and not _is_whole(layer):
+            raise UsageError(f"layer is a whole number, not {layer!r}")
+        return changed(
+            self,
+            kind=kind,
+            layer=layer,
+            heads=_numbers("heads", heads),
+            queries=_numbers("queries", queries),
+        )
 
     def touches(self, site: Site) -> bool:
         """Whether this edit acts at a site."""
@@ -84,7 +94,7 @@ def zero(keys: int | Iterable[int]) -> Edit:
 
     A row with all of its weight on these keys becomes zero.
     """
-    columns = list(_tuple(keys) or ())
+    columns = list(_numbers("keys", keys) or ())
 
     def change(weights: Attention, visible: Visible) -> Attention:
         rest = weights.clone()
@@ -140,10 +150,17 @@ def apply(function: Callable[[torch.Tensor], torch.Tensor]) -> Edit:
     return Edit(name, lambda weights, _: function(weights))
 
 
-def _tuple(numbers: int | Iterable[int] | None) -> tuple[int, ...] | None:
-    if numbers is None:
+def _numbers(name: str, given: int | Iterable[int] | None) -> tuple[int, ...] | None:
+    if given is None:
         return None
-    return (numbers,) if isinstance(numbers, int) else tuple(numbers)
+    listed = tuple(given) if isinstance(given, Iterable) else (given,)
+    if not all(map(_is_whole, listed)):
+        raise UsageError(f"{name} are whole numbers, not {given!r}")
+    return listed
+
+
+def _is_whole(number: Any) -> bool:
+    return isinstance(number, Integral) and not isinstance(number, bool)
 
 
 def _mark(

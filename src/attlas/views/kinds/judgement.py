@@ -22,6 +22,7 @@ READING = (
     "p: how often shuffled scores do as well."
 )
 _WORDS = 2  # columns that hold words
+SURE = 0.05  # of p
 
 
 def render(payload: Mapping[str, Any]) -> Group:
@@ -30,11 +31,22 @@ def render(payload: Mapping[str, Any]) -> Group:
     for place, name in enumerate(_HEADS):
         justify = "left" if place < _WORDS or not name else "right"
         table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    before = ""
     for row in payload["measured"]:
-        table.add_row(*map(Text, _cells(row)))
+        name, *cells = _cells(row)
+        table.add_row(*map(Text, ["" if name == before else name, *cells]))
+        before = name
     reading = [Text(), Text(READING, style="dim")]
-    told = [*licence_lines(payload), *notes(payload)]
-    return Group(request_line(payload), Text(), table, *reading, *told)
+    told = [_summary(payload), Text(), table, *reading, *licence_lines(payload), *notes(payload)]
+    return Group(request_line(payload), *told)
+
+
+def _summary(payload: Mapping[str, Any]) -> Text:
+    """The answer in one line: how often these scores surely do better than shuffled ones."""
+    known = [row["p"] for row in payload["measured"] if row["p"] is not None]
+    better = sum(p < SURE for p in known)
+    of = f"{better} of {len(known)} figures are surely better than those of shuffled scores"
+    return Text(f"{of} (p < {SURE:g}).", style="bold")
 
 
 def fragment(payload: Mapping[str, Any]) -> str:
