@@ -52,7 +52,7 @@ def test_a_verb_is_watched_by_standard_error_unless_somebody_does(monkeypatch, c
     count(watch=lambda step: None)
     assert capsys.readouterr().err == ""
     count()
-    assert capsys.readouterr().err.startswith("attlas: counting .")
+    assert capsys.readouterr().err.startswith("attlas: counting 50% ")
 
 
 def test_an_unknown_name_of_another_kind_is_told_as_it_is():

@@ -3,12 +3,14 @@
 import csv
 import json
 import signal
+from collections import Counter
 
 import pytest
 import tiny
 from subjects import LONG, OTHER, SHORT
 
 from attlas.cli.audit import command_line
+from attlas.measures.support.recomputing import Recipe
 from attlas.results.report import Report
 
 TEXTS = (LONG, SHORT, OTHER)
@@ -55,6 +57,22 @@ def test_a_dry_run_says_what_it_would_take_and_does_nothing(audit, tmp_path):
     assert not (tmp_path / "new").exists()
     status, out, _ = audit(*FEW, "--dry-run", "--json")
     assert status == 0 and len(json.loads(out)["estimate"]) == 6
+
+
+def test_a_dry_run_of_two_texts_speaks_too_and_tries_each_method_once_or_twice(audit, monkeypatch):
+    asked = []
+    score = Recipe.content_scores
+    monkeypatch.setattr(
+        Recipe,
+        "content_scores",
+        lambda recipe, question: (
+            asked.append((recipe.method.name, len(question))) or score(recipe, question)
+        ),
+    )
+    status, out, _ = audit("--count", 2, "--dry-run", "--quick")
+    assert status == 0 and out.startswith("about ") and " GB for 2 texts\n" in out
+    assert {rows for _, rows in asked} == {1}
+    assert max(Counter(asked).values()) <= 4  # integrated gradients have two baselines
 
 
 def test_the_answer_is_shown_and_the_report_written(audit, tmp_path):

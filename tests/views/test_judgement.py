@@ -37,9 +37,19 @@ def test_the_terminal_has_a_line_for_each_measure():
     lines = [" ".join(line.split()) for line in shown(given).splitlines()]
     told = "↑ comprehensiveness delete 0.372 0.230 0.634 0.35 0.110"
     assert told in lines
+    below = told.removeprefix("↑ comprehensiveness ")
     assert f"{told} circular: computed by what the measure does" in lines
+    again = [" ".join(line.split()) for line in shown(judgement(row(), row())).splitlines()]
+    assert [line for line in again if line.endswith(below)] == [told, below]  # it is named once
     assert "↓ sensitivity not applicable" in lines
     assert "∅" not in shown(given)
+
+
+def test_the_terminal_says_first_how_often_the_scores_are_surely_better():
+    given = judgement(row(p=0.049), row(p=0.05), row(p=0.001), nothing("sensitivity", "none"))
+    assert shown(given).splitlines()[1] == (
+        "2 of 3 figures are surely better than those of shuffled scores (p < 0.05)."
+    )
 
 
 def test_hostile_words_are_only_text():

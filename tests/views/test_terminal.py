@@ -11,7 +11,6 @@ FILM = """\
 NEGATIVE             0.710 ██████████████
 POSITIVE             0.290 ██████               target
 gradient_attention on sentiment · target POSITIVE · probability 0.290
-
 [CLS] not a great films, but I could not look away [SEP]
 
 not (1st)               -0.420 ████████████████████│
@@ -19,9 +18,6 @@ great                   +0.380                     │████████�
 away                    +0.270                     │█████████████
 but                     +0.210                     │██████████
 look                    +0.170                     │████████
-films                   +0.140                     │██████▌
-not (2nd)               -0.110                █████│
-could                   +0.060                     │███
 
 Note: The text was read as one sentence of 14 tokens.
 """
@@ -29,7 +25,6 @@ Note: The text was read as one sentence of 14 tokens.
 PAIR = """\
 Ada Lovelace         0.930 ██████████████████▌  target
 attention_flow on reader · target Ada Lovelace · logit 11.420
-
 question: Who wrote the first algorithm ?
 context: Ada Lovelace wrote what is often called the first program , in 1843 .
 
@@ -83,11 +78,11 @@ def test_an_image_is_shaded_by_score():
 
 def test_patches_beside_a_text_have_a_scale_of_their_own():
     payload = samples.captioned()
-    before = shown(payload).split("\n\n")[1]
+    before = shown(payload).split("\n\n")[0]
     assert "██" in before
     for row in payload["tokens"][:6] + payload["words"][:6]:
         row["score"] *= 1000
-    assert shown(payload).split("\n\n")[1] == before
+    assert shown(payload).split("\n\n")[0] == before
 
 
 def test_a_regression_has_a_value_and_no_bar():
@@ -179,3 +174,10 @@ def test_no_line_of_a_generation_is_wider_than_the_terminal(piece):
 def test_a_text_and_a_picture():
     text = shown(samples.captioned())
     assert "\nwhat is in the sky ?\n░░" in text
+
+
+def test_a_label_of_a_token_names_the_word_that_holds_it():
+    target = {"name": "B-LOC", "quantity": "logit", "value": 1.0, "contrast": None, "position": 5}
+    given = {**samples.film(), "target": target}
+    assert given["tokens"][5]["label"] == "s"  # the second part of "films"
+    assert "target B-LOC at films · logit 1.000" in shown(given)

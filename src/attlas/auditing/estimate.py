@@ -26,6 +26,7 @@ from attlas.trials import TRIALS
 from attlas.trials.relearning.curves import count_trainings
 
 SAMPLE = {"cpu": 4, "cuda": 48}  # texts of middle length; a GPU takes as long for many as for few
+QUICK = 1.0  # seconds that a method may take to be tried again
 SETS = 40  # of removed tokens for each text, to time the model
 UNSHARED = 0.75  # of the sets that a method removes, the share that no other method removes
 CHEAP_PASSES, EXPENSIVE_PASSES = 60, 600  # of the model, that a trial takes for one text
@@ -116,15 +117,18 @@ def _seconds_retraining(
 
 
 def _seconds_a_text(recipe: Recipe, questions: Sequence[Question]) -> float:
-    asked = recipe.fill(questions)
-    times = 1 if questions[0].subject.device.type == "cpu" else 2  # a GPU is slow the first time
+    """How long a text takes; what is quick is tried twice, since the first time is slower."""
+    asked, seconds, count = recipe.fill(questions), 0.0, 0
     try:
-        for _ in range(times):
+        for _ in range(2):
             start = perf_counter()
             count = sum(len(list(recipe.content_scores(question))) for question in asked)
+            seconds = perf_counter() - start
+            if seconds > QUICK:
+                break
     except AttlasError:
         return 0.0
-    return (perf_counter() - start) / max(count, 1)
+    return seconds / max(count, 1)
 
 
 def _seconds_a_row(questions: Sequence[Question]) -> float:

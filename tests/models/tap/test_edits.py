@@ -1,10 +1,14 @@
 """Edits as functions of the weights, each held against its definition worked out by hand."""
 
+import numpy as np
 import pytest
 import torch
 
 from attlas.errors import UnknownNameError, UsageError
+from attlas.models.asking.open_model import check_kinds
+from attlas.models.load import load
 from attlas.models.tap import edits
+from attlas.models.tap.edits import whole_numbers
 from attlas.results import Site
 
 SITE = Site("encoder", 1, 2)
@@ -107,3 +111,31 @@ def test_what_is_not_there_is_named():
         edits.uniform().at(kind="cross").check(SITES)
     with pytest.raises(UsageError, match=r"unknown head 3 at encoder\.1: it has 0 to 2"):
         apply(edits.scale(0).at(heads=3))
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [
+        ("layer", "x", "layer is a whole number, not 'x'"),
+        ("layer", 1.5, "layer is a whole number, not 1.5"),
+        ("heads", "x", "heads are whole numbers, not 'x'"),
+        ("heads", [0, "x"], "heads are whole numbers, not [0, 'x']"),
+        ("queries", True, "queries are whole numbers, not True"),
+    ],
+)
+def test_a_place_that_is_no_number_is_refused_in_one_line(name, given, message):
+    with pytest.raises(UsageError) as refused:
+        whole_numbers(name, given)
+    assert str(refused.value) == message
+
+
+def test_a_place_is_one_number_or_several():
+    narrowed = edits.uniform().at(layer=np.int64(1), heads=2, queries=range(2))
+    assert (narrowed.layer, narrowed.heads, narrowed.queries) == (1, (2,), (0, 1))
+
+
+def test_a_tap_refuses_what_it_does_not_know_in_one_line():
+    with pytest.raises(UsageError, match="unknown argument of tap 'layer': allowed: edits, grad"):
+        load("recall").tap(layer="x")
+    with pytest.raises(UsageError, match=r"^take these, not 'x'$"):
+        check_kinds("take these", ["x"], edits.Edit)

@@ -132,12 +132,8 @@ class OpenModel(ModelFacts):
         to read, by default all; the weights of the others are not computed.
         """
         given = [edits] if isinstance(edits, Edit) else list(edits)
-        for edit in given:
-            if not isinstance(edit, Edit):
-                raise UsageError(f"tap takes edits, such as attlas.edits.uniform(), not {edit!r}")
-        for site in sites or ():
-            if not isinstance(site, Site):
-                raise UsageError(f"sites are taken from subject.sites, not {site!r}")
+        check_kinds("tap takes edits, such as attlas.edits.uniform()", given, Edit)
+        check_kinds("sites are taken from subject.sites", sites or (), Site)
         checked = [edit.check(self.sites) for edit in given]
         opened = tap(self.model, checked, gradients=gradients, wants=among(sites))
         with evaluation_mode(self.model), opened as seen:
@@ -169,3 +165,10 @@ def _rows(device: torch.device, bytes_a_row: int) -> int:
     if device.type == "cuda":
         room = max(room, torch.cuda.get_device_properties(device).total_memory // OF_DEVICE)
     return max(1, min(most, room // max(bytes_a_row, 1)))
+
+
+def check_kinds(rule: str, given: Collection[Any], kind: type) -> None:
+    """Refuse anything that is not of this kind, with the rule."""
+    for each in given:
+        if not isinstance(each, kind):
+            raise UsageError(f"{rule}, not {each!r}")

@@ -42,14 +42,10 @@ class Edit:
         """The same edit, applied only at these sites, heads and query rows."""
         if kind is not None and kind not in KINDS:
             raise UnknownNameError("kind of site", kind, KINDS)
-        if layer is not None and not _is_whole(layer):
-            raise UsageError(f"layer is a whole number, not {layer!r}")
+        (one,) = whole_numbers("layer", layer) or (None,)
+        rows = whole_numbers("queries", queries)
         return changed(
-            self,
-            kind=kind,
-            layer=layer,
-            heads=_numbers("heads", heads),
-            queries=_numbers("queries", queries),
+            self, kind=kind, layer=one, heads=whole_numbers("heads", heads), queries=rows
         )
 
     def touches(self, site: Site) -> bool:
@@ -94,7 +90,7 @@ def zero(keys: int | Iterable[int]) -> Edit:
 
     A row with all of its weight on these keys becomes zero.
     """
-    columns = list(_numbers("keys", keys) or ())
+    columns = list(whole_numbers("keys", keys) or ())
 
     def change(weights: Attention, visible: Visible) -> Attention:
         rest = weights.clone()
@@ -150,12 +146,15 @@ def apply(function: Callable[[torch.Tensor], torch.Tensor]) -> Edit:
     return Edit(name, lambda weights, _: function(weights))
 
 
-def _numbers(name: str, given: int | Iterable[int] | None) -> tuple[int, ...] | None:
+def whole_numbers(name: str, given: Any) -> tuple[int, ...] | None:
+    """One number or several as a tuple; anything else is refused by the name of the argument."""
     if given is None:
         return None
-    listed = tuple(given) if isinstance(given, Iterable) else (given,)
+    several = isinstance(given, Iterable) and name != "layer"
+    listed = tuple(given) if several else (given,)
     if not all(map(_is_whole, listed)):
-        raise UsageError(f"{name} are whole numbers, not {given!r}")
+        what = "is a whole number" if name == "layer" else "are whole numbers"
+        raise UsageError(f"{name} {what}, not {given!r}")
     return listed
 
 
