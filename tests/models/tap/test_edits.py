@@ -1,6 +1,5 @@
 """Edits as functions of the weights, each held against its definition worked out by hand."""
 
-import numpy as np
 import pytest
 import torch
 
@@ -130,7 +129,7 @@ def test_a_place_that_is_no_number_is_refused_in_one_line(name, given, message):
 
 
 def test_a_place_is_one_number_or_several():
-    narrowed = edits.uniform().at(layer=np.int64(1), heads=2, queries=range(2))
+    narrowed = edits.uniform().at(layer=1, heads=2, queries=range(2))
     assert (narrowed.layer, narrowed.heads, narrowed.queries) == (1, (2,), (0, 1))
 
 
