@@ -90,7 +90,7 @@ def explain(
     asked |= {"licence": True} if licence else {}
     result = _verb(generate)(subject, text, method, **asked, **options)
     shown = result.without_sinks() if without_sinks else result
-    output.show(shown, tokens=tokens, last=_how_far(subject, method, model))
+    output.show(shown, tokens=tokens, last=_how_far(subject, result.origin.method, model))
 
 
 def _how_far(subject: Any, method: str, model: str) -> str:
@@ -100,16 +100,16 @@ def _how_far(subject: Any, method: str, model: str) -> str:
 
     if subject.reads_images or subject.reads_pairs:
         return ""
-    name, record = method.replace("-", "_"), find_record(subject)
-    if record is not None and name in record.found:
-        low, high = (f"{100 * share:.0f} %".replace("-", "−") for share in record.found[name])
+    record = find_record(subject)
+    if record is not None and method in record.found:
+        low, high = (f"{100 * share:.0f} %".replace("-", "−") for share in record.found[method])
         told = (
-            f"Audited on {record.texts} texts of {record.data}: {name} finds {low} to {high} of "
+            f"Audited on {record.texts} texts of {record.data}: {method} finds {low} to {high} of "
             "what matters (0 %: chance)."
         )
         return told if record.page is None else f"{told} See {record.page}"
     data = "" if model == "sentiment" else " --data FILE"
-    quick = " --quick" if name in QUICK_METHODS else ""
+    quick = " --quick" if method in QUICK_METHODS else ""
     asked = f"attlas audit --model {quote(model)}{data}{quick}"
     return f"How far can you trust this? Find out: {asked}"
 
