@@ -46,6 +46,16 @@ def test_a_saved_file_of_an_earlier_version_is_read(name):
     assert json.dumps(loaded.payload()) == json.dumps(result.payload())
 
 
+QUESTIONS = set(EVERY) - {"AttattrStudy", "CheckResult", "Report", "TrialResult"}
+
+
+@pytest.mark.parametrize("name", sorted(QUESTIONS))
+def test_the_headline_of_a_page_is_a_question(name):
+    headline = EVERY[name]().payload()["headline"]
+    assert headline.endswith("?")
+    assert headline in EVERY[name]()._repr_html_() or name == "Maps"
+
+
 @every
 def test_a_file_of_another_kind_is_refused(name, tmp_path):
     other = "Tree" if name != "Tree" else "Triggers"

@@ -54,7 +54,14 @@ def test_hostile_tokens_are_text():
 
 def test_says_prediction_target_and_words_in_order():
     text = "".join(Words(fragment(samples.film())).text)
-    order = ["target POSITIVE", "NEGATIVE 0.710", "POSITIVE 0.290 (target)", "[CLS] not a great"]
+    order = [
+        "What speaks for POSITIVE?",
+        "target POSITIVE",
+        "A word in orange",
+        "NEGATIVE 0.710",
+        "POSITIVE 0.290 (target)",
+        "[CLS] not a great",
+    ]
     places = [text.index(part) for part in [*order, "not (1st)-0.420great+0.380", "Note: The text"]]
     assert places == sorted(places)
 

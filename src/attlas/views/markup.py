@@ -43,10 +43,17 @@ def heading(payload: Mapping[str, Any]) -> str:
     """The model, the method and the target."""
     method, target, label = payload["method"], payload["target"]["name"], payload.get("true_label")
     known = f" · true label <b>{as_text(label)}</b>" if label else ""
-    return (
-        f'<div style="{QUIET}">{as_text(payload["model"])} · {as_text(method)} · '
-        f"target <b>{as_text(target)}</b>{known}</div>"
-    )
+    facts = f"{as_text(payload['model'])} · {as_text(method)} · target <b>{as_text(target)}</b>"
+    return question(payload, facts + known)
+
+
+def question(payload: Mapping[str, Any], facts: str) -> str:
+    """The question that a result answers, what was asked, and how to read the answer."""
+    reading = payload.get("reading")
+    told = f'<div style="margin-bottom:8px">{as_text(reading)}</div>' if reading else ""
+    headline = payload.get("headline")
+    asked = f'<div style="font-size:16px"><b>{as_text(headline)}</b></div>' if headline else ""
+    return f'{asked}<div style="{QUIET}">{facts}</div>{told}'
 
 
 def prediction(payload: Mapping[str, Any]) -> str:
@@ -117,11 +124,9 @@ def _grid(cells: Sequence[ShownUnit], payload: Mapping[str, Any], top: float) ->
 
 
 def notes(payload: Mapping[str, Any]) -> Iterator[str]:
-    """The notes, and how to read the scores."""
+    """The notes, one on each line."""
     for note in payload.get("notes") or ():
         yield f'<div style="{QUIET}">Note: {as_text(note)}</div>'
-    if payload.get("reading"):
-        yield f'<div style="{QUIET}">{as_text(payload["reading"])}</div>'
 
 
 def _colours(score: float, top: float, signed: bool) -> str:

@@ -12,7 +12,7 @@ from rich.console import Group
 from rich.text import Text
 
 from attlas.views import terminal
-from attlas.views.markup import MONO, QUIET, as_text, card, chip, coloured_text, notes
+from attlas.views.markup import MONO, QUIET, as_text, card, chip, coloured_text, notes, question
 from attlas.views.terminal import LABEL, fit, style_of
 from attlas.views.units import ShownUnit, limit, score_text, scored_units, strongest, visible
 
@@ -60,11 +60,8 @@ def fragment(payload: Mapping[str, Any]) -> str:
 
 
 def _heading(payload: Mapping[str, Any]) -> str:
-    count = payload["shape"][0]
-    return (
-        f'<div style="{QUIET}">{as_text(payload["model"])} · {as_text(payload["method"])} · '
-        f"{count} tokens written</div>"
-    )
+    count, model, method = payload["shape"][0], payload["model"], payload["method"]
+    return question(payload, f"{as_text(model)} · {as_text(method)} · {count} tokens written")
 
 
 def _table(

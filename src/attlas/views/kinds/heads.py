@@ -8,7 +8,7 @@ from rich.style import Style
 from rich.text import Text
 
 from attlas.views.colours import DARK, LIGHT, RGB, Theme, background, css, ink, strength
-from attlas.views.markup import QUIET, as_text, card, html_table, plain_table
+from attlas.views.markup import QUIET, as_text, card, html_table, plain_table, question
 from attlas.views.markup import notes as note_lines
 from attlas.views.terminal import notes, text_table
 from attlas.views.units import visible
@@ -32,7 +32,7 @@ def render(payload: Payload) -> Group:
 def fragment(payload: Payload) -> str:
     """The curves as a table, the first ranking as a heat map, and the notes, as HTML."""
     model, method = as_text(payload["model"]), as_text(payload["method"])
-    parts = [f'<div style="{QUIET}">{model} · {method}</div>']
+    parts = [question(payload, f"{model} · {method}")]
     for chart in payload["charts"]:
         parts.append(f'<div style="{QUIET}">accuracy in %, by {as_text(chart["axis"])}</div>')
         parts += [plain_table(each(chart)) for each in (chart_cells, area_cells)]

@@ -21,7 +21,7 @@ def render(payload: Mapping[str, Any]) -> Group:
 def fragment(payload: Mapping[str, Any]) -> str:
     """The same pairs as HTML."""
     model = markup.as_text(payload["model"])
-    heading = f'<div style="{markup.QUIET}">{model} · heads that attend alike</div>'
+    heading = markup.question(payload, f"{model} · heads that attend alike")
     table = markup.plain_table(_cells(payload))
     return markup.card([heading, table, *markup.notes(payload)])
 

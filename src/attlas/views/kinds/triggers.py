@@ -8,7 +8,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from attlas.views.markup import MONO, QUIET, as_text, card
+from attlas.views.markup import MONO, QUIET, as_text, card, question
 from attlas.views.markup import notes as note_lines
 from attlas.views.terminal import notes
 from attlas.views.units import visible
@@ -31,7 +31,7 @@ def render(payload: Mapping[str, Any]) -> Group:
 
 def fragment(payload: Mapping[str, Any]) -> str:
     """The table and the notes, as HTML."""
-    heading = f'<div style="{QUIET}">{as_text(payload["model"])} · triggers</div>'
+    heading = question(payload, f"{as_text(payload['model'])} · triggers")
     look = f"{MONO};font-size:12px;border-collapse:collapse;margin:8px 0"
     rows = "".join(_rows(payload))
     return card([heading, f'<table style="{look}">{rows}</table>', *note_lines(payload)])
