@@ -235,9 +235,12 @@ def test_zero_is_zero_in_signed_maps(show):
     matrix = tab.locator(".matrix canvas")
     cell = matrix.bounding_box()["width"] / 14
     matrix.hover(position={"x": 1.5 * cell, "y": 0.5 * cell})
-    assert tab.locator(".readout").inner_text() == "[CLS] → not 0.00"
+    assert tab.locator(".readout").inner_text() == "[CLS] → not 0.000"
     matrix.hover(position={"x": 6.5 * cell, "y": 5.5 * cell})
-    assert tab.locator(".readout").inner_text() == "s → , +0.20"
+    assert tab.locator(".readout").inner_text() == "s → , +0.202"  # 64 / 127 of 0.4
+    matrix.click(position={"x": 0.5 * cell, "y": 5.5 * cell})
+    listed = tab.locator(".chosen li .figure").all_text_contents()
+    assert listed == ["−0.400", "+0.202"]  # and none of the zeros
     empty = pixels(tab, '[aria-label="cross.0, head 1"] canvas')
     assert set(map(tuple, empty)) == {LIGHT.paper}
 

@@ -16,8 +16,13 @@ function headOf(site, head) {
   return {bytes, queries, keys, limit, value: (row, column) => bytes[row * keys + column] / 127 * limit};
 }
 
-// A byte holds two figures of a weight, and no more.
-const weightFigure = (weight, limit, signed) => figure(weight, 10 * limit, signed && weight !== 0);
+// A weight with as many decimals as its byte holds.
+function weightFigure(weight, limit, signed) {
+  const decimals = limit > 0 ? Math.round(-Math.log10(limit / 127)) : 2;
+  if (decimals > 7 || decimals < 0) return minus(weight.toExponential(1));
+  const text = weight.toFixed(decimals);
+  return Number(text) ? minus((signed && weight > 0 ? "+" : "") + text) : (0).toFixed(decimals);
+}
 
 // The head with the largest weight of all.
 function strongestHead(payload) {

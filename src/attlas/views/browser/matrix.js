@@ -165,5 +165,5 @@ function listRow(element, matrix, payload, state, elementsAt) {
   element.append(make("h3", "", make("bdi", "mono", name), verb), list);
   const look = {limit: head.limit, places: placesOf(units), signed: payload.maps.signed, write: weightFigure};
   units.sort((a, b) => Math.abs(b.score) - Math.abs(a.score));
-  bars(list, units.slice(0, 8), look, payload, state, elementsAt);
+  bars(list, units.filter((unit) => unit.score).slice(0, 8), look, payload, state, elementsAt);
 }
