@@ -146,8 +146,8 @@ def _more_texts(test: WeightsTest) -> str:
     if better := test.is_ruled_out() and _better(test):
         return (
             f"Do not rely on a map of the weights alone: {better} finds more, as in "
-            f"{_explain(test, better)}. About {test.needed:,} texts in all would tell *partly* "
-            "from *not supported*."
+            f"{_explain(test, better)}. About {test.needed:,} texts in all would tell partly "
+            "from not supported."
         )
     missing = max(test.needed - test.texts, 1)
     return (
