@@ -390,6 +390,14 @@ def test_both_doors_draw_alike(browser):
     assert drawn["stopped"]
 
 
+def test_special_tokens_are_told_of_if_they_hold_something(show):
+    payload = samples.film()
+    assert "Special tokens hold 31 %" in show(payload).locator(".legend").first.inner_text()
+    for row in payload["tokens"] + payload["words"]:
+        row["score"] *= not row["special"]
+    assert "Special" not in show(payload).locator(".legend").first.inner_text()
+
+
 def test_scores_that_add_up_say_how(show):
     found = {"base": 0.125, "of": "every token masked", "scores": 0.165}
     tab = show({**samples.film(), "sum": found})

@@ -185,6 +185,13 @@ def test_the_ranking_can_be_chosen_and_each_head_looked_at(show):
 
 
 @pytest.mark.browser
+@pytest.mark.parametrize("payload", [HEADS, PAIRS])
+def test_a_phone_scrolls_down_only(show, payload):
+    tab = show(payload, viewport={"width": 390, "height": 844})
+    assert tab.evaluate("document.documentElement.scrollWidth") == 390
+
+
+@pytest.mark.browser
 def test_hostile_names_are_text(show):
     given = copy.deepcopy(HEADS)
     given["charts"][0]["curves"][0]["name"] = HOSTILE

@@ -119,6 +119,7 @@ function legend(units, limit, payload, state) {
   const total = units.reduce((sum, unit) => sum + Math.abs(unit.score), 0);
   if (!special.length || special.length === units.length || !(total > 0)) return [scale];
   const held = special.reduce((sum, unit) => sum + Math.abs(unit.score), 0) / total;
+  if (held < 0.005) return [scale];
   return [scale, make("span", "", `Special tokens hold ${Math.round(100 * held)} % of the score; ` +
     "the colours are scaled without them.")];
 }
