@@ -11,6 +11,7 @@ import attlas
 from attlas.errors import ModelError, UnknownNameError, UsageError
 from attlas.models import load as loading
 from attlas.models.encoding.encode_input import sample_input
+from attlas.models.facts import places
 
 TEXT = "a great film"
 
@@ -144,10 +145,10 @@ def test_offline_the_hub_is_not_waited_for(monkeypatch):
     from huggingface_hub import constants
 
     def no_such_host(*_):
-        raise loading.socket.gaierror
+        raise places.socket.gaierror
 
-    monkeypatch.setattr(loading.socket, "getaddrinfo", no_such_host)
-    monkeypatch.setattr(loading, "getproxies", dict)
+    monkeypatch.setattr(places.socket, "getaddrinfo", no_such_host)
+    monkeypatch.setattr(places, "getproxies", dict)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     with loading._hub():
         assert constants.HF_HUB_OFFLINE
