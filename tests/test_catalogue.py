@@ -72,7 +72,7 @@ print("torch" in sys.modules, status, file=sys.stderr)
         (["models"], 0, ""),
         (["explain", "--methd", "x", "a"], 2, "No such option: --methd"),
         (["explain", "--method", "atention_rollout", "a"], 2, "unknown method"),
-        (["explain", "--option", "stps=2", "a"], 2, "unknown option of gradient_attention"),
+        (["explain", "--option", "stps=2", "a"], 2, "unknown option of attn_lrp"),
         (["explain", "--model", "./nowhere", "a"], 1, "the folder ./nowhere is not there"),
         (["audit", "--measure", "locaton"], 2, "unknown measure 'locaton'"),
         (["audit", "--trial", "permutations"], 2, "unknown trial 'permutations'"),
