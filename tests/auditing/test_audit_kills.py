@@ -29,10 +29,10 @@ texts.BATCH_SIZE["cpu"] = 1
 log = open(sys.argv[2], "a", buffering=1)
 explain, again, write = items.explain_batch, items.measure_method, Folder.write
 
-def explain_batch(plan, numbers, tell):
+def explain_batch(plan, numbers, drafts, tell):
     batches[:] = plan.batches
     print("begun values", numbers[0], file=log)
-    return explain(plan, numbers, tell)
+    return explain(plan, numbers, drafts, tell)
 
 def measure_method(plan, measure, method):
     print("begun robustness", measure.name, method, file=log)

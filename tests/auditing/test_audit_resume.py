@@ -41,9 +41,9 @@ def work(monkeypatch):
     done = []
     explain, measure_again = items.explain_batch, items.measure_method
 
-    def explain_batch(plan, numbers, tell):
+    def explain_batch(plan, numbers, drafts, tell):
         done.append(numbers[0])
-        return explain(plan, numbers, tell)
+        return explain(plan, numbers, drafts, tell)
 
     def measure_method(plan, measure, method):
         done.append((measure.name, method))

@@ -4,6 +4,7 @@ import numpy as np
 from known_models import bag_of_words
 
 from attlas.auditing.plan import plan_audit
+from attlas.auditing.work.drafts import Drafts
 from attlas.auditing.work.explained import FREQUENCY, POSITION, explain_batch
 from attlas.mathematics.token_effects import precedence
 
@@ -12,7 +13,7 @@ TEXTS = ["w00 w01 w02 w01", "w03 w00 w01 w01"]
 
 def verdicts_controls():
     plan = plan_audit(bag_of_words(), TEXTS, ["raw_attention"], ["location"], [])
-    return [text.verdict for text in explain_batch(plan, [0, 1]).texts]
+    return [text.verdict for text in explain_batch(plan, [0, 1], Drafts()).texts]
 
 
 def test_the_first_tokens_come_first():

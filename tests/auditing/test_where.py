@@ -4,6 +4,7 @@ import pytest
 from known_models import bag_of_words
 
 from attlas.auditing.plan import plan_audit
+from attlas.auditing.work.drafts import Drafts
 from attlas.auditing.work.explained import explain_batch
 from attlas.auditing.work.figures import measure_batch
 from attlas.auditing.work.where import BEST, LOCATION
@@ -17,7 +18,7 @@ def test_one_word_that_matters_is_all_there_is_to_find_however_long_the_text(cou
     subject = bag_of_words({"good": WEIGHT, "the": 0.0, "a": 0.0})
     texts = ["good" + " the" * (count - 1), "a " * (count - 1) + "good"]
     plan = plan_audit(subject, texts, ["raw_attention"], ["location"], [], removal=["mask"])
-    found = measure_batch(explain_batch(plan, [0, 1]), plan).where
+    found = measure_batch(explain_batch(plan, [0, 1], Drafts()), plan, Drafts()).where
     best = found[found["kind"] == BEST]
     assert len(best) == 4
     assert best["value"].to_numpy() == pytest.approx([MOVES] * 4, rel=0.35)

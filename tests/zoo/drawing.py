@@ -15,6 +15,7 @@ from zoo.kinds import NOT, SUPPORTED, Kind
 from attlas.auditing.collected import Collected
 from attlas.auditing.plan import plan_audit
 from attlas.auditing.verdict.verdict import Tested, verdict
+from attlas.auditing.work.drafts import Drafts
 from attlas.auditing.work.explained import explain_batch
 from attlas.auditing.work.figures import measure_batch
 from attlas.mathematics.standing import select_texts, text_count
@@ -32,7 +33,10 @@ def evidence(kind: Kind, texts: int, seed: int = 0, folder: Path | None = None) 
     subject = kind.make(seed, folder)
     examples = kind.examples(texts, seed)
     plan = plan_audit(subject, examples, ["raw_attention"], ["location"], [], removal=["mask"])
-    found = [measure_batch(explain_batch(plan, numbers), plan).where for numbers in plan.batches]
+    found = [
+        measure_batch(explain_batch(plan, numbers, Drafts()), plan, Drafts()).where
+        for numbers in plan.batches
+    ]
     where = pd.concat(found, ignore_index=True)
     if known is not None:
         where.to_parquet(known)

@@ -115,6 +115,11 @@ class Folder:
         self._intact.add(name)
         return table
 
+    def remove(self, name: str) -> None:
+        """Delete a table."""
+        self._file(name).unlink(missing_ok=True)
+        self._intact.discard(name)
+
     def written(self, names: Iterable[str]) -> int:
         """How many of these tables exist, whichever process wrote them."""
         return sum(self._file(name).exists() for name in names)

@@ -94,6 +94,20 @@ class Erasures:
         """Drop the answers to one text."""
         self._answers[text] = AnswerTable()
 
+    def work(self, text: int) -> int:
+        """About how much the model computes for one way: its weights times the tokens."""
+        question = self._texts[text].question
+        weights = sum(each.numel() for each in question.subject.model.parameters())
+        return weights * len(question.inputs.tokens[0])
+
+    def known(self) -> list[tuple[int, bytes, list[float]]]:
+        """All answers that are known: the text, the way and the answer."""
+        return [(text, *row) for text, table in self._answers.items() for row in table.entries()]
+
+    def restore(self, text: int, ways: Sequence[bytes], answers: NDArray[Any]) -> None:
+        """Take over what `known` returned of a text before."""
+        self._answers[text].restore(ways, answers)
+
     def ask(self, by_text: Mapping[int, Ways]) -> None:
         """Ask the model for the answers that are not known, for all texts together."""
         unknown = {}
@@ -251,6 +265,14 @@ class AnswerTable:
         order = np.argsort(keys)
         self._keys = keys[order]
         self._rows = np.concatenate([self._rows, rows])[order] if len(self._rows) else rows[order]
+
+    def entries(self) -> list[tuple[bytes, list[float]]]:
+        """Each way as bytes, and its answer."""
+        return list(zip(self._keys.tolist(), self._rows.tolist(), strict=True))
+
+    def restore(self, keys: Sequence[bytes], rows: NDArray[Any]) -> None:
+        """Take over the entries of an earlier table."""
+        self._keys, self._rows = np.array(keys, dtype=bytes), rows.astype(np.float32)
 
     def of(self, ways: Ways) -> Outcomes | None:
         """The answers in each of these ways; None unless all are known."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from zlib import crc32
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from attlas.auditing.plan import AuditPlan
 from attlas.auditing.verdict.crossing import OTHER
+from attlas.auditing.work.drafts import Drafts, Scores
 from attlas.errors import AttlasError
 from attlas.judging.support.marking import marked_tokens
 from attlas.measures import PAIRS, Case
@@ -92,7 +93,9 @@ class Explained:
     refused: Mapping[str, str]  # reasons by method
 
 
-def explain_batch(plan: AuditPlan, numbers: Sequence[int], tell: Tell = silent) -> Explained:
+def explain_batch(
+    plan: AuditPlan, numbers: Sequence[int], drafts: Drafts, tell: Tell = silent
+) -> Explained:
     """Explain the texts with these numbers by every method, and add the controls."""
     questions = plan.texts.ask(numbers)
     texts = {each.index: each for each in _texts(plan, numbers, questions)}
@@ -103,8 +106,10 @@ def explain_batch(plan: AuditPlan, numbers: Sequence[int], tell: Tell = silent) 
         tell(name)
         try:
             asked = filled if METHODS[name].fills else questions
-            for index, own in list(_scores(name, asked, numbers, plan)):
-                scores[index][name] = own
+            for place, question in enumerate(asked):
+                ask = partial(_scores, name, question, numbers, plan)
+                for index, own in drafts.scores(name, place, ask):
+                    scores[index][name] = own
         except AttlasError as problem:
             refused[name] = " ".join(str(problem).split())
     tell("the verdict's own methods")
@@ -168,19 +173,15 @@ def case_seed(seed: int, number: int) -> int:
     return int(np.random.default_rng([seed, number, crc32(b"case")]).integers(2**32))
 
 
-def _scores(
-    name: str, questions: Sequence[Question], numbers: Sequence[int], plan: AuditPlan
-) -> Iterator[tuple[int, TokenVector]]:
+def _scores(name: str, question: Question, numbers: Sequence[int], plan: AuditPlan) -> Scores:
     """The scores of one method on those of the texts that it explains."""
+    rows = [
+        row
+        for row, index in enumerate(question.order)
+        if METHODS[name] in plan.settings.methods_on(int(plan.texts.ranks[numbers[index]]))
+    ]
     recipe = Recipe(METHODS[name], {})
-    for question in questions:
-        rows = [
-            row
-            for row, index in enumerate(question.order)
-            if METHODS[name] in plan.settings.methods_on(int(plan.texts.ranks[numbers[index]]))
-        ]
-        if rows:
-            yield from recipe.content_scores(question.rows(rows))
+    return list(recipe.content_scores(question.rows(rows))) if rows else []
 
 
 def _controls(text: ExplainedText, plan: AuditPlan) -> dict[str, TokenVector]:

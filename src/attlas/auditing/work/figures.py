@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from attlas.auditing.plan import AuditPlan
+from attlas.auditing.work.drafts import Drafts
 from attlas.auditing.work.explained import CONTROLS, SHUFFLED, Explained, ExplainedText
 from attlas.auditing.work.removed_tokens import RemovedTokens, mean_of_known
 from attlas.auditing.work.where import WHERE, moved_rows, where_rows
@@ -38,7 +39,9 @@ class Figures:
     refused: Mapping[str, str]  # reasons by method or removal
 
 
-def measure_batch(explained: Explained, plan: AuditPlan, tell: Tell = silent) -> Figures:
+def measure_batch(
+    explained: Explained, plan: AuditPlan, drafts: Drafts, tell: Tell = silent
+) -> Figures:
     """Apply every measure to the scores of a batch, one removal after the other."""
     rows = [row for text in explained.texts for row in _without_removal(text, plan)]
     curves: list[_Row] = []
@@ -51,7 +54,7 @@ def measure_batch(explained: Explained, plan: AuditPlan, tell: Tell = silent) ->
             continue
         tell(f"tokens removed by {how}")
         try:
-            removed = RemovedTokens(explained.questions, how, texts, plan)
+            removed = RemovedTokens(explained.questions, how, texts, plan, drafts)
         except AttlasError as problem:
             refused[how] = " ".join(str(problem).split())
             continue

@@ -11,6 +11,7 @@ import pandas as pd
 
 from attlas.auditing.folder import Folder
 from attlas.auditing.plan import AuditPlan
+from attlas.auditing.work.drafts import Drafts
 from attlas.auditing.work.explained import explain_batch
 from attlas.auditing.work.figures import COLUMNS, measure_batch
 from attlas.auditing.work.trials import run_trial, trials_with_scopes
@@ -120,13 +121,16 @@ def unusual_table(removal: str) -> str:
 
 def _do_batch(plan: AuditPlan, number: int, folder: Folder, tell: Tell) -> None:
     start = time()
-    figures = measure_batch(explain_batch(plan, plan.batches[number], tell), plan, tell)
+    drafts = Drafts(folder, number)
+    explained = explain_batch(plan, plan.batches[number], drafts, tell)
+    figures = measure_batch(explained, plan, drafts, tell)
     names = batch_tables(number)
     for kind in reversed(BATCH_TABLES):
         details: Mapping[str, Any] = {}
         if kind == BATCH_TABLES[0]:
             details = {"refused": dict(figures.refused), "start": start, "end": time()}
         folder.write(names[kind], getattr(figures, kind), details)
+    drafts.remove()
 
 
 def _do_trial(plan: AuditPlan, name: str, scope: Scope, folder: Folder, tell: Tell) -> None:

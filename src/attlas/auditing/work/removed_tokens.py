@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attlas.auditing.plan import AuditPlan
+from attlas.auditing.work.drafts import Drafts
 from attlas.auditing.work.explained import CEILING, SHUFFLED, ExplainedText
 from attlas.measures import Case, Measure, sizes
 from attlas.measures.support.walks import walks
@@ -72,13 +73,15 @@ class RemovedTokens:
         how: str,
         texts: Sequence[ExplainedText],
         plan: AuditPlan,
+        drafts: Drafts,
     ) -> None:
         self.how, self.settings, self.plan = how, plan.settings, plan
         self.erasures = Erasures(questions, how)
-        self.erasures.ask({each.index: self._ways(each) for each in texts})
+        drafts.ask(self.erasures, {each.index: self._ways(each) for each in texts})
         sampled = [each.index for each in texts if self._has_curves(each)]
         aims = [each.name for each in self._removing if each.name in AIMS]
         self.best = best_orders(self.erasures, sampled, aims, sizes) if sampled else {}
+        drafts.keep(self.erasures)
 
     @property
     def _removing(self) -> list[Measure]:
