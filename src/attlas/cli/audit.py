@@ -172,8 +172,8 @@ def _stoppable(clock: _Clock, out: Path | None) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as stopped:
-        step = clock.last
-        tell(f"attlas: stopped after {step.done} of {step.total} parts; {stopped_note(out)}")
+        done = f"{clock.last.done} of {clock.last.total} parts" if clock.last.total else "no part"
+        tell(f"attlas: stopped after {done}; {stopped_note(out)}")
         if out is not None:
             tell(shlex.join(["attlas", *sys.argv[1:]]))
         raise typer.Exit(128 + (SIGTERM if stopped.args else SIGINT)) from None
