@@ -11,10 +11,10 @@ them, the comprehensiveness of input × gradient combined over features in three
 the flow and the rollout of content tokens differ within a sentence; which token has most flow.
 precision (docs/methods/lrp_relevance.md, effective_attention.md): the mean rank correlation of
 scores in bfloat16 with those in float32, on hard reviews, with the built-in model. sums
-(docs/methods/attn_lrp.md, decompx.md): the sum of the scores and the logit, with a language model. steps
-(docs/methods/integrated_gradients.md): by how much scores miss the gain, by the number of steps.
-robustness (docs/measures/sensitivity.md, randomisation.md): both measures for several methods on
-hard reviews, with the built-in model.
+(docs/methods/attn_lrp.md, decompx.md): the sum of the scores and the logit, with a language model.
+steps (docs/methods/integrated_gradients.md): by how much scores miss the gain, by the number of
+steps. robustness (docs/measures/sensitivity.md, randomisation.md): both measures for several
+methods on hard reviews, with the built-in model.
 """
 
 import argparse
