@@ -22,7 +22,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 def pages() -> Iterator[tuple[str, attlas.Explanation | attlas.Generation | attlas.Report, int]]:
     """The name of each picture, the result that it shows, and its height."""
     subject = attlas.load()
-    yield "explanation", attlas.explain(subject, SENTENCE), 860
+    yield "explanation", attlas.explain(subject, SENTENCE), 780
     written = attlas.explain_generation(attlas.load("dates"), DATE, max_new_tokens=10)
     yield "generation", written, 980
     yield "report", attlas.audit(subject, "reviews", quick=True), 900
@@ -36,6 +36,8 @@ def main() -> None:
             page = result.to_html(Path(folder) / f"{name}.html")
             tab = browser.new_page(viewport={"width": 1280, "height": height})
             tab.goto(page.resolve().as_uri())
+            if name == "generation":
+                tab.get_by_role("button", name="tokens", exact=True).click()
             tab.screenshot(path=IMAGES / f"{name}.png")
             tab.close()
             print(IMAGES / f"{name}.png")

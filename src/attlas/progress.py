@@ -170,13 +170,16 @@ class _GrowingLine(_Line):
 
     _told: tuple[str, ...] = ()
     _has_told_length = False
+    _has_told_news = False  # so that there is a space already
     _column = 0
 
     def sign(self) -> str:
         known = tuple(self._known())
         news = [each for each in known if each not in self._told]
         self._told = known
-        mark = f" {' '.join(news)} " if news else "."
+        space = "" if self._has_told_news else " "
+        mark = f"{space}{' '.join(news)} " if news else "."
+        self._has_told_news = bool(news)
         start = "" if self._column else f"attlas:{'' if news else ' '}"
         if self._column and self._column + len(mark) > WIDTH:
             start, mark, self._column = "\n", f"  {mark.lstrip()}", -1
@@ -193,7 +196,7 @@ class _GrowingLine(_Line):
             yield f"{100 * self.step.done / self.step.total:.0f}%"
 
     def farewell(self) -> str:
-        was_open, self._column = bool(self._column), 0
+        was_open, self._column, self._has_told_news = bool(self._column), 0, False
         return "\n" if was_open else ""
 
 
