@@ -3,16 +3,16 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-# Processes run side by side: one thread each, or they fight over the cores.
+# One thread: processes that run side by side fight over the cores, and small models gain nothing by more.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 
 .PHONY: demo test test-all check clean
 
 demo: $(VENV)/.installed
 	@mkdir -p demo && rm -rf demo/audit
-	@$(BIN)/attlas explain --html demo/explanation.html \
+	@$(ONE_THREAD) $(BIN)/attlas explain --html demo/explanation.html \
 	  "The acting is superb, but the plot is boring and far too long."
-	@$(BIN)/attlas audit --quick --data reviews --out demo/audit
+	@$(ONE_THREAD) $(BIN)/attlas audit --quick --data reviews --out demo/audit
 	@echo 'Next: $(BIN)/attlas explain "your own sentence", or $(BIN)/attlas audit --help'
 
 test: check
