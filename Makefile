@@ -13,7 +13,7 @@ demo: $(VENV)/.installed
 	@$(ONE_THREAD) $(BIN)/attlas explain --html demo/explanation.html \
 	  "The acting is superb, but the plot is boring and far too long."
 	@$(ONE_THREAD) $(BIN)/attlas audit --quick --data reviews --out demo/audit
-	@echo 'Next: $(BIN)/attlas explain "your own sentence", or $(BIN)/attlas audit --help'
+	@echo 'Next: $(BIN)/attlas explain "your own sentence" · $(BIN)/attlas --help'
 
 test: check
 	scripts/browser

@@ -140,8 +140,8 @@ def test_what_is_no_name_is_a_usage_error(registry, name, unchecked):
 
 def test_verbs_say_so_in_one_line(unchecked):
     subject = attlas.load()
-    with pytest.raises(UsageError, match="a method is given by its name, a string, not None"):
-        attlas.explain(subject, "a great film", method=None)
+    with pytest.raises(UsageError, match="a method is given by its name, a string, not 3"):
+        attlas.explain(subject, "a great film", method=3)
     explanation = attlas.explain(subject, "a great film", "raw_attention")
     with pytest.raises(UsageError, match=r"measures takes a name or a list of names, not \[None\]"):
         attlas.judge(subject, explanation, measures=[None])

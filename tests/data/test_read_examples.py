@@ -217,7 +217,7 @@ def test_columns_that_are_asked_for():
     assert found(read_examples(records, text="title", pair="body")) == [(("t", "b"), "3")]
     with pytest.raises(UnknownNameError, match=r"unknown column 'mod'.*'mood'.*title, body"):
         read_examples(records, label="mod")
-    with pytest.raises(UsageError, match="give the first too"):
+    with pytest.raises(UsageError, match=r"name the first too \(text=, --text\)"):
         read_examples(records, pair="body")
 
 
