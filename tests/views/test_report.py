@@ -1,6 +1,7 @@
 """A report in a terminal and as a fragment."""
 
 import io
+import re
 from dataclasses import replace
 
 import pytest
@@ -181,12 +182,13 @@ def test_a_terminal_shows_the_answer_in_a_few_lines():
     made = report()
     order = [
         f"{made.model} on {made.data.name}",
-        "Find most of what matters",
+        "Find most of what matters: ",
         "✕ NOT SUPPORTED The",
     ]
     places = [told.index(words) for words in [*order, made.verdict.next_step]]
     assert places == sorted(places)
     assert "position" not in told  # a control is no method to use
+    assert re.search(r"matters: \w+ \d+ %", told)
 
 
 def test_the_letters_of_families_are_explained_where_they_stand():

@@ -50,9 +50,11 @@ def answers(payload: Payload) -> dict[str, str]:
 
 def best_methods(payload: Payload) -> str:
     """The methods that find most of what matters; empty if none was tried."""
-    rows = [row for row in standing_rows(payload) if row[1] != "control"][:MOST_BEST]
-    shown = (f"{visible(method)} {number(_mean(row))}" for method, _, row in rows)
-    return f"Find most of what matters (1: all, 0: chance): {', '.join(shown)}" if rows else ""
+    means = {
+        method: _mean(row) for method, kind, row in standing_rows(payload) if kind != "control"
+    }
+    shown = [f"{visible(each)} {100 * s:.0f} %" for each, s in means.items() if s > float("-inf")]
+    return f"Find most of what matters: {', '.join(shown[:MOST_BEST])}" if shown else ""
 
 
 def first_example(payload: Payload) -> Payload | None:
