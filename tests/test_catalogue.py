@@ -85,6 +85,7 @@ print("torch" in sys.modules, status, file=sys.stderr)
         (["explain", "--device", "gpu:0", "a"], 2, "unknown device 'gpu:0'"),
         (["explain", "--task", "causal", "a"], 2, "did you mean 'causal lm'"),
         (["explain", "--html", "nowhere/a.html", "a"], 2, "the folder nowhere is not there"),
+        (["explain", " "], 2, "the text is empty"),
         (["heads", "--by", "atattr"], 2, "did you mean 'attattr'"),
         (["methods", "--score", "--model", "recal"], 2, "did you mean 'recall'"),
     ],

@@ -112,6 +112,8 @@ class InputOptions:
         if self.image is not None:
             return _read_image(self.image)
         first = _read_stdin() if self.text == "-" else self.text
+        if not first.strip():
+            raise UsageError("the text is empty")
         return first if self.pair is None else (first, self.pair)
 
 
