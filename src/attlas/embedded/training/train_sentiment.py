@@ -9,6 +9,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -203,7 +204,7 @@ STAGES: dict[Callable[..., None], dict[str, Any]] = {
         "base": Path,
         "out": Path,
         "steps": 5000,
-        "seconds": 1e6,
+        "seconds": inf,
         "seed": SEED,
         "device": "cpu",
     },
@@ -222,7 +223,7 @@ STAGES: dict[Callable[..., None], dict[str, Any]] = {
         "out": Path,
         "mask": bool,
         "steps": 14_000,
-        "seconds": 1e6,
+        "seconds": inf,
         "device": "cpu",
     },
     evaluate: {"corpus": Path, "students": list, "teachers": list, "out": Path, "device": "cpu"},
@@ -251,12 +252,13 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one stage, so that the same seed gives the same weights on the same machine."""
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    """Run one stage."""
     options = vars(parser().parse_args(arguments))
     options.pop("stage")(**options)
 
 
 if __name__ == "__main__":
+    # The same seed gives the same weights on the same machine.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True, warn_only=True)
     main()
