@@ -11,6 +11,7 @@ from rich.console import Console
 from attlas.results.support.report_sections import Cell, DataRecord, Figure, ReportTable, Standing
 from attlas.views import fragment, render
 from attlas.views.report_words import (
+    best_methods,
     cell_words,
     figure_words,
     grid_cells,
@@ -171,6 +172,18 @@ def test_methods_stand_from_the_highest_mean_down():
         ("low", "V", 2),
         ("none", "V", 2),
     ]
+
+
+def test_the_best_methods_are_named_in_per_cent_and_one_without_a_figure_is_not():
+    given = {"good": 0.894, "better": 0.91, "none": None, "rarest": 0.99}
+    made = [
+        Standing(name, "control" if name == "rarest" else "V", "delete", Figure(value))
+        for name, value in given.items()
+    ]
+    assert best_methods(report(standings=tuple(made)).payload()) == (
+        "Find most of what matters: better 91 %, good 89 %"
+    )
+    assert best_methods(report(standings=(made[2],)).payload()) == ""
 
 
 def test_a_terminal_shows_the_answer_in_a_few_lines():
