@@ -252,18 +252,50 @@ def test_sentences_of_the_grammar_are_the_same_again_and_none_is_among_those_tha
     assert 0.45 < sum(row.target > 0.5 for row in rows) / 4000 < 0.55
 
 
-@pytest.mark.parametrize("construct", [plainly, negation, contrast, comparison])
-def test_a_made_sentence_speaks_for_its_side(construct: Construction) -> None:
-    tiny = Domain(["film"], ["plot"], ["jokes"], (["dull"], ["funny"]), (["I left"], ["I stayed"]))
-    for seed in range(40):
-        for side in (0, 1):
-            text = construct(tiny, side, Random(seed))
-            if construct is plainly:
-                own = (*tiny.says[side], *tiny.happens[side], *GENERAL[side])
-                assert any(each in text for each in own)
-                assert not any(each in text.split() for each in (tiny.says[1 - side]))
-            if construct is contrast and ", but I " in text:
-                assert text.split(", but ")[1].startswith(tiny.happens[side][0])
+TINY = Domain(["film"], ["plot"], ["jokes"], (["dull"], ["funny"]), (["I left"], ["I stayed"]))
+SIDES = [{*TINY.says[side], *TINY.happens[side], *GENERAL[side]} for side in (0, 1)]
+
+
+def made_sentences_of(construct: Construction) -> list[tuple[str, int]]:
+    return [(construct(TINY, side, Random(seed)), side) for seed in range(150) for side in (0, 1)]
+
+
+def says(text: str, side: int) -> bool:
+    return any(re.search(rf"\b{each}\b", text) for each in SIDES[side])
+
+
+def test_a_plain_sentence_speaks_one_way() -> None:
+    for text, side in made_sentences_of(plainly):
+        assert says(text, side) and not says(text, 1 - side)
+
+
+def test_a_negation_denies_the_other_side() -> None:
+    denied = [text for text, side in made_sentences_of(negation) if says(text, 1 - side)]
+    assert len(denied) > 100
+    for text, side in made_sentences_of(negation):
+        assert not any(f" {each}" in text for each in TINY.says[side])
+
+
+def test_what_comes_after_but_decides_a_contrast() -> None:
+    turned = [
+        (text.split(" but ", 1)[1], side)
+        for text, side in made_sentences_of(contrast)
+        if " but " in text and "that does not" not in text
+    ]
+    assert len(turned) > 50
+    for main_clause, side in turned:
+        assert says(main_clause, side) and not says(main_clause, 1 - side)
+
+
+def test_more_is_of_ones_own_side_and_less_of_the_other() -> None:
+    more, less = r"\bmore ([\w-]+) than\b", r"\bless ([\w-]+) than\b|\bas ([\w-]+) as\b"
+    found = 0
+    for text, side in made_sentences_of(comparison):
+        for pattern, own in ((more, side), (less, 1 - side)):
+            for match in re.finditer(pattern, text):
+                found += 1
+                assert next(filter(None, match.groups())) in SIDES[own], text
+    assert found > 20
 
 
 @pytest.mark.slow
