@@ -65,7 +65,8 @@ def test_every_command_loads_its_model_with_these_options(run, monkeypatch, comm
     flags = ("--task", "masked lm", "--device", "cpu", "--dtype", "float64")
     switches = ("--unsafe-weights", "--trust-remote-code")
     model = ["org/name"] if command == "check" else ["--model", "org/name"]
-    status, _, err = run(command, *model, *flags, *switches)
+    text = ["a text"] if command in ("explain", "tree") else []
+    status, _, err = run(command, *text, *model, *flags, *switches)
     assert (status, err) == (2, "attlas: stop here\n")
     given = {"task": "masked lm", "device": "cpu", "dtype": "float64"}
     assert asked == [("org/name", {**given, "unsafe_weights": True, "trust_remote_code": True})]

@@ -113,7 +113,7 @@ class InputOptions:
             return _read_image(self.image)
         first = _read_stdin() if self.text == "-" else self.text
         if not first.strip():
-            raise UsageError("the text is empty")
+            raise UsageError("the text is empty: give one in quotes, or - to read standard input")
         return first if self.pair is None else (first, self.pair)
 
 
