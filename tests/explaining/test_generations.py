@@ -129,6 +129,51 @@ def test_an_output_may_be_given():
     assert [target.value for target in found.targets] == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.parametrize("method", [None, "leave_one_out"])
+def test_a_list_of_prompts_gives_a_list_of_what_each_gives_alone(method, tmp_path):
+    asked, prompts = subject("causal lm"), ["a cat", "the film was"]
+    found = attlas.explain_generation(asked, prompts, method, max_new_tokens=2)
+    assert isinstance(found, list)
+    assert [each.tokens.sources["text"] for each in found] == prompts
+    for each, prompt in zip(found, prompts, strict=True):
+        alone = attlas.explain_generation(asked, prompt, method, max_new_tokens=2)
+        assert np.array_equal(each.scores, alone.scores)
+        assert each.code() == alone.code()
+        kept = attlas.Generation.load(each.save(tmp_path / "it.attlas"))
+        assert kept.origin.asked["text"] == prompt
+        assert kept.text == alone.text
+
+
+def test_a_list_of_one_gives_a_list_and_none_gives_none():
+    asked = subject("causal lm")
+    (found,) = attlas.explain_generation(asked, ["a cat"], "raw_attention", max_new_tokens=2)
+    assert found.tokens.sources["text"] == "a cat"
+    assert attlas.explain_generation(asked, [], "raw_attention") == []
+
+
+def test_words_and_token_ids_are_one_prompt():
+    asked = subject("causal lm")
+    (words,) = attlas.explain_generation(asked, [["a", "cat"]], "raw_attention", max_new_tokens=2)
+    ids = attlas.explain_generation(
+        asked, asked.tokenizer("a cat")["input_ids"], "raw_attention", max_new_tokens=2
+    )
+    assert words.text == ids.text
+    assert "explain_generation(subject, [['a', 'cat']]" in words.code()
+    assert words.code().splitlines()[-1].endswith("[0]")
+
+
+def test_each_prompt_may_have_its_own_output():
+    asked, prompts = subject("causal lm"), ["a cat", "a dog"]
+    own = attlas.explain_generation(asked, prompts, "raw_attention", output=[" sat", " ran on"])
+    assert [each.text.strip() for each in own] == ["sat", "ran on"]
+    shared = attlas.explain_generation(asked, prompts, "raw_attention", output=" sat")
+    assert [each.text.strip() for each in shared] == ["sat", "sat"]
+    with pytest.raises(UsageError, match="2 prompts but 1 outputs"):
+        attlas.explain_generation(asked, prompts, "raw_attention", output=[" sat"])
+    with pytest.raises(UsageError, match="one prompt takes one output, a string, not"):
+        attlas.explain_generation(asked, "a cat", "raw_attention", output=[" sat"])
+
+
 def test_the_best_choices_are_those_of_each_place():
     found = attlas.explain_generation(subject("causal lm"), LONG, "raw_attention", max_new_tokens=3)
     for target, prediction in zip(found.targets, found.predictions, strict=True):

@@ -250,7 +250,7 @@ def _record(
         inputs.tokens[row],
         scores,
         target_record(question, row, method),
-        origin(call, question.subject, {"text": _plain_text(inputs.texts[row])}, "explain"),
+        origin(call, question.subject, {"text": plain_text(inputs.texts[row])}, "explain"),
         question.predictions[row],
         (*inputs.notes[row], *scored.notes, *_row_notes(scored, row), *notes),
         maps_of(inputs, row, maps, method.signed, shows=scored.shows or method.name)
@@ -267,7 +267,7 @@ def _row_notes(scored: Scored, row: int) -> tuple[str, ...]:
     return scored.row_notes[row] if scored.row_notes else ()
 
 
-def _plain_text(text: Any) -> Any:
+def plain_text(text: Any) -> Any:
     """A text in a form that `explain` accepts again and a file can store.
 
     Words become a list of one text; of a picture, only its type is kept.
@@ -275,5 +275,5 @@ def _plain_text(text: Any) -> Any:
     if isinstance(text, list) and not is_one_text(text):
         return [text]
     if isinstance(text, tuple):
-        return tuple(_plain_text(each) for each in text)
+        return tuple(plain_text(each) for each in text)
     return text if isinstance(text, (str, tuple, list)) else type(text).__name__

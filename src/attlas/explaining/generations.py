@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, overload
 
 import torch
 
+from attlas.data.example import Example
 from attlas.errors import ModelError, UsageError
+from attlas.explaining.explanations import ManyTexts, OneText, is_one_text, plain_text
 from attlas.explaining.method_call import (
     MethodCall,
     first_that_runs,
@@ -28,6 +30,30 @@ from attlas.verbs import verb
 DEFAULT_LENGTH = 20
 
 
+@overload
+def explain_generation(
+    subject: Subject,
+    text: ManyTexts,
+    method: str | None = ...,
+    *,
+    max_new_tokens: int = ...,
+    output: str | Sequence[str] | None = ...,
+    chat: bool = ...,
+    truncate: bool = ...,
+    **options: Any,
+) -> list[Generation]: ...
+@overload
+def explain_generation(
+    subject: Subject,
+    text: OneText,
+    method: str | None = ...,
+    *,
+    max_new_tokens: int = ...,
+    output: str | None = ...,
+    chat: bool = ...,
+    truncate: bool = ...,
+    **options: Any,
+) -> Generation: ...
 @verb("explaining")
 def explain_generation(
     subject: Subject,
@@ -35,11 +61,11 @@ def explain_generation(
     method: str | None = None,
     *,
     max_new_tokens: int = DEFAULT_LENGTH,
-    output: str | None = None,
+    output: str | Sequence[str] | None = None,
     chat: bool = False,
     truncate: bool = False,
     **options: Any,
-) -> Generation:
+) -> Generation | list[Generation]:
     """Explain every token that the model writes: a matrix of scores, output × input.
 
     A row explains one written token by the prompt (for an encoder–decoder, by the source) and by
@@ -47,11 +73,14 @@ def explain_generation(
 
     Args:
         subject: A model that writes text, from `attlas.load`.
-        text: The prompt or source: a string, a list of words, or a list of token ids.
+        text: One prompt or source, which gives one Generation, or a list of them, which gives a
+            list of Generations in the same order. As in `explain`, `["not", "bad"]` are two
+            prompts, and `[["not", "bad"]]` is one of two words; a list of token ids is one.
         method: The name of a method; `attlas.list_methods()` lists them. By default, the best that
             runs on the model: `attn_lrp`, otherwise `gradient_attention`.
         max_new_tokens: How many tokens the model writes at most; it always takes the likeliest.
-        output: Explain this continuation instead of letting the model write.
+        output: Explain this continuation instead of letting the model write. With a list of
+            prompts, it is the one of all of them, or a list with one for each.
         chat: Put the text into the tokenizer's chat template.
         truncate: Cut a text that is too long for the model; otherwise it is an error.
         **options: The method's own options; its docstring describes them.
@@ -76,16 +105,39 @@ def explain_generation(
     if method is not None:
         METHODS[method].check_options(options)
     request = Request(chat=chat, truncate=truncate)
-    asked = {"text": text, "max_new_tokens": max_new_tokens, "output": output}
+    texts = [text] if is_one_text(text) else text
+    given = [each.text if isinstance(each, Example) else each for each in texts]
+    outputs = _outputs(output, len(texts), texts is text)
     with torch.inference_mode(False):
-        encoded = encode_plain(subject, text, request)
-        written = ask_written(subject, encoded, text, output, max_new_tokens)
+        written = [
+            ask_written(subject, encode_plain(subject, one, request), one, its, max_new_tokens)
+            for one, its in zip(given, outputs, strict=True)
+        ]
 
-        def run(chosen: Method, notes: tuple[str, ...]) -> Generation:
+        def run(chosen: Method, notes: tuple[str, ...]) -> list[Generation]:
             call = MethodCall(chosen, request, options, notes=notes)
-            return _record(call, written, list(_score(written, call)), asked)
+            return [
+                _record(call, each, list(_score(each, call)), _asked(one, max_new_tokens, its))
+                for one, its, each in zip(given, outputs, written, strict=True)
+            ]
 
-        return first_that_runs(method, run, maps=None)
+        generations = first_that_runs(method, run, maps=None)
+    return generations if texts is text else generations[0]
+
+
+def _outputs(output: str | Sequence[str] | None, count: int, several: bool) -> list[str | None]:
+    """The continuation that is given for each prompt; None where the model writes."""
+    if output is None or isinstance(output, str):
+        return [output] * count
+    if not several:
+        raise UsageError(f"one prompt takes one output, a string, not {output!r}")
+    if len(output) != count:
+        raise UsageError(f"{count} prompts but {len(output)} outputs")
+    return list(output)
+
+
+def _asked(text: Any, most: int, output: str | None) -> dict[str, Any]:
+    return {"text": plain_text(text), "max_new_tokens": most, "output": output}
 
 
 def _score(written: Written, call: MethodCall) -> Iterator[Scored]:
