@@ -7,7 +7,14 @@ import sys
 
 import pytest
 
-from attlas.catalogue import FAMILIES, _ranking_names, catalogue, check_names, known_options
+from attlas.catalogue import (
+    FAMILIES,
+    SCOPES,
+    _ranking_names,
+    catalogue,
+    check_names,
+    known_options,
+)
 from attlas.embedded.verify import cards
 from attlas.errors import UnknownNameError
 from attlas.heads.rankings import RANKINGS
@@ -17,6 +24,7 @@ from attlas.models.facts.places import embedded_names
 from attlas.models.load import load
 from attlas.scoring import BENCHES
 from attlas.trials import TRIALS
+from attlas.trials.support.scope import KINDS
 
 REGISTRIES = {"method": METHODS, "measure": MEASURES, "trial": TRIALS}
 
@@ -86,6 +94,9 @@ print("torch" in sys.modules, status, file=sys.stderr)
         (["explain", "--task", "causal", "a"], 2, "did you mean 'causal lm'"),
         (["explain", "--html", "nowhere/a.html", "a"], 2, "the folder nowhere is not there"),
         (["explain", " "], 2, "the text is empty"),
+        (["audit", "--data", "reviews", "--split", "tset"], 2, "has no split 'tset'"),
+        (["tree", "--variant", "publishd", "a"], 2, "did you mean 'published'"),
+        (["trial", "uniform", "--scope", "al"], 2, "did you mean 'all'"),
         (["heads", "--by", "atattr"], 2, "did you mean 'attattr'"),
         (["methods", "--score", "--model", "recal"], 2, "did you mean 'recall'"),
     ],
@@ -103,6 +114,7 @@ def test_what_is_known_before_torch_is_what_is_known_after():
     assert _ranking_names() == RANKINGS.names()
     assert set(embedded_names()) == set(BENCHES)
     assert {each.family for each in METHODS} == set(FAMILIES)
+    assert list(SCOPES) == list(KINDS)
 
 
 @pytest.mark.parametrize("command", ["methods", "models"])

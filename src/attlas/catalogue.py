@@ -27,6 +27,10 @@ FAMILIES = {  # of methods
 BEST_METHODS = ("attn_lrp", "gradient_attention")
 
 
+SCOPES = ("readout", "layer", "all", "token")  # of trials
+VARIANTS = ("published", "released")  # of the attribution tree
+
+
 @dataclass(frozen=True)
 class PartFacts:
     """A part as its source describes it."""
@@ -69,6 +73,12 @@ def check_names(kind: str, names: Iterable[str]) -> None:
     for name in names:
         if name.replace("-", "_") not in known:
             raise UnknownNameError(kind, name, known)
+
+
+def check_word(kind: str, word: str, known: Iterable[str]) -> None:
+    """Refuse a word that is not one of those known."""
+    if word not in known:
+        raise UnknownNameError(kind, word, list(known))
 
 
 def check_rankings(names: Iterable[str]) -> None:

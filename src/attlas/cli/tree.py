@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from attlas.catalogue import VARIANTS, check_word
 from attlas.cli.options import InputOptions, LoadOptions, Model, OutputOptions, Target, Truncate
 
 
@@ -36,6 +37,7 @@ def tree(
     Example: attlas tree "not a great film, but I could not look away" --svg tree.svg
     """
     text = inputs.read()
+    check_word("variant", variant, VARIANTS)
     output.check()
     subject = loading.load(model)
     from attlas.heads.tree import attribution_tree

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from attlas.catalogue import known_options
+from attlas.catalogue import SCOPES, check_word, known_options
 from attlas.cli.options import (
     DataOptions,
     LoadOptions,
@@ -52,6 +52,7 @@ def trial(
     data.check()
     loading.check(model)
     output.check()
+    check_word("scope", scope or SCOPES[0], SCOPES)
     known = known_options("trial", name)
     if known is None:
         from attlas.trials import TRIALS

@@ -26,7 +26,7 @@ from attlas.data.files.records import (
 from attlas.data.files.rows import Columns, UnusableRow, find_columns, read_row
 from attlas.data.sampling import sample_and_total
 from attlas.data.sets.hub import Hub, hub_installed, hub_rows
-from attlas.data.texts_by_name import texts, texts_and_total, texts_names
+from attlas.data.texts_by_name import check_split, texts, texts_and_total, texts_names
 from attlas.errors import UsageError
 
 SHOWN = 60
@@ -141,13 +141,14 @@ def check_data(
     spans: str | None = None,
     split: str | None = None,
 ) -> None:
-    """Refuse a name or a file that is not there, or columns that it does not have.
+    """Refuse a name or a file that is not there, or a split or columns that it does not have.
 
     No rows are read, and nothing is fetched from the hub.
     """
     asked = {"text": text, "pair": pair, "label": label, "spans": spans}
     if _is_named(str(source)):
         _refuse(f"{source} is a named set, whose columns are known", asked)
+        check_split(str(source), split)
     elif not _is_hub_id(str(source)):
         _, table = _open(source, split)
         _columns(table, tuple(asked.values()))

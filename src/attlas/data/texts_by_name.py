@@ -56,6 +56,15 @@ def texts_and_total(
     return [_read(read, group) for group in groups], total
 
 
+def check_split(name: str, split: str | None) -> None:
+    """Refuse a set that is not at hand, or a split that it does not have; nothing is read."""
+    key = name.lower().replace("-", "_")
+    if key in DATA_SETS:
+        _where(key, DATA_SETS[key], split)
+    else:
+        choose_split(key, split, ["test"])
+
+
 def texts_names() -> dict[str, str]:
     """Map each name that `texts` knows to one line on what it is."""
     sets = {name: each.about for name, each in DATA_SETS.items()}
@@ -88,20 +97,28 @@ def _read(read: Reader, group: RowGroup) -> Example:
 
 
 def _row_groups(name: str, source: NamedSet, split: str | None) -> Iterator[RowGroup]:
-    folder = _folder(name)
+    folder, chosen = _where(name, source, split)
     if folder is not None:
-        available = [
-            each
-            for each, stems in source.splits.items()
-            if all(find_file(folder, stem) for stem in stems)
-        ]
-        if not available:
-            raise UsageError(f"{folder} has none of the files of {name}: {_files(source)}")
-        return source.groups(folder, source.splits[choose_split(name, split, available)])
-    if source.hub is None or not hub_installed():
-        raise UsageError(_not_available(name, source))
-    chosen = choose_split(name, split, list(source.splits))
+        return source.groups(folder, source.splits[chosen])
+    assert source.hub is not None
     return ((row,) for row in hub_rows(source.hub, chosen))
+
+
+def _where(name: str, source: NamedSet, split: str | None) -> tuple[Path | None, str]:
+    """The folder of a data set, None for the hub, and the split to read."""
+    folder = _folder(name)
+    if folder is None:
+        if source.hub is None or not hub_installed():
+            raise UsageError(_not_available(name, source))
+        return None, choose_split(name, split, list(source.splits))
+    available = [
+        each
+        for each, stems in source.splits.items()
+        if all(find_file(folder, stem) for stem in stems)
+    ]
+    if not available:
+        raise UsageError(f"{folder} has none of the files of {name}: {_files(source)}")
+    return folder, choose_split(name, split, available)
 
 
 def _folder(name: str) -> Path | None:

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from attlas.errors import ModelError, UnknownNameError, UnsupportedModelError, UsageError
+from attlas.catalogue import VARIANTS, check_word
+from attlas.errors import ModelError, UnsupportedModelError, UsageError
 from attlas.explaining.explanations import is_one_text
 from attlas.explaining.method_call import MethodCall, origin, target_record
 from attlas.heads.site_attribution import attribute_sites, check_one_stack
@@ -31,7 +32,6 @@ from attlas.shapes import LayerMaps
 from attlas.verbs import verb
 
 VERB = "attribution_tree"
-VARIANTS = ("published", "released")
 READING = (
     "Each edge: in this layer the upper token reads the lower one, which adds that much to the "
     "target's probability. Sums over edges of different layers mean nothing."
@@ -84,8 +84,7 @@ def attribution_tree(
 
 
 def _check_options(tau: int | float, lambda_: int | float, variant: str) -> None:
-    if variant not in VARIANTS:
-        raise UnknownNameError("variant", variant, VARIANTS)
+    check_word("variant", variant, VARIANTS)
     check_share("tau", float(tau))
     if not 0 <= lambda_ <= 1:
         raise UsageError(f"lambda_ must be a probability, between 0 and 1, not {lambda_}")
