@@ -1,5 +1,6 @@
 """`check` says yes for models that are opened exactly, and no when anything is off by a bit."""
 
+import dataclasses
 import inspect
 
 import pytest
@@ -46,6 +47,17 @@ def test_the_second_road_is_said():
     found = attlas.check(attlas.Subject(model, tokenizer))
     assert found.passed and found.second_road and found.branches == ""
     assert refusing(found) == WITHOUT_VALUES
+
+
+def test_a_method_that_breaks_is_a_line_of_its_own(monkeypatch):
+    def breaks(question):
+        raise IndexError("list index out of range\nin the second line")
+
+    broken = dataclasses.replace(METHODS["gradient"], score_tokens=breaks)
+    monkeypatch.setitem(METHODS._parts, "gradient", broken)
+    found = attlas.check(subject("sequence classification"))
+    assert found.methods["gradient"] == "IndexError: list index out of range"
+    assert refusing(found) == {"gradient"}
 
 
 @pytest.mark.parametrize("which", ["exact", "restored", "editable"])

@@ -10,6 +10,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
 import compatibility  # noqa: E402
+import testers  # noqa: E402
 from compatibility_page import OPENED, count, share  # noqa: E402
 
 EXPECTED = {
@@ -44,6 +45,42 @@ def test_a_type_comes_out_as_expected(kind):
 def test_a_refusal_says_why():
     (row,) = compatibility.survey_all(["longformer"])
     assert row.note.startswith("LongformerSelfAttention cannot be opened: it attends in")
+
+
+TESTER = """
+from transformers import BertConfig, BertForSequenceClassification, BertModel
+import torch
+class Tester:
+    def prepare_config_and_inputs_for_common(self):
+        sizes = dict(vocab_size=40, hidden_size=16, num_attention_heads=2, intermediate_size=8)
+        return BertConfig(num_hidden_layers=1, **sizes), {"input_ids": torch.arange(5, 15)[None]}
+class TinyTest:
+    all_model_classes = (BertModel, BertForSequenceClassification)
+    def setUp(self):
+        self.model_tester = Tester()
+    def _prepare_for_class(self, inputs, model_class):
+        return inputs
+"""
+DIES = TESTER.replace("return inputs", "import os; os._exit(3)")
+
+
+def test_the_models_of_a_checkout_are_opened_and_tried_one_process_a_family(tmp_path, capsys):
+    for family, code in (("tinybert", TESTER), ("tinydead", DIES)):
+        folder = tmp_path / "tests" / "models" / family
+        folder.mkdir(parents=True)
+        (folder / f"test_modeling_{family}.py").write_text(code)
+    out, page = tmp_path / "out", tmp_path / "page.md"
+    testers.survey(tmp_path, (), out, page)
+    assert "tinybert: 2 opened, 22 ran" in capsys.readouterr().out
+    written = page.read_text()
+    assert "| `tinybert` | `BertModel` | opened | 1 encoder | 1 of 1 |  |" in written
+    assert "wrong: its process died or hung here (`BertModel`)" in written
+    methods = page.with_name("page_methods.md").read_text()
+    assert "| `raw_attention` | 1 | 0 | 0 | 100.0% |" in methods
+    assert "0 of 22 cells are raw errors." in methods
+    before = (out / "tinybert.json").stat().st_mtime_ns
+    testers.survey(tmp_path, (), out, None)
+    assert (out / "tinybert.json").stat().st_mtime_ns == before  # what is done is not done again
 
 
 @pytest.mark.slow

@@ -102,9 +102,17 @@ def _has_gradients(subject: Subject, arguments: Mapping[str, Tensor]) -> bool:
 def _why_no_branches(subject: Subject, inputs: Inputs) -> str:
     try:
         study_blocks(subject, inputs)
-    except AttlasError as problem:
-        return str(problem)
+    except Exception as problem:
+        return _told(problem)
     return ""
+
+
+def _told(problem: Exception) -> str:
+    """What went wrong, in one line; an error that is not one of ours with its type."""
+    if isinstance(problem, AttlasError):
+        return str(problem)
+    lines = str(problem).strip().splitlines()
+    return f"{type(problem).__name__}: {lines[0] if lines else 'no message'}"
 
 
 def _why_not(subject: Subject, name: str) -> str:
@@ -116,6 +124,6 @@ def _why_not(subject: Subject, name: str) -> str:
     try:
         for question in subject.ask([_sample(subject)], request):
             METHODS[name].score(replace(question, maps=False), options)
-    except AttlasError as problem:
-        return str(problem)
+    except Exception as problem:  # one method that breaks must not hide what the others do
+        return _told(problem)
     return ""
