@@ -42,10 +42,10 @@ def test_followed_by():
     assert both.words == {"prefix": ((0, 1),)}
 
 
-@pytest.mark.parametrize("grid", [None, (2, 3)])
-def test_tokens_to_json_and_back(grid):
+@pytest.mark.parametrize("grids", [{}, {"image": (2, 3), "image 2": (1, 1)}])
+def test_tokens_to_json_and_back(grids):
     tokens = Tokens(
-        ("[CLS]", "a"), (None, (0, 0)), (True, False), ("text",) * 2, {"text": "a"}, {}, grid
+        ("[CLS]", "a"), (None, (0, 0)), (True, False), ("text",) * 2, {"text": "a"}, {}, grids
     )
     assert Tokens.from_dict(json.loads(json.dumps(tokens.to_dict()))) == tokens
 

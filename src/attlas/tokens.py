@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
 Span = tuple[int, int]
+Grid = tuple[int, int]  # rows and columns
+PICTURE = "image"  # the segment of the patches of a single picture
 
 
 @dataclass(frozen=True)
@@ -13,7 +15,8 @@ class Tokens(Sequence[str]):
 
     `offsets` are half-open character spans in `sources[segment]`, None where a token stands for
     no text (a special token, an image patch). `words`, where given, are the spans of the words
-    the caller split the text into; otherwise words are found in the text.
+    the caller split the text into; otherwise words are found in the text. The last tokens of a
+    segment with a grid are its cells, row by row.
     """
 
     texts: tuple[str, ...]
@@ -22,7 +25,7 @@ class Tokens(Sequence[str]):
     segments: tuple[str, ...]
     sources: Mapping[str, str] = field(default_factory=dict)
     words: Mapping[str, tuple[Span, ...]] = field(default_factory=dict)
-    grid: tuple[int, int] | None = None  # rows and columns, where the tokens are image patches
+    grids: Mapping[str, Grid] = field(default_factory=dict)  # of segments that lie on a picture
 
     def __post_init__(self) -> None:
         lengths = {len(self.texts), len(self.offsets), len(self.special), len(self.segments)}
@@ -53,7 +56,7 @@ class Tokens(Sequence[str]):
             tuple(self.segments[i] for i in positions),
             self.sources,
             self.words,
-            self.grid,
+            self.grids,
         )
 
     def without(self, position: int) -> "Tokens":
@@ -76,11 +79,12 @@ class Tokens(Sequence[str]):
             self.segments + others.segments,
             {**self.sources, **others.sources},
             {**self.words, **others.words},
-            self.grid or others.grid,
+            {**self.grids, **others.grids},
         )
 
     def to_dict(self) -> dict[str, Any]:
         """The tokens as JSON."""
+        others = {name: list(grid) for name, grid in self.grids.items() if name != PICTURE}
         return {
             "texts": list(self.texts),
             "offsets": [list(span) if span else None for span in self.offsets],
@@ -88,12 +92,15 @@ class Tokens(Sequence[str]):
             "segments": list(self.segments),
             "sources": dict(self.sources),
             "words": {name: [list(span) for span in spans] for name, spans in self.words.items()},
-            "grid": list(self.grid) if self.grid else None,
+            "grid": list(self.grids[PICTURE]) if PICTURE in self.grids else None,
+            **({"grids": others} if others else {}),
         }
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "Tokens":
         """Read what `to_dict` gave."""
+        grids = {PICTURE: record["grid"]} if record["grid"] else {}
+        grids |= record.get("grids", {})
         return cls(
             tuple(record["texts"]),
             tuple((span[0], span[1]) if span else None for span in record["offsets"]),
@@ -101,7 +108,7 @@ class Tokens(Sequence[str]):
             tuple(record["segments"]),
             dict(record["sources"]),
             {name: tuple((a, b) for a, b in spans) for name, spans in record["words"].items()},
-            (record["grid"][0], record["grid"][1]) if record["grid"] else None,
+            {name: (rows, columns) for name, (rows, columns) in grids.items()},
         )
 
     def spans(self) -> tuple[Span | None, ...]:

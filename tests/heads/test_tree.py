@@ -65,7 +65,7 @@ def test_pictures_have_trees_too():
     tree = attlas.attribution_tree(
         subject("image classification"), subjects.picture(0), tau=0.2, steps=2
     )
-    assert tree.payload()["grid"] and "image = ..." in tree.code()
+    assert tree.payload()["pictures"] and "image = ..." in tree.code()
 
 
 def test_saved_and_loaded_it_is_the_same(tmp_path):

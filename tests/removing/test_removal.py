@@ -64,7 +64,7 @@ def test_hidden_patches_are_blank_and_the_others_stay():
     question = ask("image classification", TEXTS["image classification"][0])
     pixels = question.inputs.arguments["pixel_values"][0]
     tokens = question.inputs.tokens[0]
-    rows, columns = tokens.grid
+    rows, columns = tokens.grids["image"]
     hidden = torch.zeros(1, len(tokens), dtype=torch.bool)
     hidden[0, 1 + columns + 2] = True  # behind [CLS]: row 1, column 2
     (part,) = masked_by(question, hidden)

@@ -52,7 +52,7 @@ def explanation():
     tokens = film().tokens
     return film(
         maps=maps(tokens),
-        picture=np.arange(12, dtype=np.uint8).reshape(2, 2, 3),
+        pictures={"image": np.arange(12, dtype=np.uint8).reshape(2, 2, 3)},
         details={"steps": 3},
     )
 

@@ -158,10 +158,10 @@ def test_a_pair_differs_from_two_words():
 
 def test_payload():
     shown = strict_json(film(maps=None).payload())
-    assert (shown["kind"], shown["version"], shown["grid"], shown["maps"]) == (
+    assert (shown["kind"], shown["version"], shown["pictures"], shown["maps"]) == (
         "explanation",
         1,
-        None,
+        [],
         None,
     )
     assert shown["tokens"][4] == {
@@ -251,23 +251,24 @@ def test_a_path_that_cannot_be_written(tmp_path):
 
 def test_with_a_picture(tmp_path):
     picture = np.arange(600 * 1030 * 3, dtype=np.uint8).reshape(600, 1030, 3)
-    seen = film(picture=picture)
-    same_array(Explanation.load(seen.save(tmp_path / "a")).picture, picture)
-    kind, data = seen.payload()["picture"].split(",")
+    seen = film(pictures={"image": picture, "image 2": picture[:2]})
+    same_array(Explanation.load(seen.save(tmp_path / "a")).pictures["image"], picture)
+    same_array(Explanation.load(tmp_path / "a").pictures["image 2"], picture[:2])
+    kind, data = seen.payload()["pictures"][0]["image"].split(",")
     assert kind == "data:image/png;base64"
     assert Image.open(BytesIO(b64decode(data))).size == (512, 298)
 
 
 def test_a_small_picture_is_shown_as_it_is():
     picture = np.random.default_rng(0).integers(0, 255, (5, 7, 3), dtype=np.uint8)
-    data = film(picture=picture).payload()["picture"].split(",")[1]
+    data = film(pictures={"image": picture}).payload()["pictures"][0]["image"].split(",")[1]
     assert np.array_equal(np.asarray(Image.open(BytesIO(b64decode(data)))), picture)
 
 
 @pytest.mark.parametrize("shape", [(2, 2, 4), (0, 2, 3), (2, 2, 1)])
 def test_what_is_no_picture(shape):
     with pytest.raises(UsageError, match="three colours"):
-        film(picture=np.zeros(shape, dtype=np.uint8))
+        film(pictures={"image": np.zeros(shape, dtype=np.uint8)})
 
 
 # Code
@@ -299,7 +300,7 @@ def test_code_for_words_asks_for_one_text_of_a_list(text):
 
 
 def test_code_for_a_picture():
-    tokens = Tokens(("0,0", "0,1"), (None,) * 2, (False,) * 2, ("image",) * 2, grid=(1, 2))
+    tokens = Tokens(("0,0", "0,1"), (None,) * 2, (False,) * 2, ("image",) * 2, grids={"image": (1, 2)})
     asked = origin(asked={"text": "Image"})
     code = film(tokens=tokens, scores=np.zeros(2), origin=asked).code()
     assert isinstance(arguments(code)[0], ast.Name)
@@ -307,7 +308,7 @@ def test_code_for_a_picture():
 
 
 def test_code_for_a_picture_and_a_text():
-    tokens = Tokens(("0,0", "0,1"), (None,) * 2, (False,) * 2, ("image",) * 2, grid=(1, 2))
+    tokens = Tokens(("0,0", "0,1"), (None,) * 2, (False,) * 2, ("image",) * 2, grids={"image": (1, 2)})
     asked = origin(asked={"text": ("Image", "a cat")})
     code = film(tokens=tokens, scores=np.zeros(2), origin=asked).code()
     assert ast.unparse(arguments(code)[0]) == "(image, 'a cat')"

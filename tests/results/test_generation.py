@@ -73,7 +73,7 @@ def town(**changes):
         ({"targets": ()}, "5 outputs but 0 targets"),
         ({"predictions": ((),)}, "5 outputs but 1 predictions"),
         ({"scores": np.where(SCORES == 8, np.nan, SCORES)}, "finite"),
-        ({"picture": np.zeros((2, 2, 4), dtype=np.uint8)}, "three colours"),
+        ({"pictures": {"image": np.zeros((2, 2, 4), dtype=np.uint8)}}, "three colours"),
     ],
 )
 def test_what_does_not_fit_is_an_error(changes, message):
@@ -217,7 +217,7 @@ def test_to_dict_and_payload():
 
 def test_saved_and_loaded(tmp_path):
     picture = np.arange(24, dtype=np.uint8).reshape(2, 4, 3)
-    for name, each in {"one": town(), "other": town(picture=picture)}.items():
+    for name, each in {"one": town(), "other": town(pictures={"image": picture})}.items():
         loaded = Generation.load(each.save(tmp_path / name))
         for field in (field.name for field in fields(Generation)):
             before, after = getattr(each, field), getattr(loaded, field)

@@ -64,8 +64,7 @@ def explanation(pieces: list[str], **changes: Any) -> dict[str, Any]:
         "tokens": tokens,
         "words": words,
         "sources": {"text": source},
-        "grid": None,
-        "picture": None,
+        "pictures": [],
         "sinks": [],
         "notes": [],
         "code": "",
@@ -187,7 +186,7 @@ def image(rows: int = 14, columns: int = 14) -> dict[str, Any]:
         words=None,
         sources={},
         signed=False,
-        grid=[rows, columns],
+        pictures=[{"segment": "image", "grid": [rows, columns], "image": None}],
         model="vit-tiny",
         task="image classification",
         method="attention_rollout",
@@ -205,7 +204,8 @@ def photograph(rows: int = 14, columns: int = 14, **changes: Any) -> dict[str, A
     picture = np.where(hill, [52, 84, 48], sky)
     picture[ball] = [236, 202, 60]
     uri = picture_uri(picture.astype(np.uint8))
-    return {**image(rows, columns), "picture": uri, **changes}
+    seen = {"segment": "image", "grid": [rows, columns], "image": uri}
+    return {**image(rows, columns), "pictures": [{**seen, **changes}]}
 
 
 def captioned() -> dict[str, Any]:
@@ -252,8 +252,7 @@ def generation(prompt: str = PROMPT, written: str = WRITTEN, **changes: Any) -> 
         "words": [{name: each[name] for name in each if name != "score"} for each in words],
         "sentences": _sentences(tokens),
         "sources": {"text": prompt, "output": written},
-        "grid": None,
-        "picture": None,
+        "pictures": [],
         "outputs": outputs,
         "targets": [
             {**explanation([])["target"], "name": tokens[i]["text"], "value": 0.5 - 0.01 * i}

@@ -256,7 +256,7 @@ def test_a_map_over_the_whole_model_has_no_heads(show):
 def test_maps_alone_are_shown_without_scores(show):
     film = samples.film()
     tokens = [{name: row[name] for name in row if name != "score"} for row in film["tokens"]]
-    kept = {name: film[name] for name in ("sources", "grid", "maps")}
+    kept = {name: film[name] for name in ("sources", "pictures", "maps")}
     tab = show({"kind": "maps", "version": 1, "headline": "Where?", "tokens": tokens, **kept})
     assert tab.locator("h1, h2").all_text_contents() == ["Where?", "Text", "Maps of attention"]
     tab.locator(".flow .unit", has_text="great").hover()

@@ -184,7 +184,8 @@ def test_hostile_tokens_are_text(show):
         payload[level][-1]["text"] = "<img src=x onerror=alert(2)>"
     payload["predictions"][0][0]["label"] = payload["targets"][0]["name"] = "<b>bold</b>"
     payload["sources"] = {"text": "a </script>", "output": " <img src=x onerror=alert(3)> d"}
-    tab = show({**payload, "picture": "https://example.org/a.png", "grid": [1, 1]})
+    seen = {"segment": "image", "grid": [1, 1], "image": "https://example.org/a.png"}
+    tab = show({**payload, "pictures": [seen]})
     for level in ("tokens", "sentences", "words"):
         tab.get_by_role("button", name=level, exact=True).click()
         tab.locator(".unit.written").first.click()

@@ -92,9 +92,30 @@ def test_a_chosen_patch_shows_where_it_looks(show):
     "address", ["https://example.org/a.png", "data:text/html,x", "javascript:1"]
 )
 def test_only_a_picture_that_is_in_the_page_is_shown(show, address):
-    tab = show(samples.photograph(picture=address))
+    tab = show(samples.photograph(image=address))
     assert tab.locator("#view img").count() == 0
     assert tab.locator(".patch").count() == 196
+
+
+def test_several_pictures_share_one_scale(show):
+    payload = samples.photograph(2, 2)
+    (seen,) = payload["pictures"]
+    payload["tokens"] += [{**row, "segment": "image 2"} for row in payload["tokens"][-4:]]
+    for row in payload["tokens"][-4:]:
+        row["score"] = row["score"] / 2
+    payload["pictures"] += [{**seen, "segment": "image 2"}]
+    tab = show({**payload, "words": None})
+    assert tab.locator(".pictures figcaption").all_inner_texts() == ["image", "image 2"]
+    shares = tab.locator(".patch").evaluate_all(
+        "all => all.map(each => Number(each.style.getPropertyValue('--share')))"
+    )
+    assert shares[4:] == pytest.approx([share / 2 for share in shares[:4]], abs=1e-6)
+    assert max(shares) == 1
+
+
+def test_a_picture_without_places_is_shown_as_it_is(show):
+    tab = show(samples.photograph(grid=None))
+    assert tab.locator("#view .picture").count() == 1 and tab.locator(".patch").count() == 0
 
 
 def test_a_phone_scrolls_down_only(show):

@@ -84,14 +84,14 @@ def test_a_grid_has_a_cell_for_each_patch():
 
 def test_patches_lie_over_their_picture():
     text = fragment(samples.photograph(3, 4))
-    assert text.count(f'<img src="{samples.photograph()["picture"]}"') == 1
+    assert text.count(f'<img src="{samples.photograph()["pictures"][0]["image"]}"') == 1
     assert text.count("width:25.0000%;height:33.3333%") == 12
     assert "opacity:0.6" in text
 
 
 @pytest.mark.parametrize("address", ["https://example.org/a.png", 'data:,"><script>', "x"])
 def test_only_a_picture_that_is_in_the_payload_is_shown(address):
-    words = Words(fragment(samples.photograph(picture=address)))
+    words = Words(fragment(samples.photograph(image=address)))
     assert "img" not in words.tags
     assert "script" not in words.tags
 

@@ -101,6 +101,7 @@ def found(payload):
 
 
 def test_a_grid_that_does_not_fit_is_no_grid():
-    assert len(found(samples.image(3, 4))) == 12
-    assert found({**samples.image(3, 4), "grid": [3, 5]}) == []
+    ((_, cells),) = found(samples.image(3, 4))
+    assert len(cells) == 12
+    assert found(samples.photograph(3, 4, grid=[3, 5])) == []
     assert found(samples.film()) == []

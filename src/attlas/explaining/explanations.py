@@ -256,7 +256,7 @@ def _record(
         maps_of(inputs, row, maps, method.signed, shows=scored.shows or method.name)
         if maps
         else None,
-        question.picture(row),
+        question.pictures(row),
         scored.row_details[row] if scored.row_details else {},
     )
     sinks = sink_notes(explanation.tokens, explanation.sinks)

@@ -101,7 +101,7 @@ def mask_id(subject: OpenModel) -> int:
 
 def _blank(pixels: Tensor, inputs: Inputs, hidden: Hidden) -> Tensor:
     """The pictures with hidden patches in the mean colour, which is zero after normalisation."""
-    rows, columns = inputs.tokens[0].grid or (1, 1)
+    rows, columns = inputs.tokens[0].grids["image"]
     patches = hidden[:, -rows * columns :].unflatten(1, (rows, columns)).to(pixels.device)
     height, width = pixels.shape[-2] // rows, pixels.shape[-1] // columns
     covered = patches.repeat_interleave(height, 1).repeat_interleave(width, 2)

@@ -12,7 +12,12 @@ from attlas.results.maps import Maps, token_rows
 from attlas.results.support.files import plain
 from attlas.results.support.licence import Licence
 from attlas.results.support.origin import Origin, TargetRecord, why
-from attlas.results.support.pictures import check_picture, picture_arrays, picture_uri
+from attlas.results.support.pictures import (
+    check_pictures,
+    picture_arrays,
+    picture_rows,
+    read_pictures,
+)
 from attlas.results.support.result import Result
 from attlas.results.support.sinks import Sink, find_sinks, removal_note
 from attlas.results.support.words import word_units
@@ -31,7 +36,7 @@ class Explanation(Result):
 
     Special tokens have scores too; `tokens.special` marks them. `prediction` lists the model's most
     likely answers. `notes` holds what a reader must know, such as a text that was cut. The patches
-    of a picture are tokens of the segment `image`; the last of them fill `tokens.grid`.
+    of a picture are tokens of a segment of their own; its last ones fill `tokens.grids[segment]`.
     """
 
     view_kind: ClassVar[str] = "explanation"
@@ -44,7 +49,7 @@ class Explanation(Result):
     prediction: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
     maps: Maps | None = None
-    picture: Picture | None = None  # as the model saw it, if it saw one
+    pictures: Mapping[str, Picture] = field(default_factory=dict)  # by segment, as the model saw them
     details: Mapping[str, Any] = field(
         default_factory=dict
     )  # what else the method computed, as JSON
@@ -56,7 +61,7 @@ class Explanation(Result):
             raise UsageError(f"{len(self.tokens)} tokens but scores of shape {self.scores.shape}")
         if self.scores.dtype.kind != "f" or not np.isfinite(self.scores).all():
             raise UsageError("scores must be finite floating-point numbers")
-        check_picture(self.picture)
+        check_pictures(self.pictures)
         object.__setattr__(self, "prediction", tuple(plain(each) for each in self.prediction))
         object.__setattr__(self, "details", plain(self.details))
 
@@ -162,8 +167,7 @@ class Explanation(Result):
                 row | {"positions": list(row["positions"])} for row in words.to_dict("records")
             ],
             "sources": dict(self.tokens.sources),
-            "grid": list(self.tokens.grid) if self.tokens.grid else None,
-            "picture": picture_uri(self.picture),
+            "pictures": picture_rows(self.tokens, self.pictures),
             "sinks": [sink.to_dict() for sink in self.sinks],
             "licence": self.licence.to_dict() if self.licence else None,
             "sum": self._sum(),
@@ -182,7 +186,7 @@ class Explanation(Result):
 
     def code(self) -> str:
         """The Python lines that compute this again; you must fill in a picture yourself."""
-        return self.origin.code(picture=self.tokens.grid is not None)
+        return self.origin.code(picture=bool(self.pictures or self.tokens.grids))
 
     def _page_title(self) -> str:
         return f"{self.headline} · {self.method}"
@@ -190,7 +194,7 @@ class Explanation(Result):
     def _to_record(self) -> tuple[dict[str, Any], dict[str, Any]]:
         header = {"tokens": self.tokens.to_dict(), **self._header()}
         header["maps"] = None if self.maps is None else self.maps.header()
-        arrays = {"scores": self.scores, **picture_arrays(self.picture)}
+        arrays = {"scores": self.scores, **picture_arrays(self.pictures)}
         return header, arrays | (self.maps.arrays() if self.maps else {})
 
     @classmethod
@@ -205,7 +209,7 @@ class Explanation(Result):
             tuple(header["prediction"]),
             tuple(header["notes"]),
             None if maps is None else Maps.restore(maps, arrays, tokens),
-            arrays.get("picture"),
+            read_pictures(arrays),
             header["details"],
             Licence.from_dict(known) if (known := header.get("licence")) else None,
             header.get("true_label"),

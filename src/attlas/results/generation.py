@@ -2,7 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +20,12 @@ from attlas.results.support.generated_text import (
     written_text,
 )
 from attlas.results.support.origin import Origin, TargetRecord
-from attlas.results.support.pictures import check_picture, picture_arrays, picture_uri
+from attlas.results.support.pictures import (
+    check_pictures,
+    picture_arrays,
+    picture_rows,
+    read_pictures,
+)
 from attlas.results.support.result import Result
 from attlas.results.support.sinks import Sink, find_sinks, removal_note
 from attlas.results.support.words import Unit, sentence_units, token_units, word_units
@@ -57,7 +62,7 @@ class Generation(Result):
     predictions: tuple[
         tuple[Mapping[str, Any], ...], ...
     ] = ()  # the most likely tokens at each row
-    picture: Picture | None = None  # as the model saw it, if it saw one
+    pictures: Mapping[str, Picture] = field(default_factory=dict)  # by segment, as the model saw them
     row_notes: tuple[tuple[str, ...], ...] = ()  # notes on single rows
 
     def __post_init__(self) -> None:
@@ -65,7 +70,7 @@ class Generation(Result):
         for name, given in (("targets", self.targets), ("predictions", self.predictions)):
             if len(given) != len(self) and (given or name == "targets"):
                 raise UsageError(f"{len(self)} outputs but {len(given)} {name}")
-        check_picture(self.picture)
+        check_pictures(self.pictures)
         predictions = tuple(tuple(plain(each) for each in row) for row in self.predictions)
         object.__setattr__(self, "predictions", predictions)
 
@@ -97,7 +102,7 @@ class Generation(Result):
             self.origin.followed_by(f".row({place})"),
             self.predictions[place] if self.predictions else (),
             (*self.notes, *(self.row_notes[place] if self.row_notes else ())),
-            picture=self.picture,
+            pictures=self.pictures,
         )
 
     def mean(self, start: int = 0, stop: int | None = None) -> Explanation:
@@ -117,7 +122,7 @@ class Generation(Result):
             self._mean_target(places),
             self.origin.followed_by(f".mean({places.start}, {places.stop})"),
             notes=(*self.notes, count),
-            picture=self.picture,
+            pictures=self.pictures,
         )
 
     def _mean_target(self, places: range) -> TargetRecord:
@@ -208,13 +213,12 @@ class Generation(Result):
             "words": [unit.to_dict() for unit in word_units(self.tokens)],
             "sentences": [unit.to_dict() for unit in sentence_units(self.tokens)],
             "sources": dict(self.tokens.sources),
-            "grid": list(self.tokens.grid) if self.tokens.grid else None,
             "outputs": list(self.outputs),
             "targets": [asdict(target) for target in self.targets],
             "predictions": [[dict(choice) for choice in row] for row in self.predictions],
             "shape": list(self.scores.shape),
             "data": b64encode(self.scores.astype("<f4").tobytes()).decode("ascii"),
-            "picture": picture_uri(self.picture),
+            "pictures": picture_rows(self.tokens, self.pictures),
             "sinks": [sink.to_dict() for sink in self.sinks],
             "notes": list(self.notes),
             "code": self.code(),
@@ -222,13 +226,13 @@ class Generation(Result):
 
     def code(self) -> str:
         """The Python lines that compute this again; you must fill in a picture yourself."""
-        return self.origin.code(picture=self.tokens.grid is not None)
+        return self.origin.code(picture=bool(self.pictures or self.tokens.grids))
 
     def _page_title(self) -> str:
         return f"{self.method} · {self.text}"
 
     def _to_record(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        return self._header(), {"scores": self.scores, **picture_arrays(self.picture)}
+        return self._header(), {"scores": self.scores, **picture_arrays(self.pictures)}
 
     @classmethod
     def _from_record(cls, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> "Generation":
@@ -240,7 +244,7 @@ class Generation(Result):
             Origin.from_dict(header["origin"]),
             tuple(header["notes"]),
             tuple(tuple(row) for row in header["predictions"]),
-            arrays.get("picture"),
+            read_pictures(arrays),
             tuple(tuple(notes) for notes in header["row_notes"]),
         )
 

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from attlas.errors import UnknownNameError, UsageError
+from attlas.results.support.pictures import picture_rows
 from attlas.results.support.result import Result
 from attlas.shapes import SiteMap
 from attlas.tokens import Tokens
@@ -136,7 +137,7 @@ class Maps(Result):
             "headline": self._page_title(),
             "tokens": token_rows(self.tokens),
             "sources": dict(self.tokens.sources),
-            "grid": list(self.tokens.grid) if self.tokens.grid else None,
+            "pictures": picture_rows(self.tokens),
             "maps": self.payload_section(),
         }
 

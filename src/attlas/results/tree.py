@@ -11,6 +11,7 @@ from attlas.errors import UsageError
 from attlas.results.maps import token_rows
 from attlas.results.support.files import plain
 from attlas.results.support.origin import Origin, TargetRecord, why
+from attlas.results.support.pictures import picture_rows
 from attlas.results.support.result import Result
 from attlas.results.support.words import word_units
 from attlas.tokens import Tokens
@@ -116,7 +117,7 @@ class Tree(Result):
             "tokens": [row | {"score": brought.get(i, 0.0)} for i, row in enumerate(rows)],
             "words": None,
             "sources": dict(self.tokens.sources),
-            "grid": list(self.tokens.grid) if self.tokens.grid else None,
+            "pictures": picture_rows(self.tokens),
             "root": self.root,
             "edges": [asdict(edge) for edge in self.edges],
             "layers": self.layers,
@@ -128,7 +129,7 @@ class Tree(Result):
 
     def code(self) -> str:
         """The Python lines that compute this again; you must fill in a picture yourself."""
-        return self.origin.code(picture=self.tokens.grid is not None)
+        return self.origin.code(picture=bool(self.tokens.grids))
 
     def _page_title(self) -> str:
         return f"tree · {self.target.name}"

@@ -70,12 +70,12 @@ def prediction(payload: Mapping[str, Any]) -> str:
 
 def coloured_text(payload: Mapping[str, Any], units: Sequence[ShownUnit]) -> Iterator[str]:
     """The text and the patches of a picture, coloured by score, each on a scale of its own."""
-    cells, signed = patches(payload, units), payload["signed"]
+    seen, signed = patches(payload, units), payload["signed"]
+    cells = [cell for _, own in seen for cell in own]
     others = units_except(units, cells)
     if not cells or not all(unit.special for unit in others):
         yield from _flow(others, limit(others), signed)
-    if cells:
-        yield _grid(cells, payload, limit(cells))
+    yield from (_grid(own, picture, limit(cells), signed) for picture, own in seen)
 
 
 def _flow(units: Sequence[ShownUnit], top: float, signed: bool) -> Iterator[str]:
@@ -100,16 +100,18 @@ def chip(unit: ShownUnit, top: float, signed: bool) -> str:
     return f'<span style="{style}" title="{score}">{escape(unit.text)}</span>'
 
 
-def _grid(cells: Sequence[ShownUnit], payload: Mapping[str, Any], top: float) -> str:
-    picture = payload.get("picture") or ""
-    over = _PICTURE.fullmatch(picture) is not None
-    rows, columns = payload["grid"]
+def _grid(
+    cells: Sequence[ShownUnit], picture: Mapping[str, Any], top: float, signed: bool
+) -> str:
+    image = picture["image"] or ""
+    over = _PICTURE.fullmatch(image) is not None
+    rows, columns = picture["grid"]
     size = (
         f"width:{100 / columns:.4f}%;height:{100 / rows:.4f}%" if over else "width:14px;height:14px"
     )
     squares = [
-        f'<td style="{_colours(cell.score, top, payload["signed"])};{size};padding:0" '
-        f'title="{escape(score_text(cell.score, top, signed=payload["signed"]))}"></td>'
+        f'<td style="{_colours(cell.score, top, signed)};{size};padding:0" '
+        f'title="{escape(score_text(cell.score, top, signed=signed))}"></td>'
         for cell in cells
     ]
     found = ("".join(squares[i : i + columns]) for i in range(0, len(squares), columns))
@@ -118,7 +120,7 @@ def _grid(cells: Sequence[ShownUnit], payload: Mapping[str, Any], top: float) ->
         return f'<table style="border-collapse:collapse;margin:8px 0">{lines}</table>'
     return (
         '<div style="position:relative;width:320px;max-width:100%;margin:8px 0">'
-        f'<img src="{picture}" alt="" style="display:block;width:100%;margin:0">'
+        f'<img src="{image}" alt="" style="display:block;width:100%;margin:0">'
         f'<table style="{_OVER}">{lines}</table></div>'
     )
 

@@ -26,12 +26,15 @@ _SHADES = "·░▒▓█"
 
 def coloured_text(payload: Mapping[str, Any], units: Sequence[ShownUnit]) -> Iterator[Text]:
     """The text and the patches of a picture, coloured by score, each on a scale of its own."""
-    cells, signed = patches(payload, units), payload["signed"]
+    seen, signed = patches(payload, units), payload["signed"]
+    cells = [cell for _, own in seen for cell in own]
     others = units_except(units, cells)
     if not cells or not all(unit.special for unit in others):
         yield from _flow(others, limit(others), signed)
-    if cells:
-        yield from _grid(cells, payload["grid"][1], limit(cells), signed)
+    for picture, own in seen:
+        if len(seen) > 1:
+            yield Text(visible(picture["segment"]), style="dim")
+        yield from _grid(own, picture["grid"][1], limit(cells), signed)
 
 
 def prediction(payload: Mapping[str, Any]) -> Iterator[Text]:

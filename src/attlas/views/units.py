@@ -44,16 +44,21 @@ def scored_units(payload: Mapping[str, Any], scores: Sequence[float]) -> list[Sh
     return [_unit(unit, tokens, scores) for unit in units]
 
 
-def patches(payload: Mapping[str, Any], units: Iterable[ShownUnit]) -> list[ShownUnit]:
-    """The image patches among these units, row by row; empty if they do not fill the grid.
+def patches(
+    payload: Mapping[str, Any], units: Sequence[ShownUnit]
+) -> list[tuple[Mapping[str, Any], list[ShownUnit]]]:
+    """Each picture with its patches among these units, row by row.
 
-    They are the last tokens of the segment `image`, one for each cell of the grid.
+    They are the last tokens of its segment, one for each cell of its grid. A picture that they do
+    not fill is left out.
     """
-    if not payload.get("grid"):
-        return []
-    count = payload["grid"][0] * payload["grid"][1]
-    found = [unit for unit in units if unit.segment == "image"]
-    return found[-count:] if len(found) >= count else []
+    found = []
+    for picture in payload.get("pictures") or ():
+        rows, columns = picture["grid"] or (0, 0)
+        own = [unit for unit in units if unit.segment == picture["segment"]]
+        if 0 < rows * columns <= len(own):
+            found.append((picture, own[-rows * columns :]))
+    return found
 
 
 def units_except(units: Iterable[ShownUnit], others: Iterable[ShownUnit]) -> list[ShownUnit]:

@@ -79,7 +79,7 @@ def test_a_picture_as_an_array():
         for each in (image, np.asarray(image))
     )
     assert np.array_equal(first.scores, second.scores)
-    assert first.tokens.grid == (4, 4)
+    assert first.tokens.grids == {"image": (4, 4)}
     assert first.tokens.special == (True, *(False,) * 16)
 
 

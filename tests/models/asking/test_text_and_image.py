@@ -65,7 +65,7 @@ def test_the_streams_of_clip(clip):
     assert inputs.source.positions + inputs.picture.positions == tuple(range(len(tokens)))
     assert set(tokens.segments[: inputs.source.stop]) == {"text"}
     assert set(tokens.segments[inputs.picture.start :]) == {"image"}
-    assert tokens.grid == (4, 4) and len(inputs.picture.positions) == 17
+    assert tokens.grids == {"image": (4, 4)} and len(inputs.picture.positions) == 17
     assert tokens[inputs.picture.start] == "[CLS]" and tokens.special[inputs.picture.start]
     assert tokens.sources["text"] == TEXT
 

@@ -102,7 +102,7 @@ def test_patches_row_by_row():
     tokens = patch_tokens(torch.zeros(1, 3, 16, 24), size=8, count=8)
     assert tokens.texts == ("[CLS]", "[1]", "0,0", "0,1", "0,2", "1,0", "1,1", "1,2")
     assert tokens.special == (True, True) + (False,) * 6
-    assert tokens.grid == (2, 3)
+    assert tokens.grids == {"image": (2, 3)}
     assert set(tokens.segments) == {"image"}
     assert set(tokens.offsets) == {None}
 
@@ -147,9 +147,9 @@ def test_an_explanation_has_the_picture_that_the_model_saw(vit):
     pictures = [noise(32, 32, seed) for seed in range(3)]
     found = attlas.explain(attlas.Subject(*vit), pictures, "raw_attention")
     for one, given in zip(found, pictures, strict=True):
-        np.testing.assert_array_equal(one.picture, given)
+        np.testing.assert_array_equal(one.pictures["image"], given)
 
 
 def test_an_explanation_of_a_text_has_none():
     subject = attlas.Subject(*tiny.subject_parts("sequence classification"))
-    assert attlas.explain(subject, "a cat", "raw_attention").picture is None
+    assert attlas.explain(subject, "a cat", "raw_attention").pictures == {}

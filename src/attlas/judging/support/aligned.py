@@ -89,7 +89,7 @@ def judge_request(
 
 def _text_of(explanation: Explanation) -> Any:
     text = explanation.origin.asked.get("text")
-    if explanation.tokens.grid is not None or text is None:
+    if explanation.tokens.grids or text is None:
         raise UsageError("an explanation does not hold its picture: pass it again, text=…")
     is_words = isinstance(text, list) and len(text) == 1 and isinstance(text[0], list)
     return text[0] if is_words else text

@@ -42,10 +42,12 @@ class Question:
         """For each row: its place among the texts, its target, and the model's best choices."""
         return zip(self.order, self.targets, self.predictions, strict=True)
 
-    def picture(self, row: int) -> np.ndarray | None:
-        """The picture of a row as the model sees it; None if it reads no picture."""
+    def pictures(self, row: int) -> Mapping[str, np.ndarray]:
+        """The pictures of a row as the model sees them, by the segment of their patches."""
         pixels = self.inputs.arguments.get("pixel_values")
-        return None if pixels is None else as_seen(self.subject.image_processor, pixels[row])
+        if self.inputs.pictures or pixels is None:
+            return self.inputs.pictures[row] if self.inputs.pictures else {}
+        return {"image": as_seen(self.subject.image_processor, pixels[row])}
 
     def rows(self, rows: Sequence[int]) -> "Question":
         """The question of these rows; a row may occur more than once."""

@@ -7,7 +7,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from attlas.errors import UnsupportedModelError, UsageError
-from attlas.tokens import Tokens
+from attlas.tokens import PICTURE, Tokens
 
 
 def is_image(given: Any) -> bool:
@@ -72,7 +72,7 @@ def patch_tokens(pixels: Tensor, size: int, count: int) -> Tokens:
     texts = [f"[{i}]" if i else "[CLS]" for i in range(extra)]
     texts += [f"{row},{column}" for row in range(rows) for column in range(columns)]
     special = (True,) * extra + (False,) * (rows * columns)
-    return Tokens(tuple(texts), (None,) * count, special, ("image",) * count, grid=(rows, columns))
+    return Tokens(tuple(texts), (None,) * count, special, (PICTURE,) * count, grids={PICTURE: (rows, columns)})
 
 
 def as_seen(processor: Any, pixels: Tensor) -> np.ndarray:

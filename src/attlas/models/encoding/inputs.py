@@ -40,6 +40,7 @@ class Inputs:
     notes: tuple[tuple[str, ...], ...] = ()
     chains: tuple[tuple[int, ...], ...] = ()  # token ids of the target, if fed in
     picture: Stream | None = None
+    pictures: tuple[Mapping[str, Any], ...] = ()  # as the model sees them, by segment, of each row
 
     @classmethod
     def of_image(cls, pixels: Tensor, tokens: Tokens, image: Any) -> "Inputs":
@@ -72,6 +73,7 @@ class Inputs:
             texts=tuple(self.texts[row] for row in rows),
             notes=tuple(self.notes[row] for row in rows),
             chains=tuple(self.chains[row] for row in rows) if self.chains else (),
+            pictures=tuple(self.pictures[row] for row in rows) if self.pictures else (),
         )
 
     def streams(self) -> list[Stream]:
@@ -117,6 +119,7 @@ def stack(inputs: Sequence[Inputs]) -> Inputs:
         texts=tuple(text for each in inputs for text in each.texts),
         notes=tuple(notes for each in inputs for notes in each.notes),
         chains=tuple(chain for each in inputs for chain in each.chains),
+        pictures=tuple(seen for each in inputs for seen in each.pictures),
     )
 
 

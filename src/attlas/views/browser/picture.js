@@ -3,39 +3,64 @@
 const PIECE = 16;  // pixels of a patch that is named beside its picture
 const PNG = /^data:image\/png;base64,[A-Za-z0-9+/=]+$/;
 
+// The pictures beside one another, on one scale; a picture without a grid is shown as it is.
 function drawPicture(element, payload, state) {
-  const patches = patchesOf(payload);
-  if (!patches.length) return;
-  const [rows, columns] = payload.grid;
-  const grid = make("div", "patches");
-  grid.style.setProperty("--columns", columns);
-  grid.style.setProperty("--rows", rows);
-  grid.setAttribute("role", "group");
-  grid.setAttribute("aria-label", `${rows} by ${columns} patches`);
+  const pictures = (payload.pictures ?? []).map((picture) =>
+    ({...picture, patches: patchesOf(payload, picture)}));
+  const patches = pictures.flatMap((picture) => picture.patches);
+  const shownOnes = pictures.filter((picture) => picture.patches.length || pictureOf(picture));
+  if (!shownOnes.length) return;
   const told = make("p", "told"), key = make("div", "legend"), elementsAt = new Map();
-  const cells = patches.map((unit) => stand(make("span", "patch"), unit, payload, state, elementsAt));
-  grid.append(...cells);
-  const picture = pictureOf(payload);
-  const frame = make("div", picture ? "frame over" : "frame", ...(picture ? [picture] : []), grid);
-  section(element, picture ? "Picture" : "Patches")
-    .append(frame, ...(picture ? [opacity(frame)] : []), told, key);
+  const cellsOf = new Map(), over = make("div", "pictures");
+  for (const picture of shownOnes) {
+    const cells = picture.patches.map((unit) =>
+      stand(make("span", "patch"), unit, payload, state, elementsAt));
+    picture.patches.forEach((unit, i) => cellsOf.set(unit, cells[i]));
+    const name = shownOnes.length > 1 ? [make("figcaption", "quiet", visible(picture.segment))] : [];
+    over.append(make("figure", "", frameOf(picture, cells), ...name));
+  }
+  const seen = shownOnes.some((picture) => patches.length && pictureOf(picture));
+  section(element, titleOf(shownOnes)).append(over, ...(seen ? [opacity(over)] : []), told, key);
   const colour = () => {
     const shown = patchScores(patches, payload, state);
     told.replaceChildren(...shown.told);
-    cells.forEach((cell, i) => {
-      patches[i].weight = shown.told.length ? shown.scores[i] : undefined;
-      name(cell, patches[i], payload, state);
+    patches.forEach((patch, i) => {
+      const cell = cellsOf.get(patch);
+      patch.weight = shown.told.length ? shown.scores[i] : undefined;
+      name(cell, patch, payload, state);
       const share = strength(shown.scores[i], shown.limit);
       cell.style.setProperty("--share", Math.abs(share));
       paint(cell, share, shown.signed, state.theme);
     });
-    const seen = unitsOf(payload, state).filter((unit) => unit.segment === "image");
-    key.replaceChildren(...(shown.told.length ? [] : legend(seen, shown.limit, payload, state)));
+    const segments = new Set(pictures.map((picture) => picture.segment));
+    const units = unitsOf(payload, state).filter((unit) => segments.has(unit.segment));
+    const hasKey = patches.length && !shown.told.length;
+    key.replaceChildren(...(hasKey ? legend(units, shown.limit, payload, state) : []));
   };
   state.on(["theme", "scores", "unit", "row", "layer", "head"], colour);
   colour();
-  rove(grid, ".patch");
+  for (const grid of over.querySelectorAll(".patches")) rove(grid, ".patch");
   lightUp(payload, state, () => elementsAt);
+}
+
+function titleOf(pictures) {
+  if (!pictures.some(pictureOf)) return "Patches";
+  return pictures.length > 1 ? "Pictures" : "Picture";
+}
+
+// The picture and its patches over it, or either alone.
+function frameOf(picture, cells) {
+  const image = pictureOf(picture);
+  const frame = make("div", image ? "frame over" : "frame", ...(image ? [image] : []));
+  if (!cells.length) return frame;
+  const [rows, columns] = picture.grid;
+  const grid = make("div", "patches", ...cells);
+  grid.style.setProperty("--columns", columns);
+  grid.style.setProperty("--rows", rows);
+  grid.setAttribute("role", "group");
+  grid.setAttribute("aria-label", `${rows} by ${columns} patches`);
+  frame.append(grid);
+  return frame;
 }
 
 // The scores of the patches; if a token of the maps is chosen, its attention to them instead.
@@ -59,22 +84,26 @@ function patchScores(patches, payload, state) {
 }
 
 // Only a picture inside the payload is shown, since a page loads nothing.
-function pictureOf(payload) {
-  if (!PNG.test(payload.picture ?? "")) return null;
+function pictureOf(picture) {
+  if (!PNG.test(picture.image ?? "")) return null;
   const image = make("img", "picture");
-  image.src = payload.picture;
+  image.src = picture.image;
   image.alt = "The picture as the model saw it";
   return image;
 }
 
-// The name of a patch, with a small piece of the picture; null for other units.
+// The name of a patch, with a small piece of its picture; null for other units.
 function patchName(unit, payload) {
-  const place = patchesOf(payload).findIndex((patch) => patch.positions[0] === unit.positions[0]);
-  if (place < 0 || unit.positions.length > 1) return null;
-  const columns = payload.grid[1], [row, column] = [Math.floor(place / columns), place % columns];
-  const name = make("bdi", "", `patch ${row},${column}`);
-  const picture = pictureOf(payload);
-  return picture ? [pieceOf(picture, payload.grid, row, column), name] : [name];
+  const picture = (payload.pictures ?? []).find((each) => each.segment === unit.segment);
+  if (!picture || unit.positions.length > 1) return null;
+  const place = patchesOf(payload, picture)
+    .findIndex((patch) => patch.positions[0] === unit.positions[0]);
+  if (place < 0) return null;
+  const columns = picture.grid[1], [row, column] = [Math.floor(place / columns), place % columns];
+  const which = payload.pictures.length > 1 ? `${visible(picture.segment)} ` : "";
+  const name = make("bdi", "", `${which}patch ${row},${column}`);
+  const image = pictureOf(picture);
+  return image ? [pieceOf(image, picture.grid, row, column), name] : [name];
 }
 
 function pieceOf(picture, [rows, columns], row, column) {

@@ -2,7 +2,8 @@
 
 // `dress` may extend a unit's element; the function it returns is called at every colouring.
 function drawText(element, payload, state, dress = () => () => {}) {
-  const patches = new Set(patchesOf(payload).map((unit) => unit.positions[0]));
+  const patches = new Set(allPatches(payload).map((unit) => unit.positions[0]));
+  const segments = new Set((payload.pictures ?? []).map((picture) => picture.segment));
   const unitsShown = () =>
     unitsOf(payload, state).filter((unit) => !patches.has(unit.positions[0]));
   if (!unitsShown().length) return null;
@@ -21,7 +22,7 @@ function drawText(element, payload, state, dress = () => () => {}) {
       colourChip(chip, unit, limit, payload, state);
       dressed();
     }
-    const texts = unitsShown().filter((unit) => !patches.size || unit.segment !== "image");
+    const texts = unitsShown().filter((unit) => !patches.size || !segments.has(unit.segment));
     key.replaceChildren(...(hasText ? legend(texts, limit, payload, state) : []));
   };
   const build = () => {

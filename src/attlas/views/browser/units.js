@@ -60,15 +60,17 @@ const plainOnes = (units) => {
 const limitOf = (units) =>
   plainOnes(units).reduce((most, unit) => Math.max(most, Math.abs(unit.score)), 0);
 
-// The patches are the last tokens of the segment "image", one for each cell of the grid.
-function patchesOf(payload) {
-  if (!payload.grid) return [];
-  const [rows, columns] = payload.grid;
+// The patches of a picture are the last tokens of its segment, one for each cell of its grid.
+function patchesOf(payload, picture) {
+  const [rows, columns] = picture.grid ?? [0, 0];
   const found = payload.tokens
     .map((token, position) => ({...token, text: token.label, positions: [position]}))
-    .filter((unit) => unit.segment === "image");
+    .filter((unit) => unit.segment === picture.segment);
   return found.length >= rows * columns ? found.slice(found.length - rows * columns) : [];
 }
+
+const allPatches = (payload) =>
+  (payload.pictures ?? []).flatMap((picture) => patchesOf(payload, picture));
 
 // The token pointed at; with words or sentences shown, all tokens of its unit.
 function litPositions(payload, state) {
