@@ -300,7 +300,9 @@ def test_code_for_words_asks_for_one_text_of_a_list(text):
 
 
 def test_code_for_a_picture():
-    tokens = Tokens(("0,0", "0,1"), (None,) * 2, (False,) * 2, ("image",) * 2, grids={"image": (1, 2)})
+    tokens = Tokens(
+        ("0,0", "0,1"), (None,) * 2, (False,) * 2, ("image",) * 2, grids={"image": (1, 2)}
+    )
     asked = origin(asked={"text": "Image"})
     code = film(tokens=tokens, scores=np.zeros(2), origin=asked).code()
     assert isinstance(arguments(code)[0], ast.Name)
@@ -308,7 +310,9 @@ def test_code_for_a_picture():
 
 
 def test_code_for_a_picture_and_a_text():
-    tokens = Tokens(("0,0", "0,1"), (None,) * 2, (False,) * 2, ("image",) * 2, grids={"image": (1, 2)})
+    tokens = Tokens(
+        ("0,0", "0,1"), (None,) * 2, (False,) * 2, ("image",) * 2, grids={"image": (1, 2)}
+    )
     asked = origin(asked={"text": ("Image", "a cat")})
     code = film(tokens=tokens, scores=np.zeros(2), origin=asked).code()
     assert ast.unparse(arguments(code)[0]) == "(image, 'a cat')"

@@ -49,7 +49,9 @@ class Explanation(Result):
     prediction: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
     maps: Maps | None = None
-    pictures: Mapping[str, Picture] = field(default_factory=dict)  # by segment, as the model saw them
+    pictures: Mapping[str, Picture] = field(
+        default_factory=dict
+    )  # by segment, as the model saw them
     details: Mapping[str, Any] = field(
         default_factory=dict
     )  # what else the method computed, as JSON

@@ -62,7 +62,9 @@ class Generation(Result):
     predictions: tuple[
         tuple[Mapping[str, Any], ...], ...
     ] = ()  # the most likely tokens at each row
-    pictures: Mapping[str, Picture] = field(default_factory=dict)  # by segment, as the model saw them
+    pictures: Mapping[str, Picture] = field(
+        default_factory=dict
+    )  # by segment, as the model saw them
     row_notes: tuple[tuple[str, ...], ...] = ()  # notes on single rows
 
     def __post_init__(self) -> None:

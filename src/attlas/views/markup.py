@@ -100,9 +100,7 @@ def chip(unit: ShownUnit, top: float, signed: bool) -> str:
     return f'<span style="{style}" title="{score}">{escape(unit.text)}</span>'
 
 
-def _grid(
-    cells: Sequence[ShownUnit], picture: Mapping[str, Any], top: float, signed: bool
-) -> str:
+def _grid(cells: Sequence[ShownUnit], picture: Mapping[str, Any], top: float, signed: bool) -> str:
     image = picture["image"] or ""
     over = _PICTURE.fullmatch(image) is not None
     rows, columns = picture["grid"]

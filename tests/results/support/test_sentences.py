@@ -50,5 +50,7 @@ def test_tokens_of_sentences():
 
 
 def test_patches_stay_alone():
-    tokens = Tokens(("0,0", "0,1"), (None,) * 2, (False,) * 2, ("image",) * 2, grids={"image": (1, 2)})
+    tokens = Tokens(
+        ("0,0", "0,1"), (None,) * 2, (False,) * 2, ("image",) * 2, grids={"image": (1, 2)}
+    )
     assert [unit.positions for unit in sentence_units(tokens)] == [(0,), (1,)]

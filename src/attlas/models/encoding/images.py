@@ -72,7 +72,9 @@ def patch_tokens(pixels: Tensor, size: int, count: int) -> Tokens:
     texts = [f"[{i}]" if i else "[CLS]" for i in range(extra)]
     texts += [f"{row},{column}" for row in range(rows) for column in range(columns)]
     special = (True,) * extra + (False,) * (rows * columns)
-    return Tokens(tuple(texts), (None,) * count, special, (PICTURE,) * count, grids={PICTURE: (rows, columns)})
+    return Tokens(
+        tuple(texts), (None,) * count, special, (PICTURE,) * count, grids={PICTURE: (rows, columns)}
+    )
 
 
 def as_seen(processor: Any, pixels: Tensor) -> np.ndarray:
