@@ -1,6 +1,7 @@
 """The verb `explain`: lists in, lists out, what is done when memory is short, and its record."""
 
 import inspect
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -401,6 +402,17 @@ def test_where_the_best_method_does_not_run_the_next_one_says_why():
     name, (note,) = first_that_runs(None, run, maps=None)
     assert name == "gradient_attention"
     assert "attn_lrp does not run on this model (Odd: it divides by itself)" in note
+
+
+def test_a_result_says_why_a_better_method_did_not_run(monkeypatch):
+    def refuse(question, rules):
+        raise UnsupportedModelError("Odd: it divides by itself")
+
+    part = import_module("attlas.methods.attn_lrp")
+    monkeypatch.setattr(part, "token_relevance", refuse)
+    found = attlas.explain(attlas.load(), "a good film")
+    assert found.method == "gradient_attention"
+    assert any("Odd: it divides by itself" in note for note in found.notes)
 
 
 def test_a_method_that_was_named_is_never_replaced():
