@@ -1,6 +1,6 @@
 """The verb `check`: can Attlas open this model exactly, and which methods run on it?"""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +9,7 @@ from torch import Tensor
 
 from attlas.errors import AttlasError
 from attlas.methods import METHODS
+from attlas.models.asking.as_found import distance, first_tensor, rounding
 from attlas.models.branching.blocks import study_blocks
 from attlas.models.encoding.encode_input import sample_input
 from attlas.models.encoding.inputs import Inputs
@@ -54,19 +55,27 @@ def check(subject: Subject) -> CheckResult:
         opened = _run(subject, arguments)
     with subject.tap(edits.apply(torch.clone)):
         edited = _run(subject, arguments)
+    most = rounding(subject.model.dtype)
+    to_the_bit = distance(eager, before) <= most  # else eager is another function than the model
+
+    def same(output: Tensor) -> bool:
+        return torch.equal(output, eager) if to_the_bit else distance(output, before) <= most
+
     return CheckResult(
         model=subject.name,
         kind=type(subject.model).__name__,
         task=subject.task.name if subject.task else "",
         sites=subject.sites,
-        exact=torch.equal(opened, eager),
+        exact=same(opened),
         restored=torch.equal(_run(subject, arguments), before),
-        editable=torch.equal(edited, eager),
+        editable=same(edited),
         differentiable=_has_gradients(subject, arguments),
         second_road=anatomy(subject.model).has_second_road,
         branches=_why_no_branches(subject, inputs),
         backend=backend or "eager",
-        distance=float((before - eager).abs().max()),
+        to_the_bit=to_the_bit,
+        distance=distance(opened, before),
+        faithful=distance(opened, before) <= most,
         methods={method.name: _why_not(subject, method.name) for method in METHODS},
     )
 
@@ -80,19 +89,12 @@ def _sample(subject: Subject) -> Any:
 
 def _run(subject: Subject, arguments: Mapping[str, Tensor]) -> Tensor:
     with evaluation_mode(subject.model), torch.no_grad():
-        return _first_tensor(subject.model(**arguments))
-
-
-def _first_tensor(output: Any) -> Tensor:
-    """The first tensor of the model's output, whatever its name."""
-    values: Iterable[Any] = output.values() if hasattr(output, "values") else [output]
-    first: Tensor = next(value for value in values if isinstance(value, Tensor))
-    return first.float()
+        return first_tensor(subject.model(**arguments))
 
 
 def _has_gradients(subject: Subject, arguments: Mapping[str, Tensor]) -> bool:
     with torch.enable_grad(), subject.tap(gradients=True) as seen:
-        total = _first_tensor(subject.model(**arguments)).square().sum()
+        total = first_tensor(subject.model(**arguments)).square().sum()
         computed = torch.autograd.grad(total, seen.weights, allow_unused=True)
     gradients = [gradient for gradient in computed if gradient is not None]
     finite = all(bool(torch.isfinite(gradient).all()) for gradient in gradients)

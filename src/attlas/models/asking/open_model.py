@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from attlas.errors import ModelError, UsageError
+from attlas.errors import ModelError, UnsupportedModelError, UsageError
+from attlas.models.asking.as_found import distance, first_tensor, rounding
 from attlas.models.asking.map_selection import map_bytes
 from attlas.models.encoding.encode_input import sample_inputs
 from attlas.models.encoding.inputs import Inputs
@@ -45,13 +46,30 @@ class OpenModel(ModelFacts):
         """Each site with the path of its attention module, found by one short forward pass.
 
         A second pass, without reading, finds out which modules may use fused attention, so that
-        all later passes compute in the same way.
+        all later passes compute in the same way. A third, if the model came with fused attention,
+        is the model as it was found: the opened model must compute the same.
         """
         inputs = sample_inputs(self)
-        found = tuple((call.site, call.path) for call in self.read(inputs))
+        with self.tap() as seen:
+            opened = self.forward(inputs)
         with self.tap(sites=()):
             self.forward(inputs)
-        return found
+        if "sdpa" in internals.implementations(internals.configurations(self.model)):
+            self._refuse_another_function(inputs, opened)
+        return tuple((call.site, call.path) for call in seen.calls)
+
+    def _refuse_another_function(self, inputs: Inputs, opened: Tensor) -> None:
+        """Raise if the opened model's output is not the model's own, rounding apart."""
+        with evaluation_mode(self.model):
+            found = self.forward(inputs)
+            apart, most = distance(opened, found), rounding(found.dtype)
+            if apart <= most or not torch.equal(found, self.forward(inputs)):
+                return  # or it does not repeat itself: nothing can be told
+        raise UnsupportedModelError(
+            f"{type(self.model).__name__} cannot be opened: with its attention spelled out, its "
+            f"output is {apart:.1e} of its size away from that on sdpa, and rounding explains "
+            f'{most:.1e}; model.set_attn_implementation("eager") makes it the function that is opened'
+        )
 
     @cached_property
     def is_sequence_first(self) -> bool:
@@ -105,11 +123,11 @@ class OpenModel(ModelFacts):
                 return f"the weights of {self.name} are damaged: {name} is not finite"
         return f"the output of {self.name} is not finite in {self.model.dtype}; try float32"
 
-    def forward(self, inputs: Inputs) -> None:
-        """Run the model on a batch without gradients, for a tap to read."""
+    def forward(self, inputs: Inputs) -> Tensor:
+        """Run the model on a batch without gradients, for a tap to read; its first output."""
         extra = {"use_cache": False} if "use_cache" in self.parameters else {}
         with torch.no_grad(), internals.padding_known(self.model):
-            self.model(**inputs.arguments, **extra)
+            return first_tensor(self.model(**inputs.arguments, **extra))
 
     def read(self, inputs: Inputs) -> list[Call]:
         """The attention of a batch at every site, without gradients, all in memory at once."""

@@ -25,9 +25,16 @@ class Anatomy:
 
     @property
     def implementation(self) -> str:
-        """The attention implementation to set: ours, or eager if no module uses the interface."""
-        on_interface = any(owner.road == "interface" for owner in self.owners)
-        return internals.IMPLEMENTATION if on_interface else "eager"
+        """The attention implementation to set: ours, or eager if no module uses the interface.
+
+        Where eager is another function than the fused attention that the model came with, the
+        model keeps the latter: it is spelled out where it is called.
+        """
+        if any(owner.road == "interface" for owner in self.owners):
+            return internals.IMPLEMENTATION
+        differs = any(internals.eager_differs(owner.module) for owner in self.owners)
+        is_fused = set(internals.implementations(self.configurations)) == {"sdpa"}
+        return "sdpa" if differs and is_fused else "eager"
 
 
 @dataclass(frozen=True)

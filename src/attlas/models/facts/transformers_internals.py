@@ -24,6 +24,7 @@ _OTHER_SIGNS = {
     "multi_head_attention_forward",
 }
 _MIXES_TWICE = {"DiffLlamaAttention"}
+_ADDS_ALIBI_TWICE = {"FalconAttention"}  # on eager: once in the mask and once more by itself
 _HEAD_COUNTS = ("num_attention_heads", "num_heads", "n_heads", "n_head", "num_attn_heads")
 
 AttentionFunction = Callable[..., tuple[Any, Any]]
@@ -133,6 +134,13 @@ def _is_met_at_softmax(module_type: Any, eager: Any) -> bool:
     names = {parent.__name__ for parent in module_type.__mro__}
     scales_after = "logsumexp" in inspect.unwrap(eager).__code__.co_names
     return scales_after or bool(names & _MIXES_TWICE)
+
+
+def eager_differs(module: nn.Module) -> bool:
+    """Whether a module's eager attention is another function than its fused attention."""
+    names = {parent.__name__ for parent in type(module).__mro__}
+    alibi = getattr(getattr(module, "config", None), "alibi", False)
+    return bool(names & _ADDS_ALIBI_TWICE) and bool(alibi)
 
 
 def is_other_attention(module_type: Any) -> bool:

@@ -1,5 +1,6 @@
 """Attention computed by a modelling file's own eager function, and its values mixed again."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -17,6 +18,26 @@ def run_eager(module: nn.Module, *args: Any, **kwargs: Any) -> tuple[Tensor, Ten
     if eager is None:
         raise UnsupportedModelError(f"{type(module).__name__} has no eager attention function")
     return eager(module, *args, **kwargs)
+
+
+def implied_mask(
+    module: nn.Module, query: Tensor, key: Tensor, given: Mapping[str, Any]
+) -> Tensor | None:
+    """The mask of a call that was handed none, as `sdpa` understands it; eager sees every key.
+
+    Unless the call or its module says that it is not causal, `sdpa` lets query i see the keys up to
+    i. This changes what a module computes that is causal by its class but gets no mask, as
+    Kosmos-2's does when it reads the picture.
+    """
+    causal = given.get("is_causal")
+    if causal is None:
+        causal = getattr(module, "is_causal", True)
+    queries, keys = query.shape[2], key.shape[2]
+    if queries == 1 or not causal:
+        return None
+    closed = torch.ones(queries, keys, dtype=torch.bool, device=query.device).triu(1)
+    lowest = torch.finfo(query.dtype).min
+    return query.new_zeros(1, 1, queries, keys).masked_fill(closed, lowest)
 
 
 def mix(weights: Tensor, values: Tensor) -> Tensor:

@@ -45,6 +45,7 @@ class Tap:
         self.keep = keep
         self.seen = Seen()
         self._owners = {id(owner.module): owner for owner in owners}
+        self._backends: dict[int, str | None] = {}  # of each configuration, before it was opened
         self._places: dict[int, tuple[str, int]] = {}  # the kind and number of a module's call
         self._numbers: Counter[str] = Counter()
         self._unmet: Counter[str] = Counter()
@@ -55,6 +56,15 @@ class Tap:
     def owns(self, module: nn.Module) -> bool:
         """Whether this module belongs to the tapped model."""
         return id(module) in self._owners
+
+    def notice_backends(self, configurations: Sequence[Any]) -> None:
+        """Write down the attention implementations that the model came with."""
+        names = internals.implementations(configurations)
+        self._backends = dict(zip(map(id, configurations), names, strict=True))
+
+    def came_with(self, module: nn.Module) -> str | None:
+        """The attention implementation that this module used before the tap was opened."""
+        return self._backends.get(id(getattr(module, "config", None)))
 
     def begin(self) -> None:
         """A model is called: start a new pass, unless one is already running."""
