@@ -68,7 +68,7 @@ class OpenModel(ModelFacts):
         raise UnsupportedModelError(
             f"{type(self.model).__name__} cannot be opened: with its attention spelled out, its "
             f"output is {apart:.1e} of its size away from that on sdpa, and rounding explains "
-            f'{most:.1e}; model.set_attn_implementation("eager") is what can be opened'
+            f"{most:.1e}; the same model loaded on eager attention can be opened"
         )
 
     @cached_property
