@@ -365,3 +365,41 @@ def test_the_fingerprint_is_of_what_counts():
     assert len(different) == 5
     marked = Example("a", None, ((0, 1),))
     assert of(marked) != of(Example("a"))
+
+
+# Conversations
+
+TALK = [{"role": "user", "content": "Is it far?"}, {"role": "assistant", "content": "No."}]
+OTHER = [{"role": "user", "content": "Where?"}]
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json"])
+def test_a_column_of_messages_is_read(tmp_path, name):
+    records = [{"messages": TALK, "label": "yes"}, {"messages": OTHER, "label": "no"}]
+    lines = "\n".join(map(json.dumps, records))
+    path = write(tmp_path / name, lines if name == "a.jsonl" else json.dumps(records))
+    assert found(read_examples(path)) == [(TALK, "yes"), (OTHER, "no")]
+
+
+def test_messages_come_with_their_tools():
+    (example,) = read_examples([{"messages": TALK, "tools": [{"name": "bus"}]}]).examples
+    assert example.text == {"messages": TALK, "tools": [{"name": "bus"}]}
+
+
+@pytest.mark.parametrize("source", [TALK, [TALK], [Example(TALK)], {"messages": TALK}])
+def test_a_list_of_messages_is_one_conversation(tmp_path, source):
+    given = source
+    if isinstance(source, dict) or source is TALK:
+        given = write(tmp_path / "one.json", json.dumps(source))
+    assert [each.text for each in read_examples(given).examples] == [TALK]
+    assert [each.text for each in read_examples([TALK, OTHER]).examples] == [TALK, OTHER]
+    assert len(read_examples(TALK).examples) == 1
+
+
+def test_messages_that_cannot_be_read_are_left_out():
+    read = read_examples([{"messages": [{"role": "user", "content": 3}]}, {"messages": TALK}])
+    assert reasons(read) == [(0, "the messages cannot be read")]
+    marked = [{"messages": TALK, "why": "far"}, {"messages": OTHER, "why": None}]
+    read = read_examples(marked, text="messages", spans="why")
+    assert found(read) == [(OTHER, None)]
+    assert "not for messages" in read.left_out[0].reason

@@ -4,6 +4,7 @@ import inspect
 from importlib import import_module
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from subjects import ASKED, TEXTS, subject, takes
@@ -15,9 +16,9 @@ from attlas import Target
 from attlas.catalogue import BEST_METHODS
 from attlas.errors import AttlasError, ModelError, UnsupportedModelError, UsageError
 from attlas.explaining import explanations
-from attlas.explaining.explanations import is_one_text
 from attlas.explaining.method_call import first_that_runs
 from attlas.methods import METHODS, Method, Scored
+from attlas.models.encoding.text_inputs import texts_of
 from attlas.registry import Registry
 
 TASK = "sequence classification"
@@ -89,10 +90,17 @@ def test_many_texts_of_other_forms():
         ([[1, 2]], False),
         ([], False),
         ([("a", "b")], False),
+        ([{"role": "user", "content": "a"}], True),
+        ({"messages": [{"role": "user", "content": "a"}]}, True),
+        ([[{"role": "user", "content": "a"}]], False),
+        (pd.Series(["a", "b"], index=[7, 9]), False),
+        (np.array(["a", "b"]), False),
+        (np.array([1, 2]), True),
+        (np.zeros((4, 4), dtype=np.uint8), True),
     ],
 )
 def test_what_one_text_is(text, one):
-    assert is_one_text(text) is one
+    assert texts_of(text)[1] is one
 
 
 def test_the_default_method_and_target():

@@ -24,6 +24,7 @@ from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.question import Question
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Target
+from attlas.models.encoding.text_inputs import is_one_text, texts_of
 from attlas.models.subject import Subject, check_subject
 from attlas.progress import Watch
 from attlas.removing.erasures import Erasures
@@ -34,13 +35,15 @@ from attlas.verbs import verb
 MOST_MAP_BYTES = 2**28  # of maps that are kept without being asked for
 
 Picture: TypeAlias = Image.Image | np.ndarray
-OneText: TypeAlias = str | tuple[Any, Any] | list[int] | Picture | Example
+Message: TypeAlias = dict[str, Any]
+OneText: TypeAlias = str | tuple[Any, Any] | list[int] | list[Message] | Message | Picture | Example
 ManyTexts: TypeAlias = (
     list[str]
     | list[tuple[Any, Any]]
     | list[str | tuple[str, str]]
     | list[list[str]]
     | list[list[int]]
+    | list[list[Message]]
     | list[Image.Image]
     | list[np.ndarray]
     | list[Example]
@@ -105,9 +108,10 @@ def explain(
         text: One text, which gives one Explanation, or a list of texts, which gives a list of
             Explanations in the same order. One text is a string, a pair (a tuple of two strings, or
             of a picture and a string), a list of token ids, a picture, or an `Example`, whose label
-            the result shows as the true one. Every other list is a list of texts; in it, a list of
-            strings is one text given as words. So `["not", "bad"]` are two texts, and
-            `[["not", "bad"]]` is one text of two words.
+            the result shows as the true one. A conversation is one text too: a list of messages,
+            `[{"role": "user", "content": "Hello"}]`, or `{"messages": …, "tools": …}`. Every other
+            list, Series or array is a list of texts; in it, a list of strings is one text given as
+            words. So `["not", "bad"]` are two texts, and `[["not", "bad"]]` is one of two words.
         method: The name of a method; `attlas.list_methods()` lists them. By default, the best that
             runs on the model: `attn_lrp`, otherwise `gradient_attention`.
         target: The class, label, token or string to explain, or a saved target. By default, what
@@ -115,7 +119,7 @@ def explain(
         contrast: Explain the target against this one: the difference of the two.
         position: Which token to explain the prediction at, in models that label or fill tokens.
         prefix: What the decoder of an encoder–decoder has written so far.
-        chat: Put the text into the tokenizer's chat template.
+        chat: Take the text as the message of a user, for the tokenizer's chat template.
         truncate: Cut a text that is too long for the model; otherwise it is an error.
         maps: Keep the method's maps beside the scores. By default they are kept unless those of
             all texts take more than 256 MB; then a note says that they were left out.
@@ -138,7 +142,7 @@ def explain(
     check_subject(subject, "explain")
     what = Target.from_dict(target) if isinstance(target, Mapping) else target
     request = Request(what, contrast, position, prefix, chat, truncate)
-    texts = [text] if is_one_text(text) else text
+    texts, alone = texts_of(text)
     given = [each.text if isinstance(each, Example) else each for each in texts]
 
     def run(chosen: Method, notes: tuple[str, ...]) -> list[Explanation]:
@@ -149,17 +153,10 @@ def explain(
         replace(each, true_label=one.label) if isinstance(one, Example) else each
         for each, one in zip(first_that_runs(method, run, maps=maps), texts, strict=True)
     ]
-    return explanations if texts is text else explanations[0]
+    return explanations[0] if alone else explanations
 
 
 attribute = explain
-
-
-def is_one_text(text: Any) -> bool:
-    """Whether this is one text: anything but a list, or a list of token ids."""
-    if not isinstance(text, list):
-        return True
-    return bool(text) and all(isinstance(each, int) for each in text)
 
 
 def _explain_all(
@@ -276,4 +273,4 @@ def plain_text(text: Any) -> Any:
         return [text]
     if isinstance(text, tuple):
         return tuple(plain_text(each) for each in text)
-    return text if isinstance(text, (str, tuple, list)) else type(text).__name__
+    return text if isinstance(text, (str, tuple, list, Mapping)) else type(text).__name__

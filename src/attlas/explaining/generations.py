@@ -8,7 +8,7 @@ import torch
 
 from attlas.data.example import Example
 from attlas.errors import ModelError, UsageError
-from attlas.explaining.explanations import ManyTexts, OneText, is_one_text, plain_text
+from attlas.explaining.explanations import ManyTexts, OneText, plain_text
 from attlas.explaining.method_call import (
     MethodCall,
     first_that_runs,
@@ -21,7 +21,7 @@ from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.scores import visible_tokens
 from attlas.models.asking.writing import Written, ask_written
 from attlas.models.encoding.request import Request
-from attlas.models.encoding.text_inputs import encode_plain
+from attlas.models.encoding.text_inputs import encode_plain, texts_of
 from attlas.models.subject import Subject, check_subject
 from attlas.results import Generation
 from attlas.results.support.sinks import sink_notes
@@ -75,13 +75,14 @@ def explain_generation(
         subject: A model that writes text, from `attlas.load`.
         text: One prompt or source, which gives one Generation, or a list of them, which gives a
             list of Generations in the same order. As in `explain`, `["not", "bad"]` are two
-            prompts, and `[["not", "bad"]]` is one of two words; a list of token ids is one.
+            prompts, and `[["not", "bad"]]` is one of two words; a list of token ids or of
+            messages is one.
         method: The name of a method; `attlas.list_methods()` lists them. By default, the best that
             runs on the model: `attn_lrp`, otherwise `gradient_attention`.
         max_new_tokens: How many tokens the model writes at most; it always takes the likeliest.
         output: Explain this continuation instead of letting the model write. With a list of
             prompts, it is the one of all of them, or a list with one for each.
-        chat: Put the text into the tokenizer's chat template.
+        chat: Take the text as the message of a user, for the tokenizer's chat template.
         truncate: Cut a text that is too long for the model; otherwise it is an error.
         **options: The method's own options; its docstring describes them.
 
@@ -105,9 +106,9 @@ def explain_generation(
     if method is not None:
         METHODS[method].check_options(options)
     request = Request(chat=chat, truncate=truncate)
-    texts = [text] if is_one_text(text) else text
+    texts, alone = texts_of(text)
     given = [each.text if isinstance(each, Example) else each for each in texts]
-    outputs = _outputs(output, len(texts), texts is text)
+    outputs = _outputs(output, len(texts), not alone)
     with torch.inference_mode(False):
         written = [
             ask_written(subject, encode_plain(subject, one, request), one, its, max_new_tokens)
@@ -122,7 +123,7 @@ def explain_generation(
             ]
 
         generations = first_that_runs(method, run, maps=None)
-    return generations if texts is text else generations[0]
+    return generations[0] if alone else generations
 
 
 def _outputs(output: str | Sequence[str] | None, count: int, several: bool) -> list[str | None]:

@@ -15,7 +15,7 @@ import torch
 
 from attlas.catalogue import VARIANTS, check_word
 from attlas.errors import ModelError, UnsupportedModelError, UsageError
-from attlas.explaining.explanations import is_one_text
+from attlas.explaining.explanations import plain_text
 from attlas.explaining.method_call import MethodCall, origin, target_record
 from attlas.heads.site_attribution import attribute_sites, check_one_stack
 from attlas.methods import METHODS
@@ -25,6 +25,7 @@ from attlas.models.asking.reading import find_readout
 from attlas.models.asking.resolve import check_position
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Target
+from attlas.models.encoding.text_inputs import is_one_text
 from attlas.models.subject import Subject, check_subject
 from attlas.results import Origin
 from attlas.results.tree import Edge, Tree
@@ -117,8 +118,7 @@ def _root(question: Question, attribution: LayerMaps, variant: str, root: int | 
 
 def _origin(subject: Subject, request: Request, text: Any, options: Mapping[str, Any]) -> Origin:
     method = METHODS["attattr"]
-    recorded = text if isinstance(text, (str, tuple, list)) else type(text).__name__
-    made = origin(MethodCall(method, request, {}), subject, {"text": recorded}, VERB)
+    made = origin(MethodCall(method, request, {}), subject, {"text": plain_text(text)}, VERB)
     return replace(made, method=VERB, signed=False, reading=READING, options=options)
 
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from attlas.data import ReadData, read_examples
+from attlas.data.conversations import is_conversation
 from attlas.data.example import Text
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.explaining.method_call import MethodCall, origin
@@ -84,6 +85,8 @@ def triggers(
             raise UsageError(f"{name} must be at least 1, not {value}")
     columns: dict[str, Any] = {"text": text, "pair": pair, "label": label, "spans": spans}
     read = read_examples(data, split=split, count=count, seed=seed, **columns).labelled(VERB)
+    if any(is_conversation(each.text) for each in read.examples):
+        raise UsageError(f"{VERB} inserts words into texts; {read.source} holds conversations")
     examples, unknown = known_labels(read, subject.labels)
     random = np.random.default_rng(seed)
     shuffled = [examples[i] for i in random.permutation(len(examples))]

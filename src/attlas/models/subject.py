@@ -13,6 +13,7 @@ from attlas.models.asking.question import Question
 from attlas.models.encoding.encode_input import encode_input
 from attlas.models.encoding.inputs import Inputs
 from attlas.models.encoding.request import Request
+from attlas.models.encoding.text_inputs import texts_of
 from attlas.results import Maps
 
 
@@ -32,7 +33,7 @@ class Subject(OpenModel):
 
     def predict(self, texts: Any) -> pd.DataFrame:
         """The label and probability that the model gives each text."""
-        batch = texts if isinstance(texts, list) else [texts]
+        batch, _ = texts_of(texts)
         found = predict_each(self, batch)
         rows = [(text, label, sure) for text, (label, sure) in zip(batch, found, strict=True)]
         return pd.DataFrame(rows, columns=["text", "label", "probability"])
@@ -43,15 +44,20 @@ class Subject(OpenModel):
         sites: str | int | Sequence[str | int] | None = None,
         heads: int | Sequence[int] | None = None,
         queries: int | Sequence[int] | None = None,
+        *,
+        prefix: str | None = None,
+        chat: bool = False,
+        truncate: bool = False,
     ) -> Maps:
         """The attention of one text, at every site or only where you ask for it.
 
         `sites` are names (`encoder.3`), kinds (`cross`) or layer numbers; negative numbers count
         from the top. `heads` and `queries` are numbers of heads and rows, in the order you want
         them; negative ones count from the end. The maps contain only these heads and rows, and
-        `Maps.queries` tells which tokens the rows are.
+        `Maps.queries` tells which tokens the rows are. `prefix`, `chat` and `truncate` are those of
+        `explain`.
         """
-        inputs = self.encode(text)
+        inputs = self.encode(text, Request(prefix=prefix, chat=chat, truncate=truncate))
         selection = MapSelection.of(self.sites, inputs, sites, heads, queries)
         with self.folding(selection.take, selection.sites) as held:
             self.forward(inputs)

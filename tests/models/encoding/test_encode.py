@@ -143,13 +143,6 @@ def test_an_unknown_token_that_pads_is_not_special():
     assert not tokens.special[list(tokens).index("<unk>")]
 
 
-def test_a_plain_text_gets_no_special_tokens():
-    found = encoded("wordpiece", "[CLS] a film [SEP]", plain=True)
-    assert found.tokens.special[0] and found.tokens.special[-1]
-    assert found.added == (False,) * len(found.tokens)
-    assert found.plain
-
-
 # Pairs, words, ids
 
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from attlas.data.conversations import is_conversation
 from attlas.data.example import Example
 from attlas.data.files.lines import lines
 from attlas.data.files.raw_table import RawTable, TableRow, table_of
@@ -41,6 +42,8 @@ def json_table(path: Path, split: str | None) -> RawTable:
 
 
 def _items(path: Path, content: Any, split: str | None) -> Iterable[Any]:
+    if is_conversation(content):
+        return [content]
     if isinstance(content, dict) and content and all(map(_is_list_of_records, content.values())):
         return list(content[choose_split(str(path), split, list(content))])
     if split is not None:
@@ -73,6 +76,8 @@ def _as_row(place: int, value: Any) -> TableRow:
         return TableRow(place, value)
     if isinstance(value, str):
         return TableRow(place, {"text": value})
+    if is_conversation(value):
+        return TableRow(place, {"messages": value})
     return TableRow(place, None, f"a record is an object or a text, not {_kind(value)}", str(value))
 
 
@@ -137,20 +142,23 @@ def _original_split(available: list[str], split: str | None) -> str:
 
 
 def list_table(items: Iterable[Any]) -> RawTable:
-    """Read texts, pairs (text, label), Examples or records, in any mixture."""
-    return table_of(_item(place, item) for place, item in enumerate(items))
+    """Read texts, pairs (text, label), Examples, records or conversations, in any mixture."""
+    listed = [items] if is_conversation(items) else items
+    return table_of(_item(place, item) for place, item in enumerate(listed))
 
 
 def _item(place: int, item: Any) -> TableRow:
     if isinstance(item, Example):
         return TableRow(place, item)
+    if is_conversation(item):
+        return TableRow(place, dict(item) if isinstance(item, Mapping) else {"messages": item})
     if isinstance(item, Mapping):
         return TableRow(place, dict(item))
-    if isinstance(item, (tuple, list)) and len(item) == 2:
+    if isinstance(item, (tuple, list)) and len(item) == 2:  # a text and its label
         return TableRow(place, {"text": item[0], "label": item[1]})
     if item is None or isinstance(item, (str, int, float)):
         return TableRow(place, {"text": item})
-    allowed = "a text, a pair (text, label), an Example or a record"
+    allowed = "a text, a pair (text, label), an Example, a record or a conversation"
     return TableRow(place, None, f"an item is {allowed}, not {_kind(item)}", str(item))
 
 

@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from attlas.data.example import Example, Record, Span, Text
+from attlas.data.conversations import Conversation, is_conversation
+from attlas.data.example import Example, Record, Span
 from attlas.data.spans import marked, place_words, words_of
 from attlas.errors import UnknownNameError, UsageError
 
 TEXTS = (
     "text", "sentence", "review", "review_text", "reviewtext", "content", "body", "comment",
     "comment_text", "tweet", "message", "document", "article", "post", "utterance", "headline",
-    "description", "question", "query", "prompt", "input", "title",
+    "description", "question", "query", "prompt", "input", "title", "messages", "conversation",
 )  # fmt: skip
 PAIRS = (
     ("text_a", "text_b"),
@@ -50,6 +51,7 @@ class Columns:
     label: str | None = None
     spans: str | None = None
     cluster: str | None = None
+    tools: str | None = None
 
     def named(self) -> dict[str, str]:
         """Map what is read to its column, leaving out what the table does not have."""
@@ -76,7 +78,8 @@ def find_columns(
     if text is None:
         text, pair = _find_text(others)
     cluster = _first([name for name in others if name not in (text, pair)], CLUSTERS)
-    return Columns(text, pair, label, spans, cluster)
+    tools = "tools" if text == "messages" and "tools" in others else None
+    return Columns(text, pair, label, spans, cluster, tools)
 
 
 def _find_text(available: Sequence[str]) -> tuple[str, str | None]:
@@ -106,6 +109,8 @@ def read_row(content: Record | Example, columns: Mapping[str, str], place: int |
         return content
     cells = {name: _plain(content.get(column)) for name, column in columns.items()}
     text = _read_text((cells["text"], cells["pair"]) if "pair" in cells else cells["text"])
+    if cells.get("tools") and isinstance(text, list):
+        text = _read_text({"messages": text, "tools": cells["tools"]})
     spans = _read_spans(cells.get("spans"), text)
     fields: dict[str, Any] = {"row": place}
     if (cluster := _read_label(cells.get("cluster"), "cluster")) is not None:
@@ -113,10 +118,21 @@ def read_row(content: Record | Example, columns: Mapping[str, str], place: int |
     return Example(text, _read_label(cells.get("label"), "label"), spans, fields)
 
 
-def _read_text(value: Any) -> Text:
+def _read_text(value: Any) -> Any:
+    if is_conversation(value):
+        return _read_conversation(value)
     if isinstance(value, tuple) and len(value) == 2:
         return _read_single(value[0]), _read_single(value[1])
     return _read_single(value)
+
+
+def _read_conversation(value: Any) -> Any:
+    try:
+        Conversation.of(value)
+    except UsageError:
+        raise UnusableRow("the messages cannot be read", value) from None
+    _read_characters(json.dumps(value, ensure_ascii=False), "text")
+    return value
 
 
 def _read_single(value: Any) -> str:
@@ -147,9 +163,11 @@ def _read_characters(text: str, what: str) -> str:
     return text
 
 
-def _read_spans(value: Any, text: Text) -> tuple[Span, ...]:
+def _read_spans(value: Any, text: Any) -> tuple[Span, ...]:
     if _is_missing(value):
         return ()
+    if is_conversation(text):
+        raise UnusableRow("spans are for a text or a pair of texts, not for messages", value)
     within = text if isinstance(text, str) else text[1]
     try:
         return _spans(_marks(value), within)

@@ -51,8 +51,10 @@ def _question(
     logits = _first_look(subject, inputs, request)
     chains = inputs.chains or ((),) * len(inputs)
     resolved = [
-        resolve(TargetCase(subject, request, tokens, row, chain))
-        for tokens, row, chain in zip(inputs.tokens, logits, chains, strict=True)
+        resolve(TargetCase(subject, request, tokens, row, text, chain))
+        for tokens, row, text, chain in zip(
+            inputs.tokens, logits, inputs.texts, chains, strict=True
+        )
     ]
     notes = tuple(
         (*before, *after) for before, (_, _, after) in zip(inputs.notes, resolved, strict=True)

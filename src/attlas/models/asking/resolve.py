@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from attlas.errors import UnknownNameError, UsageError
+from attlas.models.encoding.chat_parts import chat_text
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Pick, Target
 from attlas.models.encoding.token_ids import following_ids, is_number, token_ids
@@ -30,6 +31,7 @@ class TargetCase:
     request: Request
     tokens: Tokens
     logits: Tensor
+    text: Any = None  # as the user gave it
     chain: tuple[int, ...] = ()  # token ids of the target, if they are part of the input
 
 
@@ -181,7 +183,8 @@ def _token_contrast(case: TargetCase, place: int) -> dict[str, Any]:
 def _one_token(case: TargetCase, given: Any) -> int:
     subject = case.subject
     if subject.task is not None and subject.task.name == "causal lm":
-        ids = following_ids(subject.tokenizer, case.tokens, given, case.request.chat)
+        written = chat_text(subject.tokenizer, case.text, case.request.chat)
+        ids = following_ids(subject.tokenizer, case.tokens, given, written)
     else:
         ids = token_ids(subject.tokenizer, given, written=subject.has_decoder)
     if len(ids) != 1:

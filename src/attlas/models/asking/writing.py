@@ -76,7 +76,7 @@ def _behind_prompt(
     subject: OpenModel, found: Encoded, given: Inputs, output: str | None, most: int
 ) -> tuple[list[int], str]:
     if output is not None:
-        return following_ids(subject.tokenizer, found.tokens, output, found.plain), _GIVEN
+        return following_ids(subject.tokenizer, found.tokens, output, found.written), _GIVEN
     return write(subject, given, most)[1], _GREEDY
 
 

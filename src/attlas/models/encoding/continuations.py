@@ -35,7 +35,7 @@ def with_chain(subject: ModelFacts, encoded: Encoded, text: Any, request: Reques
     """The inputs of a language model: the prompt, then all target tokens but the last."""
     if request.target is None or isinstance(request.target, Target):
         return as_inputs(subject, encoded, text)
-    chain = following_ids(subject.tokenizer, encoded.tokens, request.target, encoded.plain)
+    chain = following_ids(subject.tokenizer, encoded.tokens, request.target, encoded.written)
     if len(chain) > 1:
         encoded = _append(subject, encoded, chain[:-1])
     return replace(as_inputs(subject, encoded, text), chains=(tuple(chain),))

@@ -20,8 +20,8 @@ class Encoded:
     tokens: Tokens
     arguments: dict[str, list[int]]
     notes: tuple[str, ...] = ()
-    plain: bool = False  # whether the text contained its special tokens, like a chat
-    added: tuple[bool, ...] = ()  # which tokens the tokenizer added to the text
+    written: str | None = None  # a chat, as its template writes it with all special tokens
+    added: tuple[bool, ...] = ()  # which tokens the tokenizer or a template added to the text
 
 
 @dataclass(frozen=True)
@@ -38,17 +38,20 @@ def encode(
     names: Sequence[str],
     limit: int,
     truncate: bool = False,
-    plain: bool = False,
 ) -> Encoded:
     """Tokenize a text; raises if it is longer than `limit` and `truncate` is false.
 
-    `names` are the names of the segments: first that of a single text, then the two of a pair. A
-    `plain` text already contains its special tokens.
+    `names` are the names of the segments: first that of a single text, then the two of a pair.
     """
     if _are_ids(text):
         found = encode_ids(tokenizer, [int(number) for number in text], names[0])
     else:
-        found = _tokenize(tokenizer, split_segments(text, names), plain)
+        found = _tokenize(tokenizer, split_segments(text, names))
+    return fit(found, limit, truncate)
+
+
+def fit(found: Encoded, limit: int, truncate: bool) -> Encoded:
+    """The text cut to `limit` tokens; raises if it is longer and `truncate` is false."""
     if len(found.tokens) <= limit:
         return found
     if not truncate:
@@ -85,7 +88,7 @@ def split_segments(text: Any, names: Sequence[str]) -> Segments:
 def encode_ids(tokenizer: Any, ids: Sequence[int], name: str) -> Encoded:
     """Encode token ids as they are; the text is what they decode to."""
     texts = _texts_of(tokenizer, ids)
-    special = _special(tokenizer, ids, [False] * len(ids))
+    special = mark_special(tokenizer, ids, [False] * len(ids))
     text, offsets = decode_with_offsets(tokenizer, ids, special)
     tokens = Tokens(texts, offsets, special, (name,) * len(ids), {name: text})
     arguments = {"input_ids": list(ids), "attention_mask": [1] * len(ids)}
@@ -105,17 +108,16 @@ def _texts_of(tokenizer: Any, ids: Sequence[int]) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _tokenize(tokenizer: Any, texts: Segments, plain: bool) -> Encoded:
+def _tokenize(tokenizer: Any, texts: Segments) -> Encoded:
     found = tokenizer(
         *texts.sources.values(),
-        add_special_tokens=not plain,
         return_special_tokens_mask=True,
         return_offsets_mapping=tokenizer.is_fast,
     )
     arguments = dict(found)
     ids = arguments["input_ids"]
     added = tuple(bool(mark) for mark in arguments.pop("special_tokens_mask"))
-    special = _special(tokenizer, ids, added)
+    special = mark_special(tokenizer, ids, added)
     if all(special):
         raise UsageError("the tokenizer leaves nothing of the text")
     segments = _segments(found, added, list(texts.sources))
@@ -128,10 +130,10 @@ def _tokenize(tokenizer: Any, texts: Segments, plain: bool) -> Encoded:
     )
     names = tuple(tokenizer.convert_ids_to_tokens(ids))
     tokens = Tokens(names, spans, special, segments, texts.sources, texts.words)
-    return Encoded(tokens, arguments, plain=plain, added=added)
+    return Encoded(tokens, arguments, added=added)
 
 
-def _special(tokenizer: Any, ids: Sequence[int], added: Sequence[bool]) -> tuple[bool, ...]:
+def mark_special(tokenizer: Any, ids: Sequence[int], added: Sequence[bool]) -> tuple[bool, ...]:
     """Which tokens stand for no text: those that the tokenizer added, and special ones in the text.
 
     The unknown token stands for a word, unless it has another role too, as in GPT-2.
@@ -173,17 +175,19 @@ def _cut(found: Encoded, limit: int) -> Encoded:
         found,
         tokens=kept,
         arguments={name: [each[i] for i in keep] for name, each in found.arguments.items()},
-        notes=(_what_was_cut(found.tokens, kept),),
+        notes=(*found.notes, _what_was_cut(found.tokens, kept)),
         added=tuple(found.added[i] for i in keep),
     )
 
 
 def _share(lengths: Sequence[int], room: int) -> list[int]:
-    """How many tokens of each text are kept: the longer of two is cut until both are equal."""
-    if len(lengths) == 1:
-        return [room]
-    short = min(*lengths, room // 2)
-    return [short, room - short] if lengths[0] <= lengths[1] else [room - short, short]
+    """How many tokens of each text are kept: the longest is cut until it equals the next."""
+    shares = [0] * len(lengths)
+    order = sorted(range(len(lengths)), key=lambda text: lengths[text])
+    for left, text in zip(range(len(lengths), 0, -1), order, strict=True):
+        shares[text] = min(lengths[text], room // left)
+        room -= shares[text]
+    return shares
 
 
 def _what_was_cut(whole: Tokens, kept: Tokens) -> str:

@@ -2,7 +2,10 @@
 
 from typing import Any
 
+from attlas.data.conversations import is_conversation
 from attlas.errors import UsageError
+from attlas.models.encoding.chat_parts import conversation_of
+from attlas.models.encoding.chats import encode_chat
 from attlas.models.encoding.continuations import as_inputs, with_chain, with_prefix
 from attlas.models.encoding.encode import Encoded, encode
 from attlas.models.encoding.inputs import Inputs
@@ -10,6 +13,23 @@ from attlas.models.encoding.request import Request
 from attlas.models.facts.model_facts import ModelFacts
 
 SEGMENTS = ("text", "text_a", "text_b")
+
+
+def texts_of(given: Any) -> tuple[list[Any], bool]:
+    """What a user gave as a list of texts, and whether it was one text alone.
+
+    A Series or an array with one axis is the list of its items.
+    """
+    if getattr(given, "ndim", None) == 1 and hasattr(given, "tolist"):
+        given = given.tolist()
+    return ([given], True) if is_one_text(given) else (given, False)
+
+
+def is_one_text(text: Any) -> bool:
+    """Whether this is one text: anything but a list, or a list of token ids or of messages."""
+    if not isinstance(text, list) or is_conversation(text):
+        return True
+    return bool(text) and all(isinstance(each, int) for each in text)
 
 
 def encode_text(facts: ModelFacts, text: Any, request: Request) -> Inputs:
@@ -26,21 +46,10 @@ def encode_text(facts: ModelFacts, text: Any, request: Request) -> Inputs:
 def encode_plain(facts: ModelFacts, text: Any, request: Request) -> Encoded:
     """Encode one text with its special tokens and no continuation."""
     name = facts.task.name if facts.task else ""
-    given = _as_chat(facts.tokenizer, text) if request.chat else text
+    conversation = conversation_of(text, request.chat)
+    if conversation is not None:
+        return encode_chat(facts.tokenizer, conversation, facts.max_tokens, request.truncate)
     names = ("text", "question", "context") if name == "question answering" else SEGMENTS
-    if name == "question answering" and not isinstance(given, tuple):
+    if name == "question answering" and not isinstance(text, tuple):
         raise UsageError("this model answers questions: give a pair (question, context)")
-    limit = facts.max_tokens
-    return encode(facts.tokenizer, given, names, limit, request.truncate, plain=request.chat)
-
-
-def _as_chat(tokenizer: Any, text: Any) -> str:
-    if not isinstance(text, str):
-        raise UsageError(f"a chat message is a string, not {type(text).__name__}")
-    if not getattr(tokenizer, "chat_template", None):
-        raise UsageError("this tokenizer has no chat template")
-    message = [{"role": "user", "content": text}]
-    written: str = tokenizer.apply_chat_template(
-        message, tokenize=False, add_generation_prompt=True
-    )
-    return written
+    return encode(facts.tokenizer, text, names, facts.max_tokens, request.truncate)

@@ -27,12 +27,13 @@ def token_ids(tokenizer: Any, target: Any, written: bool = False) -> list[int]:
     return _own_token(tokenizer, target, tokenizer(**given, add_special_tokens=False)["input_ids"])
 
 
-def following_ids(tokenizer: Any, prompt: Tokens, target: Any, plain: bool) -> list[int]:
+def following_ids(tokenizer: Any, prompt: Tokens, target: Any, written: str | None) -> list[int]:
     """The ids of a target behind a prompt, which may differ from its ids on its own.
 
-    A `plain` prompt already contains its special tokens.
+    `written` is a chat as its template writes it; it contains its special tokens.
     """
-    text = prompt.sources.get("text")
+    plain = written is not None
+    text = written if plain else prompt.sources.get("text")
     if isinstance(target, str) and target and text is not None:
         before = tokenizer.convert_tokens_to_ids(list(prompt.texts))
         alone = tokenizer(text, add_special_tokens=not plain)["input_ids"]

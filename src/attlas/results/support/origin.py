@@ -71,7 +71,7 @@ class Origin:
     def from_dict(cls, record: Mapping[str, Any]) -> "Origin":
         """Read what `to_dict` returned."""
         asked = dict(record["asked"])
-        if isinstance(asked.get("text"), dict):
+        if isinstance(asked.get("text"), dict) and "pair" in asked["text"]:
             asked["text"] = tuple(asked["text"]["pair"])
         return cls(**{**record, "asked": asked})
 

@@ -1,0 +1,64 @@
+"""Conversations: messages with a role and a content, and the tools that they may call."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from attlas.errors import UsageError
+
+ALLOWED = "a message has a role and a content: {'role': 'user', 'content': 'Hello'}"
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """Messages in their order, and descriptions of tools; both as a chat template takes them."""
+
+    messages: tuple[Mapping[str, Any], ...]
+    tools: tuple[Any, ...] = ()
+
+    @classmethod
+    def of(cls, given: Any) -> "Conversation":
+        """Read a list of messages, or a record with `messages` and perhaps `tools`."""
+        record = given if isinstance(given, Mapping) else {"messages": given}
+        unknown = sorted(set(record) - {"messages", "tools"})
+        if unknown:
+            raise UsageError(f"a conversation has messages and tools, not {unknown[0]!r}")
+        messages, tools = record["messages"], record.get("tools") or ()
+        if not isinstance(tools, (list, tuple)):
+            raise UsageError(f"tools are a list, not {type(tools).__name__}")
+        return cls(tuple(_read_message(each) for each in messages), tuple(tools))
+
+    def with_messages(self, messages: Sequence[Mapping[str, Any]]) -> "Conversation":
+        """The same tools with other messages."""
+        return replace(self, messages=tuple(messages))
+
+
+def is_conversation(given: Any) -> bool:
+    """Whether this is one conversation: a list of messages, or a record that holds one."""
+    messages = given.get("messages") if isinstance(given, Mapping) else given
+    return (
+        isinstance(messages, (list, tuple))
+        and len(messages) > 0
+        and all(isinstance(each, Mapping) and "role" in each for each in messages)
+    )
+
+
+def _read_message(message: Any) -> Mapping[str, Any]:
+    if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
+        raise UsageError(f"{ALLOWED}, not {message!r}")
+    content = message.get("content")
+    if content is None and message.get("tool_calls"):
+        return dict(message)
+    if isinstance(content, (list, tuple)):
+        return {**message, "content": "".join(_read_text(part) for part in content)}
+    if not isinstance(content, str):
+        raise UsageError(f"{ALLOWED}, a text; not {message!r}")
+    return dict(message)
+
+
+def _read_text(part: Any) -> str:
+    """The text of one part of a content that is given in parts."""
+    if isinstance(part, Mapping) and isinstance(part.get("text"), str):
+        return str(part["text"])
+    kind = part.get("type", part) if isinstance(part, Mapping) else part
+    raise UsageError(f"the parts of a message are texts here, not {kind!r}")
