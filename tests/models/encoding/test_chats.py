@@ -8,7 +8,7 @@ from tiny_tokenizers import tokenizer
 from attlas.data.conversations import Conversation, is_conversation
 from attlas.errors import TextTooLongError, UsageError
 from attlas.models.encoding.chat_parts import chat_text
-from attlas.models.encoding.chats import encode_chat
+from attlas.models.encoding.text_inputs import encode_chat
 
 SYSTEM = {"role": "system", "content": "user"}  # a content that is also markup
 ASKED = {"role": "user", "content": " the film was long "}

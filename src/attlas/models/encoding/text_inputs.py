@@ -1,18 +1,25 @@
-"""Encoding one text as a batch of one, with its continuation if the task needs one."""
+"""Encoding one text or conversation as a batch of one, with its continuation if it needs one."""
 
 from typing import Any
 
-from attlas.data.conversations import is_conversation
+from attlas.data.conversations import Conversation, is_conversation
 from attlas.errors import UsageError
-from attlas.models.encoding.chat_parts import conversation_of
-from attlas.models.encoding.chats import encode_chat
+from attlas.models.encoding.chat_parts import (
+    WHOLE,
+    ChatPart,
+    WrittenChat,
+    conversation_of,
+    write_chat,
+)
 from attlas.models.encoding.continuations import as_inputs, with_chain, with_prefix
-from attlas.models.encoding.encode import Encoded, encode
+from attlas.models.encoding.encode import Encoded, encode, fit, mark_special, offsets_by_decoding
 from attlas.models.encoding.inputs import Inputs
 from attlas.models.encoding.request import Request
 from attlas.models.facts.model_facts import ModelFacts
+from attlas.tokens import Span, Tokens
 
 SEGMENTS = ("text", "text_a", "text_b")
+NO_PLACES = "this tokenizer gives no places of its tokens, so the messages are not told apart"
 
 
 def texts_of(given: Any) -> tuple[list[Any], bool]:
@@ -53,3 +60,52 @@ def encode_plain(facts: ModelFacts, text: Any, request: Request) -> Encoded:
     if name == "question answering" and not isinstance(text, tuple):
         raise UsageError("this model answers questions: give a pair (question, context)")
     return encode(facts.tokenizer, text, names, facts.max_tokens, request.truncate)
+
+
+def encode_chat(
+    tokenizer: Any, conversation: Conversation, limit: int, truncate: bool = False
+) -> Encoded:
+    """Tokenize a conversation; the tokens that the template adds are special ones."""
+    chat = write_chat(tokenizer, conversation)
+    found = tokenizer(chat.text, add_special_tokens=False, return_offsets_mapping=tokenizer.is_fast)
+    arguments = dict(found)
+    ids = arguments["input_ids"]
+    plain = (False,) * len(ids)
+    places = arguments.pop("offset_mapping", None)
+    if places is None:
+        places = offsets_by_decoding(tokenizer, ids, plain, chat.text)
+    if any(place is None for place in places):
+        places = [(0, 0)] * len(ids)
+        chat = WrittenChat(chat.text, (ChatPart(0, len(chat.text), WHOLE, True),), (NO_PLACES,))
+    special = mark_special(tokenizer, ids, plain)
+    tokens = _tokens(tokenizer.convert_ids_to_tokens(ids), special, places, chat)
+    if all(tokens.special):
+        raise UsageError("the tokenizer leaves nothing of the messages")
+    encoded = Encoded(tokens, arguments, chat.notes, chat.text, tokens.special)
+    return fit(encoded, limit, truncate)
+
+
+def _tokens(
+    texts: list[str], special: tuple[bool, ...], places: list[Span], chat: WrittenChat
+) -> Tokens:
+    parts = [chat.part_of(*place) for place in places]
+    said = {
+        name: (
+            min(each.start for each in chat.parts if each.said and each.segment == name),
+            max(each.stop for each in chat.parts if each.said and each.segment == name),
+        )
+        for name in dict.fromkeys(each.segment for each in chat.parts if each.said)
+    }
+    marks = tuple(mark or not part.said for mark, part in zip(special, parts, strict=True))
+    offsets = tuple(
+        None if mark else _within(place, said[part.segment])
+        for mark, part, place in zip(marks, parts, places, strict=True)
+    )
+    sources = {name: chat.text[slice(*span)] for name, span in said.items()}
+    return Tokens(tuple(texts), offsets, marks, tuple(each.segment for each in parts), sources)
+
+
+def _within(place: Span, span: Span) -> Span:
+    """The place of a token counted from the start of what was said, and cut to it."""
+    start, stop = span
+    return max(place[0], start) - start, min(max(place[1], start), stop) - start
