@@ -200,3 +200,54 @@ def test_text_of_every_kind_is_explained_and_shown(run, tmp_path, text):
     assert status == 0
     assert "\x1b" not in out and "\u202e" not in out
     assert "<b>" not in page.read_text().split("application/json")[1]
+
+
+TALK = [{"role": "user", "content": "the film was long"}]
+TOLD = "{% for m in messages %}<s>{{ m.role }}: {{ m.content }}</s>{% endfor %}"
+
+
+@pytest.fixture(scope="module")
+def chatty(folder, tmp_path_factory):
+    place = tmp_path_factory.mktemp("chatty")
+    model, words = tiny.subject_parts("causal lm")
+    model.save_pretrained(place)
+    words.save_pretrained(place)
+    (place / "chat_template.jinja").write_text(TOLD)
+    return place
+
+
+@pytest.mark.parametrize("command", ["explain", "tree"])
+@pytest.mark.parametrize("written", [TALK, {"messages": TALK, "tools": [{"name": "bus"}]}])
+def test_messages_are_read_from_a_file(run, chatty, tmp_path, command, written):
+    path = tmp_path / "talk.json"
+    path.write_text(json.dumps(written))
+    quick = ["--method", "raw_attention"] if command == "explain" else ["--steps", "2"]
+    status, out, _ = run(command, "--model", chatty, "--messages", path, "--json", *quick)
+    record = json.loads(out)
+    assert status == 0
+    assert record["tokens"]["sources"] == {"1 user": "the film was long"}
+    assert record["origin"]["asked"]["text"] == written
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("[", "cannot be read as JSON"),
+        ("[1]", "holds no conversation"),
+        (json.dumps([{"role": "user", "content": 3}]), "a message has a role and a content"),
+    ],
+)
+def test_messages_that_cannot_be_read(run, tmp_path, content, told):
+    path = tmp_path / "talk.json"
+    path.write_text(content)
+    status, _, err = run("explain", "--messages", path)
+    assert status == 2 and told in err and len(err.splitlines()) == 1
+    status, _, err = run("explain", "--messages", path, "a text")
+    assert status == 2 and "the whole input" in err
+
+
+def test_a_tokenizer_without_a_template_is_told(run, folder, tmp_path):
+    path = tmp_path / "talk.json"
+    path.write_text(json.dumps(TALK))
+    status, _, err = run("explain", "--model", folder / "causal", "--messages", path)
+    assert status == 2 and "no chat template" in err and len(err.splitlines()) == 1

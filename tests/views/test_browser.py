@@ -265,7 +265,14 @@ def test_maps_alone_are_shown_without_scores(show):
 
 
 def test_two_segments_are_two_rows(show):
-    tab = show(samples.pair())
+    pair = samples.pair()
+    tab = show(pair)
+    sums = [
+        sum(t["score"] for t in pair["tokens"] if t["segment"] == name and not t["special"])
+        for name in ("question", "context")
+    ]
+    shown = tab.locator(".segment .mono").all_text_contents()
+    assert [float(each.replace("−", "-")) for each in shown] == pytest.approx(sums, abs=0.006)
     assert tab.locator(".row h3").all_text_contents() == ["question", "context"]
     assert tab.locator(".flow").nth(1).inner_text().startswith("Ada Lovelace wrote")
 

@@ -99,16 +99,24 @@ class DataOptions:
 
 @dataclass(frozen=True)
 class InputOptions:
-    """One input to explain: a text, a pair of texts or a picture."""
+    """One input to explain: a text, a pair of texts, a picture or a conversation."""
 
     text: Annotated[str, typer.Argument(help="The text, or - to read it from standard input.")] = ""
     pair: Annotated[
         str | None, typer.Option(help="A second text, or the context of a question.")
     ] = None
     image: Annotated[Path | None, typer.Option(help="A picture instead of a text.")] = None
+    messages: Annotated[
+        str | None,
+        typer.Option(help="A chat: a JSON file of messages, with tools or not; - reads stdin."),
+    ] = None
 
     def read(self) -> Any:
         """Read the input."""
+        if self.messages is not None:
+            if self.text or self.pair is not None or self.image is not None:
+                raise UsageError("--messages is the whole input: it takes no text, pair or picture")
+            return _read_messages(self.messages)
         if self.image is not None:
             return _read_image(self.image)
         first = _read_stdin() if self.text == "-" else self.text
@@ -185,6 +193,20 @@ def _read_stdin() -> str:
         return sys.stdin.buffer.read().decode("utf-8").strip("\n")
     except UnicodeDecodeError as problem:
         raise UsageError(f"standard input is not UTF-8: {problem.reason}") from problem
+
+
+def _read_messages(name: str) -> Any:
+    from attlas.data.conversations import Conversation, is_conversation
+
+    try:
+        read = json.loads(_read_stdin() if name == "-" else Path(name).read_text("utf-8"))
+    except (OSError, ValueError) as problem:
+        raise UsageError(f"the messages {name} cannot be read as JSON: {problem}") from problem
+    if not is_conversation(read):
+        asked = '[{"role": "user", "content": "Hello"}], or {"messages": […], "tools": […]}'
+        raise UsageError(f"{name} holds no conversation: write {asked}")
+    Conversation.of(read)
+    return read
 
 
 def _read_image(path: Path) -> Any:

@@ -20,14 +20,14 @@ from attlas.results.support.pictures import (
 )
 from attlas.results.support.result import Result
 from attlas.results.support.sinks import Sink, find_sinks, removal_note
-from attlas.results.support.words import word_units
+from attlas.results.support.words import segment_units, word_units
 from attlas.shapes import Picture, TokenVector
 from attlas.tokens import Tokens
 from attlas.views.units import visible
 
 __all__ = ["LEVELS", "Explanation", "Origin", "TargetRecord"]
 
-LEVELS = ("tokens", "words")
+LEVELS = ("tokens", "words", "segments")
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,11 +102,17 @@ class Explanation(Result):
         )
 
     def aggregate(self, level: str = "words") -> pd.DataFrame:
-        """Return one row for each word, in text order, with the sum of its tokens' scores."""
+        """Return one row for each word, in text order, with the sum of its tokens' scores.
+
+        `level="segments"` gives one row for each segment: a message of a chat, a text of a pair.
+        `content` is the part of its score that is not on special tokens or markup.
+        """
         if level not in LEVELS:
             raise UnknownNameError("level", level, LEVELS)
         if level == "tokens":
             return self.to_pandas()
+        if level == "segments":
+            return self._by_segment()
         rows = [
             {
                 "word": unit.text,
@@ -118,6 +124,19 @@ class Explanation(Result):
             for unit in word_units(self.tokens)
         ]
         return pd.DataFrame(rows, columns=["word", "score", "special", "segment", "positions"])
+
+    def _by_segment(self) -> pd.DataFrame:
+        content = np.where(self.tokens.special, 0.0, self.scores)
+        rows = [
+            {
+                "segment": unit.segment,
+                "score": float(self.scores[list(unit.positions)].sum(dtype=np.float64)),
+                "content": float(content[list(unit.positions)].sum(dtype=np.float64)),
+                "positions": unit.positions,
+            }
+            for unit in segment_units(self.tokens)
+        ]
+        return pd.DataFrame(rows, columns=["segment", "score", "content", "positions"])
 
     def to_pandas(self) -> pd.DataFrame:
         """One row for each token."""

@@ -28,7 +28,13 @@ from attlas.results.support.pictures import (
 )
 from attlas.results.support.result import Result
 from attlas.results.support.sinks import Sink, find_sinks, removal_note
-from attlas.results.support.words import Unit, sentence_units, token_units, word_units
+from attlas.results.support.words import (
+    Unit,
+    segment_units,
+    sentence_units,
+    token_units,
+    word_units,
+)
 from attlas.shapes import OutputScores, Picture
 from attlas.tokens import Tokens
 from attlas.views.units import visible
@@ -37,6 +43,7 @@ LEVELS: Mapping[str, Callable[[Tokens], list[Unit]]] = {
     "tokens": token_units,
     "words": word_units,
     "sentences": sentence_units,
+    "segments": segment_units,
 }
 
 LONGEST = 60  # characters of what was written, in a line
@@ -158,7 +165,7 @@ class Generation(Result):
         )
 
     def aggregate(self, level: str = "words") -> pd.DataFrame:
-        """Return the matrix over tokens, words or sentences.
+        """Return the matrix over tokens, words, sentences or segments (the messages of a chat).
 
         There is a row for each written unit and a column for every unit. Scores are summed over the
         tokens of a column and averaged over those of a row. Labels are the position of the first

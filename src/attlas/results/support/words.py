@@ -74,6 +74,14 @@ def word_units(tokens: Tokens) -> list[Unit]:
     return sorted(units, key=lambda unit: unit.positions[0])
 
 
+def segment_units(tokens: Tokens) -> list[Unit]:
+    """Group the tokens by segment: the messages of a conversation, the two texts of a pair."""
+    places: dict[str, list[int]] = {}
+    for position, segment in enumerate(tokens.segments):
+        places.setdefault(segment, []).append(position)
+    return [Unit(name, tuple(each), name, None, False) for name, each in places.items()]
+
+
 def sentence_units(tokens: Tokens) -> list[Unit]:
     """Group the tokens by sentence; special tokens and patches stay alone."""
     spans = {segment: sentence_spans(text) for segment, text in tokens.sources.items()}

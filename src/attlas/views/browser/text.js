@@ -14,10 +14,11 @@ function drawText(element, payload, state, dress = () => () => {}) {
   }
   const rows = make("div", "rows"), key = make("div", "legend");
   made.append(rows, key, ...sinkSwitch(payload, state));
-  const elementsAt = new Map();
+  const elementsAt = new Map(), sums = new Map();
   let chips = [];
   const colour = () => {
     const limit = limitOf(unitsShown());
+    writeSums(sums, unitsShown(), limit, payload);
     for (const {chip, unit, dressed} of chips) {
       colourChip(chip, unit, limit, payload, state);
       dressed();
@@ -32,7 +33,7 @@ function drawText(element, payload, state, dress = () => () => {}) {
       stand(chip, unit, payload, state, elementsAt);
       chips.push({chip, unit, dressed: dress(chip, unit)});
     };
-    rows.replaceChildren(...flows(unitsShown(), payload, put));
+    rows.replaceChildren(...flows(unitsShown(), payload, put, sums));
     rove(rows, ".unit");
     colour();
   };
@@ -59,7 +60,18 @@ function sinkSwitch(payload, state) {
 const isLeftOut = (payload, state, position) =>
   state.leftOut && payload.sinks.some((sink) => sink.position === position);
 
-function flows(units, payload, put) {
+// Beside the name of each segment, what its words hold together; special tokens are left out.
+function writeSums(sums, units, limit, payload) {
+  for (const [segment, element] of sums) {
+    const own = units.filter((unit) => unit.segment === segment && !unit.special);
+    const total = own.reduce((sum, unit) => sum + unit.score, 0);
+    element.textContent = own.length && isScored(payload) ? figure(total, limit, payload.signed) : "";
+    element.title = "the sum of its words";
+  }
+}
+
+function flows(units, payload, put, sums = new Map()) {
+  sums.clear();
   const segments = [...new Set(units.map((unit) => unit.segment))];
   return segments.map((segment) => {
     const source = Array.from(payload.sources?.[segment] ?? "");  // offsets count code points
@@ -75,7 +87,10 @@ function flows(units, payload, put) {
       before = unit;
     }
     const row = make("div", "row", flow);
-    if (segments.length > 1) row.prepend(make("h3", "quiet", visible(segment)));
+    if (segments.length > 1) {
+      sums.set(segment, make("span", "mono quiet"));
+      row.prepend(make("div", "segment", make("h3", "quiet", visible(segment)), sums.get(segment)));
+    }
     return row;
   });
 }
