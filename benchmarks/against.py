@@ -106,7 +106,8 @@ def integrated_gradients(text: Text) -> tuple[np.ndarray, np.ndarray]:
     theirs = method.attribute(
         text.ids, text.masked, target=text.target, n_steps=50, method="riemann_middle"
     )
-    return text.ours("integrated_gradients"), theirs.sum(-1)[0, text.content].detach().numpy()
+    ours = text.ours("integrated_gradients", steps=50)
+    return ours, theirs.sum(-1)[0, text.content].detach().numpy()
 
 
 def leave_one_out(text: Text) -> tuple[np.ndarray, np.ndarray]:

@@ -13,7 +13,8 @@ precision (docs/methods/lrp_relevance.md, effective_attention.md): the mean rank
 scores in bfloat16 with those in float32, on hard reviews, with the built-in model. sums
 (docs/methods/attn_lrp.md, decompx.md): the sum of the scores and the logit, with a language model.
 steps (docs/methods/integrated_gradients.md): by how much scores miss the gain, by the number of
-steps. robustness (docs/measures/sensitivity.md, randomisation.md): both measures for several
+even steps and then with as many points as they need. robustness (docs/measures/sensitivity.md,
+randomisation.md): both measures for several
 methods on hard reviews, with the built-in model.
 """
 
@@ -38,7 +39,7 @@ from attlas.removing.removal import removable
 
 FILM = "The film was not a great one, but I could not look away from it"
 FRANCE = "The capital of France is"
-STEPS = (50, 400)
+STEPS = (50, 100, 400, 1600, None)
 ROBUST = (
     *("raw_attention", "attention_rollout", "gradient_attention", "gradient", "input_x_gradient"),
     *("attn_lrp", "leave_one_out", "random_scores"),

@@ -113,6 +113,56 @@ def test_is_what_captum_gives():
     )
 
 
+def steep_subject():
+    """BERT whose logits jump where the mean of the word embeddings passes a point of the way."""
+    asked, table, _ = linear_subject()
+    ids = torch.tensor(asked.tokenizer(TEXTS[TASK][0])["input_ids"])
+    content = ~torch.isin(ids, torch.tensor(asked.tokenizer.all_special_ids))
+    way = (table[ids] - table[asked.tokenizer.mask_token_id])[content].sum(0) / len(ids)
+    start = asked.model.bert.embeddings
+    seen = {}
+
+    def jump(_module, _given, output):
+        along = (asked.model.seen.mean(1) - seen["from"]) @ way / way.square().sum()
+        output.logits = torch.stack([4000 * along, 0 * along, 0 * along], 1).sub(1300).tanh() * 5
+        return output
+
+    masked = ids.masked_fill(content, asked.tokenizer.mask_token_id)[None]
+    with torch.no_grad():
+        start(masked)
+    seen["from"] = asked.model.seen.mean(1)
+    asked.model.register_forward_hook(jump)
+    return asked
+
+
+def test_a_jump_is_integrated_and_too_few_points_are_told(tmp_path):
+    asked, text = steep_subject(), TEXTS[TASK][0]
+    found = attlas.explain(asked, text, "integrated_gradients", 0)
+    assert found.scores.sum() == pytest.approx(10, rel=0.02)
+    assert not found.warning
+    even, few = (
+        attlas.explain(asked, text, "integrated_gradients", 0, **how)
+        for how in ({"steps": 50}, {"most": 20})
+    )
+    for doubted in (even, few):
+        assert abs(doubted.scores.sum() - 10) > 1
+        assert doubted.notes[0] == doubted.warning
+        assert doubted.warning.startswith("not converged: ")
+        assert doubted.payload()["warning"] == doubted.warning
+        assert attlas.Explanation.load(doubted.save(tmp_path / "it")).warning == doubted.warning
+
+
+def test_a_generation_says_which_tokens_are_not_converged(tmp_path):
+    asked = subject("causal lm")
+    given = {"max_new_tokens": 3, "most": 3, "tolerance": 1e-9}
+    found = attlas.explain_generation(asked, "a cat sat", "integrated_gradients", **given)
+    assert found.notes[0] == found.warning == found.payload()["warning"]
+    assert found.warning.startswith("3 of 3 written tokens, the first of them: not converged")
+    kept = attlas.Generation.load(found.save(tmp_path / "it"))
+    assert kept.row(1).warning == kept.row(1).notes[0] == found.row_warnings[1]
+    assert found.warning not in kept.row(1).notes
+
+
 def test_the_result_says_how_far_it_is_from_complete():
     found = explain(TASK, TEXTS[TASK][0], target=0, steps=5)
     (note,) = [note for note in found.notes if "midpoints" in note]
@@ -131,6 +181,8 @@ def test_tokens_that_are_no_content_score_zero():
 def test_wrong_options_are_named():
     with pytest.raises(UsageError, match="steps of integrated_gradients must be at least 1, not 0"):
         explain(TASK, "a cat", steps=0)
+    with pytest.raises(UsageError, match="tolerance of integrated_gradients is above 0, not 0"):
+        explain(TASK, "a cat", tolerance=0)
     with pytest.raises(UnknownNameError, match=r"unknown baseline 'blank'.*mask, pad, zero"):
         explain(TASK, "a cat", baseline="blank")
     with pytest.raises(UsageError, match="has no padding token"):

@@ -181,3 +181,15 @@ def test_a_label_of_a_token_names_the_word_that_holds_it():
     given = {**samples.film(), "target": target}
     assert given["tokens"][5]["label"] == "s"  # the second part of "films"
     assert "target B-LOC at films · logit 1.000" in shown(given)
+
+
+@pytest.mark.parametrize("sample", [samples.explanation(["a", "b"]), samples.generation()])
+def test_a_warning_stands_above_the_scores(sample):
+    warned = {**sample, "warning": "not converged: [b]do not read[/b]"}
+    told = shown(warned)
+    assert "Warning: not converged: [b]do not read[/b]" in told
+    assert told.index("Warning") < told.index("\n\n")
+    assert "Warning" not in shown(sample)
+    notebook = fragment({**warned, "warning": "<i>no"})
+    assert "<b>Warning:</b> &lt;i&gt;no" in notebook
+    assert "Warning" not in fragment(sample)

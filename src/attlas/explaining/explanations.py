@@ -243,18 +243,26 @@ def _record(
         name = question.subject.name
         raise ModelError(f"{method.name} gave scores that are not finite for {name}")
     maps = scored.maps if question.maps else ()
+    details = dict(scored.row_details[row]) if scored.row_details else {}
+    warned = scored.row_warnings[row] if scored.row_warnings else ""
     explanation = Explanation(
         inputs.tokens[row],
         scores,
         target_record(question, row, method),
         origin(call, question.subject, {"text": plain_text(inputs.texts[row])}, "explain"),
         question.predictions[row],
-        (*inputs.notes[row], *scored.notes, *_row_notes(scored, row), *notes),
+        (
+            *([warned] if warned else []),
+            *inputs.notes[row],
+            *scored.notes,
+            *_row_notes(scored, row),
+            *notes,
+        ),
         maps_of(inputs, row, maps, method.signed, shows=scored.shows or method.name)
         if maps
         else None,
         question.pictures(row),
-        scored.row_details[row] if scored.row_details else {},
+        {**details, **({"warning": warned} if warned else {})},
     )
     sinks = sink_notes(explanation.tokens, explanation.sinks)
     return replace(explanation, notes=(*explanation.notes, *sinks))

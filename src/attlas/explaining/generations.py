@@ -178,6 +178,8 @@ def _record(
         (*question.inputs.notes[0], *notes, *call.notes),
         question.predictions,
         row_notes=tuple(note for each in scored for note in each.row_notes),
+        row_warnings=tuple(warning for each in scored for warning in each.row_warnings),
     )
+    warned = [generation.warning] if generation.warning else []
     sinks = sink_notes(generation.tokens, generation.sinks)
-    return replace(generation, notes=(*generation.notes, *sinks))
+    return replace(generation, notes=(*warned, *generation.notes, *sinks))

@@ -1,16 +1,17 @@
 """Integrated gradients: gradients along the straight line from an empty input to this one."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 
 from attlas.errors import UnknownNameError, UsageError
+from attlas.mathematics.path_integral import PathIntegral
 from attlas.methods.support.method import Scored, method
 from attlas.methods.support.vectors import inner_products, wide
 from attlas.models.asking.memory import in_fitting_batches, rows_of
 from attlas.models.asking.question import Question
-from attlas.models.asking.scores import target_scores
 from attlas.models.states.embeddings import (
     embedding_gradients,
     entered_vectors,
@@ -18,7 +19,7 @@ from attlas.models.states.embeddings import (
     score_entering,
 )
 from attlas.removing.removal import mask_all, removable
-from attlas.shapes import Hidden, StreamVectors, TokenScores
+from attlas.shapes import Hidden, StreamVectors, TokenVector
 
 BASELINES = {
     "mask": "everything masked",
@@ -37,75 +38,170 @@ BASELINES = {
     cost="expensive",
     fills=True,
 )
-def integrated_gradients(question: Question, *, steps: int = 50, baseline: str = "mask") -> Scored:
+def integrated_gradients(
+    question: Question,
+    *,
+    tolerance: float = 0.05,
+    most: int = 600,
+    steps: int | None = None,
+    baseline: str = "mask",
+) -> Scored:
     """Score each token by its change from a baseline times the mean gradient on the way.
 
-    The gradient is taken at `steps` midpoints of the straight line. The `baseline` has every
-    content token replaced by the `mask` token (or the nearest thing the tokenizer has; a patch is
-    blanked), the `pad` token or a `zero` vector. Other tokens keep their vectors and score zero.
-    The scores add up to the target's logit minus the baseline's, up to the error of the midpoints,
-    which the result states. Another baseline gives other scores.
+    The scores add up to the target's logit minus the baseline's, up to the error of the integral.
+    Stretches of the straight line get more points until this error is at most the `tolerance`, as a
+    share of that gain or of the largest score; there are `most` points. `steps` instead takes so
+    many midpoints of equal steps. Scores that are not within the tolerance come with a warning. The
+    `baseline` has every content token replaced by the `mask` token (or the nearest thing the
+    tokenizer has; a patch is blanked), the `pad` token or a `zero` vector. Other tokens keep their
+    vectors and score zero. Another baseline gives other scores.
     """
-    if steps < 1:
+    if steps is not None and steps < 1:
         raise UsageError(f"steps of integrated_gradients must be at least 1, not {steps}")
+    if not tolerance > 0:
+        raise UsageError(f"tolerance of integrated_gradients is above 0, not {tolerance}")
     own = entered_vectors(question)
     start = baseline_vectors(question, own, baseline)
-    scores = integrate(question, start, own, steps)
-    before = score_entering(question, "logit", start)
-    after = [found["logit"] for found in question.known_scores] or target_scores(
-        question, "logit"
-    ).tolist()
-    how = f"{steps} midpoints, {baseline} baseline"
-    bases = [{"base": value, "base_of": BASELINES[baseline]} for value in before.tolist()]
-    notes = _completeness(scores, before.tolist(), after, how)
-    return Scored(scores, row_notes=notes, row_details=bases)
+    if steps is None:
+        found = integrate(question, start, own, tolerance, most)
+    else:
+        found = integrate_evenly(question, start, own, steps)
+    scores = torch.tensor(np.stack([each.scores for each in found]), dtype=torch.float64)
+    bases = [{"base": each.before, "base_of": BASELINES[baseline]} for each in found]
+    return Scored(
+        scores.to(wide(own[0])),
+        row_notes=[(_completeness(each, baseline),) for each in found],
+        row_details=bases,
+        row_warnings=[_warning(each, tolerance) for each in found],
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Integrated:
+    """The scores of one text, the target's logit at both ends, and how far they may be off."""
+
+    scores: TokenVector
+    before: float
+    after: float
+    error: float
+    how: str  # with how many points
+
+    @property
+    def gain(self) -> float:
+        """What the target gains on the baseline."""
+        return self.after - self.before
+
+    @property
+    def missed(self) -> float:
+        """By how much the sum of the scores misses the gain."""
+        return abs(float(self.scores.sum()) - self.gain)
 
 
 def integrate(
-    question: Question, start: Sequence[StreamVectors], end: Sequence[StreamVectors], steps: int
-) -> TokenScores:
-    """Each token's share of what the target gains on the straight line from `start` to `end`."""
-    ways = [wide(last) - wide(first) for first, last in zip(start, end, strict=True)]
-    total = ways[0].new_zeros(len(question), len(question.inputs.tokens[0]))
-    points = [(row, (step + 0.5) / steps) for row in range(len(question)) for step in range(steps)]
+    question: Question,
+    start: Sequence[StreamVectors],
+    end: Sequence[StreamVectors],
+    tolerance: float,
+    most: int,
+) -> list[Integrated]:
+    """Each token's share of what the target gains from `start` to `end`, within the tolerance."""
+    paths = [PathIntegral() for _ in range(len(question))]
+    points = [(row, place) for row, path in enumerate(paths) for place in path.start()]
+    while points:
+        for (row, place), value, slopes in _slopes(question, start, end, points):
+            paths[row].add(place, value, slopes)
+        points = [
+            (row, place)
+            for row in sorted({row for row, _ in points})
+            for place in paths[row].refine(tolerance, most)
+        ]
+    return [
+        Integrated(
+            each.integral(),
+            each.values[0.0],
+            each.values[1.0],
+            each.error,
+            f"{len(each.values)} points",
+        )
+        for each in paths
+    ]
 
-    def gain(numbers: Sequence[int]) -> tuple[list[int], TokenScores]:
+
+def integrate_evenly(
+    question: Question, start: Sequence[StreamVectors], end: Sequence[StreamVectors], steps: int
+) -> list[Integrated]:
+    """Each token's share of what the target gains from `start` to `end`, at midpoints of steps."""
+    rows = range(len(question))
+    points = [(row, (step + 0.5) / steps) for row in rows for step in range(steps)]
+    sums: list[TokenVector | float] = [0.0] * len(question)
+    for (row, _), _, slopes in _slopes(question, start, end, points):
+        sums[row] = sums[row] + slopes / steps
+    ends = [score_entering(question, "logit", each).tolist() for each in (start, end)]
+    return [
+        Integrated(
+            np.asarray(own),
+            before,
+            after,
+            abs(float(np.sum(own)) - (after - before)),
+            f"{steps} midpoints",
+        )
+        for own, before, after in zip(sums, *ends, strict=True)
+    ]
+
+
+def _slopes(
+    question: Question,
+    start: Sequence[StreamVectors],
+    end: Sequence[StreamVectors],
+    points: Sequence[tuple[int, float]],
+) -> Iterator[tuple[tuple[int, float], float, TokenVector]]:
+    """The target, and each token's share of its slope, at points: a row and a place on its way."""
+    ways = [wide(last) - wide(first) for first, last in zip(start, end, strict=True)]
+    device = ways[0].device
+
+    def ask(numbers: Sequence[int]) -> list[tuple[tuple[int, float], float, TokenVector]]:
         rows = [points[number][0] for number in numbers]
-        how_far = torch.tensor([points[number][1] for number in numbers], device=total.device)
+        how_far = torch.tensor([points[number][1] for number in numbers], device=device)
         along = [way[rows] for way in ways]
         values = [
             torch.addcmul(wide(first)[rows], each, how_far.to(each)[:, None, None])
             for first, each in zip(start, along, strict=True)
         ]
-        streams, _ = embedding_gradients(question.rows(rows), "logit", values)
-        gains = [
-            (entered.start, inner_products(each, entered.gradient))
-            for entered, each in zip(streams, along, strict=True)
-        ]
-        return rows, over_tokens(question.inputs, gains)
-
-    most = rows_of(total.device, total.shape[1])
-    for first in range(0, len(points), most):
-        numbers = range(first, min(first + most, len(points)))
-        for rows, gained in in_fitting_batches(
-            numbers, gain, "one text at one midpoint does not fit"
-        ):
-            total.index_add_(0, torch.tensor(rows, device=total.device), gained)
-    return total / steps
-
-
-def _completeness(
-    scores: TokenScores, before: Sequence[float], after: Sequence[float], how: str
-) -> list[tuple[str, ...]]:
-    """For each row, a note on how far the scores are from adding up to the gain."""
-    gains = zip(scores.sum(dim=1).tolist(), before, after, strict=True)
-    return [
-        (
-            f"{how}: the target gains {last - first:.4g} on the baseline's {first:.4g}, "
-            f"and the sum of the scores misses that by {abs(total - (last - first)):.2g}",
+        streams, scores = embedding_gradients(question.rows(rows), "logit", values)
+        shares = over_tokens(
+            question.inputs,
+            [
+                (entered.start, inner_products(each, entered.gradient))
+                for entered, each in zip(streams, along, strict=True)
+            ],
         )
-        for total, first, last in gains
-    ]
+        found = zip(numbers, scores.tolist(), shares.double().cpu().numpy(), strict=True)
+        return [(points[number], value, slopes) for number, value, slopes in found]
+
+    at_once = rows_of(device, len(question.inputs.tokens[0]))
+    for first in range(0, len(points), at_once):
+        numbers = range(first, min(first + at_once, len(points)))
+        for found in in_fitting_batches(numbers, ask, "one text at one point does not fit"):
+            yield from found
+
+
+def _completeness(found: Integrated, baseline: str) -> str:
+    """How far the scores are from adding up to the gain."""
+    return (
+        f"{found.how}, {baseline} baseline: the target gains {found.gain:.4g} on the baseline's "
+        f"{found.before:.4g}, and the sum of the scores misses that by {found.missed:.2g}"
+    )
+
+
+def _warning(found: Integrated, tolerance: float) -> str:
+    """Why the scores must not be relied on; empty if they may be."""
+    largest = float(np.abs(found.scores).max())
+    if found.error <= tolerance * max(abs(found.gain), largest):
+        return ""
+    return (
+        f"not converged: with {found.how} the integral may be off by {found.error:.2g}, and the "
+        f"target gains {found.gain:.2g}, so do not read these scores"
+    )
 
 
 def baseline_vectors(

@@ -73,6 +73,11 @@ class Explanation(Result):
         return self.origin.method
 
     @property
+    def warning(self) -> str:
+        """Why the scores must not be relied on; empty if the method has no doubt."""
+        return str(self.details.get("warning", ""))
+
+    @property
     def headline(self) -> str:
         """The question that it answers."""
         return why(self.target, self.prediction, word_units(self.tokens))
@@ -192,7 +197,8 @@ class Explanation(Result):
             "sinks": [sink.to_dict() for sink in self.sinks],
             "licence": self.licence.to_dict() if self.licence else None,
             "sum": self._sum(),
-            "notes": list(self.notes),
+            "warning": self.warning,
+            "notes": [note for note in self.notes if note != self.warning],
             "code": self.code(),
             "maps": self.maps.payload_section() if self.maps else None,
         }

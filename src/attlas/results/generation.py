@@ -73,6 +73,7 @@ class Generation(Result):
         default_factory=dict
     )  # by segment, as the model saw them
     row_notes: tuple[tuple[str, ...], ...] = ()  # notes on single rows
+    row_warnings: tuple[str, ...] = ()  # why a row must not be relied on, or ""
 
     def __post_init__(self) -> None:
         check_matrix(self.tokens, self.scores, self.outputs)
@@ -97,6 +98,17 @@ class Generation(Result):
         """The text of the written tokens that are explained."""
         return written_text(self.tokens, self.outputs)
 
+    @property
+    def warning(self) -> str:
+        """Which rows must not be relied on, and why; empty if the method has no doubt."""
+        doubted = [each for each in self.row_warnings if each]
+        if not doubted:
+            return ""
+        return f"{len(doubted)} of {len(self)} written tokens, the first of them: {doubted[0]}"
+
+    def _own_notes(self) -> tuple[str, ...]:
+        return tuple(note for note in self.notes if note != self.warning)
+
     def row(self, index: int) -> Explanation:
         """Return the explanation of one written token by the tokens before it."""
         try:
@@ -104,14 +116,20 @@ class Generation(Result):
         except IndexError:
             raise UsageError(f"there is no row {index}: {len(self)} tokens were written") from None
         stop = self.outputs[place]
+        warned = self.row_warnings[place] if self.row_warnings else ""
         return Explanation(
             tokens_before(self.tokens, stop),
             self.scores[place, :stop],
             self.targets[place],
             self.origin.followed_by(f".row({place})"),
             self.predictions[place] if self.predictions else (),
-            (*self.notes, *(self.row_notes[place] if self.row_notes else ())),
+            (
+                *([warned] if warned else []),
+                *self._own_notes(),
+                *(self.row_notes[place] if self.row_notes else ()),
+            ),
             pictures=self.pictures,
+            details={"warning": warned} if warned else {},
         )
 
     def mean(self, start: int = 0, stop: int | None = None) -> Explanation:
@@ -209,6 +227,7 @@ class Generation(Result):
             "predictions": [[dict(choice) for choice in row] for row in self.predictions],
             "notes": list(self.notes),
             "row_notes": [list(notes) for notes in self.row_notes],
+            "row_warnings": list(self.row_warnings),
         }
 
     def payload(self) -> dict[str, Any]:
@@ -229,7 +248,9 @@ class Generation(Result):
             "data": b64encode(self.scores.astype("<f4").tobytes()).decode("ascii"),
             "pictures": picture_rows(self.tokens, self.pictures),
             "sinks": [sink.to_dict() for sink in self.sinks],
-            "notes": list(self.notes),
+            "warning": self.warning,
+            "notes": list(self._own_notes()),
+            "row_notes": [list(notes) for notes in self.row_notes],
             "code": self.code(),
         }
 
@@ -255,6 +276,7 @@ class Generation(Result):
             tuple(tuple(row) for row in header["predictions"]),
             read_pictures(arrays),
             tuple(tuple(notes) for notes in header["row_notes"]),
+            tuple(header.get("row_warnings", ())),
         )
 
     @classmethod

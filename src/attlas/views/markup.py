@@ -25,6 +25,7 @@ _CARD = (
     "line-height:1.5;max-width:960px"
 )
 QUIET = "color:#5f5c55;font-size:12px"
+_DOUBT = "border-left:3px solid #b3261e;padding:4px 12px;margin:8px 0;color:#8c1d18"
 _OVER = (
     "position:absolute;left:0;top:0;width:100%;height:100%;margin:0;border-collapse:collapse;"
     "table-layout:fixed;opacity:0.6"
@@ -53,7 +54,9 @@ def question(payload: Mapping[str, Any], facts: str) -> str:
     told = f'<div style="margin-bottom:8px">{as_text(reading)}</div>' if reading else ""
     headline = payload.get("headline")
     asked = f'<div style="font-size:16px"><b>{as_text(headline)}</b></div>' if headline else ""
-    return f'{asked}<div style="{QUIET}">{facts}</div>{told}'
+    warned = payload.get("warning")
+    doubt = f'<div style="{_DOUBT}"><b>Warning:</b> {as_text(warned)}</div>' if warned else ""
+    return f'{asked}<div style="{QUIET}">{facts}</div>{doubt}{told}'
 
 
 def prediction(payload: Mapping[str, Any]) -> str:

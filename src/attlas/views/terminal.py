@@ -66,6 +66,12 @@ def request_line(payload: Mapping[str, Any]) -> Text:
     return Text(visible(" · ".join(parts)), style="dim")
 
 
+def warning(payload: Mapping[str, Any]) -> Iterator[Text]:
+    """Why the scores must not be relied on, if there is a reason."""
+    if payload.get("warning"):
+        yield Text(f"Warning: {visible(payload['warning'])}", style="bold red")
+
+
 def _word_at(payload: Mapping[str, Any], position: int) -> str:
     """The word that holds a token, or the token itself."""
     words = [each["text"] for each in payload.get("words") or () if position in each["positions"]]

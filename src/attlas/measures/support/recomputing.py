@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from attlas.errors import ModelError
 from attlas.measures.support.measure import Occasion
-from attlas.methods import METHODS, Method
+from attlas.methods import METHODS, Method, Scored
 from attlas.models.asking.ask import ask
 from attlas.models.asking.filling import fill
 from attlas.models.asking.memory import in_fitting_batches
@@ -30,23 +31,26 @@ class Recipe:
     options: Mapping[str, Any]
 
     def scores(self, question: Question) -> TokenScores:
-        """The scores of every row, in batches that fit; no maps are made."""
+        """The scores of every row."""
+        return torch.cat([each.scores.detach().cpu() for each in self._scored(question)]).float()
+
+    def _scored(self, question: Question) -> list[Scored]:
+        """What the method gives, in batches that fit; no maps are made."""
         asked = replace(question, maps=False, known_scores=())
 
-        def score(rows: Sequence[int]) -> TokenScores:
-            return self.method.score(asked.rows(rows), self.options).scores.detach().cpu()
+        def score(rows: Sequence[int]) -> Scored:
+            return self.method.score(asked.rows(rows), self.options)
 
         most = question.subject.rows_at_once(question.inputs)
         starts = range(0, len(asked), most)
         too_large = f"{self.method.name} of one text, computed again"
-        found = [
+        return [
             batch
             for start in starts
             for batch in in_fitting_batches(
                 range(start, min(start + most, len(asked))), score, f"{too_large} does not fit"
             )
         ]
-        return torch.cat(found).float()
 
     def fill(self, questions: Sequence[Question]) -> Sequence[Question]:
         """The same questions in fewer batches, if the method and the model allow it."""
@@ -54,8 +58,21 @@ class Recipe:
 
     def content_scores(self, question: Question) -> Iterator[tuple[int, TokenVector]]:
         """For each row, its place among the texts and the scores of its content tokens."""
-        for row, scores in enumerate(self.scores(question)):
-            yield question.order[row], scores[removable(question, row)].double().numpy()
+        yield from _of_content(question, self.scores(question))
+
+    def reliable_scores(self, question: Question) -> Iterator[tuple[int, TokenVector]]:
+        """Like `content_scores`, but an error if the method warns of the scores of any row."""
+        scored = self._scored(question)
+        warned = [warning for each in scored for warning in each.row_warnings if warning]
+        if warned:
+            raise ModelError(f"on some texts {warned[0]}")
+        scores = torch.cat([each.scores.detach().cpu() for each in scored]).float()
+        yield from _of_content(question, scores)
+
+
+def _of_content(question: Question, scores: TokenScores) -> Iterator[tuple[int, TokenVector]]:
+    for row, own in enumerate(scores):
+        yield question.order[row], own[removable(question, row)].double().numpy()
 
 
 def question_of(occasion: Occasion) -> tuple[Question, Recipe]:

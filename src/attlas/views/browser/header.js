@@ -12,6 +12,7 @@ function drawHeader(element, payload, state) {
   element.append(make("header", "",
     make("div", "", make("p", "brand quiet", "Attlas"), make("h1", "", visible(payload.headline ?? payload.model)), facts),
     themeSwitch(state)));
+  if (payload.warning) element.append(make("p", "warning", make("b", "", "Warning: "), visible(payload.warning)));
 }
 
 function themeSwitch(state) {

@@ -34,6 +34,7 @@ def render(payload: Mapping[str, Any]) -> Group:
     return Group(
         *terminal.prediction(payload),
         terminal.request_line(payload),
+        *terminal.warning(payload),
         *terminal.coloured_text(payload, units),
         Text(),
         *(_bar(unit, top, signed) for unit in strongest(with_places(units), _BARS)),

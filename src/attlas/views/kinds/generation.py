@@ -30,6 +30,7 @@ def render(payload: Mapping[str, Any]) -> Group:
     asked = f"{payload['method']} on {payload['model']} · {count} tokens written"
     return Group(
         Text(visible(asked), style="dim"),
+        *terminal.warning(payload),
         Text(),
         *terminal.coloured_text(payload, units),
         Text(),
