@@ -1,13 +1,16 @@
-"""Integrated gradients: gradients along the straight line from an empty input to this one."""
+"""Integrated gradients: gradients along the straight line from an empty input to this one.
+
+What the target gains between two points of the line is known from its values. So every stretch of
+it shows by itself how far the integral of the slopes is from the truth, and the worst are halved.
+"""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 
-from attlas.errors import UnknownNameError, UsageError
-from attlas.mathematics.path_integral import PathIntegral
+from attlas.errors import UsageError
 from attlas.methods.support.method import Scored, method
 from attlas.methods.support.vectors import inner_products, wide
 from attlas.models.asking.memory import in_fitting_batches, rows_of
@@ -18,14 +21,11 @@ from attlas.models.states.embeddings import (
     over_tokens,
     score_entering,
 )
-from attlas.removing.removal import mask_all, removable
-from attlas.shapes import Hidden, StreamVectors, TokenVector
+from attlas.removing.removal import BASELINES, baseline_vectors
+from attlas.shapes import StreamVectors, TokenVector
 
-BASELINES = {
-    "mask": "everything masked",
-    "pad": "padding at every token",
-    "zero": "every token's vector zero",
-}
+FIRST = 4  # stretches at first, each with its two ends and its middle
+Stretch = tuple[float, float, float]  # its start, middle and end
 
 
 @method(
@@ -204,47 +204,91 @@ def _warning(found: Integrated, tolerance: float) -> str:
     )
 
 
-def baseline_vectors(
-    question: Question, own: Sequence[StreamVectors], name: str
-) -> list[StreamVectors]:
-    """The vectors of each stream with its content replaced; all other tokens keep their own.
+@dataclass(eq=False)
+class PathIntegral:
+    """Simpson's rule on stretches of a path from 0 to 1, for one function of several inputs.
 
-    `own` are the real vectors. `mask` takes those of the mask token (or the nearest thing the
-    tokenizer has) and of blank patches, `pad` those of the padding token, `zero` zeros.
+    `slopes` at a place are the inputs' shares of the slope there; the integral has one share for
+    each input too.
     """
-    if name not in BASELINES:
-        raise UnknownNameError("baseline", name, BASELINES)
-    if name == "mask":
-        return entered_vectors(question.about(mask_all(question)))
-    if name == "pad":
-        return entered_vectors(_padded(question))
-    content, streams = _content(question), question.inputs.streams()
-    return [
-        vectors.masked_fill(
-            content[:, stream.stop - vectors.shape[1] : stream.stop, None].to(vectors.device), 0
-        )
-        for vectors, stream in zip(own, streams, strict=True)
-    ]
+
+    values: dict[float, float] = field(default_factory=dict)
+    slopes: dict[float, TokenVector] = field(default_factory=dict)
+    _errors: dict[Stretch, float] = field(default_factory=dict)
+    _asked: list[Stretch] = field(default_factory=list)  # stretches whose points are asked for
+
+    def start(self) -> list[float]:
+        """The places to begin with."""
+        self._asked = [_stretch(step / FIRST, (step + 1) / FIRST) for step in range(FIRST)]
+        return sorted({place for each in self._asked for place in each})
+
+    def add(self, place: float, value: float, slopes: TokenVector) -> None:
+        """Take the value and the slopes at a place.
+
+        A slope that is not finite counts as zero: the stretches beside it then do not add up, and
+        are halved until what they gain is too little to matter.
+        """
+        self.values[place] = value
+        self.slopes[place] = np.where(np.isfinite(slopes), slopes, 0.0)
+
+    def refine(self, tolerance: float, most: int) -> list[float]:
+        """The places to ask next: none if it has converged, or if `most` would be passed."""
+        self._errors |= {each: self._error_of(each) for each in self._asked}
+        self._asked = []
+        if self.is_within(tolerance) or not np.isfinite(self.error):
+            return []
+        worst = sorted(self._errors, key=self._errors.__getitem__, reverse=True)
+        rest, allowed, places = self.error, tolerance * self.scale, list[float]()
+        for each in worst[: max(0, most - len(self.values)) // 2]:
+            if rest <= allowed / 2:
+                break
+            rest -= self._errors.pop(each)
+            halves = [_stretch(each[0], each[1]), _stretch(each[1], each[2])]
+            self._asked += halves
+            places += [half[1] for half in halves]
+        return places
+
+    def is_within(self, tolerance: float) -> bool:
+        """Whether the error is at most this share of the gain, or of the largest share of it."""
+        return self.error <= tolerance * self.scale
+
+    @property
+    def gain(self) -> float:
+        """What the function gains from one end to the other."""
+        return self.values[1.0] - self.values[0.0]
+
+    @property
+    def scale(self) -> float:
+        """What an error is compared with: the gain, or one input's share of it if that is more."""
+        return max(abs(self.gain), float(np.abs(self.integral()).max()))
+
+    @property
+    def error(self) -> float:
+        """By how much the stretches miss what they gain, added up; errors do not cancel."""
+        return sum(self._errors.values())
+
+    def integral(self) -> TokenVector:
+        """Each input's share of the gain; not finite where the function is not."""
+        known = np.isfinite(list(self.values.values())).all()
+        found = np.zeros_like(self.slopes[0.0]) if known else self.slopes[0.0] * np.nan
+        for start, end, weighted in self._simpson():
+            found += (end - start) / 6 * weighted
+        return found
+
+    def _simpson(self) -> Iterator[tuple[float, float, TokenVector]]:
+        for start, middle, end in self._errors:
+            first, centre, last = (self.slopes[place] for place in (start, middle, end))
+            yield start, end, first + 4 * centre + last
+
+    def _error_of(self, stretch: Stretch) -> float:
+        """How far the parabola through three slopes is from what the two halves gain."""
+        first, centre, last = (float(self.slopes[place].sum()) for place in stretch)
+        before, between, after = (self.values[place] for place in stretch)
+        width = (stretch[2] - stretch[0]) / 24
+        left = width * (5 * first + 8 * centre - last)
+        right = width * (5 * last + 8 * centre - first)
+        return abs(left - (between - before)) + abs(right - (after - between))
 
 
-def _padded(question: Question) -> Question:
-    inputs, content = question.inputs, _content(question)
-    number = getattr(question.subject.tokenizer, "pad_token_id", None)
-    if number is None or any(inputs.arguments[each.argument].ndim > 2 for each in inputs.streams()):
-        raise UsageError("this input has no padding token: use baseline='mask' or 'zero'")
-    changed = {
-        stream.argument: inputs.arguments[stream.argument].masked_fill(
-            content[:, stream.start : stream.stop].to(question.subject.device), number
-        )
-        for stream in inputs.streams()
-    }
-    return question.about(replace(inputs, arguments={**inputs.arguments, **changed}))
-
-
-def _content(question: Question) -> Hidden:
-    """Which tokens of each row may be removed."""
-    inputs = question.inputs
-    content = torch.zeros(len(inputs), len(inputs.tokens[0]), dtype=torch.bool)
-    for row in range(len(inputs)):
-        content[row, removable(question, row)] = True
-    return content
+def _stretch(start: float, end: float) -> Stretch:
+    return start, (start + end) / 2, end

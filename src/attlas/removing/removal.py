@@ -11,10 +11,16 @@ from attlas.models.asking.memory import rows_of
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.encoding.inputs import Inputs
+from attlas.models.states.embeddings import entered_vectors
 from attlas.removing import operators
-from attlas.shapes import Hidden
+from attlas.shapes import Hidden, StreamVectors
 
 REMOVALS = ("delete", "mask", "pad", "zero_embedding", "knock_out")
+BASELINES = {
+    "mask": "everything masked",
+    "pad": "padding at every token",
+    "zero": "every token's vector zero",
+}
 Place = tuple[int, int]  # a row of the inputs, and a position in it
 
 
@@ -167,3 +173,49 @@ def _each(inputs: Inputs, chunk: Sequence[Place]) -> Hidden:
     positions = torch.tensor([position for _, position in chunk])
     hidden = torch.zeros(len(chunk), len(inputs.tokens[0]), dtype=torch.bool)
     return hidden.scatter_(1, positions[:, None], True)
+
+
+def baseline_vectors(
+    question: Question, own: Sequence[StreamVectors], name: str
+) -> list[StreamVectors]:
+    """The vectors of each stream with its content replaced; all other tokens keep their own.
+
+    `own` are the real vectors. `mask` takes those of the mask token (or the nearest thing the
+    tokenizer has) and of blank patches, `pad` those of the padding token, `zero` zeros.
+    """
+    if name not in BASELINES:
+        raise UnknownNameError("baseline", name, BASELINES)
+    if name == "mask":
+        return entered_vectors(question.about(mask_all(question)))
+    if name == "pad":
+        return entered_vectors(_padded(question))
+    content, streams = _content(question), question.inputs.streams()
+    return [
+        vectors.masked_fill(
+            content[:, stream.stop - vectors.shape[1] : stream.stop, None].to(vectors.device), 0
+        )
+        for vectors, stream in zip(own, streams, strict=True)
+    ]
+
+
+def _padded(question: Question) -> Question:
+    inputs, content = question.inputs, _content(question)
+    number = getattr(question.subject.tokenizer, "pad_token_id", None)
+    if number is None or any(inputs.arguments[each.argument].ndim > 2 for each in inputs.streams()):
+        raise UsageError("this input has no padding token: use baseline='mask' or 'zero'")
+    changed = {
+        stream.argument: inputs.arguments[stream.argument].masked_fill(
+            content[:, stream.start : stream.stop].to(question.subject.device), number
+        )
+        for stream in inputs.streams()
+    }
+    return question.about(replace(inputs, arguments={**inputs.arguments, **changed}))
+
+
+def _content(question: Question) -> Hidden:
+    """Which tokens of each row may be removed."""
+    inputs = question.inputs
+    content = torch.zeros(len(inputs), len(inputs.tokens[0]), dtype=torch.bool)
+    for row in range(len(inputs)):
+        content[row, removable(question, row)] = True
+    return content

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attlas.mathematics.path_integral import PathIntegral
+from attlas.methods.integrated_gradients import PathIntegral
 
 
 def run(value, slopes, tolerance=0.01, most=600):
