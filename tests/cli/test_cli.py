@@ -10,6 +10,7 @@ import tiny
 import torch
 
 import attlas
+from attlas.cli.explain import _position
 
 TEXT = "not a great film, but I could not look away"
 
@@ -251,3 +252,10 @@ def test_a_tokenizer_without_a_template_is_told(run, folder, tmp_path):
     path.write_text(json.dumps(TALK))
     status, _, err = run("explain", "--model", folder / "causal", "--messages", path)
     assert status == 2 and "no chat template" in err and len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "position"), [("3", 3), ("-2", -2), ("was", "was"), ("was 2", ("was", 2))]
+)
+def test_a_position_is_a_number_or_a_word(given, position):
+    assert _position(given) == position

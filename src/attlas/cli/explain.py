@@ -1,5 +1,6 @@
 """The command `explain`."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from shlex import quote
 from typing import Annotated, Any
@@ -32,7 +33,8 @@ def explain(
     ] = None,
     prefix: Annotated[str | None, typer.Option(help="What the decoder has written so far.")] = None,
     position: Annotated[
-        int | None, typer.Option(help="The position at which the target is read.")
+        str | None,
+        typer.Option(help='Where the target is read: a token number, a word, or which: "was 2".'),
     ] = None,
     generate: Annotated[
         int | None,
@@ -72,7 +74,7 @@ def explain(
     asked: dict[str, Any] = {
         "target": target,
         "contrast": contrast,
-        "position": position,
+        "position": _position(position),
         "prefix": prefix,
     }
     loading.check(model)
@@ -91,6 +93,16 @@ def explain(
     result = _verb(generate)(subject, text, method, **asked, **options)
     shown = result.without_sinks() if without_sinks else result
     output.show(shown, tokens=tokens, last=_how_far(subject, result.origin.method, model))
+
+
+def _position(given: str | None) -> Any:
+    """A number, a word, or a word and which one of several."""
+    if given is None or not given.strip():
+        return given
+    word, _, which = given.rpartition(" ")
+    if not re.fullmatch(r"-?\d+", which):
+        return given
+    return (word.strip(), int(which)) if word.strip() else int(which)
 
 
 def _how_far(subject: Any, method: str, model: str) -> str:

@@ -16,6 +16,7 @@ from attlas.explaining.method_call import (
     first_that_runs,
     memory_message,
     origin,
+    requests_for,
     target_record,
 )
 from attlas.methods import Method, Scored
@@ -23,7 +24,6 @@ from attlas.models.asking.map_selection import map_bytes, maps_of
 from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.question import Question
 from attlas.models.encoding.request import Request
-from attlas.models.encoding.target import Target
 from attlas.models.encoding.text_inputs import is_one_text, texts_of
 from attlas.models.subject import Subject, check_subject
 from attlas.progress import Watch
@@ -58,8 +58,8 @@ def explain(
     target: Any = ...,
     *,
     contrast: Any = ...,
-    position: int | None = ...,
-    prefix: str | None = ...,
+    position: Any = ...,
+    prefix: Any = ...,
     chat: bool = ...,
     truncate: bool = ...,
     maps: bool | None = ...,
@@ -75,8 +75,8 @@ def explain(
     target: Any = ...,
     *,
     contrast: Any = ...,
-    position: int | None = ...,
-    prefix: str | None = ...,
+    position: Any = ...,
+    prefix: Any = ...,
     chat: bool = ...,
     truncate: bool = ...,
     maps: bool | None = ...,
@@ -92,8 +92,8 @@ def explain(
     target: Any = None,
     *,
     contrast: Any = None,
-    position: int | None = None,
-    prefix: str | None = None,
+    position: Any = None,
+    prefix: Any = None,
     chat: bool = False,
     truncate: bool = False,
     maps: bool | None = None,
@@ -115,9 +115,12 @@ def explain(
         method: The name of a method; `attlas.list_methods()` lists them. By default, the best that
             runs on the model: `attn_lrp`, otherwise `gradient_attention`.
         target: The class, label, token or string to explain, or a saved target. By default, what
-            the model predicts.
-        contrast: Explain the target against this one: the difference of the two.
-        position: Which token to explain the prediction at, in models that label or fill tokens.
+            the model predicts. A list means either of several: the mean of their logits, or the sum
+            of their probabilities. With a list of texts, a list holds one target for each; so it is
+            with `contrast`, `position` and `prefix`.
+        contrast: Explain the target against this one, or a list: the difference of the two.
+        position: Where to explain the prediction, in models that label or fill tokens: the number
+            of a token, a word, or a word and which one, `("was", 2)`.
         prefix: What the decoder of an encoder–decoder has written so far.
         chat: Take the text as the message of a user, for the tokenizer's chat template.
         truncate: Cut a text that is too long for the model; otherwise it is an error.
@@ -140,14 +143,15 @@ def explain(
         ['POSITIVE', 'NEGATIVE']
     """
     check_subject(subject, "explain")
-    what = Target.from_dict(target) if isinstance(target, Mapping) else target
-    request = Request(what, contrast, position, prefix, chat, truncate)
     texts, alone = texts_of(text)
+    count = None if alone else len(texts)
+    asked = {"target": target, "contrast": contrast, "position": position, "prefix": prefix}
+    requests = requests_for(count, asked, Request(chat=chat, truncate=truncate))
     given = [each.text if isinstance(each, Example) else each for each in texts]
 
     def run(chosen: Method, notes: tuple[str, ...]) -> list[Explanation]:
-        call = MethodCall(chosen, request, options, maps, licence, notes)
-        return _explain_all(subject, given, call, watch)
+        calls = [MethodCall(chosen, each, options, maps, licence, notes) for each in requests]
+        return _explain_all(subject, given, calls, watch) if calls else []
 
     explanations = [
         replace(each, true_label=one.label) if isinstance(one, Example) else each
@@ -160,10 +164,11 @@ attribute = explain
 
 
 def _explain_all(
-    subject: Subject, texts: Sequence[Any], call: MethodCall, watch: Watch
+    subject: Subject, texts: Sequence[Any], calls: Sequence[MethodCall], watch: Watch
 ) -> list[Explanation]:
+    call = calls[0]
     with torch.inference_mode(False):  # methods need gradients even if the caller turned them off
-        questions = subject.ask(texts, call.request)
+        questions = subject.ask(texts, [each.request for each in calls])
         erasures = two_removals(questions) if call.licence else []
         size = sum(len(each) * _map_bytes(call.method, each) for each in questions)
         kept = size <= MOST_MAP_BYTES if call.maps is None else call.maps
@@ -171,7 +176,7 @@ def _explain_all(
         explanations: dict[int, Explanation] = {}
         for question in questions:
             asked = replace(question, maps=kept)
-            explanations.update(_explain_each(asked, call, notes))
+            explanations.update(_explain_each(asked, calls, notes))
         if call.licence:
             explanations = _licensed(explanations, erasures, texts, watch)
     return [explanations[index] for index in range(len(texts))]
@@ -200,20 +205,20 @@ def _licensed(
 
 
 def _explain_each(
-    question: Question, call: MethodCall, notes: Sequence[str]
+    question: Question, calls: Sequence[MethodCall], notes: Sequence[str]
 ) -> Iterator[tuple[int, Explanation]]:
-    method = call.method
+    method, options = calls[0].method, calls[0].options
 
     def score(rows: Sequence[int]) -> tuple[Question, Scored]:
         asked = batch.rows(rows)
-        return asked, method.score(asked, call.options)
+        return asked, method.score(asked, options)
 
     for batch in question.batches_holding(_map_sites(method, question) if question.maps else ()):
         for asked, scored in in_fitting_batches(
             range(len(batch)), score, memory_message(method, batch)
         ):
             for row, index in enumerate(asked.order):
-                yield index, _record(call, asked, scored, row, notes)
+                yield index, _record(calls[index], asked, scored, row, notes)
 
 
 def _map_sites(method: Method, question: Question) -> Sequence[Site]:

@@ -1,7 +1,7 @@
 """A method as it is called for every text, and the records that its results carry."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -41,6 +41,27 @@ class MethodCall:
             raise UsageError(f"{name} does not depend on the target, so it takes no contrast")
         if self.maps and self.method.maps is None and not self.options.get("full"):
             raise UsageError(f"{name} makes no maps, so maps=True is not possible")
+
+
+def requests_for(count: int | None, asked: Mapping[str, Any], request: Request) -> list[Request]:
+    """The request of each of so many texts; None is one text alone.
+
+    With several texts, a list, Series or array holds one value for each of them.
+    """
+    columns: dict[str, list[Any]] = {}
+    for name, value in asked.items():
+        given = value.tolist() if getattr(value, "ndim", 0) == 1 else value
+        if count is None or not isinstance(given, list):
+            columns[name] = [given] * (1 if count is None else count)
+        elif len(given) == count:
+            columns[name] = given
+        else:
+            raise UsageError(f"{count} texts but {len(given)} in {name}: give one for each")
+    saved = [
+        Target.from_dict(each) if isinstance(each, Mapping) else each for each in columns["target"]
+    ]
+    rows = zip(*{**columns, "target": saved}.values(), strict=True)
+    return [replace(request, **dict(zip(columns, row, strict=True))) for row in rows]
 
 
 def list_methods() -> list[str]:
@@ -127,4 +148,6 @@ def _as_json(argument: Any) -> Any:
     """An argument as JSON that `explain` accepts again."""
     if isinstance(argument, Target):
         return argument.to_dict()
+    if isinstance(argument, (list, tuple)):
+        return [_as_json(each) for each in argument]
     return int(argument) if is_number(argument) else argument

@@ -20,9 +20,9 @@ from attlas.explaining.method_call import MethodCall, origin, target_record
 from attlas.heads.site_attribution import attribute_sites, check_one_stack
 from attlas.methods import METHODS
 from attlas.methods.support.token_rows import check_share
+from attlas.models.asking.positions import check_position
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import find_readout
-from attlas.models.asking.resolve import check_position
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Target
 from attlas.models.encoding.text_inputs import is_one_text
@@ -51,7 +51,7 @@ def attribution_tree(
     root: int | None = None,
     steps: int | None = None,
     contrast: Any = None,
-    position: int | None = None,
+    position: Any = None,
     chat: bool = False,
     truncate: bool = False,
 ) -> Tree:

@@ -27,8 +27,15 @@ class Subject(OpenModel):
         """Encode one text, picture, or pair of both as a batch of one on the model's device."""
         return encode_input(self, text, request)
 
-    def ask(self, texts: Sequence[Any], request: Request = Request()) -> list[Question]:  # noqa: B008
-        """Questions about texts; texts of equal length share one."""
+    def ask(
+        self,
+        texts: Sequence[Any],
+        request: Request | Sequence[Request] = Request(),  # noqa: B008
+    ) -> list[Question]:
+        """Questions about texts; texts of equal length share one.
+
+        The request is one for all texts, or a list with one for each.
+        """
         return ask(self, texts, request)
 
     def predict(self, texts: Any) -> pd.DataFrame:

@@ -63,6 +63,8 @@ def find_texts(questions: Sequence[Question]) -> dict[int, Text]:
 def _check_target(target: Target) -> None:
     if target.link == "identity":
         raise UsageError(f"{target.name!r} is a value: it has no probability that could fall")
+    if target.either:
+        raise UsageError(f"{target.name!r} are several targets: ask about one of them")
     if target.contrast:
         raise UsageError(
             f"{target.name!r} is contrasted with {target.contrast_name!r}: ask about it alone"

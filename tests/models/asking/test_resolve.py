@@ -104,7 +104,7 @@ def test_an_unknown_class_number(wanted):
         resolved("sequence classification", target=wanted)
 
 
-@pytest.mark.parametrize("wanted", [True, 1.5, ["POSITIVE"]])
+@pytest.mark.parametrize("wanted", [True, 1.5, ["POSITIV"]])
 def test_what_names_no_class(wanted):
     with pytest.raises(UnknownNameError, match="unknown label"):
         resolved("sequence classification", target=wanted)
@@ -408,7 +408,7 @@ def test_a_contrast_needs_one_token(task):
 
 
 @pytest.mark.parametrize("task", ["causal lm", "sequence to sequence", "masked lm"])
-@pytest.mark.parametrize("wanted", [1.5, "", True, [1, 2]])
+@pytest.mark.parametrize("wanted", [1.5, "", True, [1.5, 2]])
 def test_what_is_no_token(task, wanted):
     with pytest.raises(UsageError, match="a target is a string or a token id, not"):
         resolved(task, target=wanted)

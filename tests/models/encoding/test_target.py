@@ -136,3 +136,15 @@ def test_targets_scored_together_are_scored_as_alone():
     for of in ("logit", "probability"):
         alone = torch.stack([t.score(row, of) for t, row in zip(targets, logits, strict=True)])
         torch.testing.assert_close(score_each(targets, logits, of), alone)
+
+
+def test_either_of_several_choices():
+    target = Target("a or c", ((-1, 0), (-1, 2)), contrast=((-1, 1),), either=True)
+    assert number(target, "logit") == pytest.approx((0.0 + 3.0) / 2 - -1.0)
+    shares = [softmax(1, choice) for choice in range(3)]
+    assert number(target, "probability") == pytest.approx(shares[0] + shares[2] - shares[1])
+    for of in ("logit", "probability"):
+        alone = Target("b", ((-1, 1),))
+        both = score_each([target, alone], torch.stack([LOGITS, LOGITS]), of)
+        assert both.tolist() == pytest.approx([number(target, of), number(alone, of)])
+    assert Target.from_dict(json.loads(json.dumps(target.to_dict()))) == target

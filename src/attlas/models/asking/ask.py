@@ -18,13 +18,20 @@ from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.shapes import Logits
 
 
-def ask(subject: OpenModel, texts: Sequence[Any], request: Request) -> list[Question]:
-    """Questions about these texts; texts of equal length share one."""
+def ask(
+    subject: OpenModel, texts: Sequence[Any], request: Request | Sequence[Request]
+) -> list[Question]:
+    """Questions about these texts; texts of equal length share one.
+
+    The request is one for all texts, or a list with one for each.
+    """
     subject.is_sequence_first  # noqa: B018  computed now, before a tap is open
-    encoded = [encode_input(subject, text, request) for text in texts]
+    requests = [request] * len(texts) if isinstance(request, Request) else request
+    encoded = [encode_input(subject, text, its) for text, its in zip(texts, requests, strict=True)]
 
     def question(order: Sequence[int]) -> Question:
-        return _question(subject, order, stack([encoded[i] for i in order]), request)
+        asked = [requests[i] for i in order]
+        return _question(subject, order, stack([encoded[i] for i in order]), asked)
 
     return [
         batch
@@ -46,14 +53,14 @@ def _groups(subject: OpenModel, encoded: Sequence[Inputs]) -> Iterator[list[int]
 
 
 def _question(
-    subject: OpenModel, order: Sequence[int], inputs: Inputs, request: Request
+    subject: OpenModel, order: Sequence[int], inputs: Inputs, requests: Sequence[Request]
 ) -> Question:
-    logits = _first_look(subject, inputs, request)
+    logits = _first_look(subject, inputs, requests)
     chains = inputs.chains or ((),) * len(inputs)
     resolved = [
         resolve(TargetCase(subject, request, tokens, row, text, chain))
-        for tokens, row, text, chain in zip(
-            inputs.tokens, logits, inputs.texts, chains, strict=True
+        for request, tokens, row, text, chain in zip(
+            requests, inputs.tokens, logits, inputs.texts, chains, strict=True
         )
     ]
     notes = tuple(
@@ -72,11 +79,10 @@ def _question(
     )
 
 
-def _first_look(subject: OpenModel, inputs: Inputs, request: Request) -> Logits:
+def _first_look(subject: OpenModel, inputs: Inputs, requests: Sequence[Request]) -> Logits:
     """The output from the first place where a target may be read."""
-    first = -max(len(inputs.chains[0]) if inputs.chains else 1, 1)
-    if isinstance(request.target, Target):
-        first = min(first, request.target.first_place())
+    saved = [each.target.first_place() for each in requests if isinstance(each.target, Target)]
+    first = min([-max(len(inputs.chains[0]) if inputs.chains else 1, 1), *saved])
     with evaluation_mode(subject.model), torch.no_grad():
         logits = subject.run(inputs.arguments, first if subject.predicts_next else None)
     return logits.cpu()  # each row is looked at by itself

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from attlas.errors import UnknownNameError, UsageError
+from attlas.models.asking.positions import find_position
 from attlas.models.encoding.chat_parts import chat_text
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Pick, Target
@@ -61,9 +63,7 @@ def _classes(case: TargetCase) -> Resolved:
     """A class of the whole input; by default the most likely one."""
     labels, link = case.subject.labels, case.subject.link
     row = case.logits[-1]
-    chosen = case.request.target
-    index = int(row.argmax()) if chosen is None else find_label(labels, chosen)
-    target = Target(labels[index], ((-1, index),), link, **_contrast(case, labels, -1))
+    target = _target_at(case, -1, row, labels.__getitem__, partial(find_label, labels))
     return target, best_choices(row, link, labels.__getitem__), ()
 
 
@@ -72,20 +72,49 @@ def _classes_of_a_token(case: TargetCase) -> Resolved:
     labels = case.subject.labels
     position, notes = _position_of_label(case, labels)
     row, place = case.logits[position], position - len(case.tokens)
-    chosen = case.request.target
-    index = int(row.argmax()) if chosen is None else find_label(labels, chosen)
-    target = Target(
-        labels[index], ((place, index),), position=position, **_contrast(case, labels, place)
-    )
+    target = _target_at(case, place, row, labels.__getitem__, partial(find_label, labels))
+    target = replace(target, position=position)
     return target, best_choices(row, "softmax", labels.__getitem__), notes
+
+
+def _target_at(
+    case: TargetCase,
+    place: int,
+    row: Tensor,
+    name: Callable[[int], str],
+    find: Callable[[Any], int],
+) -> Target:
+    """The target and the contrast that the user chose at one place; by default the best choice."""
+    given, other = case.request.target, case.request.contrast
+    either = isinstance(given, list) or isinstance(other, list)
+    if either and case.subject.link != "softmax":
+        raise UsageError("several targets at once are for choices of which only one can hold")
+    chosen = (int(row.argmax()),) if given is None else _find_all(given, find)
+    against = () if other is None else _find_all(other, find)
+    return Target(
+        " or ".join(map(name, chosen)),
+        tuple((place, index) for index in chosen),
+        case.subject.link,
+        tuple((place, index) for index in against),
+        " or ".join(map(name, against)) or None,
+        either=either,
+    )
+
+
+def _find_all(given: Any, find: Callable[[Any], int]) -> tuple[int, ...]:
+    found = tuple(dict.fromkeys(map(find, given if isinstance(given, list) else [given])))
+    if not found:
+        raise UsageError("a list of targets or contrasts holds at least one")
+    return found
 
 
 def _position_of_label(case: TargetCase, labels: Sequence[str]) -> tuple[int, tuple[str, ...]]:
     if case.request.position is not None:
-        return check_position(case.request.position, case.tokens), ()
+        return find_position(case.request.position, case.tokens)
     sure = case.logits.float().softmax(-1)
     if case.request.target is not None:
-        sure = sure[:, find_label(labels, case.request.target)]
+        wanted = _find_all(case.request.target, partial(find_label, labels))
+        sure = sure[:, list(wanted)].sum(-1)
     else:
         outside = [index for index, label in enumerate(labels) if label.upper() == "O"]
         sure[:, outside] -= 1  # chosen only if there is nothing else
@@ -97,18 +126,15 @@ def _position_of_label(case: TargetCase, labels: Sequence[str]) -> tuple[int, tu
 
 def _masked_token(case: TargetCase) -> Resolved:
     """The token at the mask, or at another position if the user gave one."""
-    tokenizer, given = case.subject.tokenizer, case.request.target
     position, notes = _position_of_mask(case)
-    place, row = position - len(case.tokens), case.logits[position]
-    index = int(row.argmax()) if given is None else _one_token(case, given)
-    contrast = _token_contrast(case, place)
-    target = Target(show_ids(tokenizer, [index]), ((place, index),), position=position, **contrast)
-    return target, best_choices(row, "softmax", lambda i: show_ids(tokenizer, [i])), notes
+    row, name = case.logits[position], partial(_show_id, case.subject.tokenizer)
+    target = _target_at(case, position - len(case.tokens), row, name, partial(_one_token, case))
+    return replace(target, position=position), best_choices(row, "softmax", name), notes
 
 
 def _position_of_mask(case: TargetCase) -> tuple[int, tuple[str, ...]]:
     if case.request.position is not None:
-        return check_position(case.request.position, case.tokens), ()
+        return find_position(case.request.position, case.tokens)
     mask = case.subject.tokenizer.mask_token
     masks = [i for i, text in enumerate(case.tokens) if text == mask]
     if not masks:
@@ -118,16 +144,19 @@ def _position_of_mask(case: TargetCase) -> tuple[int, tuple[str, ...]]:
 
 def _next_tokens(case: TargetCase) -> Resolved:
     """The next token, or several next tokens: the sum of their log-probabilities."""
-    tokenizer, count = case.subject.tokenizer, max(len(case.chain), 1)
+    count, name = max(len(case.chain), 1), partial(_show_id, case.subject.tokenizer)
     row = case.logits[-count]
-    chain = case.chain or (int(row.argmax()),)
-    picks = tuple((place, token) for place, token in zip(range(-count, 0), chain, strict=True))
-    if case.request.contrast is not None and count > 1:
-        raise UsageError("a contrast needs a target of one token")
-    contrast = _token_contrast(case, -1)
-    target = Target(show_ids(tokenizer, chain), picks, chained=count > 1, **contrast)
-    notes = (f"the sum of the log-probabilities of {count} tokens",) if count > 1 else ()
-    return target, best_choices(row, "softmax", lambda i: show_ids(tokenizer, [i])), notes
+    if count == 1:
+        own = replace(case.request, target=case.chain[0]) if case.chain else case.request
+        target = _target_at(replace(case, request=own), -1, row, name, partial(_one_token, case))
+        return target, best_choices(row, "softmax", name), ()
+    shown = show_ids(case.subject.tokenizer, case.chain)
+    if case.request.contrast is not None:
+        raise UsageError(f"a contrast needs a target of one token, and {shown!r} is {count}")
+    picks = tuple((place, token) for place, token in zip(range(-count, 0), case.chain, strict=True))
+    target = Target(shown, picks, chained=True)
+    notes = (f"the sum of the log-probabilities of {count} tokens",)
+    return target, best_choices(row, "softmax", name), notes
 
 
 def find_label(labels: Sequence[str], given: Any) -> int:
@@ -144,13 +173,6 @@ def find_label(labels: Sequence[str], given: Any) -> int:
     raise UnknownNameError("label", str(given), labels)
 
 
-def check_position(position: int, tokens: Tokens) -> int:
-    """A valid position among the tokens; negative ones count from the end."""
-    if not -len(tokens) <= position < len(tokens):
-        raise UsageError(f"unknown position {position}: the input has 0 to {len(tokens) - 1}")
-    return position % len(tokens)
-
-
 def best_choices(row: Tensor, link: str, name: Callable[[int], str]) -> Prediction:
     """The most likely choices with their probabilities; values for a regression."""
     if link == "identity":
@@ -163,23 +185,6 @@ def best_choices(row: Tensor, link: str, name: Callable[[int], str]) -> Predicti
     return tuple({"label": name(index), "probability": value} for index, value in pairs)
 
 
-def _contrast(case: TargetCase, labels: Sequence[str], place: int) -> dict[str, Any]:
-    if case.request.contrast is None:
-        return {}
-    index = find_label(labels, case.request.contrast)
-    return {"contrast": ((place, index),), "contrast_name": labels[index]}
-
-
-def _token_contrast(case: TargetCase, place: int) -> dict[str, Any]:
-    if case.request.contrast is None:
-        return {}
-    index = _one_token(case, case.request.contrast)
-    return {
-        "contrast": ((place, index),),
-        "contrast_name": show_ids(case.subject.tokenizer, [index]),
-    }
-
-
 def _one_token(case: TargetCase, given: Any) -> int:
     subject = case.subject
     if subject.task is not None and subject.task.name == "causal lm":
@@ -190,6 +195,10 @@ def _one_token(case: TargetCase, given: Any) -> int:
     if len(ids) != 1:
         raise UsageError(f"{given!r} is {len(ids)} tokens, but one is needed here")
     return ids[0]
+
+
+def _show_id(tokenizer: Any, index: int) -> str:
+    return show_ids(tokenizer, [index])
 
 
 def show_ids(tokenizer: Any, ids: Sequence[int]) -> str:

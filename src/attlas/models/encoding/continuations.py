@@ -33,7 +33,7 @@ def as_inputs(subject: ModelFacts, encoded: Encoded, text: Any) -> Inputs:
 
 def with_chain(subject: ModelFacts, encoded: Encoded, text: Any, request: Request) -> Inputs:
     """The inputs of a language model: the prompt, then all target tokens but the last."""
-    if request.target is None or isinstance(request.target, Target):
+    if request.target is None or isinstance(request.target, (Target, list)):
         return as_inputs(subject, encoded, text)
     chain = following_ids(subject.tokenizer, encoded.tokens, request.target, encoded.written)
     if len(chain) > 1:
@@ -73,7 +73,7 @@ def with_prefix(subject: ModelFacts, encoded: Encoded, text: Any, request: Reque
 def _prefix_and_chain(subject: ModelFacts, inputs: Inputs, request: Request) -> PrefixAndChain:
     """What the decoder has written, and the tokens to explain; both may be the model's own."""
     tokenizer, target = subject.tokenizer, request.target
-    no_tokens = target is None or isinstance(target, Target)
+    no_tokens = target is None or isinstance(target, (Target, list))
     chain = [] if no_tokens else token_ids(tokenizer, target, written=True)
     if request.prefix is not None or subject.task is None:
         prefix = token_ids(tokenizer, request.prefix, written=True) if request.prefix else []
@@ -82,6 +82,8 @@ def _prefix_and_chain(subject: ModelFacts, inputs: Inputs, request: Request) -> 
     shown = tokenizer.decode(own, skip_special_tokens=True)
     if target is None:
         return start, own, (f"explains the model's own greedy output, {shown!r}",)
+    if isinstance(target, list):
+        return start, [], ("the prefix is empty: the first token is explained",)
     note = (f"the prefix is the model's own output, {shown!r}",)
     if no_tokens:
         return [*start, *own[:-1]], [], note

@@ -6,11 +6,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Request:
-    """What to explain: the target, its contrast, where to read it, and how to encode the text."""
+    """What to explain: the target, its contrast, where to read it, and how to encode the text.
+
+    A list as target or contrast means several choices at one place, any of which counts.
+    """
 
     target: Any = None
     contrast: Any = None
-    position: int | None = None
+    position: Any = None  # a number, a word, or a word and which one: ("was", 2)
     prefix: str | None = None
     chat: bool = False
     truncate: bool = False

@@ -35,6 +35,7 @@ class Target:
     contrast_name: str | None = None
     chained: bool = False  # several tokens in a row: their log-probabilities are summed
     position: int | None = None
+    either: bool = False  # several choices at one place: the mean of logits, the sum of shares
 
     def __post_init__(self) -> None:
         if self.link not in LINKS:
@@ -60,8 +61,10 @@ class Target:
         table = logits if logits.dtype == torch.float64 else logits.float()
         if quantity in ("probability", "log-probability"):
             table = _log_probabilities(table, self.link)
-        total = _sum(table, self.picks, quantity)
-        return total - _sum(table, self.contrast, quantity) if self.contrast else total
+        total = _sum(table, self.picks, quantity, self.either)
+        if not self.contrast:
+            return total
+        return total - _sum(table, self.contrast, quantity, self.either)
 
     def first_place(self) -> int:
         """The earliest place that is read, counted from the end."""
@@ -93,7 +96,8 @@ def score_each(targets: Sequence[Target], logits: Logits, of: str) -> BatchScore
     """The score of each target on its own row of outputs; similar targets are computed together."""
     alike: dict[Any, list[int]] = {}
     for row, target in enumerate(targets):
-        form = (target.link, target.chained, len(target.picks), len(target.contrast))
+        counts = len(target.picks), len(target.contrast)
+        form = (target.link, target.chained, target.either, counts)
         alike.setdefault(form, []).append(row)
     if len(alike) == 1:
         return _score_alike(targets, logits, of)
@@ -112,23 +116,35 @@ def _score_alike(targets: Sequence[Target], logits: Logits, of: str) -> BatchSco
     table = logits if logits.dtype == torch.float64 else logits.float()
     if quantity in ("probability", "log-probability"):
         table = _log_probabilities(table, first.link)
-    total = _gather(table, [target.picks for target in targets], quantity)
+    total = _gather(table, [target.picks for target in targets], quantity, first.either)
     if not first.contrast:
         return total
-    return total - _gather(table, [target.contrast for target in targets], quantity)
+    contrasts = [target.contrast for target in targets]
+    return total - _gather(table, contrasts, quantity, first.either)
 
 
-def _gather(table: Logits, picks: Sequence[tuple[Pick, ...]], quantity: str) -> BatchScores:
+def _gather(
+    table: Logits, picks: Sequence[tuple[Pick, ...]], quantity: str, either: bool
+) -> BatchScores:
     """Sum what each row picks from its own table, `[batch, place, choice]`."""
     index = torch.tensor(picks, device=table.device)  # `[batch, pick, (place, choice)]`
     rows = torch.arange(len(table), device=table.device)[:, None]
-    total = table[rows, index[..., 0], index[..., 1]].sum(dim=-1)
-    return total.exp() if quantity == "probability" else total
+    return _together(table[rows, index[..., 0], index[..., 1]], quantity, either)
 
 
-def _sum(table: Tensor, picks: tuple[Pick, ...], quantity: str) -> Tensor:
-    total = torch.stack([table[..., place, choice] for place, choice in picks]).sum(dim=0)
-    return total.exp() if quantity == "probability" else total
+def _sum(table: Tensor, picks: tuple[Pick, ...], quantity: str, either: bool) -> Tensor:
+    chosen = [table[..., place, choice] for place, choice in picks]
+    return _together(torch.stack(chosen, dim=-1), quantity, either)
+
+
+def _together(chosen: Tensor, quantity: str, either: bool) -> Tensor:
+    """What `[…, pick]` logits or log-probabilities are together: all of them, or either."""
+    if not either:
+        total = chosen.sum(dim=-1)
+        return total.exp() if quantity == "probability" else total
+    if quantity == "probability":
+        return chosen.exp().sum(dim=-1)
+    return chosen.sum(dim=-1) / chosen.shape[-1]
 
 
 def _log_probabilities(logits: Tensor, link: str) -> Tensor:

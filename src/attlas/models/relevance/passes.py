@@ -4,7 +4,7 @@ CP-LRP conserves relevance if every operation of a model has the right rule and 
 `check_conservation` refuses a model where it does not.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
@@ -19,7 +19,7 @@ from attlas.models.asking.question import Question
 from attlas.models.asking.scores import run_logits, target_scores_in_graph
 from attlas.models.encoding.encode_input import sample_input
 from attlas.models.encoding.request import Request
-from attlas.models.encoding.target import Pick
+from attlas.models.encoding.target import Pick, Target
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.relevance.gradient_rules import AttnRules, CountingRules
 from attlas.models.relevance.positive_rules import PositiveRules
@@ -119,8 +119,10 @@ def attention_relevance(question: Question, sites: Collection[Site]) -> Arrived:
         )
     read = [call.weights for call in seen.calls if call.site.name in names]
     ends = [*read, *entrance.leaves, *rules.lost]
-    found = _arrive(logits, ends, [target.picks for target in question.targets], len(read))
-    contrasts = [target.contrast for target in question.targets]
+    found = _arrive(
+        logits, ends, [_start(each.picks, each) for each in question.targets], len(read)
+    )
+    contrasts = [_start(each.contrast, each) for each in question.targets]
     if not any(contrasts):
         return found
     other = _arrive(logits, ends, contrasts, len(read))
@@ -128,14 +130,19 @@ def attention_relevance(question: Question, sites: Collection[Site]) -> Arrived:
     return Arrived([first - second for first, second in both], max(found.lost, other.lost))
 
 
+def _start(picks: Sequence[Pick], target: Target) -> dict[Pick, float]:
+    """The relevance that a row starts with: 1 at each logit, or 1 for either of them together."""
+    return dict.fromkeys(picks, 1 / len(picks) if target.either else 1.0) if picks else {}
+
+
 def _arrive(
-    logits: Logits, ends: Sequence[Tensor], picks: Sequence[Sequence[Pick]], read: int
+    logits: Logits, ends: Sequence[Tensor], starts: Sequence[Mapping[Pick, float]], read: int
 ) -> Arrived:
-    """The relevance at these ends, starting with 1 at each logit that a row picks."""
+    """The relevance at these ends, starting with so much at each logit that a row picks."""
     start = torch.zeros_like(logits)
-    for row, chosen in enumerate(picks):
-        for place, choice in chosen:
-            start[row, place, choice] += 1
+    for row, chosen in enumerate(starts):
+        for (place, choice), relevance in chosen.items():
+            start[row, place, choice] += relevance
     found = torch.autograd.grad(logits, ends, start, retain_graph=True, materialize_grads=True)
     came = sum(float(each.double().sum()) for each in found[read:])
     return Arrived(found[:read], abs(1 - came / float(start.double().sum())))

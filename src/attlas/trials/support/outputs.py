@@ -42,6 +42,8 @@ def _answer(target: Target) -> Answer:
         raise UsageError(
             f"{target.name!r} is a value, and a trial needs a distribution over choices"
         )
+    if target.either:
+        raise UsageError(f"a trial takes one target, and {target.name!r} are several")
     if target.contrast:
         raise UsageError(
             f"a trial takes no contrast, and {target.name!r} has one, {target.contrast_name!r}"
