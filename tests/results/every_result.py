@@ -76,7 +76,7 @@ def generation():
         origin(signed=False, verb="explain_generation"),
         ("a note",),
         (choice, choice),
-        None,
+        {},
         ((), ("of row 1",)),
     )
 
