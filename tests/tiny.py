@@ -22,6 +22,7 @@ from torch import Tensor
 from transformers import (
     CLIPImageProcessorPil,
     CLIPProcessor,
+    LlavaProcessor,
     PreTrainedModel,
     PreTrainedTokenizerFast,
     ViTImageProcessorPil,
@@ -416,3 +417,26 @@ TASKS: dict[str, Callable[[], Any]] = {
 def subject_parts(task: str) -> tuple[PreTrainedModel, Any]:
     """A fresh model for one of `TASKS`, and the tokenizer or image processor that feeds it."""
     return TASKS[task]()
+
+
+def llava_subject() -> tuple[PreTrainedModel, LlavaProcessor]:
+    """A language model that reads pictures of 4 × 4 patches within its text, and its processor."""
+    words = deepcopy(tokenizer("bpe"))
+    words.add_special_tokens({"additional_special_tokens": ["<image>"]})
+    mark = words.convert_tokens_to_ids("<image>")
+    ids = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
+    text = {**SIZES, "model_type": "llama", "vocab_size": len(words), **ids}
+    text |= {"intermediate_size": 64, "num_key_value_heads": 2, "max_position_embeddings": 128}
+    vision = {**TOWER, **IMAGE, "model_type": "clip_vision_model"}
+    settings = {"text_config": text, "vision_config": vision, "image_token_id": mark}
+    size = {"height": IMAGE["image_size"], "width": IMAGE["image_size"]}
+    pictures = CLIPImageProcessorPil(size=size, crop_size=size)
+    processor = LlavaProcessor(
+        pictures,
+        words,
+        patch_size=IMAGE["patch_size"],
+        vision_feature_select_strategy="default",
+        num_additional_image_tokens=1,
+    )
+    model = build("Llava", "ForConditionalGeneration", {**settings, "vision_feature_layer": -1})
+    return model, processor

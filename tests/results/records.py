@@ -87,7 +87,7 @@ def any_tokens(draw, count):
         each(st.sampled_from(["one", "two"])),
         {"one": source, "two": source},
         draw(st.sampled_from([{}, {"one": ((0, 1), (2, 4))}])),
-        draw(st.sampled_from([None, (1, count)])),
+        draw(st.sampled_from([{}, {"image": (1, count)}, {"one": (1, count)}])),
     )
 
 

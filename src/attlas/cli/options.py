@@ -99,13 +99,15 @@ class DataOptions:
 
 @dataclass(frozen=True)
 class InputOptions:
-    """One input to explain: a text, a pair of texts, a picture or a conversation."""
+    """One input to explain: a text, a pair of texts, pictures with or without one, or a chat."""
 
     text: Annotated[str, typer.Argument(help="The text, or - to read it from standard input.")] = ""
     pair: Annotated[
         str | None, typer.Option(help="A second text, or the context of a question.")
     ] = None
-    image: Annotated[Path | None, typer.Option(help="A picture instead of a text.")] = None
+    image: Annotated[
+        list[Path] | None, typer.Option(help="A picture instead of a text or with one; repeatable.")
+    ] = None
     messages: Annotated[
         str | None,
         typer.Option(help="A chat: a JSON file of messages, with tools or not; - reads stdin."),
@@ -114,14 +116,17 @@ class InputOptions:
     def read(self) -> Any:
         """Read the input."""
         if self.messages is not None:
-            if self.text or self.pair is not None or self.image is not None:
+            if self.text or self.pair is not None or self.image:
                 raise UsageError("--messages is the whole input: it takes no text, pair or picture")
             return _read_messages(self.messages)
-        if self.image is not None:
-            return _read_image(self.image)
+        pictures = [_read_image(path) for path in self.image or ()]
+        if len(pictures) == 1 and not self.text:
+            return pictures[0]
         first = _read_stdin() if self.text == "-" else self.text
         if not first.strip():
             raise UsageError("the text is empty: give one in quotes, or - to read standard input")
+        if pictures:
+            return (*pictures, first)
         return first if self.pair is None else (first, self.pair)
 
 

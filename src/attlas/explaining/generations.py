@@ -177,6 +177,7 @@ def _record(
         origin(call, question.subject, asked, "explain_generation"),
         (*question.inputs.notes[0], *notes, *call.notes),
         question.predictions,
+        question.pictures(0),
         row_notes=tuple(note for each in scored for note in each.row_notes),
         row_warnings=tuple(warning for each in scored for warning in each.row_warnings),
     )

@@ -135,10 +135,9 @@ def _kind_of_processor(model: Any) -> str:
     if getattr(model, "main_input_name", None) == "pixel_values":
         return "image processor"
     task = find_task(model)
-    pairs = (
-        task is not None and task.pairs and "pixel_values" in signature(model.forward).parameters
-    )
-    return "processor" if pairs else "tokenizer"
+    reads_both = task is not None and (task.pairs or task.name == "causal lm")
+    sees = "pixel_values" in signature(model.forward).parameters
+    return "processor" if reads_both and sees else "tokenizer"
 
 
 def _why(name: str, problem: Exception) -> str:

@@ -11,9 +11,11 @@ from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.encoding.inputs import Inputs, Stream
+from attlas.models.encoding.pictures_in_text import blank_patches
 from attlas.models.states.embeddings import entered_vectors, entering
 from attlas.models.tap.edits import Edit
 from attlas.shapes import Attention, Hidden, Visible
+from attlas.tokens import PICTURE
 
 
 def cut(inputs: Inputs, gone: Hidden) -> Inputs:
@@ -79,16 +81,36 @@ def mask(question: Question, inputs: Inputs, hidden: Hidden) -> Inputs:
         elif value.ndim == 3:  # objects, by their features
             changed[stream.argument] = value.masked_fill(own.to(value.device)[..., None], 0)
         else:
-            nothing = mask_id(question.subject)
-            changed[stream.argument] = value.masked_fill(own.to(value.device), nothing)
+            changed |= _mask_words(question.subject, inputs, stream, own)
     return replace(inputs, arguments={**inputs.arguments, **changed})
+
+
+def _mask_words(
+    subject: OpenModel, inputs: Inputs, stream: Stream, hidden: Hidden
+) -> dict[str, Tensor]:
+    """The ids of a stream with the mask token for hidden ones; patches among them become grey."""
+    ids = inputs.arguments[stream.argument]
+    hidden = hidden.to(ids.device)
+    seen = ids == subject.image_token if inputs.pictures else torch.zeros_like(hidden)
+    changed = {}
+    others = [number for name, number in subject.marks.items() if name != PICTURE]
+    if (hidden & torch.isin(ids, ids.new_tensor(others))).any():
+        raise UnsupportedModelError(
+            f"parts of a sound or a film cannot be masked in the text of {subject.name}"
+        )
+    if (hidden & seen).any():
+        patches = hidden[seen].view(len(ids), -1)
+        changed["pixel_values"] = blank_patches(subject, inputs.arguments, patches)
+    if (hidden & ~seen).any():
+        changed[stream.argument] = ids.masked_fill(hidden & ~seen, mask_id(subject))
+    return changed
 
 
 def mask_id(subject: OpenModel) -> int:
     """The token to mask with: mask, else padding, else unknown, else end of text."""
     names = ("mask_token_id", "pad_token_id", "unk_token_id", "eos_token_id")
     found = [getattr(subject.tokenizer, name, None) for name in names]
-    number = next((each for each in found if each is not None), None)
+    number = next((each for each in found if each not in (None, subject.image_token)), None)
     if number is None:
         raise UsageError("this tokenizer has no token to mask with: use removal='delete'")
     if subject.reads_pairs and number == subject.tokenizer.eos_token_id:

@@ -40,7 +40,8 @@ def _why_not_delete(question: Question) -> str | None:
 
 def is_tied(subject: OpenModel) -> bool:
     """Whether targets or patches are tied to places, so that no token can be deleted."""
-    return subject.reads_images or (subject.task is not None and subject.task.by_position)
+    by_position = subject.task is not None and subject.task.by_position
+    return subject.reads_images or subject.image_token is not None or by_position
 
 
 def _own(question: Question, row: int = 0) -> int:
@@ -66,7 +67,7 @@ def check_removal(subject: OpenModel, how: str) -> None:
         )
     if how in ("delete", "mask"):
         return
-    if subject.reads_images or subject.reads_pairs:
+    if subject.reads_images or subject.reads_pairs or subject.image_token is not None:
         raise UsageError(
             f"the removal {how!r} is for texts, and {subject.name} reads pictures: "
             "use removal='mask'"

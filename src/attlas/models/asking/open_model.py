@@ -50,7 +50,7 @@ class OpenModel(ModelFacts):
         is the model as it was found: the opened model must compute the same.
         """
         inputs = sample_inputs(self)
-        with self.tap() as seen:
+        with evaluation_mode(self.model), tap(self.model) as seen:
             opened = self.forward(inputs)
         with self.tap(sites=()):
             self.forward(inputs)
@@ -106,9 +106,7 @@ class OpenModel(ModelFacts):
                 f"{self.name} has no head, so it predicts nothing; if its config.json only fails "
                 "to name the head, give the task (task=, --task)"
             )
-        extra: dict[str, Any] = {}
-        if "use_cache" in self.parameters:
-            extra["use_cache"] = False
+        extra: dict[str, Any] = {**self.no_cache}
         if first_place is not None and "logits_to_keep" in self.parameters:
             extra["logits_to_keep"] = -first_place
         with internals.padding_known(self.model):
@@ -125,9 +123,8 @@ class OpenModel(ModelFacts):
 
     def forward(self, inputs: Inputs) -> Tensor:
         """Run the model on a batch without gradients, for a tap to read; its first output."""
-        extra = {"use_cache": False} if "use_cache" in self.parameters else {}
         with torch.no_grad(), internals.padding_known(self.model):
-            return first_tensor(self.model(**inputs.arguments, **extra))
+            return first_tensor(self.model(**inputs.arguments, **self.no_cache))
 
     def read(self, inputs: Inputs) -> list[Call]:
         """The attention of a batch at every site, without gradients, all in memory at once."""
@@ -153,7 +150,7 @@ class OpenModel(ModelFacts):
         check_kinds("tap takes edits, such as attlas.edits.uniform()", given, Edit)
         check_kinds("sites are taken from subject.sites", sites or (), Site)
         checked = [edit.check(self.sites) for edit in given]
-        opened = tap(self.model, checked, gradients=gradients, wants=among(sites))
+        opened = tap(self.model, checked, gradients=gradients, wants=among(self._read(sites)))
         with evaluation_mode(self.model), opened as seen:
             yield seen
 
@@ -161,7 +158,11 @@ class OpenModel(ModelFacts):
         self, keep: Callable[[Call], Held], sites: Collection[Site] | None = None
     ) -> AbstractContextManager[list[Held]]:
         """Open the model and reduce each attention as it is computed (see `fold_calls`)."""
-        return fold_calls(self.model, keep, sites)
+        return fold_calls(self.model, keep, self._read(sites))
+
+    def _read(self, sites: Collection[Site] | None) -> Collection[Site] | None:
+        """The sites to read: not those that look at a picture within the text."""
+        return self.sites if sites is None and self.image_token is not None else sites
 
     def rows_at_once(self, inputs: Inputs) -> int:
         """How many inputs of this length may share a batch that holds one layer's attention."""

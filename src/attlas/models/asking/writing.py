@@ -110,10 +110,11 @@ def _fed(
         )
     check_length(subject, "prompt and output", len(tokens))
     longer = {
-        name: torch.cat([value, more if name == "input_ids" else _continued(value, more)], dim=1)
-        for name, value in given.arguments.items()
+        name: torch.cat([given.arguments[name], _continued(name, given, more)], dim=1)
+        for name in given.companions(given.source)
     }
-    return replace(inputs, arguments=longer, source=replace(given.source, stop=len(tokens)))
+    arguments = {**given.arguments, **longer}
+    return replace(inputs, arguments=arguments, source=replace(given.source, stop=len(tokens)))
 
 
 def _until(inputs: Inputs, stop: int) -> Inputs:
@@ -134,9 +135,12 @@ def _until(inputs: Inputs, stop: int) -> Inputs:
     )
 
 
-def _continued(value: torch.Tensor, more: torch.Tensor) -> torch.Tensor:
-    """Extend a mask or segment ids to more tokens by repeating the last entry."""
-    return value[:, -1:].expand(-1, more.shape[1])
+def _continued(name: str, given: Inputs, more: torch.Tensor) -> torch.Tensor:
+    """What an argument has for more tokens: their ids, or the last mark or segment again."""
+    if name == given.source.argument:
+        return more
+    last = given.arguments[name][:, -1:]
+    return (torch.zeros_like(last) if name == "mm_token_type_ids" else last).expand_as(more)
 
 
 def _question(subject: OpenModel, inputs: Inputs, ids: Sequence[int]) -> Question:

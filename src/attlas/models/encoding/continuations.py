@@ -27,8 +27,10 @@ def as_inputs(subject: ModelFacts, encoded: Encoded, text: Any) -> Inputs:
         for name, values in encoded.arguments.items()
         if name in known
     }
+    arguments |= {name: value for name, value in encoded.beside.items() if name in known}
     source = Stream("input_ids", 0, len(encoded.tokens))
-    return Inputs(arguments, (encoded.tokens,), (text,), source, None, (encoded.notes,))
+    inputs = Inputs(arguments, (encoded.tokens,), (text,), source, None, (encoded.notes,))
+    return replace(inputs, pictures=(encoded.pictures,)) if encoded.beside else inputs
 
 
 def with_chain(subject: ModelFacts, encoded: Encoded, text: Any, request: Request) -> Inputs:
@@ -44,12 +46,18 @@ def with_chain(subject: ModelFacts, encoded: Encoded, text: Any, request: Reques
 def _append(subject: ModelFacts, encoded: Encoded, ids: Sequence[int]) -> Encoded:
     more = encode_ids(subject.tokenizer, ids, "target")
     arguments = {
-        name: [*values, *more.arguments.get(name, values[-1:] * len(ids))]
+        name: [*values, *more.arguments.get(name, _types(name, values) * len(ids))]
         for name, values in encoded.arguments.items()
     }
-    longer = Encoded(encoded.tokens.followed_by(more.tokens), arguments, encoded.notes)
+    tokens = encoded.tokens.followed_by(more.tokens)
+    longer = replace(encoded, tokens=tokens, arguments=arguments)
     check_length(subject, "prompt and target", len(longer.tokens))
     return longer
+
+
+def _types(name: str, values: Sequence[int]) -> list[int]:
+    """The segment of tokens that follow; those of a picture do not."""
+    return [0] if name == "mm_token_type_ids" else list(values[-1:])
 
 
 def with_prefix(subject: ModelFacts, encoded: Encoded, text: Any, request: Request) -> Inputs:

@@ -1,6 +1,6 @@
 """Encoding a text: a string, a pair, a list of words or token ids become tokens with offsets."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any
@@ -22,6 +22,8 @@ class Encoded:
     notes: tuple[str, ...] = ()
     written: str | None = None  # a chat, as its template writes it with all special tokens
     added: tuple[bool, ...] = ()  # which tokens the tokenizer or a template added to the text
+    beside: Mapping[str, Any] = field(default_factory=dict)  # arguments that are not one per token
+    pictures: Mapping[str, Any] = field(default_factory=dict)  # in the text, by segment
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from attlas.errors import UsageError
+from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.encoding import images
 from attlas.models.encoding.images import is_image
 from attlas.models.encoding.inputs import Inputs, Stream
@@ -19,11 +19,18 @@ from attlas.models.facts.model_facts import ModelFacts
 from attlas.models.tap.folding import fold_calls
 from attlas.tokens import Tokens
 
+# Arguments of models that write about more than a text, and cannot do without it.
+_UNREAD = {"image_attention_mask", "protein_input_ids", "actions"}
 SAMPLE = "one of these"  # several tokens: attention over a single one is always 1
 
 
 def encode_input(facts: ModelFacts, text: Any, request: Request) -> Inputs:
     """Encode one text, picture, or pair of both as a batch of one on the model's device."""
+    if facts.predicts_next and (facts.reads_images or facts.parameters & _UNREAD):
+        raise UnsupportedModelError(
+            f"{type(facts.model).__name__} cannot be explained: what it sees is no part of the "
+            "text that it reads, as its patches are where a model has an image_token_id"
+        )
     if facts.reads_pairs:
         return encode_pair(facts, text, request)
     if facts.reads_images:

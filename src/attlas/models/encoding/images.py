@@ -24,7 +24,7 @@ def prepare(processor: Any, image: Any) -> Tensor:
             f"this model reads pictures: give a PIL image or an array, not {type(image).__name__}"
         )
     try:
-        picture = _as_picture(image).convert("RGB")
+        picture = as_picture(image).convert("RGB")
     except OSError as problem:
         raise UsageError(f"the picture cannot be read: {problem}") from problem
     if 0 in picture.size:
@@ -33,7 +33,8 @@ def prepare(processor: Any, image: Any) -> Tensor:
     return pixels
 
 
-def _as_picture(image: Any) -> Image.Image:
+def as_picture(image: Any) -> Image.Image:
+    """A picture that was given as an array as a PIL image."""
     if isinstance(image, Image.Image):
         return image
     if image.dtype != np.uint8 or image.shape[2:] not in ((), (1,), (3,), (4,)):

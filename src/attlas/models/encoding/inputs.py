@@ -59,7 +59,10 @@ class Inputs:
     @property
     def shape(self) -> tuple[Any, ...]:
         """A key: inputs of the same shape can share a batch."""
-        shapes = {name: tuple(value.shape[1:]) for name, value in self.arguments.items()}
+        shapes = {
+            name: (len(value) // len(self), *value.shape[1:])
+            for name, value in self.arguments.items()
+        }
         chain = len(self.chains[0]) if self.chains else 0
         return (tuple(sorted(shapes.items())), self.source, self.prefix, self.picture, chain)
 
@@ -68,7 +71,7 @@ class Inputs:
         index = torch.as_tensor(list(rows), dtype=torch.long)
         return replace(
             self,
-            arguments={k: v.index_select(0, index.to(v.device)) for k, v in self.arguments.items()},
+            arguments={k: _blocks(v, len(self), index) for k, v in self.arguments.items()},
             tokens=tuple(self.tokens[row] for row in rows),
             texts=tuple(self.texts[row] for row in rows),
             notes=tuple(self.notes[row] for row in rows),
@@ -99,14 +102,23 @@ class Inputs:
         return [
             name
             for name, value in self.arguments.items()
-            if _side(name) == _side(stream.argument) and value.shape[1:2] == ids.shape[1:2]
+            if _side(name) == _side(stream.argument) and value.shape[:2] == ids.shape[:2]
         ]
 
 
 def _side(argument: str) -> str:
-    """What an argument belongs to: the text, the decoder or a picture."""
-    first = argument.split("_")[0]
-    return first if first in ("decoder", "pixel", "visual") else "text"
+    """What an argument belongs to: the text, the decoder, a picture or a sound."""
+    first = argument.split("_")[0] if not argument.startswith("input_features") else "sound"
+    return first if first in ("decoder", "pixel", "visual", "image", "sound") else "text"
+
+
+def _blocks(value: Tensor, rows: int, index: Tensor) -> Tensor:
+    """These rows of an argument; each may be a block of several entries, as patches in one list."""
+    chosen = index.to(value.device)
+    if len(value) == rows:
+        return value.index_select(0, chosen)
+    blocks = value.reshape(rows, -1, *value.shape[1:])
+    return blocks.index_select(0, chosen).flatten(0, 1)
 
 
 def stack(inputs: Sequence[Inputs]) -> Inputs:

@@ -14,6 +14,7 @@ from attlas.models.encoding.chat_parts import (
 from attlas.models.encoding.continuations import as_inputs, with_chain, with_prefix
 from attlas.models.encoding.encode import Encoded, encode, fit, mark_special, offsets_by_decoding
 from attlas.models.encoding.inputs import Inputs
+from attlas.models.encoding.pictures_in_text import encode_with_pictures, has_pictures
 from attlas.models.encoding.request import Request
 from attlas.models.facts.model_facts import ModelFacts
 from attlas.tokens import Span, Tokens
@@ -53,6 +54,8 @@ def encode_text(facts: ModelFacts, text: Any, request: Request) -> Inputs:
 def encode_plain(facts: ModelFacts, text: Any, request: Request) -> Encoded:
     """Encode one text with its special tokens and no continuation."""
     name = facts.task.name if facts.task else ""
+    if has_pictures(text):
+        return encode_with_pictures(facts, text, request)
     conversation = conversation_of(text, request.chat)
     if conversation is not None:
         return encode_chat(facts.tokenizer, conversation, facts.max_tokens, request.truncate)

@@ -27,6 +27,7 @@ class ModelFacts:
         self.model: nn.Module = unwrap(model)
         is_pair = hasattr(tokenizer, "tokenizer") and hasattr(tokenizer, "image_processor")
         self.tokenizer = tokenizer.tokenizer if is_pair else tokenizer
+        self.processor = tokenizer
         self.image_processor = tokenizer.image_processor if is_pair else tokenizer
         self.task: Task | None = TASKS[task] if task else find_task(self.model)
         self.name = name or getattr(self.model, "name_or_path", "") or type(self.model).__name__
@@ -46,7 +47,7 @@ class ModelFacts:
     @property
     def reads_images(self) -> bool:
         """Whether the inputs are pictures."""
-        return internals.takes_pixels(self.model)
+        return internals.takes_pixels(self.model) and not self.marks
 
     @property
     def reads_pairs(self) -> bool:
@@ -59,9 +60,50 @@ class ModelFacts:
         return self.reads_pairs and "visual_feats" in self.parameters
 
     @property
+    def image_token(self) -> int | None:
+        """The id of the token that stands for a patch of a picture within a text, if any."""
+        return self.marks.get("image")
+
+    @cached_property
+    def marks(self) -> dict[str, int]:
+        """The ids of the tokens that stand for parts of a picture, film or sound within a text."""
+        known = signature(self.model.forward).parameters
+        takes = "input_ids" in known and "pixel_values" in known
+        takes = takes and known["pixel_values"].default is None  # a text alone is read too
+        if not takes or not self.predicts_next or self.has_decoder or self.crosses_to_pictures:
+            return {}
+        found = {
+            segment: getattr(self.config, name, None)
+            for segment, word in (("image", "image"), ("film", "video"), ("sound", "audio"))
+            for name in (f"{word}_token_index", f"{word}_token_id")
+        }
+        numbers = {name: number for name, number in found.items() if isinstance(number, int)}
+        return numbers if "image" in numbers else {}
+
+    @property
+    def no_cache(self) -> dict[str, bool]:
+        """The argument that keeps a model from storing keys and values, if it takes one.
+
+        A model with pictures in its text hands what it does not know on to its language model.
+        """
+        return {"use_cache": False} if "use_cache" in self.parameters or self.marks else {}
+
+    @property
+    def crosses_to_pictures(self) -> bool:
+        """Whether a language model reads pictures by cross-attention from a stack of their own."""
+        return bool({"cross_attention_mask", "image_attention_mask"} & self.parameters)
+
+    @property
+    def text_stack(self) -> nn.Module:
+        """The language model within a model that also reads pictures."""
+        model: Any = self.model
+        stack: nn.Module = model.get_decoder()
+        return stack
+
+    @property
     def has_decoder(self) -> bool:
         """Whether the model is an encoder–decoder."""
-        return bool(getattr(self._config, "is_encoder_decoder", False))
+        return bool(getattr(self.config, "is_encoder_decoder", False))
 
     @property
     def predicts_next(self) -> bool:
@@ -74,7 +116,8 @@ class ModelFacts:
         return self.task is not None and self.task.name == "masked lm"
 
     @property
-    def _config(self) -> Any:
+    def config(self) -> Any:
+        """The configuration of the model."""
         return getattr(self.model, "config", None)
 
     @cached_property
@@ -84,8 +127,8 @@ class ModelFacts:
             return ["IS_NEXT", "NOT_NEXT"]
         if self.task is not None and self.task.name == "image and text":
             return ["similarity"]
-        names: Mapping[int, str] = self._config.id2label
-        count = getattr(self._config, "num_qa_labels", len(names))
+        names: Mapping[int, str] = self.config.id2label
+        count = getattr(self.config, "num_qa_labels", len(names))
         if len(names) != count:  # some configurations give only the number of answers
             return [f"answer {index}" for index in range(count)]
         return [names[index] for index in sorted(names)]
@@ -93,7 +136,7 @@ class ModelFacts:
     @property
     def link(self) -> str:
         """How logits become probabilities: `softmax`, `sigmoid`, or `identity` for a regression."""
-        problem = getattr(self._config, "problem_type", None)
+        problem = getattr(self.config, "problem_type", None)
         name = self.task.name if self.task else ""
         if name == "image and text":
             return "identity"
@@ -107,7 +150,7 @@ class ModelFacts:
     def max_tokens(self) -> int:
         """The largest number of tokens that the model takes."""
         limits = [getattr(self.tokenizer, "model_max_length", None)]
-        limits.append(getattr(self._config, "max_position_embeddings", None))
+        limits.append(getattr(self.config, "max_position_embeddings", None))
         limits.append(internals.longest_text(self.model))
         for path, module in self.model.named_modules():
             if path.endswith("position_embeddings") and isinstance(module, nn.Embedding):

@@ -83,15 +83,23 @@ def find_task(model: nn.Module) -> Task | None:
     listed = [task for task in TASKS.values() if names & _class_names(task)]
     has_decoder = getattr(getattr(model, "config", None), "is_encoder_decoder", False)
     # The table of encoder–decoders also lists some decoder-only classes.
-    return next((t for t in listed if has_decoder or t.name != "sequence to sequence"), None)
+    found = next((t for t in listed if has_decoder or t.name != "sequence to sequence"), None)
+    if found is None and not has_decoder and names & _names_in("IMAGE_TEXT_TO_TEXT"):
+        writes = model.get_output_embeddings() is not None  # type: ignore[operator]
+        return TASKS["causal lm"] if writes else None
+    return found
+
+
+def _class_names(task: Task) -> frozenset[str]:
+    return frozenset(task.classes).union(*map(_names_in, task.tables))
 
 
 @cache
-def _class_names(task: Task) -> frozenset[str]:
+def _names_in(table: str) -> frozenset[str]:
+    """The names of the classes in a table of transformers."""
     from transformers.models.auto import modeling_auto
 
-    found: set[str] = set(task.classes)
-    for table in task.tables:
-        for entry in getattr(modeling_auto, f"MODEL_FOR_{table}_MAPPING_NAMES").values():
-            found.update(entry if isinstance(entry, (tuple, list)) else (entry,))
+    found: set[str] = set()
+    for entry in getattr(modeling_auto, f"MODEL_FOR_{table}_MAPPING_NAMES").values():
+        found.update(entry if isinstance(entry, (tuple, list)) else (entry,))
     return frozenset(found)

@@ -103,9 +103,8 @@ def exchanges_columns(subject: OpenModel, inputs: Inputs) -> dict[str, bool]:
     known = anatomy(subject.model)
     made = _ReversingTap(subject.model, known.owners, wants=lambda _: False)
     made.found = {}
-    extra = {"use_cache": False} if "use_cache" in subject.parameters else {}
     with torch.no_grad(), evaluation_mode(subject.model), opened_by(made, known):
-        subject.model(**inputs.arguments, **extra)
+        subject.model(**inputs.arguments, **subject.no_cache)
     return made.found
 
 

@@ -59,6 +59,7 @@ class Entrance:
         self._streams = inputs.streams()
         self._values = values
         self._calls: list[_Call] = []
+        self.has_pictures = bool(inputs.pictures)
 
     @property
     def leaves(self) -> list[Tensor]:
@@ -80,6 +81,16 @@ class Entrance:
         leaf = entering.detach().requires_grad_(torch.is_grad_enabled())
         self._calls.append(_Call(stream, layout, leaf))
         return leaf
+
+    def enter(
+        self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        """A hook before a language model that gets words and patches as vectors: make leaves."""
+        vectors, stream = kwargs.get("inputs_embeds"), self._streams[0]
+        if not isinstance(vectors, Tensor):
+            return None
+        ids = self._arguments[stream.argument]
+        return args, {**kwargs, "inputs_embeds": self.meet(module, (ids,), {}, vectors)}
 
     def _place(self, given: Any) -> tuple[int, str] | None:
         """The stream and layout of an embedding call, preferring streams not yet entered."""
@@ -164,9 +175,13 @@ def entering(
 @contextmanager
 def _watched(subject: OpenModel, entrance: Entrance) -> Iterator[None]:
     with ExitStack() as stack:
-        for module in subject.ways_in:
-            handle = module.register_forward_hook(entrance.meet, with_kwargs=True)
-            stack.callback(handle.remove)
+        if entrance.has_pictures:
+            enter = subject.text_stack.register_forward_pre_hook(entrance.enter, with_kwargs=True)
+            stack.callback(enter.remove)
+        else:
+            for module in subject.ways_in:
+                handle = module.register_forward_hook(entrance.meet, with_kwargs=True)
+                stack.callback(handle.remove)
         yield
 
 

@@ -7,6 +7,9 @@ from typing import Any
 from attlas.results.support.files import plain
 from attlas.results.support.words import Unit
 
+ENCODED = "Inputs"  # stands for a text that was given as a model's arguments
+_FILLED = {"image": "the picture", "inputs": "what the processor made"}
+
 
 @dataclass(frozen=True)
 class TargetRecord:
@@ -95,10 +98,21 @@ class Origin:
         lines = ["import attlas", f"subject = attlas.load({self.model!r})"]
         shown, chosen = repr(text), ""
         if picture:
-            lines.append("image = ...  # the picture")
-            shown = f"(image, {text[1]!r})" if isinstance(text, tuple) else "image"
+            names = _picture_names(text)
+            lines += [f"{name} = ...  # {_FILLED.get(name, 'a picture')}" for name in names]
+            shown = names[0]
+            if isinstance(text, tuple):
+                shown = f"({', '.join([*names, repr(text[-1])])})"
         elif isinstance(text, list) and text and isinstance(text[0], (str, list)):
             # A list of words counts as one text only within a list of texts.
             shown, chosen = repr([text] if isinstance(text[0], str) else text), "[0]"
         lines.append(f"attlas.{self.verb}(subject, {shown}{options}){chosen}{self.part}")
         return "\n".join(lines)
+
+
+def _picture_names(text: Any) -> list[str]:
+    """The names of the pictures of a text in its code, or of what a processor made of both."""
+    if text == ENCODED:
+        return ["inputs"]
+    count = len(text) - 1 if isinstance(text, tuple) else 1
+    return ["image"] if count == 1 else [f"image_{number + 1}" for number in range(count)]

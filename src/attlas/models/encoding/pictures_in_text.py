@@ -1,0 +1,270 @@
+"""Pictures within a text: their patches are tokens of the text that a language model reads.
+
+A processor puts one image token into the text for each patch, and the model puts the patch's vector
+in its place. From there on, patches and words run through one stack.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import isqrt
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attlas.errors import UnsupportedModelError, UsageError
+from attlas.models.encoding.encode import Encoded, encode_ids
+from attlas.models.encoding.images import as_picture, as_seen, is_image
+from attlas.models.encoding.request import Request
+from attlas.models.facts.model_facts import ModelFacts
+from attlas.tokens import PICTURE, Grid, Tokens
+
+# Modules that gather a picture into vectors without a place in it, by a word of their class name.
+GATHERERS = ("Perceiver", "QFormer", "Resampler", "AriaProjector", "VectorQuantizer")
+_PER_TOKEN = ("attention_mask", "token_type_ids", "mm_token_type_ids")
+
+
+def has_pictures(text: Any) -> bool:
+    """Whether this is a text with pictures, or what a processor made of one."""
+    if isinstance(text, Mapping):
+        return "input_ids" in text
+    return isinstance(text, tuple) and any(map(is_image, text))
+
+
+def encode_with_pictures(facts: ModelFacts, given: Any, request: Request) -> Encoded:
+    """Encode a text with its pictures; each picture's patches are a segment of their own."""
+    if facts.image_token is None:
+        raise UsageError(
+            f"{facts.name} has no token in its text that stands for a patch of a picture, so it "
+            "takes a text alone"
+        )
+    originals: list[Any] = []
+    if isinstance(given, Mapping):
+        arguments = dict(given)
+    else:
+        originals, text = _split(given)
+        arguments = _processed(facts, originals, text, request)
+    ids = _ids_in(arguments)
+    tokens, seen = _with_patches(facts, ids, arguments, originals)
+    per_token = {
+        name: arguments[name][0].tolist()
+        for name in _PER_TOKEN
+        if name in arguments and tuple(arguments[name].shape) == (1, len(ids))
+    }
+    beside = {
+        name: _placed(facts, value)
+        for name, value in arguments.items()
+        if name not in (*per_token, "input_ids", "labels") and isinstance(value, Tensor)
+    }
+    lists = {"attention_mask": [1] * len(ids), **per_token, "input_ids": ids}
+    unplaced = sorted({*tokens.segments} - {"text", *tokens.grids})
+    notes = tuple(f"the parts of {name} have no known place in it" for name in unplaced)
+    return Encoded(tokens, lists, notes, beside=beside, pictures=seen)
+
+
+def _split(given: Sequence[Any]) -> tuple[list[Any], str]:
+    pictures = [each for each in given if is_image(each)]
+    texts = [each for each in given if isinstance(each, str)]
+    if len(texts) != 1 or len(pictures) + 1 != len(given):
+        kinds = ", ".join(type(each).__name__ for each in given)
+        raise UsageError(f"this model reads pictures and one text: give both, not {kinds}")
+    return pictures, texts[0]
+
+
+def _processed(
+    facts: ModelFacts, pictures: Sequence[Any], text: str, request: Request
+) -> dict[str, Any]:
+    """What the processor makes of a text and its pictures."""
+    processor: Any = facts.processor
+    if processor is facts.tokenizer:
+        raise UsageError(
+            f"{facts.name} reads pictures through its processor: give that instead of the "
+            f"tokenizer, or what it made ({{'input_ids': …, 'pixel_values': …}})"
+        )
+    shown = [as_picture(each).convert("RGB") for each in pictures]
+    if request.chat:
+        parts = [{"type": "image"} for _ in shown] + [{"type": "text", "text": text}]
+        text = processor.apply_chat_template(
+            [{"role": "user", "content": parts}], tokenize=False, add_generation_prompt=True
+        )
+    else:
+        text = _with_marks(processor, text, len(shown))
+    special = {} if not request.chat else {"add_special_tokens": False}
+    found = processor(text=[text], images=[shown], return_tensors="pt", **special)
+    return dict(found)
+
+
+def _with_marks(processor: Any, text: str, count: int) -> str:
+    """The text with a mark where each picture belongs; before the text, if it has none."""
+    mark = getattr(processor, "boi_token", None) or getattr(processor, "image_token", None)
+    mark = getattr(mark, "content", mark)
+    if mark is None or str(mark) in text:
+        return text
+    return str(mark) * count + text
+
+
+def _ids_in(arguments: Mapping[str, Any]) -> list[int]:
+    ids = arguments.get("input_ids")
+    if not isinstance(ids, Tensor) or ids.ndim != 2 or len(ids) != 1:
+        raise UsageError(
+            "inputs that are encoded already need input_ids of one text, a tensor [1, token]"
+        )
+    found: list[int] = ids[0].tolist()
+    return found
+
+
+def _placed(facts: ModelFacts, value: Tensor) -> Tensor:
+    weight = next(facts.model.parameters())
+    return value.to(weight.device, weight.dtype if value.is_floating_point() else None)
+
+
+def _with_patches(
+    facts: ModelFacts, ids: Sequence[int], arguments: Mapping[str, Any], originals: Sequence[Any]
+) -> tuple[Tokens, Mapping[str, np.ndarray]]:
+    """The tokens of the text with the patches of each picture in their places, and the pictures."""
+    places = {
+        name: [place for place, number in enumerate(ids) if number == mark]
+        for name, mark in facts.marks.items()
+    }
+    marked = [place for own in places.values() for place in own]
+    others = sorted(set(range(len(ids))) - set(marked))
+    joined = encode_ids(facts.tokenizer, [ids[place] for place in others], "text").tokens
+    grids = grids_of(facts, arguments, len(places[PICTURE])) if places[PICTURE] else []
+    names = [f"{PICTURE} {number + 1}" if grids[1:] else PICTURE for number in range(len(grids))]
+    parts = [(name, *known) for name, known in zip(names, grids, strict=True)]
+    parts += [(name, len(own), None) for name, own in places.items() if own and name != PICTURE]
+    for part in parts:
+        joined = joined.followed_by(_patches(*part))
+    order = np.empty(len(ids), dtype=int)
+    order[[*others, *marked]] = range(len(ids))
+    return joined.select(order.tolist()), _pictures(facts, names, arguments, originals)
+
+
+def _patches(name: str, count: int, grid: Grid | None) -> Tokens:
+    columns = grid[1] if grid else count
+    texts = tuple(
+        f"{place // columns},{place % columns}" if grid else f"part {place}"
+        for place in range(count)
+    )
+    grids = {name: grid} if grid else {}
+    return Tokens(texts, (None,) * count, (False,) * count, (name,) * count, grids=grids)
+
+
+def grids_of(
+    facts: ModelFacts, arguments: Mapping[str, Any], count: int
+) -> list[tuple[int, Grid | None]]:
+    """How many of `count` image tokens belong to each picture, and their grid where known."""
+    sizes = _sizes(facts, arguments)
+    if sizes and sum(rows * columns for rows, columns in sizes) == count:
+        return [(rows * columns, (rows, columns)) for rows, columns in sizes]
+    pixels = arguments.get("pixel_values")
+    number = _number_of_pictures(pixels)
+    if pixels is None or count % max(number, 1):
+        return [(count, None)]
+    each = count // number
+    grid = None if _gathers(facts) else _grid_like(each, pixels.shape[-2], pixels.shape[-1])
+    return [(each, grid)] * number
+
+
+def _sizes(facts: ModelFacts, arguments: Mapping[str, Any]) -> list[Grid]:
+    """The grids of the pictures, by the sizes that some processors give beside the pixels."""
+    vision: Any = getattr(facts.config, "vision_config", None)
+    own: Any = getattr(facts.config, "spatial_merge_size", 1)
+    merge: Any = getattr(vision, "spatial_merge_size", None) or own
+    if "image_grid_thw" in arguments:
+        sizes = arguments["image_grid_thw"].tolist()
+        merges = arguments.get("image_merge_sizes", torch.tensor([merge] * len(sizes))).tolist()
+        return [(t * h // m, w // m) for (t, h, w), m in zip(sizes, merges, strict=True)]
+    if "spatial_shapes" in arguments:
+        factor = getattr(facts.config, "downsample_factor", 1)
+        return [(-(-h // factor), -(-w // factor)) for h, w in arguments["spatial_shapes"].tolist()]
+    size = getattr(vision, "patch_size", None)
+    if "image_sizes" in arguments and isinstance(size, int):
+        step = size * merge
+        return [(h // step, w // step) for h, w in arguments["image_sizes"].tolist()]
+    return []
+
+
+def _number_of_pictures(pixels: Any) -> int:
+    """How many pictures `[…, colour, row, column]` there are; those of zeros are filling."""
+    if not isinstance(pixels, Tensor) or pixels.ndim < 4:
+        return 1
+    flat = pixels.flatten(0, -4)
+    return max(int(flat.flatten(1).ne(0).any(dim=1).sum()), 1)
+
+
+def _gathers(facts: ModelFacts) -> bool:
+    names = {type(module).__name__ for module in facts.model.modules()}
+    return any(word in name for name in names for word in GATHERERS)
+
+
+def _grid_like(count: int, height: int, width: int) -> Grid | None:
+    """Rows and columns of square patches that fill a picture of this form."""
+    rows = isqrt(count * height // width)
+    return (rows, count // rows) if rows and rows * (count // rows) == count else None
+
+
+def _pictures(
+    facts: ModelFacts,
+    names: Sequence[str],
+    arguments: Mapping[str, Any],
+    originals: Sequence[Any],
+) -> Mapping[str, np.ndarray]:
+    """The pictures as the model sees them, or as they were given where its pixels are patches."""
+    pixels = arguments.get("pixel_values")
+    if isinstance(pixels, Tensor) and pixels.ndim >= 4 and pixels.shape[-3] == 3:
+        flat = pixels.flatten(0, -4)
+        kept = flat[flat.flatten(1).ne(0).any(dim=1)]
+        if len(kept) == len(names):
+            shown = [as_seen(facts.image_processor, each) for each in kept]
+            return dict(zip(names, shown, strict=True))
+    if len(originals) == len(names):
+        given = [np.asarray(as_picture(each).convert("RGB")) for each in originals]
+        return dict(zip(names, given, strict=True))
+    return {}
+
+
+def blank_patches(facts: ModelFacts, arguments: Mapping[str, Tensor], hidden: Tensor) -> Tensor:
+    """The pixels of a batch with hidden patches in the mean colour, zero after normalisation.
+
+    `hidden` marks image tokens, `[row, image token]`, in the order of the text.
+    """
+    pixels, rows = arguments.get("pixel_values"), len(hidden)
+    each = {name: value[: len(value) // rows] for name, value in arguments.items()}
+    grids = [grid for _, grid in grids_of(facts, each, hidden.shape[1]) if grid]
+    in_rows = "image_grid_thw" in arguments
+    if pixels is None or not grids or pixels.ndim != (2 if in_rows else max(pixels.ndim, 4)):
+        raise UnsupportedModelError(
+            f"patches cannot be masked in {facts.name}: it is not known which of its pixels make "
+            "an image token"
+        )
+    if in_rows:
+        return _blank_rows(facts, pixels, hidden)
+    return _blank_cells(pixels, hidden, grids, getattr(facts.config.vision_config, "patch_size", 1))
+
+
+def _blank_rows(facts: ModelFacts, pixels: Tensor, hidden: Tensor) -> Tensor:
+    """Pixels `[patch, value]`, of which equally many in a row belong to each image token."""
+    count = hidden.numel()
+    if len(pixels) % count:
+        raise UnsupportedModelError(
+            f"patches cannot be masked in {facts.name}: {len(pixels)} patches make {count} tokens"
+        )
+    own = hidden.flatten().repeat_interleave(len(pixels) // count)
+    return pixels.masked_fill(own.to(pixels.device)[:, None], 0)
+
+
+def _blank_cells(pixels: Tensor, hidden: Tensor, grids: Sequence[Grid], size: Any) -> Tensor:
+    """Pixels `[…, colour, row, column]`; `size` is the side of the patches that make a cell."""
+    unit = size if isinstance(size, int) else 1
+    flat = pixels.flatten(0, -4).clone()
+    kept = flat.flatten(1).ne(0).any(dim=1).nonzero().flatten().tolist()
+    counts = [rows * columns for rows, columns in grids] * len(hidden)
+    for number, own, (rows, columns) in zip(
+        kept, hidden.flatten().split(counts), list(grids) * len(hidden), strict=True
+    ):
+        high, wide = flat.shape[-2] // rows // unit * unit, flat.shape[-1] // columns // unit * unit
+        cover = own.view(rows, columns).repeat_interleave(high, 0).repeat_interleave(wide, 1)
+        part = flat[number, :, : rows * high, : columns * wide]
+        part.masked_fill_(cover.to(flat.device), 0)
+    return flat.reshape(pixels.shape)
