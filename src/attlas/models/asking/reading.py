@@ -111,11 +111,14 @@ def readout_states(question: Question) -> StateRows:
 
 
 def _readout(question: Question, *gradients: Tensor) -> QueryWeights:
-    """The positions that each target is read from, by its gradient on the last stream."""
-    if not question.is_shared:
-        return readout_weights(question.subject, *gradients)
-    each = torch.cat(list(share_of_each(gradients[0], question.targets)))
-    return readout_weights(question.subject, each)
+    """The positions that each target is read from, by its gradient on the last stream.
+
+    A model may fill its input up to whole windows; it reads nothing from what comes after the text.
+    """
+    if question.is_shared:
+        gradients = (torch.cat(list(share_of_each(gradients[0], question.targets))),)
+    tokens = len(question.inputs.tokens[0])
+    return readout_weights(question.subject, *gradients)[:, :tokens]
 
 
 def _pair(

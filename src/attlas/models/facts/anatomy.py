@@ -21,7 +21,7 @@ class Anatomy:
     @property
     def has_second_road(self) -> bool:
         """Whether some attention bypasses the interface and is caught at its softmax."""
-        return any(owner.road == "softmax" for owner in self.owners)
+        return any(owner.road != "interface" for owner in self.owners)
 
     @property
     def implementation(self) -> str:

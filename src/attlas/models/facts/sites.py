@@ -25,15 +25,10 @@ _IS_CROSS = ("is_cross_attention", "encoder_decoder_attention")
 
 # Module classes whose attention cannot be shown as [batch, head, query, key], with the reason.
 REFUSED = {
-    "LongformerSelfAttention": "it attends in overlapping chunks of a sliding window",
-    "LEDEncoderSelfAttention": "it attends in overlapping chunks of a sliding window",
     "BigBirdBlockSparseAttention": "it attends in blocks, some of them drawn at random; "
     "set_attention_type('original_full') gives a model that can be opened",
     "BigBirdPegasusBlockSparseAttention": "it attends in blocks, some of them drawn at random; "
     "set_attention_type('original_full') gives a model that can be opened",
-    "LongT5LocalAttention": "it attends in blocks, each to itself and its neighbours",
-    "LongT5TransientGlobalAttention": "it attends in blocks, each to its neighbours and to "
-    "summaries of all blocks",
     "PegasusXGlobalLocalAttention": "it attends in blocks, and to global tokens beside them",
     "LSHSelfAttention": "it attends in chunks of hashed tokens, over several rounds",
     "LocalSelfAttention": "it attends in chunks, each to itself and its neighbours",
@@ -48,6 +43,15 @@ REFUSED = {
 }
 
 
+# Module classes that take several softmaxes, over windows or blocks: see `tap/bands.py`.
+IN_PIECES = {
+    "LongformerSelfAttention",
+    "LEDEncoderSelfAttention",
+    "LongT5LocalAttention",
+    "LongT5TransientGlobalAttention",
+}
+
+
 @dataclass(frozen=True, eq=False)
 class Owner:
     """A module that computes attention, its path in the model, and its kind as self-attention."""
@@ -55,7 +59,7 @@ class Owner:
     module: nn.Module
     path: str
     kind: str
-    road: str  # where its attention is caught: at the "interface" or at its own "softmax"
+    road: str  # its attention is caught at the "interface", its own "softmax", or in "pieces"
 
     def kind_of_call(
         self,
@@ -111,6 +115,8 @@ def _road(module: nn.Module) -> str | None:
     reason = REFUSED.get(type(module).__name__)
     if reason is not None:
         raise UnsupportedModelError(f"{type(module).__name__} cannot be opened: {reason}")
+    if type(module).__name__ in IN_PIECES:
+        return "pieces"
     if internals.eager_attention(type(module)) is not None:
         return "interface"
     return "softmax" if internals.is_other_attention(type(module)) else None

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.autograd import Function as Operation
 from torch.overrides import TorchFunctionMode
 
+from attlas.errors import UnsupportedModelError
 from attlas.models.relevance import operations
 
 Function = Callable[..., Any]
@@ -68,7 +69,7 @@ class RelevanceRules(TorchFunctionMode):
         beside = operations.BESIDE.get(func, func)
         rule = self._rules.get(beside)
         if rule is None or not torch.is_grad_enabled():
-            return func(*args, **(kwargs or {}))
+            return _run(func, *args, **(kwargs or {}))
         given = dict(kwargs or {})
         if not any(map(is_activation, flatten([*args, *given.values()]))):
             return func(*args, **given)
@@ -96,6 +97,19 @@ class RelevanceRules(TorchFunctionMode):
     def constant(self, func: Function, *args: Any, **kwargs: Any) -> Any:
         """The result is held constant: no relevance flows back."""
         return func(*args, **kwargs).detach()
+
+
+def _run(func: Function, *args: Any, **kwargs: Any) -> Any:
+    """Run a function without a rule; one that overwrites the result of a rule is refused."""
+    try:
+        return func(*args, **kwargs)
+    except RuntimeError as problem:
+        if "is being modified inplace" not in str(problem):
+            raise
+        raise UnsupportedModelError(
+            "this model overwrites parts of its own states while it attends, so relevance cannot "
+            "be followed through it"
+        ) from problem
 
 
 def rules_by_function(rules: Mapping[frozenset[Function], Rule]) -> dict[Function, Rule]:

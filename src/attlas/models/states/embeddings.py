@@ -44,7 +44,8 @@ class _Call:
     """One call of a watched embedding: its stream, its layout and its vectors."""
 
     stream: int
-    layout: str  # as_it_is, sequence_first, copy (shifted by one place), or pixels
+    layout: str  # as_it_is, filled (up to whole windows), sequence_first, copy (shifted), pixels
+    tokens: int  # of the stream; what the model fills it up with comes after them
     vectors: Tensor  # that the model continues with
 
 
@@ -79,7 +80,8 @@ class Entrance:
         if self._values is not None:
             entering = _laid_out(self._values[stream].to(output), layout, output)
         leaf = entering.detach().requires_grad_(torch.is_grad_enabled())
-        self._calls.append(_Call(stream, layout, leaf))
+        tokens = len(self._streams[stream].positions)
+        self._calls.append(_Call(stream, layout, tokens, leaf))
         return leaf
 
     def enter(
@@ -110,7 +112,7 @@ class Entrance:
         The result is the position of the first one, and the vectors.
         """
         call = self._calls[number]
-        stream, found = self._streams[call.stream], _by_token(vectors, call.layout)
+        stream, found = self._streams[call.stream], _by_token(vectors, call)
         start = stream.stop - found.shape[1]
         if start < stream.start:
             raise UnsupportedModelError(
@@ -133,11 +135,11 @@ class Entrance:
                     f"the tokens of {stream.argument} do not enter this model through an embedding "
                     "that can be found, so their vectors cannot be read"
                 )
-            values = _by_token(own[0][0].vectors.detach(), own[0][0].layout)
+            values = _by_token(own[0][0].vectors.detach(), own[0][0])
             total = None
             for call, gradient in own:
                 if gradient is not None:
-                    each = _by_token(gradient, call.layout)
+                    each = _by_token(gradient, call)
                     total = each if total is None else total + each
             rows = len(values) if total is None else len(total)
             blank = values.new_zeros(rows, *values.shape[1:])
@@ -248,19 +250,24 @@ def _layout(given: Tensor, own: Tensor) -> str | None:
             return "as_it_is"
         # Encoder–decoders that classify give their decoder the source again, shifted by one place.
         return "copy" if torch.equal(given[:, 1:], own[:, :-1]) else None
-    same = given.shape == own.T.shape and torch.equal(given, own.T)
-    return "sequence_first" if same else None
+    if given.shape == own.T.shape and torch.equal(given, own.T):
+        return "sequence_first"
+    length = own.shape[1]
+    fits = len(given) == len(own) and given.shape[1] > length
+    return "filled" if fits and torch.equal(given[:, :length], own) else None
 
 
-def _by_token(vectors: Tensor, layout: str) -> Vectors:
+def _by_token(vectors: Tensor, call: _Call) -> Vectors:
     """The output of an embedding as `[batch, token, feature]`.
 
     The start token of a copy has no token of its own and counts as the last token.
     """
-    if layout == "sequence_first":
+    if call.layout == "sequence_first":
         return vectors.transpose(0, 1)
-    if layout == "copy":
+    if call.layout == "copy":
         return vectors.roll(-1, dims=1)
+    if call.layout == "filled":
+        return vectors[:, : call.tokens]
     if vectors.ndim == 4:  # `[batch, feature, row, column]`
         return vectors.flatten(2).transpose(1, 2)
     return vectors
@@ -272,4 +279,6 @@ def _laid_out(values: Vectors, layout: str, output: Tensor) -> Tensor:
         return values.transpose(0, 1)
     if layout == "copy":
         return torch.cat([output[:, :1], values[:, :-1]], dim=1)
+    if layout == "filled":
+        return torch.cat([values, output[:, values.shape[1] :]], dim=1)
     return values.transpose(1, 2).reshape(output.shape) if output.ndim == 4 else values

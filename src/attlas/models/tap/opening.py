@@ -122,7 +122,7 @@ def _watch(opened: Tap, known: Anatomy) -> Iterator[RemovableHandle]:
     for owner in known.owners:
         arrive = partial(_arrive, opened, owner)
         yield owner.module.register_forward_pre_hook(arrive, with_kwargs=True)
-        if owner.road == "softmax":
+        if owner.road != "interface":
             leave = partial(_leave, opened, owner)
             yield owner.module.register_forward_hook(leave, always_call=True)
     if takes_both(opened.model):

@@ -32,6 +32,9 @@ class Watcher(Protocol):
     def meet_softmax(self, weights: Tensor, visible: Tensor) -> Tensor:
         """Return the weights to use in place of those that the softmax computed, of any shape."""
 
+    def meet_piece(self, piece: Tensor, scores: Tensor) -> Tensor | None:
+        """The weights to use for one of a module's softmaxes; None where it takes only one."""
+
 
 class SoftmaxWatch(TorchFunctionMode):
     """Reports every softmax inside an attention module to a watcher."""
@@ -64,6 +67,9 @@ class SoftmaxWatch(TorchFunctionMode):
         result = func(*args, **kwargs)
         if not _is_over_keys(result, args, kwargs):
             return result
+        piece = self._watcher.meet_piece(result, args[0])
+        if piece is not None:
+            return piece
         weights = _windows_first(result)
         used = self._meet(weights, _windows_first(args[0] > MASKED))
         return result if used is result else _windows_back(used, result)

@@ -18,6 +18,7 @@ from attlas.models.tap.call import Call, Seen, find_visible
 from attlas.models.tap.eager_attention import check_mixing, mix
 from attlas.models.tap.edits import Edit
 from attlas.models.tap.origins import Origins
+from attlas.models.tap.pieces import Pieces
 from attlas.results import Site
 
 open_taps: ContextVar[tuple["Tap", ...]] = ContextVar("attlas_open_taps", default=())
@@ -52,6 +53,7 @@ class Tap:
         self._depth = 0
         self.origins = Origins(lambda: self in open_taps.get())
         self._inside: list[Owner] = []  # attention modules on the second road that are running
+        self._pieces: Pieces | None = None  # of the block-sparse attention module that is running
 
     def owns(self, module: nn.Module) -> bool:
         """Whether this module belongs to the tapped model."""
@@ -91,13 +93,29 @@ class Tap:
         self._places[id(owner.module)] = (kind, self._numbers[kind])
         self._numbers[kind] += 1
         self._unmet[owner.path] += 1
-        if owner.road == "softmax":
+        if owner.road != "interface":
             self._inside.append(owner)
+        if owner.road == "pieces":
+            self._lay_out(owner, args, kwargs)
+
+    def _lay_out(self, owner: Owner, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Collect the pieces of an attention, read and rewrite their map, and hand it back."""
+        self._pieces = Pieces(owner.module, args, kwargs)
+        owner.module.forward(*args, **kwargs)
+        weights, visible = self._pieces.finish()
+        used = self.meet_softmax(weights, visible)
+        if used is not weights or used.requires_grad:
+            self._pieces.use(used)
 
     def leave(self, owner: Owner) -> None:
         """An attention module has returned or failed."""
         if self._inside and self._inside[-1] is owner:
             self._inside.pop()
+            self._pieces = None
+
+    def meet_piece(self, piece: Tensor, scores: Tensor) -> Tensor | None:
+        """The weights to use for one of several softmaxes; None where a module takes only one."""
+        return None if self._pieces is None else self._pieces.meet(piece, scores)
 
     def is_inside(self) -> bool:
         """Whether an attention module on the second road is running."""

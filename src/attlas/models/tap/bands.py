@@ -1,0 +1,159 @@
+"""Where the weights of block-sparse attention belong in a map of all queries and keys.
+
+These families attend within windows or blocks, and take one softmax or several over them. Each
+layout here follows from the family's own definition of its windows.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+NOWHERE = -1  # the query or key of a weight that is filled in, or belongs to no token
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The query of each row of one softmax, and the key of each weight.
+
+    `axes` names the axes of the softmax: batch b, head h, block n, query q, key k; x is batch and
+    head in one. The rows are those of all blocks, one block after the other.
+    """
+
+    axes: str
+    rows: Tensor  # [batch or 1, row]
+    keys: Tensor  # [batch or 1, head or 1, row, column]
+
+
+@dataclass(frozen=True, eq=False)
+class Bands:
+    """The layouts of the softmaxes of one call, in their order, and the length of its map."""
+
+    layouts: Sequence[Layout]
+    tokens: int
+    heads: int
+
+
+def lay_out(pieces: Sequence[Tensor], bands: Bands) -> Tensor:
+    """The map `[batch, head, query, key]` of these softmaxes; a key that occurs twice is summed."""
+    total = 0
+    for piece, layout in zip(pieces, bands.layouts, strict=True):
+        total = total + _scatter(_as_rows(piece, layout.axes, bands.heads), layout, bands.tokens)
+    return torch.as_tensor(total)
+
+
+def pick_up(weights: Tensor, piece: Tensor, number: int, bands: Bands) -> Tensor:
+    """The softmax of this number with the weights of a map; fillers stay as they are.
+
+    The weight of a key that occurs twice is shared as the softmax shared it.
+    """
+    layout = bands.layouts[number]
+    own = _as_rows(piece, layout.axes, bands.heads)
+    total = _gather(_scatter(own.detach(), layout, bands.tokens), own, layout)
+    share = torch.where(total > 0, own.detach() / total.where(total > 0, 1.0), 1.0)
+    placed = (_clip(layout.rows, bands.tokens)[:, None, :, None] < bands.tokens) & (
+        _clip(layout.keys, bands.tokens) < bands.tokens
+    )
+    found = torch.where(placed, _gather(weights, own, layout) * share, own)
+    return _as_before(found, piece, layout.axes)
+
+
+def _scatter(own: Tensor, layout: Layout, tokens: int) -> Tensor:
+    """The rows of a softmax in a map; what belongs nowhere is dropped."""
+    batch, heads, rows = own.shape[:3]
+    keys = _clip(layout.keys, tokens).expand_as(own)
+    wide = own.new_zeros(batch, heads, rows, tokens + 1).scatter_add(3, keys, own)
+    queries = _clip(layout.rows, tokens)[:, None, :, None].expand_as(wide)
+    laid = own.new_zeros(batch, heads, tokens + 1, tokens + 1).scatter_add(2, queries, wide)
+    return laid[:, :, :tokens, :tokens]
+
+
+def _gather(weights: Tensor, own: Tensor, layout: Layout) -> Tensor:
+    """The weight of a map at the place of each weight of a softmax; zero at no place."""
+    tokens = weights.shape[-1]
+    padded = nn.functional.pad(weights, (0, 1, 0, 1))
+    queries = _clip(layout.rows, tokens)[:, None, :, None]
+    wide = padded.gather(2, queries.expand(*own.shape[:3], tokens + 1))
+    return wide.gather(3, _clip(layout.keys, tokens).expand_as(own))
+
+
+def _clip(places: Tensor, tokens: int) -> Tensor:
+    """Places that are no token become the place after the last."""
+    return torch.where((places >= 0) & (places < tokens), places, tokens)
+
+
+def _as_rows(piece: Tensor, axes: str, heads: int) -> Tensor:
+    """A softmax as `[batch, head, row, column]`."""
+    if axes == "xqk":
+        return piece.unflatten(0, (-1, heads))
+    order = [axes.index(axis) for axis in "bhnqk" if axis in axes]
+    rows = piece.permute(order)
+    return rows.flatten(2, 3) if "n" in axes else rows
+
+
+def _as_before(rows: Tensor, like: Tensor, axes: str) -> Tensor:
+    """Undo `_as_rows`."""
+    if axes == "xqk":
+        return rows.flatten(0, 1)
+    if "n" in axes:
+        rows = rows.unflatten(2, (like.shape[axes.index("n")], -1))
+    inner = [axis for axis in "bhnqk" if axis in axes]
+    return rows.permute([inner.index(axis) for axis in axes])
+
+
+def _sliding_window(module: Any, given: Mapping[str, Any]) -> Bands:
+    """Longformer: a window around each token; global tokens see and are seen by all.
+
+    The model fills its input up to whole windows; the map covers the tokens.
+    """
+    masked, is_global = given["is_index_masked"], given["is_index_global_attn"]
+    batch, length = masked.shape
+    places = torch.arange(length, device=masked.device)
+    side = module.one_sided_attn_window_size
+    window = (places[:, None] + torch.arange(-side, side + 1, device=masked.device))[None, None]
+    if not given["is_global_attn"]:
+        local = [Layout("bqhk", places[None], window)]
+    else:
+        counts = is_global.sum(dim=1, keepdim=True)
+        most = int(counts.max())
+        first = (~is_global).to(torch.uint8).argsort(dim=1, stable=True)[:, :most]
+        chosen = first.where(torch.arange(most, device=masked.device) < counts, NOWHERE)
+        extra = chosen[:, None, None].expand(batch, 1, length, most)
+        keys = torch.cat([extra, window.expand(batch, -1, -1, -1)], dim=-1)
+        own = places.expand(batch, length).masked_fill(is_global, NOWHERE)
+        local = [
+            Layout("bqhk", own, keys),
+            Layout("xqk", chosen, places[None, None, None].expand(batch, 1, most, length)),
+        ]
+    return Bands(local, _count_tokens(~masked), module.num_heads)
+
+
+def _neighbouring_blocks(module: Any, given: Mapping[str, Any]) -> Bands:
+    """LongT5: each block sees itself and its two neighbours, and perhaps summaries of all blocks.
+
+    A summary is no token: what a row gives to summaries is left out of the map, as a sink is.
+    """
+    states, size = given["hidden_states"], module.block_len
+    tokens, device = states.shape[1], states.device
+    blocks = -(-tokens // size)
+    rows = torch.arange(blocks * size, device=device)
+    starts = (rows // size - 1) * size
+    keys = starts[:, None] + torch.arange(3 * size, device=device)
+    summaries = tokens // module.global_block_size if hasattr(module, "global_block_size") else 0
+    keys = nn.functional.pad(keys, (0, summaries), value=NOWHERE)
+    return Bands([Layout("bnhqk", rows[None], keys[None, None])], tokens, module.n_heads)
+
+
+def _count_tokens(seen: Tensor) -> int:
+    """The length of the longest text of a batch, by the positions that may be seen."""
+    return int(seen.any(dim=0).nonzero().max()) + 1
+
+
+BANDS: dict[str, Callable[[Any, Mapping[str, Any]], Bands]] = {
+    "LongformerSelfAttention": _sliding_window,
+    "LEDEncoderSelfAttention": _sliding_window,
+    "LongT5LocalAttention": _neighbouring_blocks,
+    "LongT5TransientGlobalAttention": _neighbouring_blocks,
+}

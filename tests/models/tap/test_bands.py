@@ -1,0 +1,219 @@
+"""Block-sparse attention as one map, against dense attention with the family's own mask."""
+
+from collections import Counter
+
+import pytest
+import tiny
+import torch
+
+import attlas
+from attlas.errors import UnsupportedModelError
+from attlas.models.tap import edits
+from attlas.models.tap.opening import tap
+
+TOKENS = 11  # not a whole number of windows or blocks
+SIDE = 2  # of Longformer's windows
+RADIUS = 3  # of LongT5's
+PAIR = {"d_model": 32, "decoder_start_token_id": 2}
+STACKS = {f"{stack}_layers": 2 for stack in ("encoder", "decoder")}
+HEADS = {f"{stack}_attention_heads": 4 for stack in ("encoder", "decoder")}
+WIDTHS = {f"{stack}_ffn_dim": 64 for stack in ("encoder", "decoder")}
+T5 = {**PAIR, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4, "num_decoder_layers": 2}
+T5 |= {"relative_attention_num_buckets": 8}
+
+
+def longformer(head="ForSequenceClassification", **settings):
+    shape = {**tiny.TEXT, **tiny.BERT_SHAPE, "attention_window": 2 * SIDE, "sep_token_id": 2}
+    return tiny.build("Longformer", head, {**shape, **settings})
+
+
+def led():
+    places = {f"max_{stack}_position_embeddings": 64 for stack in ("encoder", "decoder")}
+    settings = {**tiny.TEXT, **PAIR, **STACKS, **HEADS, **WIDTHS, **places}
+    return tiny.build("LED", "ForConditionalGeneration", {**settings, "attention_window": 2 * SIDE})
+
+
+def longt5(kind, **settings):
+    shape = {**tiny.TEXT, **T5, "local_radius": RADIUS, "global_block_size": 4}
+    shape["encoder_attention_type"] = kind
+    return tiny.build("LongT5", "ForConditionalGeneration", {**shape, **settings})
+
+
+MODELS = {
+    "longformer": longformer,
+    "led": led,
+    "longt5 local": lambda: longt5("local"),
+    "longt5 transient-global": lambda: longt5("transient-global"),
+}
+
+
+@pytest.fixture(params=MODELS)
+def case(request):
+    model = MODELS[request.param]()
+    return request.param, model, inputs_of(model)
+
+
+def inputs_of(model):
+    source = {name: each[:, :TOKENS] for name, each in tiny.text_inputs().items()}
+    ids = tiny.token_ids(5, seed=2)
+    return {**source, "decoder_input_ids": ids} if model.config.is_encoder_decoder else source
+
+
+def run(model, inputs):
+    with torch.no_grad():
+        return model(**inputs).logits
+
+
+def states_of(module, model, inputs):
+    """The hidden states that a module gets."""
+    found = []
+    handle = module.register_forward_pre_hook(
+        lambda _, args, given: found.append(args[0] if args else given["hidden_states"]),
+        with_kwargs=True,
+    )
+    run(model, inputs)
+    handle.remove()
+    return found[0]
+
+
+def heads_of(projection, states):
+    return projection(states).detach().unflatten(-1, (4, 8)).transpose(1, 2)
+
+
+def near(side):
+    places = torch.arange(TOKENS)
+    return (places[:, None] - places).abs() <= side
+
+
+def masked_softmax(scores, visible):
+    return scores.masked_fill(~visible, -torch.inf).softmax(-1)
+
+
+def expected_sliding(model, inputs, attention, global_tokens):
+    """A window for every token; global tokens see all, by projections of their own, and are seen."""
+    states = states_of(attention, model, inputs)[:, :TOKENS]
+    visible = near(SIDE)
+    visible[:, global_tokens] = True
+    query, key = heads_of(attention.query, states), heads_of(attention.key, states)
+    maps = masked_softmax(query @ key.mT / 8**0.5, visible)
+    query, key = heads_of(attention.query_global, states), heads_of(attention.key_global, states)
+    maps[:, :, global_tokens] = (query @ key.mT / 8**0.5).softmax(-1)[:, :, global_tokens]
+    return maps
+
+
+def expected_neighbours(model, inputs, attention):
+    """T5's attention, without scaling and with its bias, over the tokens within the radius."""
+    states = states_of(attention, model, inputs)
+    places = torch.arange(TOKENS)
+    buckets = attention._relative_position_bucket(places - places[:, None], num_buckets=8)
+    bias = attention.relative_attention_bias(buckets).detach().permute(2, 0, 1)
+    scores = heads_of(attention.q, states) @ heads_of(attention.k, states).mT + bias
+    return scores, near(RADIUS)
+
+
+def test_maps_are_dense_attention_with_the_mask_of_the_family(case):
+    name, model, inputs = case
+    with tap(model) as seen:
+        run(model, inputs)
+    if name == "longformer":
+        attention = model.longformer.encoder.layer[0].attention.self
+        expected = expected_sliding(model, inputs, attention, [0])
+    elif name == "led":
+        attention = model.led.encoder.layers[0].self_attn.longformer_self_attn
+        expected = expected_sliding(model, inputs, attention, [])
+    else:
+        attention = next(iter(model.encoder.block[0].layer[0].children()))
+        scores, visible = expected_neighbours(model, inputs, attention)
+        expected = masked_softmax(scores, visible)
+    read = seen.weights[0]
+    if name == "longt5 transient-global":  # the rest of a row goes to summaries of blocks
+        shares = read.sum(-1, keepdim=True)
+        assert shares.max() < 1 + 1e-6 and shares.min() < 0.5
+        read = read / shares
+    torch.testing.assert_close(read, expected, atol=2e-5, rtol=1e-4)
+    assert torch.equal(seen.calls[0].visible.expand_as(read), expected > 0)
+
+
+def test_global_tokens_of_each_row_of_a_batch_are_its_own():
+    model = longformer("ForTokenClassification")
+    ids = torch.cat([tiny.token_ids(TOKENS, seed) for seed in (1, 2)])
+    chosen = torch.zeros_like(ids)
+    chosen[0, 3] = chosen[1, 0] = chosen[1, 8] = 1
+    inputs = {"input_ids": ids, "global_attention_mask": chosen}
+    with tap(model) as seen:
+        run(model, inputs)
+    attention = model.longformer.encoder.layer[0].attention.self
+    for row, places in enumerate(([3], [0, 8])):
+        expected = expected_sliding(model, inputs, attention, places)[row]
+        torch.testing.assert_close(seen.weights[0][row], expected, atol=2e-5, rtol=1e-4)
+
+
+def test_the_output_is_that_of_the_model_to_the_bit(case):
+    name, model, inputs = case
+    before = run(model, inputs)
+    with tap(model) as seen:
+        assert torch.equal(run(model, inputs), before)
+    pairs = {"encoder": 2, "decoder": 2, "cross": 2}
+    assert Counter(site.kind for site in seen.sites) == (
+        {"encoder": 2} if name == "longformer" else pairs
+    )
+    with tap(model, [edits.apply(torch.clone)]):
+        assert torch.equal(run(model, inputs), before)
+    with tap(model, [edits.uniform().at(kind="encoder")]):
+        assert (run(model, inputs) - before).abs().max() > 1e-3
+    assert torch.equal(run(model, inputs), before)
+
+
+def test_an_edit_is_used_and_an_inner_tap_sees_it(case):
+    _, model, inputs = case
+    off = edits.zero(4).at(kind="encoder", layer=0)
+    with tap(model, [off]), tap(model) as seen:
+        run(model, inputs)
+    assert not seen.weights[0][..., 4].any() and seen.weights[1][..., 4].any()
+
+
+def test_gradients_are_those_of_a_small_change(case):
+    _, model, inputs = case
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+    step = 1e-2
+
+    def score(change):
+        moved = edits.apply(lambda weights: weights + change).at(kind="encoder", layer=0)
+        with tap(model, [moved]):
+            return float(run(model, inputs).double().square().sum())
+
+    with tap(model, gradients=True) as seen:
+        total = model(**inputs).logits.square().sum()
+        gradient = torch.autograd.grad(total, seen.weights[0])[0]
+    change = torch.zeros_like(gradient)
+    change[0, 1, 3, 4] = step
+    slope = (score(change) - score(-change)) / (2 * step)
+    assert float(gradient[0, 1, 3, 4]) == pytest.approx(slope, rel=0.02, abs=1e-4)
+
+
+def test_weight_outside_the_windows_is_refused_by_name():
+    model = longformer()
+    with pytest.raises(UnsupportedModelError, match="LongformerSelfAttention attends within windo"):
+        with tap(model, [edits.replace(torch.full((1, 1, TOKENS, TOKENS), 1 / TOKENS))]):
+            run(model, inputs_of(model))
+
+
+@pytest.mark.parametrize(
+    "method", ["attention_rollout", "generic_relevance", "integrated_gradients", "attattr"]
+)
+def test_a_window_around_all_tokens_gives_what_the_dense_family_gives(method):
+    """A Longformer whose window covers the text, with equal projections, is a RoBERTa."""
+    shape = {**tiny.BERT_SHAPE, **tiny.labels(*tiny.LABELS)}
+    head = "ForSequenceClassification"
+    dense, words = tiny.text_subject("Roberta", head, "wordpiece", **shape)
+    banded, _ = tiny.text_subject("Longformer", head, "wordpiece", attention_window=64, **shape)
+    given = {f"longformer.{k.removeprefix('roberta.')}" if k.startswith("roberta.") else k: v
+             for k, v in dense.state_dict().items()}  # fmt: skip
+    for name in list(given):
+        for part in ("query", "key", "value"):
+            given[name.replace(f".self.{part}.", f".self.{part}_global.")] = given[name]
+    banded.load_state_dict(given)
+    both = [attlas.Subject(model, words) for model in (dense, banded)]
+    one, other = (attlas.explain(each, "a warm and funny film", method).scores for each in both)
+    assert other == pytest.approx(one, rel=1e-3, abs=1e-5)
