@@ -90,7 +90,7 @@ def masked_softmax(scores, visible):
 
 
 def expected_sliding(model, inputs, attention, global_tokens):
-    """A window for every token; global tokens see all, by projections of their own, and are seen."""
+    """A window for every token; global tokens see all, by their own projections, and are seen."""
     states = states_of(attention, model, inputs)[:, :TOKENS]
     visible = near(SIDE)
     visible[:, global_tokens] = True
@@ -194,9 +194,10 @@ def test_gradients_are_those_of_a_small_change(case):
 
 def test_weight_outside_the_windows_is_refused_by_name():
     model = longformer()
-    with pytest.raises(UnsupportedModelError, match="LongformerSelfAttention attends within windo"):
-        with tap(model, [edits.replace(torch.full((1, 1, TOKENS, TOKENS), 1 / TOKENS))]):
-            run(model, inputs_of(model))
+    even = edits.replace(torch.full((1, 1, TOKENS, TOKENS), 1 / TOKENS))
+    says = "LongformerSelfAttention attends within windows"
+    with pytest.raises(UnsupportedModelError, match=says), tap(model, [even]):
+        run(model, inputs_of(model))
 
 
 @pytest.mark.parametrize(
