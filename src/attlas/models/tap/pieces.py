@@ -1,4 +1,4 @@
-"""Attention that comes in pieces: collected, laid out as one map, and handed back piece by piece."""
+"""Attention in pieces: collected, laid out as one map, and handed back piece by piece."""
 
 import inspect
 from collections.abc import Mapping
