@@ -38,10 +38,11 @@ class Bands:
 
 def lay_out(pieces: Sequence[Tensor], bands: Bands) -> Tensor:
     """The map `[batch, head, query, key]` of these softmaxes; a key that occurs twice is summed."""
-    total = 0
-    for piece, layout in zip(pieces, bands.layouts, strict=True):
-        total = total + _scatter(_as_rows(piece, layout.axes, bands.heads), layout, bands.tokens)
-    return torch.as_tensor(total)
+    parts = [
+        _scatter(_as_rows(piece, layout.axes, bands.heads), layout, bands.tokens)
+        for piece, layout in zip(pieces, bands.layouts, strict=True)
+    ]
+    return torch.stack(parts).sum(dim=0) if len(parts) > 1 else parts[0]
 
 
 def pick_up(weights: Tensor, piece: Tensor, number: int, bands: Bands) -> Tensor:
@@ -87,7 +88,8 @@ def _clip(places: Tensor, tokens: int) -> Tensor:
 def _as_rows(piece: Tensor, axes: str, heads: int) -> Tensor:
     """A softmax as `[batch, head, row, column]`."""
     if axes == "xqk":
-        return piece.unflatten(0, (-1, heads))
+        apart: Tensor = piece.unflatten(0, (-1, heads))
+        return apart
     order = [axes.index(axis) for axis in "bhnqk" if axis in axes]
     rows = piece.permute(order)
     return rows.flatten(2, 3) if "n" in axes else rows
