@@ -10,6 +10,7 @@ from torch import nn
 
 from attlas.errors import UnsupportedModelError
 from attlas.models.facts import transformers_internals as internals
+from attlas.models.facts.bands import BANDS
 from attlas.results import Site
 
 KINDS = ("encoder", "decoder", "cross", "vision", "cross_vision")
@@ -40,15 +41,6 @@ REFUSED = {
     "NeighborhoodAttention": "it attends to neighbourhoods, in a kernel that keeps the weights",
     "T5Gemma2MergedAttention": "it attends to its own stream and to the encoder's at once",
     "LiltSelfAttention": "it attends in two streams at once, the text's and its layout's",
-}
-
-
-# Module classes that take several softmaxes, over windows or blocks: see `tap/bands.py`.
-IN_PIECES = {
-    "LongformerSelfAttention",
-    "LEDEncoderSelfAttention",
-    "LongT5LocalAttention",
-    "LongT5TransientGlobalAttention",
 }
 
 
@@ -115,7 +107,7 @@ def _road(module: nn.Module) -> str | None:
     reason = REFUSED.get(type(module).__name__)
     if reason is not None:
         raise UnsupportedModelError(f"{type(module).__name__} cannot be opened: {reason}")
-    if type(module).__name__ in IN_PIECES:
+    if type(module).__name__ in BANDS:
         return "pieces"
     if internals.eager_attention(type(module)) is not None:
         return "interface"

@@ -4,22 +4,76 @@ Some modelling files compute attention themselves. While a tap is open, a torch 
 watches for a softmax inside the forward of an attention module. The result of that softmax is the
 attention, and the module continues with what the tap returns in its place. A call to fused
 attention inside such a module is computed step by step instead. Softmaxes elsewhere (routers,
-heads) are left alone.
+heads) are left alone. Block-sparse attention takes several softmaxes, whose map is put together.
 """
 
+import inspect
 from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any, Protocol, runtime_checkable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from attlas.errors import UnsupportedModelError
+from attlas.models.facts.bands import BANDS, lay_out, pick_up
 
 _SOFTMAX = {torch.softmax, functional.softmax, Tensor.softmax}
+_HIDDEN = -5e3  # lower scores are masked: these families use -10,000 and less
 MASKED = -1e4  # lower scores are masked: models use anything from here to minus infinity
+
+
+class Pieces:
+    """The softmaxes of one call to a block-sparse attention module.
+
+    The module is run once to collect them. When it then runs for the tap, each softmax is left as
+    it is, or takes its weights from the map that the tap returned.
+    """
+
+    def __init__(self, module: nn.Module, args: tuple[Any, ...], given: Mapping[str, Any]) -> None:
+        bound = inspect.signature(module.forward).bind(*args, **given)
+        bound.apply_defaults()
+        self._name = type(module).__name__
+        self._bands = BANDS[self._name](module, bound.arguments)
+        self._found: list[Tensor] = []
+        self._visible: list[Tensor] = []
+        self._used: Tensor | None = None
+        self._number = 0
+        self.collecting = True
+
+    def meet(self, piece: Tensor, scores: Tensor) -> Tensor:
+        """One softmax of the module: collect it, or return what is to be used in its place."""
+        if self.collecting:
+            self._found.append(piece)
+            self._visible.append(scores > _HIDDEN)
+            return piece
+        number, self._number = self._number, (self._number + 1) % len(self._found)
+        if self._used is None:
+            return piece
+        return pick_up(self._used, piece, number, self._bands).to(piece.dtype)
+
+    def finish(self) -> tuple[Tensor, Tensor]:
+        """The map of all softmaxes, and which keys each query may see."""
+        self.collecting = False
+        if len(self._found) != len(self._bands.each):
+            raise UnsupportedModelError(
+                f"{self._name} cannot be opened: it took {len(self._found)} softmaxes, expected "
+                f"{len(self._bands.each)}"
+            )
+        weights = lay_out(self._found, self._bands)
+        seen = lay_out([each.to(weights.dtype) for each in self._visible], self._bands)
+        return weights, seen > 0
+
+    def use(self, weights: Tensor) -> None:
+        """Take the weights of this map from now on; none may lie outside the windows."""
+        inside = lay_out([torch.ones_like(each) for each in self._found], self._bands) > 0
+        if weights.detach().masked_select(~inside).any():
+            raise UnsupportedModelError(
+                f"{self._name} attends within windows: an edit cannot put weight outside them"
+            )
+        self._used = weights
 
 
 @runtime_checkable

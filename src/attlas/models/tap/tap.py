@@ -18,7 +18,7 @@ from attlas.models.tap.call import Call, Seen, find_visible
 from attlas.models.tap.eager_attention import check_mixing, mix
 from attlas.models.tap.edits import Edit
 from attlas.models.tap.origins import Origins
-from attlas.models.tap.pieces import Pieces
+from attlas.models.tap.softmax_watch import Pieces
 from attlas.results import Site
 
 open_taps: ContextVar[tuple["Tap", ...]] = ContextVar("attlas_open_taps", default=())

@@ -1,7 +1,7 @@
 """Where the weights of block-sparse attention belong in a map of all queries and keys.
 
 These families attend within windows or blocks, and take one softmax or several over them. Each
-layout here follows from the family's own definition of its windows.
+band here follows from the family's own definition of its windows.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ NOWHERE = -1  # the query or key of a weight that is filled in, or belongs to no
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class Band:
     """The query of each row of one softmax, and the key of each weight.
 
     `axes` names the axes of the softmax: batch b, head h, block n, query q, key k; x is batch and
@@ -29,9 +29,9 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class Bands:
-    """The layouts of the softmaxes of one call, in their order, and the length of its map."""
+    """The bands of one call, one for each softmax in their order, and the length of its map."""
 
-    layouts: Sequence[Layout]
+    each: Sequence[Band]
     tokens: int
     heads: int
 
@@ -39,8 +39,8 @@ class Bands:
 def lay_out(pieces: Sequence[Tensor], bands: Bands) -> Tensor:
     """The map `[batch, head, query, key]` of these softmaxes; a key that occurs twice is summed."""
     parts = [
-        _scatter(_as_rows(piece, layout.axes, bands.heads), layout, bands.tokens)
-        for piece, layout in zip(pieces, bands.layouts, strict=True)
+        _scatter(_as_rows(piece, band.axes, bands.heads), band, bands.tokens)
+        for piece, band in zip(pieces, bands.each, strict=True)
     ]
     return torch.stack(parts).sum(dim=0) if len(parts) > 1 else parts[0]
 
@@ -50,34 +50,34 @@ def pick_up(weights: Tensor, piece: Tensor, number: int, bands: Bands) -> Tensor
 
     The weight of a key that occurs twice is shared as the softmax shared it.
     """
-    layout = bands.layouts[number]
-    own = _as_rows(piece, layout.axes, bands.heads)
-    total = _gather(_scatter(own.detach(), layout, bands.tokens), own, layout)
+    band = bands.each[number]
+    own = _as_rows(piece, band.axes, bands.heads)
+    total = _gather(_scatter(own.detach(), band, bands.tokens), own, band)
     share = torch.where(total > 0, own.detach() / total.where(total > 0, 1.0), 1.0)
-    placed = (_clip(layout.rows, bands.tokens)[:, None, :, None] < bands.tokens) & (
-        _clip(layout.keys, bands.tokens) < bands.tokens
+    placed = (_clip(band.rows, bands.tokens)[:, None, :, None] < bands.tokens) & (
+        _clip(band.keys, bands.tokens) < bands.tokens
     )
-    found = torch.where(placed, _gather(weights, own, layout) * share, own)
-    return _as_before(found, piece, layout.axes)
+    found = torch.where(placed, _gather(weights, own, band) * share, own)
+    return _as_before(found, piece, band.axes)
 
 
-def _scatter(own: Tensor, layout: Layout, tokens: int) -> Tensor:
+def _scatter(own: Tensor, band: Band, tokens: int) -> Tensor:
     """The rows of a softmax in a map; what belongs nowhere is dropped."""
     batch, heads, rows = own.shape[:3]
-    keys = _clip(layout.keys, tokens).expand_as(own)
+    keys = _clip(band.keys, tokens).expand_as(own)
     wide = own.new_zeros(batch, heads, rows, tokens + 1).scatter_add(3, keys, own)
-    queries = _clip(layout.rows, tokens)[:, None, :, None].expand_as(wide)
+    queries = _clip(band.rows, tokens)[:, None, :, None].expand_as(wide)
     laid = own.new_zeros(batch, heads, tokens + 1, tokens + 1).scatter_add(2, queries, wide)
     return laid[:, :, :tokens, :tokens]
 
 
-def _gather(weights: Tensor, own: Tensor, layout: Layout) -> Tensor:
+def _gather(weights: Tensor, own: Tensor, band: Band) -> Tensor:
     """The weight of a map at the place of each weight of a softmax; zero at no place."""
     tokens = weights.shape[-1]
     padded = nn.functional.pad(weights, (0, 1, 0, 1))
-    queries = _clip(layout.rows, tokens)[:, None, :, None]
+    queries = _clip(band.rows, tokens)[:, None, :, None]
     wide = padded.gather(2, queries.expand(*own.shape[:3], tokens + 1))
-    return wide.gather(3, _clip(layout.keys, tokens).expand_as(own))
+    return wide.gather(3, _clip(band.keys, tokens).expand_as(own))
 
 
 def _clip(places: Tensor, tokens: int) -> Tensor:
@@ -116,7 +116,7 @@ def _sliding_window(module: Any, given: Mapping[str, Any]) -> Bands:
     side = module.one_sided_attn_window_size
     window = (places[:, None] + torch.arange(-side, side + 1, device=masked.device))[None, None]
     if not given["is_global_attn"]:
-        local = [Layout("bqhk", places[None], window)]
+        local = [Band("bqhk", places[None], window)]
     else:
         counts = is_global.sum(dim=1, keepdim=True)
         most = int(counts.max())
@@ -126,8 +126,8 @@ def _sliding_window(module: Any, given: Mapping[str, Any]) -> Bands:
         keys = torch.cat([extra, window.expand(batch, -1, -1, -1)], dim=-1)
         own = places.expand(batch, length).masked_fill(is_global, NOWHERE)
         local = [
-            Layout("bqhk", own, keys),
-            Layout("xqk", chosen, places[None, None, None].expand(batch, 1, most, length)),
+            Band("bqhk", own, keys),
+            Band("xqk", chosen, places[None, None, None].expand(batch, 1, most, length)),
         ]
     return Bands(local, _count_tokens(~masked), module.num_heads)
 
@@ -145,7 +145,7 @@ def _neighbouring_blocks(module: Any, given: Mapping[str, Any]) -> Bands:
     keys = starts[:, None] + torch.arange(3 * size, device=device)
     summaries = tokens // module.global_block_size if hasattr(module, "global_block_size") else 0
     keys = nn.functional.pad(keys, (0, summaries), value=NOWHERE)
-    return Bands([Layout("bnhqk", rows[None], keys[None, None])], tokens, module.n_heads)
+    return Bands([Band("bnhqk", rows[None], keys[None, None])], tokens, module.n_heads)
 
 
 def _count_tokens(seen: Tensor) -> int:
