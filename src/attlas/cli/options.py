@@ -19,7 +19,10 @@ from attlas.errors import UnknownNameError, UsageError
 from attlas.progress import watched
 
 Model = Annotated[
-    str, typer.Option("--model", "-m", help="The model: a built-in name, a folder or a hub id.")
+    str,
+    typer.Option(
+        "--model", "-m", help="The model: a built-in name, a folder, a GGUF file or a hub id."
+    ),
 ]
 Target = Annotated[
     str | None, typer.Option(help="What to explain: a label, a class number or a token.")

@@ -1,7 +1,7 @@
-"""Loading: a hub id, a folder, a built-in name or a pipeline becomes a Subject."""
+"""Loading: a hub id, a folder, a file, a built-in name or a pipeline becomes a Subject."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from inspect import signature
@@ -11,12 +11,16 @@ from typing import Any
 import torch
 
 from attlas.errors import ModelError, UnknownNameError, UsageError
+from attlas.models.facts.model_facts import unwrap
 from attlas.models.facts.places import (
     AUTO_CLASSES,
     DTYPES,
+    check_installed,
     embedded_names,
     find_model,
     hub_is_away,
+    is_adapter,
+    is_gguf,
     unknown_model,
 )
 from attlas.models.facts.tasks import find_task
@@ -24,6 +28,14 @@ from attlas.models.intervening.removing_heads import RECORD, load_without_heads
 from attlas.models.subject import Subject
 
 DEFAULT = "sentiment"
+SHELL = "base_model.model."  # what PEFT writes before the name of a weight
+ADAPTED = {
+    "SEQ_CLS": "sequence classification",
+    "TOKEN_CLS": "token classification",
+    "QUESTION_ANS": "question answering",
+    "CAUSAL_LM": "causal lm",
+    "SEQ_2_SEQ_LM": "sequence to sequence",
+}
 
 
 def load(
@@ -36,7 +48,10 @@ def load(
     unsafe_weights: bool = False,
     trust_remote_code: bool = False,
 ) -> Subject:
-    """Load a model: a built-in name, a folder, a hub id, or a `pipeline`.
+    """Load a model: a built-in name, a folder, a hub id, a GGUF file, or a `pipeline`.
+
+    The folder of a PEFT adapter is loaded with the model that it names, and the weights of both are
+    added up.
 
     By default, `device` is a GPU if there is one, and `dtype` is that of the checkpoint on a GPU
     and float32 elsewhere. Weights are read from safetensors only; `unsafe_weights` also allows
@@ -59,7 +74,10 @@ def load(
         "trust_remote_code": trust_remote_code,
     }
     with _hub(), _quiet(place):
-        found = _load_model(place, str(model), task, options)
+        if is_adapter(place):
+            found, place = _load_adapted(place, str(model), task, options)
+        else:
+            found = _load_model(place, str(model), task, options)
         processor = _load_processor(place, str(model), found, trust_remote_code)
     subject = Subject(found, processor, name=str(model), task=task)
     if device_map is None:
@@ -68,17 +86,53 @@ def load(
     return subject
 
 
-def _load_model(place: str, name: str, task: str | None, options: dict[str, Any]) -> Any:
+def _load_adapted(
+    place: str, name: str, task: str | None, options: dict[str, Any]
+) -> tuple[Any, str]:
+    """A model with the weights of an adapter added to its own, and where its tokenizer is."""
+    check_installed("peft", f"{name} is a PEFT adapter")
+    import peft
+    from safetensors import safe_open
+
+    settings = peft.PeftConfig.from_pretrained(place)
+    weights = Path(place) / "adapter_model.safetensors"
+    if not weights.is_file():
+        raise ModelError(f"{name} is a PEFT adapter without adapter_model.safetensors")
+    with safe_open(weights, "pt") as file:
+        names = [each for each in file.keys() if ".lora_" not in each]  # noqa: SIM118
+        own = {each.removeprefix(SHELL): file.get_slice(each).get_shape() for each in names}
+    base, kind = str(settings.base_model_name_or_path), ADAPTED.get(str(settings.task_type))
+    classes = [shape[0] for shape in own.values() if len(shape) == 2]
+    if classes and kind in ("sequence classification", "token classification"):
+        options = {**options, "num_labels": min(classes)}
+    model = _load_model(find_model(base), base, task or kind, options, filled=own)
+    try:
+        adapted = peft.PeftModel.from_pretrained(model, place)
+    except Exception as problem:
+        raise ModelError(_why(name, problem)) from problem
+    unwrap(adapted)  # refuses an adapter that adds tokens of its own
+    has_words = (Path(place) / "tokenizer_config.json").is_file()
+    return adapted.merge_and_unload(), place if has_words else find_model(base)
+
+
+def _load_model(
+    place: str,
+    name: str,
+    task: str | None,
+    options: dict[str, Any],
+    filled: Collection[str] = (),  # weights that come from elsewhere
+) -> Any:
     config = _load_config(place, name, options["trust_remote_code"])
     model_class = _model_class(config, task)
     load_it = model_class.from_pretrained
     if getattr(config, RECORD, None):
         load_it = partial(load_without_heads, model_class, config)
+    place, from_file = _one_file(place)
     try:
-        model, report = load_it(place, output_loading_info=True, **options)
+        model, report = load_it(place, output_loading_info=True, **from_file, **options)
     except Exception as problem:
         raise ModelError(_why(name, problem)) from problem
-    missing = sorted(report["missing_keys"])
+    missing = sorted(set(report["missing_keys"]) - set(filled))
     if missing:
         raise ModelError(
             f"{name} has no weights for {missing[0]}"
@@ -88,11 +142,22 @@ def _load_model(place: str, name: str, task: str | None, options: dict[str, Any]
     return model
 
 
+def _one_file(place: str) -> tuple[str, dict[str, str]]:
+    """How transformers takes a place: a folder, and the file in it if that is all of the model."""
+    if not is_gguf(place):
+        return place, {}
+    check_installed("gguf", f"{Path(place).name} is a GGUF file")
+    return str(Path(place).parent), {"gguf_file": Path(place).name}
+
+
 def _load_config(place: str, name: str, trust_remote_code: bool) -> Any:
     import transformers
 
+    place, from_file = _one_file(place)
     try:
-        return transformers.AutoConfig.from_pretrained(place, trust_remote_code=trust_remote_code)
+        return transformers.AutoConfig.from_pretrained(
+            place, trust_remote_code=trust_remote_code, **from_file
+        )
     except Exception as problem:
         raise ModelError(_why(name, problem)) from problem
 
@@ -117,8 +182,11 @@ def _load_processor(place: str, name: str, model: Any, trust_remote_code: bool) 
         "image processor": transformers.AutoImageProcessor,
         "tokenizer": transformers.AutoTokenizer,
     }
+    place, from_file = _one_file(place)
     try:
-        processor = loaders[kind].from_pretrained(place, trust_remote_code=trust_remote_code)
+        processor = loaders[kind].from_pretrained(
+            place, trust_remote_code=trust_remote_code, **from_file
+        )
     except Exception as problem:
         raise ModelError(
             f"the {kind} of {name} cannot be loaded: {_first_line(problem)}"

@@ -3,6 +3,7 @@
 import re
 import socket
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies
@@ -21,6 +22,7 @@ AUTO_CLASSES = {
     "image and text": "AutoModelForZeroShotImageClassification",
     "visual question answering": "AutoModelForQuestionAnswering",
 }
+ADAPTER = "adapter_config.json"
 DTYPES = ("float32", "float64", "float16", "bfloat16")
 DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu", "npu", "mtia", "xla")
 
@@ -37,14 +39,32 @@ def find_model(name: str) -> str:
         return str(files("attlas.embedded").joinpath(name))
     path = Path(name).expanduser()
     if path.is_dir():
-        if not (path / "config.json").is_file():
+        if not (path / "config.json").is_file() and not is_adapter(str(path)):
             raise ModelError(f"the folder {name} has no config.json, so it holds no model")
+        return str(path)
+    if is_gguf(str(path)):
         return str(path)
     if path.exists():
         raise ModelError(f"{name} is a file: give the folder that holds the model")
     if name.startswith((".", "/", "~")) or name.count("/") > 1:
         raise ModelError(f"the folder {name} is not there")
     return name
+
+
+def is_gguf(place: str) -> bool:
+    """Whether this is a GGUF file: a model in one file."""
+    return place.endswith(".gguf") and Path(place).is_file()
+
+
+def is_adapter(place: str) -> bool:
+    """Whether this is a folder of PEFT: weights to be added to those of another model."""
+    return (Path(place) / ADAPTER).is_file() and not (Path(place) / "config.json").is_file()
+
+
+def check_installed(package: str, why: str) -> None:
+    """Refuse what needs a package that is not there, and name the package."""
+    if find_spec(package) is None:
+        raise ModelError(f"{why}: to load it, install the package {package}")
 
 
 def check_loading(
@@ -57,7 +77,7 @@ def check_loading(
         raise UnknownNameError("device", device, DEVICES)
     if dtype is not None and dtype not in DTYPES:
         raise UnknownNameError("dtype", dtype, DTYPES)
-    if find_model(model) == model and not Path(model).is_dir() and not _is_on_hub(model):
+    if find_model(model) == model and not Path(model).exists() and not _is_on_hub(model):
         raise ModelError(unknown_model(model))
 
 

@@ -1,0 +1,95 @@
+"""PEFT folders and GGUF files by their path."""
+
+import pytest
+import tiny
+import torch
+from peft import LoraConfig, PromptTuningConfig, TaskType, get_peft_model
+
+import attlas
+from attlas.errors import ModelError, UnsupportedModelError
+from attlas.models.facts import places
+
+TEXT = "a great film"
+
+
+def saved(folder, task, head=None):
+    """A tiny model in a folder, its own tokenizer beside it."""
+    model, words = tiny.subject_parts(task)
+    base = model if head is None else head(model)
+    base.save_pretrained(folder)
+    words.save_pretrained(folder)
+    return str(folder), words
+
+
+@pytest.mark.parametrize(
+    ("task", "kind"), [("causal lm", TaskType.CAUSAL_LM), ("sequence classification", "SEQ_CLS")]
+)
+def test_an_adapter_is_added_to_the_model_that_it_names(tmp_path, task, kind):
+    place, words = saved(tmp_path / "base", task)
+    model = type(tiny.subject_parts(task)[0]).from_pretrained(place)
+    turned = {"fan_in_fan_out": task == "causal lm"}  # GPT-2 stores its weights turned
+    config = LoraConfig(task_type=kind, init_lora_weights=False, **turned)
+    shell = get_peft_model(model, config).eval()
+    shell.save_pretrained(tmp_path / "adapter")
+    subject = attlas.load(tmp_path / "adapter")
+    ids = torch.tensor([words(TEXT)["input_ids"]])
+    with torch.no_grad():
+        expected, plain = shell(input_ids=ids).logits, attlas.load(place).model(ids).logits
+        torch.testing.assert_close(subject.model(ids).logits, expected, rtol=1e-4, atol=1e-5)
+    assert not torch.allclose(expected, plain, atol=1e-3)
+    assert attlas.explain(subject, TEXT, "raw_attention").origin.model == str(tmp_path / "adapter")
+
+
+def test_an_adapter_brings_a_head_that_its_base_lacks(tmp_path):
+    place, words = saved(tmp_path / "base", "sequence classification", lambda model: model.bert)
+    kind = type(tiny.subject_parts("sequence classification")[0])
+    model = kind.from_pretrained(place, num_labels=3)
+    shell = get_peft_model(model, LoraConfig(task_type="SEQ_CLS", init_lora_weights=False)).eval()
+    shell.save_pretrained(tmp_path / "adapter")
+    words.save_pretrained(tmp_path / "adapter")
+    subject = attlas.load(tmp_path / "adapter")
+    assert len(subject.labels) == 3
+    ids = torch.tensor([words(TEXT)["input_ids"]])
+    with torch.no_grad():
+        expected = shell(input_ids=ids).logits
+        torch.testing.assert_close(subject.model(ids).logits, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_adapters_that_cannot_be_opened(tmp_path, monkeypatch):
+    place, _ = saved(tmp_path / "base", "causal lm")
+    model = type(tiny.subject_parts("causal lm")[0]).from_pretrained(place)
+    prompts = PromptTuningConfig(task_type=TaskType.CAUSAL_LM, num_virtual_tokens=2)
+    get_peft_model(model, prompts).save_pretrained(tmp_path / "prompts")
+    with pytest.raises(UnsupportedModelError, match="adds tokens of its own"):
+        attlas.load(tmp_path / "prompts")
+    (tmp_path / "prompts" / "adapter_model.safetensors").unlink()
+    with pytest.raises(ModelError, match=r"without adapter_model\.safetensors"):
+        attlas.load(tmp_path / "prompts")
+    monkeypatch.setattr(places, "find_spec", lambda name: None)
+    with pytest.raises(ModelError, match="is a PEFT adapter: to load it, install the package peft"):
+        attlas.load(tmp_path / "prompts")
+
+
+def test_a_gguf_file_without_its_package(tmp_path, monkeypatch):
+    path = tmp_path / "model.gguf"
+    path.write_bytes(b"GGUF")
+    monkeypatch.setattr(places, "find_spec", lambda name: None)
+    with pytest.raises(ModelError, match="a GGUF file: to load it, install the package gguf"):
+        attlas.load(path)
+
+
+def test_a_gguf_file_is_handed_over_by_its_name(tmp_path, monkeypatch):
+    import transformers
+
+    (tmp_path / "model.gguf").write_bytes(b"GGUF")
+    monkeypatch.setattr(places, "find_spec", lambda name: True)
+    asked = []
+
+    def from_pretrained(place, **options):
+        asked.append((place, options["gguf_file"]))
+        raise ValueError("as far as here")
+
+    monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", from_pretrained)
+    with pytest.raises(ModelError, match="as far as here"):
+        attlas.load(tmp_path / "model.gguf")
+    assert asked == [(str(tmp_path), "model.gguf")]
