@@ -325,6 +325,7 @@ SECOND_ROAD: dict[str, Callable[[], Case]] = named(
         "funnel": partial(encoder, "Funnel", layers=3, **FUNNEL_SHAPE),
         "bloom": partial(decoder, "Bloom", hidden_size=32, n_layer=2, n_head=4),
         "falcon": partial(decoder, "Falcon", **FALCON_SHAPE),
+        "lilt": partial(bert_like, "Lilt", hidden_size=48, channel_shrink_ratio=2),
         "gptj": partial(decoder, "GPTJ", rotary_dim=4, **GPT2_SHAPE),
         "mpt": partial(decoder, "Mpt", **MPT_SHAPE),
     }

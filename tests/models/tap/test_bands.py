@@ -14,12 +14,14 @@ from attlas.models.tap.opening import tap
 TOKENS = 11  # not a whole number of windows or blocks
 SIDE = 2  # of Longformer's windows
 RADIUS = 3  # of LongT5's
+BLOCK = 4  # of Pegasus-X
 PAIR = {"d_model": 32, "decoder_start_token_id": 2}
 STACKS = {f"{stack}_layers": 2 for stack in ("encoder", "decoder")}
 HEADS = {f"{stack}_attention_heads": 4 for stack in ("encoder", "decoder")}
 WIDTHS = {f"{stack}_ffn_dim": 64 for stack in ("encoder", "decoder")}
 T5 = {**PAIR, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4, "num_decoder_layers": 2}
 T5 |= {"relative_attention_num_buckets": 8}
+WITH_OTHERS = ("longt5 transient-global", "pegasus_x")  # summaries of blocks, global vectors
 
 
 def longformer(head="ForSequenceClassification", **settings):
@@ -39,11 +41,18 @@ def longt5(kind, **settings):
     return tiny.build("LongT5", "ForConditionalGeneration", {**shape, **settings})
 
 
+def pegasus_x():
+    settings = {**tiny.TEXT, **PAIR, **STACKS, **HEADS, **WIDTHS, "max_position_embeddings": 64}
+    settings |= {"block_size": BLOCK, "num_global_tokens": 3}
+    return tiny.build("PegasusX", "ForConditionalGeneration", settings)
+
+
 MODELS = {
     "longformer": longformer,
     "led": led,
     "longt5 local": lambda: longt5("local"),
     "longt5 transient-global": lambda: longt5("transient-global"),
+    "pegasus_x": pegasus_x,
 }
 
 
@@ -68,7 +77,7 @@ def states_of(module, model, inputs):
     """The hidden states that a module gets."""
     found = []
     handle = module.register_forward_pre_hook(
-        lambda _, args, given: found.append(args[0] if args else given["hidden_states"]),
+        lambda _, args, given: found.append(args[0] if args else next(iter(given.values()))),
         with_kwargs=True,
     )
     run(model, inputs)
@@ -111,6 +120,25 @@ def expected_neighbours(model, inputs, attention):
     return scores, near(RADIUS)
 
 
+def expected_blocks(model, inputs, attention, shift):
+    """Attention within the blocks alone; every other layer shifts them by half a block."""
+    states = states_of(attention, model, inputs)[:, shift : shift + TOKENS]
+    blocks = (torch.arange(TOKENS) + shift) // BLOCK
+    scores = heads_of(attention.q_proj, states) @ heads_of(attention.k_proj, states).mT / 8**0.5
+    return masked_softmax(scores, blocks[:, None] == blocks)
+
+
+def test_blocks_begin_half_a_block_earlier_in_every_other_layer():
+    model = pegasus_x()
+    inputs = inputs_of(model)
+    with tap(model) as seen:
+        run(model, inputs)
+    attention = model.model.encoder.layers[1].self_attn
+    expected = expected_blocks(model, inputs, attention, shift=BLOCK // 2)
+    read = seen.weights[1] / seen.weights[1].sum(-1, keepdim=True)
+    torch.testing.assert_close(read, expected, atol=2e-5, rtol=1e-4)
+
+
 def test_maps_are_dense_attention_with_the_mask_of_the_family(case):
     name, model, inputs = case
     with tap(model) as seen:
@@ -121,12 +149,15 @@ def test_maps_are_dense_attention_with_the_mask_of_the_family(case):
     elif name == "led":
         attention = model.led.encoder.layers[0].self_attn.longformer_self_attn
         expected = expected_sliding(model, inputs, attention, [])
+    elif name == "pegasus_x":
+        attention = model.model.encoder.layers[0].self_attn
+        expected = expected_blocks(model, inputs, attention, shift=0)
     else:
         attention = next(iter(model.encoder.block[0].layer[0].children()))
         scores, visible = expected_neighbours(model, inputs, attention)
         expected = masked_softmax(scores, visible)
     read = seen.weights[0]
-    if name == "longt5 transient-global":  # the rest of a row goes to summaries of blocks
+    if name in WITH_OTHERS:  # the rest of a row goes to vectors that are no tokens
         shares = read.sum(-1, keepdim=True)
         assert shares.max() < 1 + 1e-6 and shares.min() < 0.5
         read = read / shares
@@ -187,9 +218,9 @@ def test_gradients_are_those_of_a_small_change(case):
         total = model(**inputs).logits.square().sum()
         gradient = torch.autograd.grad(total, seen.weights[0])[0]
     change = torch.zeros_like(gradient)
-    change[0, 1, 3, 4] = step
+    change[0, 1, 4, 5] = step
     slope = (score(change) - score(-change)) / (2 * step)
-    assert float(gradient[0, 1, 3, 4]) == pytest.approx(slope, rel=0.02, abs=1e-4)
+    assert float(gradient[0, 1, 4, 5]) == pytest.approx(slope, rel=0.02, abs=1e-4)
 
 
 def test_weight_outside_the_windows_is_refused_by_name():

@@ -148,6 +148,24 @@ def _neighbouring_blocks(module: Any, given: Mapping[str, Any]) -> Bands:
     return Bands([Band("bnhqk", rows[None], keys[None, None])], tokens, module.n_heads)
 
 
+def _blocks_with_globals(module: Any, given: Mapping[str, Any]) -> Bands:
+    """Pegasus-X: each block sees itself and global vectors, which see all tokens.
+
+    The global vectors are no tokens: their rows and columns are left out of the map. Every other
+    layer begins half a block before the text.
+    """
+    seen, size = given["attention_mask"] >= 0, module.block_size
+    extra, device = given["global_hidden_states"].shape[1], seen.device
+    length = seen.shape[1]
+    outside = torch.full((1, extra), NOWHERE, device=device)
+    columns = torch.full((1, 1, extra, extra + length), NOWHERE, device=device)
+    places, first = torch.arange(length, device=device), int(seen.any(dim=0).nonzero().min())
+    keys = (places // size * size - first)[:, None] + torch.arange(size, device=device)
+    keys, rows = nn.functional.pad(keys, (extra, 0), value=NOWHERE), places - first
+    bands = [Band("bhqk", outside, columns), Band("bhnqk", rows[None], keys[None, None])]
+    return Bands(bands, _count_tokens(seen[:, first:]), module.num_heads)
+
+
 def _count_tokens(seen: Tensor) -> int:
     """The length of the longest text of a batch, by the positions that may be seen."""
     return int(seen.any(dim=0).nonzero().max()) + 1
@@ -158,4 +176,5 @@ BANDS: dict[str, Callable[[Any, Mapping[str, Any]], Bands]] = {
     "LEDEncoderSelfAttention": _sliding_window,
     "LongT5LocalAttention": _neighbouring_blocks,
     "LongT5TransientGlobalAttention": _neighbouring_blocks,
+    "PegasusXGlobalLocalAttention": _blocks_with_globals,
 }

@@ -30,7 +30,6 @@ REFUSED = {
     "set_attention_type('original_full') gives a model that can be opened",
     "BigBirdPegasusBlockSparseAttention": "it attends in blocks, some of them drawn at random; "
     "set_attention_type('original_full') gives a model that can be opened",
-    "PegasusXGlobalLocalAttention": "it attends in blocks, and to global tokens beside them",
     "LSHSelfAttention": "it attends in chunks of hashed tokens, over several rounds",
     "LocalSelfAttention": "it attends in chunks, each to itself and its neighbours",
     "MraSelfAttention": "it approximates attention by blocks at several resolutions",
@@ -40,7 +39,6 @@ REFUSED = {
     "SwiftFormerEfficientAdditiveAttention": "it weighs tokens without comparing them with others",
     "NeighborhoodAttention": "it attends to neighbourhoods, in a kernel that keeps the weights",
     "T5Gemma2MergedAttention": "it attends to its own stream and to the encoder's at once",
-    "LiltSelfAttention": "it attends in two streams at once, the text's and its layout's",
 }
 
 
