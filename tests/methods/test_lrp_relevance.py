@@ -211,6 +211,41 @@ def test_an_encoder_decoder_has_scores_for_source_and_prefix():
     assert found.scores[source].max() > 0 and found.maps["all"].shape[-1] == len(found.tokens)
 
 
+def test_float32_says_what_float64_says():
+    """Shares are divided by sums near zero, of which float32 alone leaves three digits."""
+    text = "a warm and funny film, but far too long to be worth the trip"
+    single, double = (attlas.load("sentiment", dtype=kind) for kind in ("float32", "float64"))
+    held = [(each, each.data_ptr(), each.dtype) for each in single.model.parameters()]
+    questions = [each.ask([text])[0] for each in (single, double)]
+    found, expected = (attention_relevance(each, each.subject.sites) for each in questions)
+    for one, other in zip(found.attention, expected.attention, strict=True):
+        assert one.dtype == torch.float32
+        torch.testing.assert_close(
+            one.double(), other, atol=1e-6 * other.abs().max().item(), rtol=1e-5
+        )
+    scores = [attlas.explain(each, text, METHOD).scores for each in (single, double)]
+    check(*(torch.from_numpy(each).double() for each in scores), 1e-5)
+    assert all(each.data_ptr() == place and each.dtype == kind for each, place, kind in held)
+
+
+def test_a_model_that_does_not_run_in_float64_runs_as_it_is():
+    asked = small("Bert", "ForSequenceClassification", **labels("a", "b"))
+    weight = torch.eye(asked.model.classifier.in_features)
+    kinds = []
+
+    def keep_single(_module, given):
+        kinds.append(given[0].dtype)
+        return (given[0] @ weight,)
+
+    with asked.model.classifier.register_forward_pre_hook(keep_single):
+        (question,) = asked.ask(["a cat sat"])
+        kinds.clear()
+        found = attention_relevance(question, asked.sites)
+    assert kinds == [torch.float64, torch.float32]
+    assert found.lost < 1e-3 and all(each.abs().sum() > 1e-3 for each in found.attention)
+    assert {each.dtype for each in asked.model.parameters()} == {torch.float32}
+
+
 def test_maps_are_made_only_if_asked_for():
     assert not lrp_relevance(replace(ask(TASK), maps=False)).maps
 

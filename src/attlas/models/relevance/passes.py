@@ -6,7 +6,7 @@ CP-LRP conserves relevance if every operation of a model has the right rule and 
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 import torch
@@ -105,8 +105,42 @@ class Arrived:
 def attention_relevance(question: Question, sites: Collection[Site]) -> Arrived:
     """The relevance of the target at the attention of these sites, starting with 1 at its logits.
 
-    The relevance of a contrast is computed separately and subtracted.
+    The relevance of a contrast is computed separately and subtracted. A model in float32 runs in
+    float64 meanwhile, if it can: shares are divided by sums near zero, of which float32 leaves
+    few digits.
     """
+    device = question.subject.device
+    kind = next(question.subject.model.parameters()).dtype
+    if kind != torch.float32 or device.type == "mps":  # which has no float64
+        return _attention_relevance(question, sites)
+    try:
+        with evaluation_mode(question.subject.model), _in_double(question) as finer:
+            found = _attention_relevance(finer, sites)
+            return Arrived([each.float() for each in found.attention], found.lost)
+    except RuntimeError:  # no memory for it, or a constant that the model keeps in float32
+        return _attention_relevance(question, sites)
+
+
+@contextmanager
+def _in_double(question: Question) -> Iterator[Question]:
+    """The same question of the model in float64, which gets its own weights back afterwards."""
+    model, inputs = question.subject.model, question.inputs
+    held = [*model.parameters(), *model.buffers()]
+    own = [(each, each.data) for each in held if each.dtype == torch.float32]
+    arguments = {
+        name: each.double() if each.dtype == torch.float32 else each
+        for name, each in inputs.arguments.items()
+    }
+    try:
+        for tensor, data in own:
+            tensor.data = data.double()
+        yield question.about(replace(inputs, arguments=arguments))
+    finally:
+        for tensor, data in own:
+            tensor.data = data
+
+
+def _attention_relevance(question: Question, sites: Collection[Site]) -> Arrived:
     subject, names = question.subject, {site.name for site in sites}
     with evaluation_mode(subject.model), entering(subject, question.inputs) as entrance:
         rules = PositiveRules(len(question))
@@ -115,7 +149,7 @@ def attention_relevance(question: Question, sites: Collection[Site]) -> Arrived:
     if any(len(leaf) != len(question) for leaf in entrance.leaves) and len(question) > 1:
         # If rows are not the first axis, shared relevance cannot be separated by row.
         return _together(
-            [attention_relevance(question.rows([row]), sites) for row in range(len(question))]
+            [_attention_relevance(question.rows([row]), sites) for row in range(len(question))]
         )
     read = [call.weights for call in seen.calls if call.site.name in names]
     ends = [*read, *entrance.leaves, *rules.lost]
