@@ -174,3 +174,11 @@ def test_a_family_that_hides_its_values_is_refused():
     )
     with pytest.raises(UnsupportedModelError, match="computes attention in its own code"):
         attlas.explain(mpnet, LONG, "effective_attention")
+
+
+def test_the_notes_of_a_written_token_are_about_what_it_sees():
+    asked = subject("causal lm")
+    found = attlas.explain_generation(asked, LONG, "effective_attention", max_new_tokens=4)
+    for row, place in enumerate(found.outputs):
+        (note,) = [each for each in found.row(row).notes if "keys have rank" in each]
+        assert f"the values of {place} keys have rank {min(place, 8)}" in note

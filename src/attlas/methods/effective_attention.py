@@ -4,6 +4,8 @@ Brunner et al., "On Identifiability in Transformers", ICLR 2020; Sun and Marasov
 Attention Sheds Light On Interpretability", Findings of ACL 2021.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -58,7 +60,7 @@ def effective_attention(
         read = readout_of(question.inputs, call.site.kind, readout)
         found = effective_rows(call, read.any(dim=0).nonzero()[:, 0], keep_sums)
         mean.add(call.site.kind, fuse_heads(found, fusion))
-        notes.append(describe_ranks(call, int(read.sum(dim=0).argmax())))
+        notes.append(describe_ranks(call, read.argmax(dim=1).tolist()))
 
     def whole(call: Call) -> tuple[Site, Tensor]:
         return call.site, effective_rows(call, None, keep_sums)
@@ -67,7 +69,6 @@ def effective_attention(
     maps = fold_attention(question, whole).held if question.maps else ()
     scores = spread_over_tokens(question.inputs, mean.rows(question.inputs, readout))
     by_row = [tuple(note[row] for note in notes) for row in range(len(notes[0]))]
-    by_row = by_row * len(question) if question.is_shared else by_row
     return Scored(scores, maps, row_notes=by_row, shows="effective attention")
 
 
@@ -100,10 +101,17 @@ def head_values(call: Call) -> Tensor:
     return call.values.repeat_interleave(call.weights.shape[1] // call.values.shape[1], dim=1)
 
 
-def describe_ranks(call: Call, row: int) -> list[str]:
-    """For each input, a note on the rank and nullity of the values that this row sees."""
+def describe_ranks(call: Call, rows: Sequence[int]) -> list[str]:
+    """For each row of an input, a note on the rank and nullity of the values that it sees.
+
+    There is one row for each input of a batch, or several of a single one.
+    """
     values = head_values(call)
-    seen = call.visible[:, :, row : row + 1].expand(*values.shape[:2], 1, values.shape[2])
+    visible = call.visible.expand(len(values), values.shape[1], -1, values.shape[2])
+    if len(values) != len(rows):
+        values, visible = (each.expand(len(rows), *each.shape[1:]) for each in (values, visible))
+    places = torch.tensor(rows, device=visible.device)[:, None, None, None]
+    seen = visible.take_along_dim(places, dim=2)
     counts = seen.sum(dim=-1)[..., 0]
     own, double = rounding(values), rounding(values, torch.float64)
     around = centred(values.double(), seen)

@@ -9,18 +9,18 @@ from torch import Tensor
 
 from attlas.methods.support.decomposition import (
     equal_shares,
+    read_scaled_rows,
     scaled_product_of_layers,
     term_lengths,
 )
 from attlas.methods.support.method import Scored, method
-from attlas.methods.support.token_rows import read_row
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import find_readout
 from attlas.models.asking.scores import run_logits
 from attlas.models.decomposing.term_states import DecompositionRules
 from attlas.models.decomposing.token_terms import in_small_batches, tracking_terms
 from attlas.results import Site
-from attlas.shapes import HeadMean
+from attlas.shapes import HeadMean, QuerySizes
 
 EACH_BLOCK = DecompositionRules(own=equal_shares, each_block=True)
 
@@ -41,16 +41,18 @@ def globenc(question: Question) -> Scored:
 
     A layer's output is a sum of contributions, one for each input, through the values, the residual
     connection and both norms; the feed-forward is left out. The layers' maps are multiplied. Scores
-    are only comparable within one text: the largest entry of the map is one. Of the target, only
-    the positions it is read from matter.
+    are only comparable within one text: the largest entry of each row of the map is one. Of the
+    target, only the positions it is read from matter.
     """
-    mixing = torch.cat([mix(part) for part in in_small_batches(question)])
+    mixed = [mix(part) for part in in_small_batches(question)]
+    mixing, scale = (torch.cat(each) for each in zip(*mixed, strict=True))
     maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
-    return Scored(read_row(mixing, find_readout(question)), maps, shows="length of contributions")
+    scores = read_scaled_rows(mixing, scale, find_readout(question))
+    return Scored(scores, maps, shows="length of contributions")
 
 
-def mix(question: Question) -> HeadMean:
-    """The product over blocks of the lengths of contributions to their output."""
+def mix(question: Question) -> tuple[HeadMean, QuerySizes]:
+    """The product over blocks of the lengths of contributions to their output, and its scale."""
     layers: list[HeadMean] = []
 
     def take(_: Tensor, parts: Tensor) -> None:

@@ -1,5 +1,7 @@
 """Parts of hidden states: how biases are shared out, and how parts are weighed."""
 
+from fractions import Fraction
+
 import pytest
 import torch
 
@@ -8,6 +10,7 @@ from attlas.methods.support.decomposition import (
     closeness_shares,
     equal_shares,
     product_of_layers,
+    read_scaled_rows,
     scaled_product_of_layers,
     slope,
     term_lengths,
@@ -73,8 +76,31 @@ def test_layers_are_multiplied_from_the_top():
 def test_many_layers_do_not_overflow():
     layers = [1e6 * torch.rand(2, 3, 3, generator=torch.Generator().manual_seed(n)) for n in (1, 2)]
     product = layers[1] @ layers[0]
-    expected = product / product.amax(dim=(1, 2), keepdim=True)
-    torch.testing.assert_close(scaled_product_of_layers(layers), expected)
-    assert torch.isfinite(scaled_product_of_layers(layers * 40)).all()
+    largest = product.amax(dim=2, keepdim=True)
+    mixing, scale = scaled_product_of_layers(layers)
+    torch.testing.assert_close(mixing, product / largest)
+    torch.testing.assert_close(scale, largest.log()[..., 0])
+    assert torch.isfinite(scaled_product_of_layers(layers * 40)[0]).all()
     assert not torch.isfinite(product_of_layers(layers * 40)).all()
-    assert not scaled_product_of_layers([torch.zeros(1, 3, 3)]).any()
+    nothing, scale = scaled_product_of_layers([torch.zeros(1, 3, 3)] * 2)
+    assert not nothing.any() and not read_scaled_rows(nothing, scale, torch.ones(1, 3) / 3).any()
+
+
+def test_rows_that_grow_differently_do_not_underflow():
+    """The first row grows by 1e4 a layer, as a sink does in a decoder, and the last by 1/4."""
+    layer = [[10**4, 0, 0], [0, Fraction(1, 2), 0], [0, Fraction(1, 8), Fraction(1, 4)]]
+    row = [Fraction(0), Fraction(0), Fraction(1)]
+    for _ in range(30):
+        row = [sum(row[k] * layer[k][j] for k in range(3)) for j in range(3)]
+    layers = [torch.tensor([[[float(each) for each in row] for row in layer]])] * 30
+    scores = read_scaled_rows(*scaled_product_of_layers(layers), torch.tensor([[0.0, 0.0, 1.0]]))
+    expected = torch.tensor([[float(each / max(row)) for each in row]])
+    torch.testing.assert_close(scores, expected, rtol=1e-4, atol=0)
+
+
+def test_several_rows_count_in_their_own_size():
+    layers = [torch.rand(1, 3, 3, generator=torch.Generator().manual_seed(n)) for n in (1, 2)]
+    readout = torch.tensor([[0.0, 0.25, 0.75], [1.0, 0.0, 0.0]])  # of two targets
+    read = readout @ (layers[1] @ layers[0])[0]
+    scores = read_scaled_rows(*scaled_product_of_layers(layers), readout)
+    torch.testing.assert_close(scores, read / read.amax(dim=1, keepdim=True))

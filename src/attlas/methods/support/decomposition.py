@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from attlas.shapes import HeadMean
+from attlas.methods.support.token_rows import read_row
+from attlas.shapes import HeadMean, QuerySizes, QueryWeights, TokenScores
 
 
 def equal_shares(terms: Tensor, _: Tensor) -> Tensor:
@@ -60,11 +61,32 @@ def product_of_layers(layers: Sequence[HeadMean]) -> HeadMean:
     return mixing
 
 
-def scaled_product_of_layers(layers: Sequence[HeadMean]) -> HeadMean:
-    """Like `product_of_layers`, but dividing by the largest entry each time, against overflow."""
+def scaled_product_of_layers(layers: Sequence[HeadMean]) -> tuple[HeadMean, QuerySizes]:
+    """The product of the layers' maps with each row divided by its largest entry.
+
+    The second result is the logarithm of what each row was divided by. In deep decoders, rows grow
+    so differently that no single scale holds them all.
+    """
     mixing = torch.eye(layers[0].shape[-1]).to(layers[0])[None]
+    scale = mixing.new_zeros(1, mixing.shape[1])
     for layer in layers:
-        mixing = layer @ mixing
-        largest = mixing.amax(dim=(-2, -1), keepdim=True)
+        sizes = layer.log() + scale[:, None]
+        top = sizes.amax(dim=-1, keepdim=True)
+        top = top.where(top.isfinite(), 0)  # a row of zeros
+        mixing = (sizes - top).exp() @ mixing
+        largest = mixing.amax(dim=-1, keepdim=True)
         mixing = mixing / largest.where(largest > 0, 1)
-    return mixing
+        scale = (top + largest.log())[..., 0]
+    return mixing, scale
+
+
+def read_scaled_rows(mixing: HeadMean, scale: QuerySizes, readout: QueryWeights) -> TokenScores:
+    """The row that the prediction is read from, of such a product; its largest entry is one.
+
+    Several rows count by their shares, each in its own size.
+    """
+    shares = scale + readout.to(scale).log()
+    top = shares.amax(dim=-1, keepdim=True)
+    found = read_row(mixing, (shares - top.where(top.isfinite(), 0)).exp())
+    largest = found.amax(dim=-1, keepdim=True)
+    return found / largest.where(largest > 0, 1)
