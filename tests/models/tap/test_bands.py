@@ -47,12 +47,27 @@ def pegasus_x():
     return tiny.build("PegasusX", "ForConditionalGeneration", settings)
 
 
+BIG_BIRD = {"attention_type": "block_sparse", "block_size": 1, "num_random_blocks": 1}
+
+
+def big_bird(**settings):
+    shape = {**tiny.TEXT, **tiny.BERT_SHAPE, **BIG_BIRD, **settings}
+    return tiny.build("BigBird", "ForSequenceClassification", shape)
+
+
+def bigbird_pegasus():
+    settings = {**tiny.TEXT, **PAIR, **STACKS, **HEADS, **WIDTHS, "max_position_embeddings": 64}
+    return tiny.build("BigBirdPegasus", "ForConditionalGeneration", {**settings, **BIG_BIRD})
+
+
 MODELS = {
     "longformer": longformer,
     "led": led,
     "longt5 local": lambda: longt5("local"),
     "longt5 transient-global": lambda: longt5("transient-global"),
     "pegasus_x": pegasus_x,
+    "big_bird": big_bird,
+    "bigbird_pegasus": bigbird_pegasus,
 }
 
 
@@ -128,6 +143,34 @@ def expected_blocks(model, inputs, attention, shift):
     return masked_softmax(scores, blocks[:, None] == blocks)
 
 
+def expected_big_bird(model, inputs, attention):
+    """Each token sees its neighbours, the first and the last, which see all.
+
+    In evaluation every random block is the first, so that it is counted once more there.
+    """
+    states = states_of(attention, model, inputs)
+    visible = near(1)
+    visible[:, [0, -1]] = visible[[0, -1]] = True
+    scores = heads_of(attention.query, states) @ heads_of(attention.key, states).mT / 8**0.5
+    again = torch.zeros(TOKENS, TOKENS)
+    again[1:-1, 0] = torch.tensor(2.0).log()
+    return masked_softmax(scores + again, visible)
+
+
+def test_a_short_text_leaves_big_bird_as_it_was():
+    model = big_bird()
+    short, long = {"input_ids": tiny.token_ids(5, 1)}, {"input_ids": tiny.token_ids(TOKENS, 2)}
+    fresh = run(model, long)
+    subject = attlas.Subject(model, tiny.tokenizer("wordpiece"))
+    with subject.tap() as seen:
+        run(model, short)
+        assert len(seen.calls) == 2 and (seen.weights[0] > 0).all()
+        assert torch.equal(run(model, long), fresh)
+        assert not (seen.weights[0] > 0).all()
+    assert torch.equal(run(model, long), fresh)
+    assert model.bert.attention_type == "block_sparse"
+
+
 def test_blocks_begin_half_a_block_earlier_in_every_other_layer():
     model = pegasus_x()
     inputs = inputs_of(model)
@@ -152,6 +195,12 @@ def test_maps_are_dense_attention_with_the_mask_of_the_family(case):
     elif name == "pegasus_x":
         attention = model.model.encoder.layers[0].self_attn
         expected = expected_blocks(model, inputs, attention, shift=0)
+    elif name == "big_bird":
+        attention = model.bert.encoder.layer[0].attention.self
+        expected = expected_big_bird(model, inputs, attention)
+    elif name == "bigbird_pegasus":
+        attention = model.model.encoder.layers[0].self_attn.self
+        expected = expected_big_bird(model, inputs, attention)
     else:
         attention = next(iter(model.encoder.block[0].layer[0].children()))
         scores, visible = expected_neighbours(model, inputs, attention)
@@ -186,10 +235,12 @@ def test_the_output_is_that_of_the_model_to_the_bit(case):
         assert torch.equal(run(model, inputs), before)
     pairs = {"encoder": 2, "decoder": 2, "cross": 2}
     assert Counter(site.kind for site in seen.sites) == (
-        {"encoder": 2} if name == "longformer" else pairs
+        {"encoder": 2} if name in ("longformer", "big_bird") else pairs
     )
-    with tap(model, [edits.apply(torch.clone)]):
-        assert torch.equal(run(model, inputs), before)
+    with tap(model, [edits.apply(torch.clone)]):  # BigBird's first block occurs twice
+        torch.testing.assert_close(
+            run(model, inputs), before, rtol=0, atol=1e-5 if "bird" in name else 0
+        )
     with tap(model, [edits.uniform().at(kind="encoder")]):
         assert (run(model, inputs) - before).abs().max() > 1e-3
     assert torch.equal(run(model, inputs), before)

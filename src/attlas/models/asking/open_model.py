@@ -60,11 +60,10 @@ class OpenModel(ModelFacts):
 
     def _refuse_another_function(self, inputs: Inputs, opened: Tensor) -> None:
         """Raise if the opened model's output is not the model's own, rounding apart."""
-        with evaluation_mode(self.model):
-            found = self.forward(inputs)
-            apart, most = distance(opened, found), rounding(found.dtype)
-            if apart <= most or not torch.equal(found, self.forward(inputs)):
-                return  # or it does not repeat itself: nothing can be told
+        found = self.forward(inputs)
+        apart, most = distance(opened, found), rounding(found.dtype)
+        if apart <= most or not torch.equal(found, self.forward(inputs)):
+            return  # or it does not repeat itself: nothing can be told
         raise UnsupportedModelError(
             f"{type(self.model).__name__} cannot be opened: with its attention spelled out, its "
             f"output is {apart:.1e} of its size away from that on sdpa, and rounding explains "
@@ -123,8 +122,9 @@ class OpenModel(ModelFacts):
 
     def forward(self, inputs: Inputs) -> Tensor:
         """Run the model on a batch without gradients, for a tap to read; its first output."""
-        with torch.no_grad(), internals.padding_known(self.model):
-            return first_tensor(self.model(**inputs.arguments, **self.no_cache))
+        model = self.model
+        with evaluation_mode(model), torch.no_grad(), internals.padding_known(model):
+            return first_tensor(model(**inputs.arguments, **self.no_cache))
 
     def read(self, inputs: Inputs) -> list[Call]:
         """The attention of a batch at every site, without gradients, all in memory at once."""

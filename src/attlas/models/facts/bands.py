@@ -166,6 +166,46 @@ def _blocks_with_globals(module: Any, given: Mapping[str, Any]) -> Bands:
     return Bands(bands, _count_tokens(seen[:, first:]), module.num_heads)
 
 
+def _global_and_random_blocks(module: Any, given: Mapping[str, Any]) -> Bands:
+    """BigBird: each block sees itself, its neighbours, the first, the last and random blocks.
+
+    The first and the last see all. Outside training every random block is the first, which so
+    occurs several times. A text that is too short for this gets full attention.
+    """
+    states, sparse = given["hidden_states"], module.self
+    length, device = states.shape[1], states.device
+    places = torch.arange(length, device=device)
+    if module.attention_type == "original_full":
+        everywhere = Band("bhqk", places[None], places[None, None, None])
+        return Bands([everywhere], length, sparse.num_attention_heads)
+    size, drawn = sparse.block_size, [0] * sparse.num_random_blocks
+    last = length // size - 1
+    middle = [[0, own - 1, own, own + 1, *drawn, last] for own in range(2, last - 1)]
+
+    def band(axes: str, first: int, seen: Sequence[Sequence[int]]) -> Band:
+        blocks = torch.tensor(seen, device=device).repeat_interleave(size, dim=0)
+        keys = (blocks[..., None] * size + torch.arange(size, device=device)).flatten(1)
+        return Band(axes, places[None, first * size :][:, : len(keys)], keys[None, None])
+
+    every = list(range(last + 1))
+    bands = [
+        band("bhqk", 0, [every]),
+        band("bhqk", 1, [[0, 1, 2, last, *drawn]]),
+        band("bhnqk", 2, middle),
+        band("bhqk", last - 1, [[0, last - 2, last - 1, last, *drawn]]),
+        band("bhqk", last, [every]),
+    ]
+    return Bands(bands, _count_tokens(given["to_mask"][:, 0, 0] > 0), sparse.num_attention_heads)
+
+
+def has_bands(module: nn.Module) -> bool:
+    """Whether a module owns block-sparse attention; BigBird's may be switched to full attention."""
+    config = getattr(module, "config", None)
+    kind = getattr(config, "attention_type", "block_sparse")
+    is_decoder = type(module).__name__ == "BigBirdAttention" and getattr(config, "is_decoder", 0)
+    return type(module).__name__ in BANDS and kind == "block_sparse" and not is_decoder
+
+
 def _count_tokens(seen: Tensor) -> int:
     """The length of the longest text of a batch, by the positions that may be seen."""
     return int(seen.any(dim=0).nonzero().max()) + 1
@@ -177,4 +217,6 @@ BANDS: dict[str, Callable[[Any, Mapping[str, Any]], Bands]] = {
     "LongT5LocalAttention": _neighbouring_blocks,
     "LongT5TransientGlobalAttention": _neighbouring_blocks,
     "PegasusXGlobalLocalAttention": _blocks_with_globals,
+    "BigBirdAttention": _global_and_random_blocks,
+    "BigBirdPegasusEncoderAttention": _global_and_random_blocks,
 }

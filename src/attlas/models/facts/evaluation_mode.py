@@ -1,8 +1,9 @@
 """Evaluation mode: a model is locked, without dropout and frozen; all is restored afterwards."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 import torch
@@ -75,7 +76,7 @@ def evaluation_mode(model: nn.Module) -> Iterator[None]:
                 module.training = False
             for parameter in trainable:
                 parameter.requires_grad_(False)
-            with unplanned_attention():
+            with unplanned_attention(), _sparse_again(model, modules):
                 yield
         finally:
             _in_use.discard(model)
@@ -83,3 +84,34 @@ def evaluation_mode(model: nn.Module) -> Iterator[None]:
                 module.training = True
             for parameter in trainable:
                 parameter.requires_grad_(True)
+
+
+@contextmanager
+def _sparse_again(model: nn.Module, modules: Sequence[nn.Module]) -> Iterator[None]:
+    """Undo, before each pass and after the block, what BigBird does to itself in a short text.
+
+    A text that is too short for blocks makes it attend to everything from then on, also in long
+    texts. Each text is to be read as a model reads it that has seen no other.
+    """
+    found = [(each, each._modules.get("self")) for each in modules if _is_sparse(each)]
+    if not found:
+        yield
+        return
+
+    def restore(*_: Any) -> None:
+        for module, own in found:
+            if not _is_sparse(module):
+                module.__dict__["attention_type"] = "block_sparse"
+                if own is not None:
+                    module._modules["self"] = own
+
+    handle = model.register_forward_pre_hook(restore)
+    try:
+        yield
+    finally:
+        handle.remove()
+        restore()
+
+
+def _is_sparse(module: nn.Module) -> bool:
+    return module.__dict__.get("attention_type") == "block_sparse"

@@ -10,7 +10,7 @@ from torch import nn
 
 from attlas.errors import UnsupportedModelError
 from attlas.models.facts import transformers_internals as internals
-from attlas.models.facts.bands import BANDS
+from attlas.models.facts.bands import has_bands
 from attlas.results import Site
 
 KINDS = ("encoder", "decoder", "cross", "vision", "cross_vision")
@@ -26,10 +26,6 @@ _IS_CROSS = ("is_cross_attention", "encoder_decoder_attention")
 
 # Module classes whose attention cannot be shown as [batch, head, query, key], with the reason.
 REFUSED = {
-    "BigBirdBlockSparseAttention": "it attends in blocks, some of them drawn at random; "
-    "set_attention_type('original_full') gives a model that can be opened",
-    "BigBirdPegasusBlockSparseAttention": "it attends in blocks, some of them drawn at random; "
-    "set_attention_type('original_full') gives a model that can be opened",
     "LSHSelfAttention": "it attends in chunks of hashed tokens, over several rounds",
     "LocalSelfAttention": "it attends in chunks, each to itself and its neighbours",
     "MraSelfAttention": "it approximates attention by blocks at several resolutions",
@@ -86,10 +82,11 @@ def find_owners(model: nn.Module) -> list[Owner]:
     """The attention modules of a model; raises `UnsupportedModelError` if there are none."""
     modules = dict(model.named_modules())
     roads = {path: _road(module) for path, module in modules.items()}
+    whole = tuple(f"{path}." for path, road in roads.items() if road == "pieces")
     owners = [
         Owner(modules[path], path, _kind_of_place(path, modules), road)
         for path, road in roads.items()
-        if road is not None
+        if road is not None and not path.startswith(whole)
     ]
     if not owners:
         raise UnsupportedModelError(
@@ -105,7 +102,7 @@ def _road(module: nn.Module) -> str | None:
     reason = REFUSED.get(type(module).__name__)
     if reason is not None:
         raise UnsupportedModelError(f"{type(module).__name__} cannot be opened: {reason}")
-    if type(module).__name__ in BANDS:
+    if has_bands(module):
         return "pieces"
     if internals.eager_attention(type(module)) is not None:
         return "interface"
