@@ -202,7 +202,9 @@ def has_bands(module: nn.Module) -> bool:
     """Whether a module owns block-sparse attention; BigBird's may be switched to full attention."""
     config = getattr(module, "config", None)
     kind = getattr(config, "attention_type", "block_sparse")
-    is_decoder = type(module).__name__ == "BigBirdAttention" and getattr(config, "is_decoder", 0)
+    is_decoder = type(module).__name__ == "BigBirdAttention" and getattr(
+        config, "is_decoder", False
+    )
     return type(module).__name__ in BANDS and kind == "block_sparse" and not is_decoder
 
 
