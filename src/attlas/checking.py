@@ -45,7 +45,7 @@ def check(subject: Subject) -> CheckResult:
     """
     check_subject(subject, "check")
     inputs = subject.encode(_sample(subject), Request(prefix="", truncate=True))
-    arguments = inputs.arguments
+    arguments = inputs.of_model
     configurations = internals.configurations(subject.model)
     backend = internals.implementations(configurations)[0]
     before = _run(subject, arguments)

@@ -110,7 +110,7 @@ def _how_far(subject: Any, method: str, model: str) -> str:
     from attlas.auditing.records import find_record
     from attlas.auditing.settings import QUICK_METHODS
 
-    if subject.reads_images or subject.reads_pairs or subject.marks:
+    if subject.compares or subject.reads_images or subject.reads_pairs or subject.marks:
         return ""
     record = find_record(subject)
     if record is not None and method in record.found:

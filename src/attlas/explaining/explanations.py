@@ -25,7 +25,7 @@ from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.question import Question
 from attlas.models.encoding.pictures_in_text import has_pictures
 from attlas.models.encoding.request import Request
-from attlas.models.encoding.text_inputs import is_one_text, texts_of
+from attlas.models.encoding.text_inputs import are_pairs, is_one_text, texts_of
 from attlas.models.subject import Subject, check_subject
 from attlas.progress import Watch
 from attlas.removing.erasures import Erasures
@@ -110,10 +110,11 @@ def explain(
         text: One text, which gives one Explanation, or a list of texts, which gives a list of
             Explanations in the same order. One text is a string, a pair (a tuple of two strings, or
             of a picture and a string), a list of token ids, a picture, or an `Example`, whose label
-            the result shows as the true one. A conversation is one text too: a list of messages,
-            `[{"role": "user", "content": "Hello"}]`, or `{"messages": …, "tools": …}`. Every other
-            list, Series or array is a list of texts; in it, a list of strings is one text given as
-            words. So `["not", "bad"]` are two texts, and `[["not", "bad"]]` is one of two words.
+            the result shows as the true one. A model without a head compares the texts of a pair.
+            A conversation is one text too: a list of messages, `[{"role": "user", "content":
+            "Hello"}]`, or `{"messages": …, "tools": …}`. Every other list, Series or array is a list
+            of texts; in it, a list of strings is one text given as words. So `["not", "bad"]` are
+            two texts, and `[["not", "bad"]]` is one of two words.
         method: The name of a method; `attlas.list_methods()` lists them. By default, the best that
             runs on the model: `attn_lrp`, otherwise `gradient_attention`.
         target: The class, label, token or string to explain, or a saved target. By default, what
@@ -146,6 +147,8 @@ def explain(
     """
     check_subject(subject, "explain")
     texts, alone = texts_of(text)
+    if subject.task is None and are_pairs(texts):
+        subject = subject.comparing()
     count = None if alone else len(texts)
     asked = {"target": target, "contrast": contrast, "position": position, "prefix": prefix}
     requests = requests_for(count, asked, Request(chat=chat, truncate=truncate))

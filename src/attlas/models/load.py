@@ -67,6 +67,8 @@ def load(
             "for a model in memory use attlas.Subject(model, tokenizer)"
         )
     place = find_model(str(model))
+    if task is None and (Path(place) / "modules.json").is_file():
+        task = "similarity"  # a folder of sentence-transformers, whatever its config.json says
     options = {
         "dtype": _dtype(dtype, device),
         "device_map": device_map,
@@ -133,6 +135,8 @@ def _load_model(
     except Exception as problem:
         raise ModelError(_why(name, problem)) from problem
     missing = sorted(set(report["missing_keys"]) - set(filled))
+    if task == "similarity":  # which is read from the last states, not from what pools them
+        missing = [each for each in missing if not each.startswith("pooler.")]
     if missing:
         raise ModelError(
             f"{name} has no weights for {missing[0]}"

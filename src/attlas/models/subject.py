@@ -23,6 +23,10 @@ class Subject(OpenModel):
     def __repr__(self) -> str:
         return f"Subject({self.name}: {self.task.name if self.task else 'no head'})"
 
+    def comparing(self) -> "Subject":
+        """The same model, with the similarity of two texts as its prediction."""
+        return Subject(self.model, self.tokenizer, name=self.name, task="similarity")
+
     def encode(self, text: Any, request: Request = Request()) -> Inputs:  # noqa: B008
         """Encode one text, picture, or pair of both as a batch of one on the model's device."""
         return encode_input(self, text, request)

@@ -12,7 +12,8 @@ from attlas.errors import ModelError, UnsupportedModelError, UsageError
 from attlas.models.asking.as_found import distance, first_tensor, rounding
 from attlas.models.asking.map_selection import map_bytes
 from attlas.models.encoding.encode_input import sample_inputs
-from attlas.models.encoding.inputs import Inputs
+from attlas.models.encoding.inputs import COMPARED, Inputs
+from attlas.models.encoding.similarity import pooling_of, similarity
 from attlas.models.facts import transformers_internals as internals
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.model_facts import ModelFacts
@@ -86,6 +87,11 @@ class OpenModel(ModelFacts):
             handle.remove()
         return sizes[-1] != 1
 
+    @cached_property
+    def pooling(self) -> str:
+        """How the vectors of a text's tokens become one, in a model that compares texts."""
+        return pooling_of(self)
+
     @property
     def last_blocks(self) -> list[nn.Module]:
         """The last block of the model, or the last of the text and the last of the picture."""
@@ -102,14 +108,19 @@ class OpenModel(ModelFacts):
         """
         if self.task is None:
             raise UsageError(
-                f"{self.name} has no head, so it predicts nothing; if its config.json only fails "
-                "to name the head, give the task (task=, --task)"
+                f"{self.name} has no head, so it predicts nothing; explain a pair of texts, which "
+                "it can compare (task='similarity'), or name the head's task (task=, --task)"
             )
         extra: dict[str, Any] = {**self.no_cache}
         if first_place is not None and "logits_to_keep" in self.parameters:
             extra["logits_to_keep"] = -first_place
         with internals.padding_known(self.model):
-            logits = self.task.logits(self.model(**arguments, **extra))
+            given = {name: value for name, value in arguments.items() if name != COMPARED}
+            output = self.model(**given, **extra)
+            if COMPARED in arguments:
+                logits = similarity(output.last_hidden_state, arguments, self.pooling)
+            else:
+                logits = self.task.logits(output)
         if not _is_recorded(logits) and not torch.isfinite(logits).all():
             raise ModelError(self._why_not_finite())
         return logits
@@ -124,7 +135,7 @@ class OpenModel(ModelFacts):
         """Run the model on a batch without gradients, for a tap to read; its first output."""
         model = self.model
         with evaluation_mode(model), torch.no_grad(), internals.padding_known(model):
-            return first_tensor(model(**inputs.arguments, **self.no_cache))
+            return first_tensor(model(**inputs.of_model, **self.no_cache))
 
     def read(self, inputs: Inputs) -> list[Call]:
         """The attention of a batch at every site, without gradients, all in memory at once."""

@@ -279,4 +279,5 @@ _RESOLVERS: dict[str, Resolver] = {
     "causal lm": _next_tokens,
     "sequence to sequence": _next_tokens,
     "question answering": _answer,
+    "similarity": _classes,
 }

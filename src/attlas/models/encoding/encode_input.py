@@ -14,6 +14,7 @@ from attlas.models.encoding.images import is_image
 from attlas.models.encoding.inputs import Inputs, Stream
 from attlas.models.encoding.objects import Objects, feature_width, sample_objects
 from attlas.models.encoding.request import Request
+from attlas.models.encoding.similarity import encode_compared
 from attlas.models.encoding.text_inputs import encode_text
 from attlas.models.facts.model_facts import ModelFacts
 from attlas.models.tap.folding import fold_calls
@@ -22,6 +23,7 @@ from attlas.tokens import Tokens
 # Arguments of models that write about more than a text, and cannot do without it.
 _UNREAD = {"image_attention_mask", "protein_input_ids", "actions"}
 SAMPLE = "one of these"  # several tokens: attention over a single one is always 1
+OTHER = "something else"
 
 
 def encode_input(facts: ModelFacts, text: Any, request: Request) -> Inputs:
@@ -33,6 +35,8 @@ def encode_input(facts: ModelFacts, text: Any, request: Request) -> Inputs:
         )
     if facts.reads_pairs:
         return encode_pair(facts, text, request)
+    if facts.compares:
+        return encode_compared(facts, text, request)
     if facts.reads_images:
         return encode_image(facts, text)
     if is_image(text):
@@ -47,6 +51,8 @@ def sample_input(facts: ModelFacts) -> Any:
     if facts.reads_images or facts.reads_pairs:
         picture = Image.new("RGB", (32, 32), "grey")
         return (picture, SAMPLE) if facts.reads_pairs else picture
+    if facts.compares:
+        return SAMPLE, OTHER
     text = f"{facts.tokenizer.mask_token} {SAMPLE}" if facts.fills_masks else SAMPLE
     return (text, text) if facts.task and facts.task.name == "question answering" else text
 

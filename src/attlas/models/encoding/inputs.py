@@ -9,6 +9,8 @@ from torch import Tensor
 
 from attlas.tokens import Tokens
 
+COMPARED = "compared_with"  # the vector of a text that the input is compared with
+
 
 @dataclass(frozen=True)
 class Stream:
@@ -55,6 +57,11 @@ class Inputs:
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    @property
+    def of_model(self) -> dict[str, Tensor]:
+        """The arguments that the model itself takes."""
+        return {name: value for name, value in self.arguments.items() if name != COMPARED}
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -109,7 +116,9 @@ class Inputs:
 def _side(argument: str) -> str:
     """What an argument belongs to: the text, the decoder, a picture or a sound."""
     first = argument.split("_")[0] if not argument.startswith("input_features") else "sound"
-    return first if first in ("decoder", "pixel", "visual", "image", "sound") else "text"
+    return (
+        first if first in ("compared", "decoder", "pixel", "visual", "image", "sound") else "text"
+    )
 
 
 def _blocks(value: Tensor, rows: int, index: Tensor) -> Tensor:

@@ -33,6 +33,12 @@ def texts_of(given: Any) -> tuple[list[Any], bool]:
     return ([given], True) if is_one_text(given) else (given, False)
 
 
+def are_pairs(texts: list[Any]) -> bool:
+    """Whether each of these is a pair of texts, and there is one."""
+    members = [each if isinstance(each, tuple) else () for each in texts]
+    return bool(texts) and all(each and all(isinstance(m, str) for m in each) for each in members)
+
+
 def is_one_text(text: Any) -> bool:
     """Whether this is one text: anything but a list, or a list of token ids or of messages."""
     if not isinstance(text, list) or is_conversation(text):

@@ -106,6 +106,11 @@ class ModelFacts:
         return bool(getattr(self.config, "is_encoder_decoder", False))
 
     @property
+    def compares(self) -> bool:
+        """Whether an input is two texts, and the output is how alike they are."""
+        return self.task is not None and self.task.name == "similarity"
+
+    @property
     def predicts_next(self) -> bool:
         """Whether the model predicts the next token."""
         return self.task is not None and self.task.name in ("causal lm", "sequence to sequence")
@@ -125,7 +130,7 @@ class ModelFacts:
         """The names of the classes."""
         if self.task is not None and self.task.name == "next sentence":
             return ["IS_NEXT", "NOT_NEXT"]
-        if self.task is not None and self.task.name == "image and text":
+        if self.task is not None and self.task.name in ("image and text", "similarity"):
             return ["similarity"]
         names: Mapping[int, str] = self.config.id2label
         count = getattr(self.config, "num_qa_labels", len(names))
@@ -138,7 +143,7 @@ class ModelFacts:
         """How logits become probabilities: `softmax`, `sigmoid`, or `identity` for a regression."""
         problem = getattr(self.config, "problem_type", None)
         name = self.task.name if self.task else ""
-        if name == "image and text":
+        if name in ("image and text", "similarity"):
             return "identity"
         if name not in ("sequence classification", "image classification"):
             return "softmax"

@@ -21,6 +21,7 @@ AUTO_CLASSES = {
     "image classification": "AutoModelForImageClassification",
     "image and text": "AutoModelForZeroShotImageClassification",
     "visual question answering": "AutoModelForQuestionAnswering",
+    "similarity": "AutoModel",
 }
 ADAPTER = "adapter_config.json"
 DTYPES = ("float32", "float64", "float16", "bfloat16")

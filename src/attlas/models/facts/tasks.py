@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from attlas.errors import UsageError
 from attlas.shapes import Logits
 
 
@@ -53,6 +54,10 @@ def _similarity(output: Any) -> Logits:
     return logits
 
 
+def _no_pair(_output: Any) -> Logits:
+    raise UsageError("this model compares two texts: give a pair, (text, other text)")
+
+
 # The order matters: several tables list some classes (BART's generator is also a masked LM).
 TASKS = {
     task.name: task
@@ -73,6 +78,7 @@ TASKS = {
         Task("sequence to sequence", ("SEQ_TO_SEQ_CAUSAL_LM",), _places),
         Task("masked lm", ("MASKED_LM",), _places, True),
         Task("causal lm", ("CAUSAL_LM",), _places),
+        Task("similarity", (), _no_pair),
     )
 }
 

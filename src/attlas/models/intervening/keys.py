@@ -104,7 +104,7 @@ def exchanges_columns(subject: OpenModel, inputs: Inputs) -> dict[str, bool]:
     made = _ReversingTap(subject.model, known.owners, wants=lambda _: False)
     made.found = {}
     with torch.no_grad(), evaluation_mode(subject.model), opened_by(made, known):
-        subject.model(**inputs.arguments, **subject.no_cache)
+        subject.model(**inputs.of_model, **subject.no_cache)
     return made.found
 
 

@@ -93,7 +93,7 @@ def check_smaller(smaller: nn.Module, inputs: Inputs, expected: Tensor) -> None:
 def first_output(model: nn.Module, inputs: Inputs) -> Tensor:
     """The first tensor in the output of a model for a batch."""
     with evaluation_mode(model), torch.no_grad(), internals.padding_known(model):
-        output = model(**inputs.arguments)
+        output = model(**inputs.of_model)
     found: Tensor = next(each for each in output.values() if isinstance(each, Tensor))
     return found
 
