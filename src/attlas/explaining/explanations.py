@@ -112,7 +112,7 @@ def explain(
             of a picture and a string), a list of token ids, a picture, or an `Example`, whose label
             the result shows as the true one. A model without a head compares the texts of a pair.
             A conversation is one text too: a list of messages, `[{"role": "user", "content":
-            "Hello"}]`, or `{"messages": …, "tools": …}`. Every other list, Series or array is a list
+            "Hello"}]`, or `{"messages": …, "tools": …}`. Any other list, Series or array is a list
             of texts; in it, a list of strings is one text given as words. So `["not", "bad"]` are
             two texts, and `[["not", "bad"]]` is one of two words.
         method: The name of a method; `attlas.list_methods()` lists them. By default, the best that
