@@ -54,35 +54,30 @@ def pick_up(weights: Tensor, piece: Tensor, number: int, bands: Bands) -> Tensor
     own = _as_rows(piece, band.axes, bands.heads)
     total = _gather(_scatter(own.detach(), band, bands.tokens), own, band)
     share = torch.where(total > 0, own.detach() / total.where(total > 0, 1.0), 1.0)
-    placed = (_clip(band.rows, bands.tokens)[:, None, :, None] < bands.tokens) & (
-        _clip(band.keys, bands.tokens) < bands.tokens
-    )
+    placed = _places(band, bands.tokens) < bands.tokens**2
     found = torch.where(placed, _gather(weights, own, band) * share, own)
     return _as_before(found, piece, band.axes)
 
 
 def _scatter(own: Tensor, band: Band, tokens: int) -> Tensor:
     """The rows of a softmax in a map; what belongs nowhere is dropped."""
-    batch, heads, rows = own.shape[:3]
-    keys = _clip(band.keys, tokens).expand_as(own)
-    wide = own.new_zeros(batch, heads, rows, tokens + 1).scatter_add(3, keys, own)
-    queries = _clip(band.rows, tokens)[:, None, :, None].expand_as(wide)
-    laid = own.new_zeros(batch, heads, tokens + 1, tokens + 1).scatter_add(2, queries, wide)
-    return laid[:, :, :tokens, :tokens]
+    places = _places(band, tokens).expand_as(own).flatten(2)
+    laid = own.new_zeros(*own.shape[:2], tokens**2 + 1).scatter_add(2, places, own.flatten(2))
+    return laid[..., :-1].reshape(*own.shape[:2], tokens, tokens)
 
 
 def _gather(weights: Tensor, own: Tensor, band: Band) -> Tensor:
     """The weight of a map at the place of each weight of a softmax; zero at no place."""
-    tokens = weights.shape[-1]
-    padded = nn.functional.pad(weights, (0, 1, 0, 1))
-    queries = _clip(band.rows, tokens)[:, None, :, None]
-    wide = padded.gather(2, queries.expand(*own.shape[:3], tokens + 1))
-    return wide.gather(3, _clip(band.keys, tokens).expand_as(own))
+    places = _places(band, weights.shape[-1]).expand_as(own).flatten(2)
+    flat = nn.functional.pad(weights.flatten(2), (0, 1))
+    return flat.gather(2, places).reshape(own.shape)
 
 
-def _clip(places: Tensor, tokens: int) -> Tensor:
-    """Places that are no token become the place after the last."""
-    return torch.where((places >= 0) & (places < tokens), places, tokens)
+def _places(band: Band, tokens: int) -> Tensor:
+    """The place of each weight in a flat map; what belongs nowhere comes after the last."""
+    rows, keys = band.rows[:, None, :, None], band.keys
+    inside = (rows >= 0) & (rows < tokens) & (keys >= 0) & (keys < tokens)
+    return torch.where(inside, rows * tokens + keys, tokens**2)
 
 
 def _as_rows(piece: Tensor, axes: str, heads: int) -> Tensor:

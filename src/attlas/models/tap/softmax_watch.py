@@ -47,7 +47,7 @@ class Pieces:
         """One softmax of the module: collect it, or return what is to be used in its place."""
         if self.collecting:
             self._found.append(piece)
-            self._visible.append(scores > _HIDDEN)
+            self._visible.append((scores > _HIDDEN).to(torch.uint8))
             return piece
         number, self._number = self._number, (self._number + 1) % len(self._found)
         if self._used is None:
@@ -63,12 +63,11 @@ class Pieces:
                 f"{len(self._bands.each)}"
             )
         weights = lay_out(self._found, self._bands)
-        seen = lay_out([each.to(weights.dtype) for each in self._visible], self._bands)
-        return weights, seen > 0
+        return weights, lay_out(self._visible, self._bands) > 0
 
     def use(self, weights: Tensor) -> None:
         """Take the weights of this map from now on; none may lie outside the windows."""
-        inside = lay_out([torch.ones_like(each) for each in self._found], self._bands) > 0
+        inside = lay_out([torch.ones_like(each) for each in self._visible], self._bands) > 0
         if weights.detach().masked_select(~inside).any():
             raise UnsupportedModelError(
                 f"{self._name} attends within windows: an edit cannot put weight outside them"
