@@ -8,7 +8,7 @@ from PIL import Image
 from subjects import few, on_eager, picture
 
 import attlas
-from attlas.errors import UnsupportedModelError, UsageError
+from attlas.errors import TextTooLongError, UnsupportedModelError, UsageError
 from attlas.methods import METHODS
 from attlas.models.encoding.pictures_in_text import blank_patches
 from attlas.models.tap.edits import Edit
@@ -250,6 +250,11 @@ def test_without_a_processor_a_picture_cannot_be_read(llava):
     alone = attlas.Subject(llava.model, llava.tokenizer)
     with pytest.raises(UsageError, match="through its processor"):
         attlas.explain(alone, (picture(0), TEXT), "gradient")
+
+
+def test_a_text_that_is_too_long_with_its_pictures_is_told(llava):
+    with pytest.raises(TextTooLongError, match="text and pictures have"):
+        attlas.explain(llava, (*[picture(0)] * 4, TEXT), "gradient")
 
 
 def test_patches_cannot_be_deleted(llava):

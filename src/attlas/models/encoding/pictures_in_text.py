@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attlas.errors import UnsupportedModelError, UsageError
+from attlas.errors import TextTooLongError, UnsupportedModelError, UsageError
 from attlas.models.encoding.encode import Encoded, encode_ids
 from attlas.models.encoding.images import as_picture, as_seen, is_image
 from attlas.models.encoding.request import Request
@@ -45,6 +45,10 @@ def encode_with_pictures(facts: ModelFacts, given: Any, request: Request) -> Enc
         originals, text = _split(given)
         arguments = _processed(facts, originals, text, request)
     ids = _ids_in(arguments)
+    if len(ids) > facts.max_tokens:
+        raise TextTooLongError(
+            f"text and pictures have {len(ids)} tokens and the model takes {facts.max_tokens}"
+        )
     tokens, seen = _with_patches(facts, ids, arguments, originals)
     per_token = {
         name: arguments[name][0].tolist()

@@ -100,8 +100,9 @@ function patchName(unit, payload) {
     .findIndex((patch) => patch.positions[0] === unit.positions[0]);
   if (place < 0) return null;
   const columns = picture.grid[1], [row, column] = [Math.floor(place / columns), place % columns];
-  const which = payload.pictures.length > 1 ? `${visible(picture.segment)} ` : "";
-  const name = make("bdi", "", `${which}patch ${row},${column}`);
+  const which = payload.pictures.length > 1 ? visible(picture.segment) : "patch";
+  const isNumbered = unit.text === `${row},${column}`;  // other cells have names of their own
+  const name = make("bdi", "", isNumbered ? `${which} ${row},${column}` : visible(unit.text));
   const image = pictureOf(picture);
   return image ? [pieceOf(image, picture.grid, row, column), name] : [name];
 }
