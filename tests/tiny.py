@@ -441,3 +441,45 @@ def llava_subject() -> tuple[PreTrainedModel, LlavaProcessor]:
     )
     model = build("Llava", "ForConditionalGeneration", {**settings, "vision_feature_layer": -1})
     return model, processor
+
+
+WAVE_SHAPE = {
+    **TOWER,
+    **{"conv_dim": [16, 16], "conv_stride": [5, 64], "conv_kernel": [10, 64]},
+    **{"num_feat_extract_layers": 2, "num_conv_pos_embeddings": 4},
+    **{"num_conv_pos_embedding_groups": 2, "classifier_proj_size": 16},
+}
+
+
+def wave_subject(family: str, head: str, **settings: Any) -> tuple[PreTrainedModel, Any]:
+    """A model that reads samples, in frames of 20 ms, and the extractor that prepares them."""
+    known = labels("ONE", "TWO", "THREE") if head != "ForCTC" else {}
+    model = build(family, head, {**WAVE_SHAPE, **known, **settings})
+    return model, transformers.Wav2Vec2FeatureExtractor()
+
+
+def letters_subject() -> tuple[PreTrainedModel, Any]:
+    """A model that hears letters in frames, and the processor with its tokenizer."""
+    words = tokenizer("bpe")
+    settings = {"vocab_size": len(words), "pad_token_id": 1}
+    model, extractor = wave_subject("Wav2Vec2", "ForCTC", **settings)
+    return model, transformers.Wav2Vec2Processor(extractor, words)
+
+
+def patches_of_sound_subject() -> tuple[PreTrainedModel, Any]:
+    """A classifier of spectrograms in patches, four bands by eight moments."""
+    strides = {"patch_size": 8, "frequency_stride": 8, "time_stride": 8}
+    shape = {**TOWER, **strides, "max_length": 64, "num_mel_bins": 32, **labels("ONE", "TWO")}
+    extractor = transformers.ASTFeatureExtractor(num_mel_bins=32, max_length=64)
+    return build("AST", "ForAudioClassification", shape), extractor
+
+
+def whisper_subject() -> tuple[PreTrainedModel, Any]:
+    """A model that writes what it hears, and its processor; it reads one second."""
+    words = tokenizer("bpe")
+    own = {"num_mel_bins": 16, "max_source_positions": 50, "max_target_positions": 64}
+    none = dict.fromkeys(("forced_eos_token_id", "suppress_tokens", "begin_suppress_tokens"))
+    shape = {**BART_SHAPE, **SPECIAL_IDS, **own, **none, "vocab_size": len(words)}
+    extractor = transformers.WhisperFeatureExtractor(feature_size=16, chunk_length=1)
+    model = build("Whisper", "ForConditionalGeneration", shape)
+    return model, transformers.WhisperProcessor(extractor, words)

@@ -110,7 +110,8 @@ def _how_far(subject: Any, method: str, model: str) -> str:
     from attlas.auditing.records import find_record
     from attlas.auditing.settings import QUICK_METHODS
 
-    if subject.compares or subject.reads_images or subject.reads_pairs or subject.marks:
+    reads_more = subject.marks or subject.sound_argument
+    if subject.compares or subject.reads_images or subject.reads_pairs or reads_more:
         return ""
     record = find_record(subject)
     if record is not None and method in record.found:

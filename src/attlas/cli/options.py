@@ -111,6 +111,7 @@ class InputOptions:
     image: Annotated[
         list[Path] | None, typer.Option(help="A picture instead of a text or with one; repeatable.")
     ] = None
+    audio: Annotated[Path | None, typer.Option(help="A sound instead of a text: a WAV file.")] = None
     messages: Annotated[
         str | None,
         typer.Option(help="A chat: a JSON file of messages, with tools or not; - reads stdin."),
@@ -122,6 +123,8 @@ class InputOptions:
             if self.text or self.pair is not None or self.image:
                 raise UsageError("--messages is the whole input: it takes no text, pair or picture")
             return _read_messages(self.messages)
+        if self.audio is not None:
+            return _read_sound(self.audio)
         pictures = [_read_image(path) for path in self.image or ()]
         if len(pictures) == 1 and not self.text:
             return pictures[0]
@@ -225,6 +228,23 @@ def _read_image(path: Path) -> Any:
             return picture.convert("RGB")
     except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as problem:
         raise UsageError(f"the picture {path} cannot be read: {problem}") from problem
+
+
+def _read_sound(path: Path) -> Any:
+    import wave
+
+    import numpy as np
+
+    try:
+        with wave.open(str(path), "rb") as sound:
+            width, channels, rate = sound.getsampwidth(), sound.getnchannels(), sound.getframerate()
+            heard = sound.readframes(sound.getnframes())
+    except (OSError, EOFError, wave.Error) as problem:
+        raise UsageError(f"the sound {path} cannot be read as WAV: {problem}") from problem
+    if width not in (2, 4):
+        raise UsageError(f"the sound {path} has {8 * width} bits a sample: 16 or 32 can be read")
+    samples = np.frombuffer(heard, f"<i{width}").reshape(-1, channels).mean(axis=1)
+    return samples / 2.0 ** (8 * width - 1), rate
 
 
 def parse_options(given: Sequence[str], known: Mapping[str, Any], owner: str) -> dict[str, Any]:

@@ -23,14 +23,14 @@ from attlas.methods import Method, Scored
 from attlas.models.asking.map_selection import map_bytes, maps_of
 from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.question import Question
-from attlas.models.encoding.pictures_in_text import has_pictures
 from attlas.models.encoding.request import Request
+from attlas.models.encoding.sounds import is_sound
 from attlas.models.encoding.text_inputs import are_pairs, is_one_text, texts_of
 from attlas.models.subject import Subject, check_subject
 from attlas.progress import Watch
 from attlas.removing.erasures import Erasures
 from attlas.results import Explanation, Site
-from attlas.results.support.origin import ENCODED
+from attlas.results.support.origin import ENCODED, SAMPLES
 from attlas.results.support.sinks import sink_notes
 from attlas.verbs import verb
 
@@ -289,8 +289,10 @@ def plain_text(text: Any) -> Any:
     """
     if isinstance(text, list) and not is_one_text(text):
         return [text]
-    if has_pictures(text) and isinstance(text, Mapping):
+    if isinstance(text, Mapping) and "messages" not in text:
         return ENCODED
+    if is_sound(text):
+        return SAMPLES
     if isinstance(text, tuple):
         return tuple(plain_text(each) for each in text)
     return text if isinstance(text, (str, tuple, list, Mapping)) else type(text).__name__

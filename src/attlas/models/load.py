@@ -184,6 +184,7 @@ def _load_processor(place: str, name: str, model: Any, trust_remote_code: bool) 
     loaders = {
         "processor": transformers.AutoProcessor,
         "image processor": transformers.AutoImageProcessor,
+        "feature extractor": transformers.AutoFeatureExtractor,
         "tokenizer": transformers.AutoTokenizer,
     }
     place, from_file = _one_file(place)
@@ -197,7 +198,7 @@ def _load_processor(place: str, name: str, model: Any, trust_remote_code: bool) 
         ) from problem
     # Where the files are missing, transformers makes up a tokenizer that knows no word.
     words = processor.tokenizer if kind == "processor" else processor
-    if kind != "image processor" and len(words) <= len(words.all_special_ids):
+    if kind in ("processor", "tokenizer") and len(words) <= len(words.all_special_ids):
         raise ModelError(f"the tokenizer of {name} has no vocabulary: its files are missing")
     return processor
 
@@ -207,6 +208,9 @@ def _kind_of_processor(model: Any) -> str:
     if getattr(model, "main_input_name", None) == "pixel_values":
         return "image processor"
     task = find_task(model)
+    if getattr(model, "main_input_name", None) in ("input_values", "input_features"):
+        alone = task is not None and task.name == "sound classification"
+        return "feature extractor" if alone else "processor"
     reads_both = task is not None and (task.pairs or task.name == "causal lm")
     sees = "pixel_values" in signature(model.forward).parameters
     return "processor" if reads_both and sees else "tokenizer"

@@ -12,7 +12,8 @@ from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.encoding.inputs import Inputs, Stream
 from attlas.models.encoding.pictures_in_text import blank_patches
-from attlas.models.states.embeddings import entered_vectors, entering
+from attlas.models.encoding.sounds import silence
+from attlas.models.states.embeddings import SOUNDS, entered_vectors, entering
 from attlas.models.tap.edits import Edit
 from attlas.shapes import Attention, Hidden, Visible
 from attlas.tokens import PICTURE
@@ -76,7 +77,9 @@ def mask(question: Question, inputs: Inputs, hidden: Hidden) -> Inputs:
         value, own = inputs.arguments[stream.argument], _own(hidden, stream)
         if not own.any():
             continue
-        if value.ndim == 4:
+        if stream.argument in SOUNDS:
+            changed[stream.argument] = silence(inputs, own)
+        elif value.ndim == 4:
             changed[stream.argument] = _blank(value, inputs, own)
         elif value.ndim == 3:  # objects, by their features
             changed[stream.argument] = value.masked_fill(own.to(value.device)[..., None], 0)
@@ -91,7 +94,8 @@ def _mask_words(
     """The ids of a stream with the mask token for hidden ones; patches among them become grey."""
     ids = inputs.arguments[stream.argument]
     hidden = hidden.to(ids.device)
-    seen = ids == subject.image_token if inputs.pictures else torch.zeros_like(hidden)
+    mark = subject.image_token if inputs.pictures else None
+    seen = torch.zeros_like(hidden) if mark is None else ids == mark
     changed = {}
     others = [number for name, number in subject.marks.items() if name != PICTURE]
     if (hidden & torch.isin(ids, ids.new_tensor(others))).any():

@@ -41,7 +41,13 @@ def _why_not_delete(question: Question) -> str | None:
 def is_tied(subject: OpenModel) -> bool:
     """Whether targets or patches are tied to places, so that no token can be deleted."""
     by_position = subject.task is not None and subject.task.by_position
-    return subject.reads_images or subject.image_token is not None or by_position
+    return _has_places(subject) or by_position
+
+
+def _has_places(subject: OpenModel) -> bool:
+    """Whether tokens are patches or frames, which stand where they are in a picture or a sound."""
+    seen = subject.reads_images or subject.image_token is not None
+    return seen or subject.sound_argument is not None
 
 
 def _own(question: Question, row: int = 0) -> int:
@@ -67,9 +73,9 @@ def check_removal(subject: OpenModel, how: str) -> None:
         )
     if how in ("delete", "mask"):
         return
-    if subject.reads_images or subject.reads_pairs or subject.image_token is not None:
+    if _has_places(subject) or subject.reads_pairs:
         raise UsageError(
-            f"the removal {how!r} is for texts, and {subject.name} reads pictures: "
+            f"the removal {how!r} is for texts, and {subject.name} reads pictures or sounds: "
             "use removal='mask'"
         )
     if how == "pad":

@@ -4,6 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from torch import Tensor
+
 from attlas.errors import UsageError
 from attlas.models.encoding.token_ids import is_number
 from attlas.tokens import Tokens, overlap
@@ -53,3 +55,15 @@ def _places_of(word: str, tokens: Tokens) -> list[int]:
             inside = [i for i in touched if overlap(tokens.offsets[i] or (0, 0), match.span())]
             found += inside[:1]
     return sorted(found)
+
+
+def surest_frame(
+    logits: Tensor, tokens: Tokens, wanted: list[int] | None, blank: int | None
+) -> tuple[int, tuple[str, ...]]:
+    """The frame where the wanted letters, or else any but the blank, are most certain."""
+    sure = logits.float().softmax(-1)
+    if wanted is None and blank is not None:
+        sure[:, blank] -= 1  # chosen only if there is nothing else
+    best = sure.max(-1).values if wanted is None else sure[:, wanted].sum(-1)
+    position = int(best.argmax())
+    return position, (f"read at {tokens[position]}, where it is most certain",)

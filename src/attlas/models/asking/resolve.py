@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from attlas.errors import UnknownNameError, UsageError
-from attlas.models.asking.positions import find_position
+from attlas.models.asking.positions import find_position, surest_frame
 from attlas.models.encoding.chat_parts import chat_text
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Pick, Target
@@ -19,7 +19,7 @@ from attlas.tokens import Tokens
 
 MOST_SHOWN = 5
 LONGEST_ANSWER = 30  # tokens
-_READ_AT_A_TOKEN = ("token classification", "masked lm")
+_READ_AT_A_TOKEN = ("token classification", "masked lm", "speech recognition")
 
 
 Prediction = tuple[Mapping[str, Any], ...]
@@ -126,7 +126,20 @@ def _position_of_label(case: TargetCase, labels: Sequence[str]) -> tuple[int, tu
 
 def _masked_token(case: TargetCase) -> Resolved:
     """The token at the mask, or at another position if the user gave one."""
-    position, notes = _position_of_mask(case)
+    return _token_at(case, *_position_of_mask(case))
+
+
+def _letter(case: TargetCase) -> Resolved:
+    """The letter heard at one frame; by default the most certain one that is not the blank."""
+    given, position = case.request.target, case.request.position
+    if position is not None:
+        return _token_at(case, *find_position(position, case.tokens))
+    wanted = None if given is None else list(_find_all(given, partial(_one_token, case)))
+    blank = getattr(case.subject.config, "pad_token_id", None)
+    return _token_at(case, *surest_frame(case.logits, case.tokens, wanted, blank))
+
+
+def _token_at(case: TargetCase, position: int, notes: tuple[str, ...]) -> Resolved:
     row, name = case.logits[position], partial(_show_id, case.subject.tokenizer)
     target = _target_at(case, position - len(case.tokens), row, name, partial(_one_token, case))
     return replace(target, position=position), best_choices(row, "softmax", name), notes
@@ -272,6 +285,8 @@ _RESOLVERS: dict[str, Resolver] = {
     "sequence classification": _classes,
     "next sentence": _classes,
     "image classification": _classes,
+    "sound classification": _classes,
+    "speech recognition": _letter,
     "image and text": _classes,
     "visual question answering": _classes,
     "token classification": _classes_of_a_token,

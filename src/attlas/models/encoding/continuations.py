@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from transformers import GenerationMixin
 
 from attlas.errors import UsageError
 from attlas.models.encoding.encode import Encoded, encode_ids
@@ -28,7 +29,7 @@ def as_inputs(subject: ModelFacts, encoded: Encoded, text: Any) -> Inputs:
         if name in known
     }
     arguments |= {name: value for name, value in encoded.beside.items() if name in known}
-    source = Stream("input_ids", 0, len(encoded.tokens))
+    source = Stream(subject.sound_argument or "input_ids", 0, len(encoded.tokens))
     inputs = Inputs(arguments, (encoded.tokens,), (text,), source, None, (encoded.notes,))
     return replace(inputs, pictures=(encoded.pictures,)) if encoded.beside else inputs
 
@@ -123,10 +124,13 @@ def write(subject: ModelFacts, inputs: Inputs, most: int) -> tuple[list[int], li
     start = first_tokens(subject) if subject.has_decoder else []
     fed = len(start) if subject.has_decoder else len(inputs.tokens[0])
     room = max(1, min(most, subject.max_tokens - fed))
+    given, generate = dict(inputs.arguments), type(model).generate
+    if subject.sound_argument is not None:  # their own method leaves out what they start from
+        given["decoder_input_ids"] = torch.tensor([start], device=subject.device)
+        generate = GenerationMixin.generate
     with evaluation_mode(model), torch.no_grad():
-        written = model.generate(
-            **inputs.arguments, do_sample=False, num_beams=1, max_new_tokens=room
-        )[0].tolist()
+        written = generate(model, **given, do_sample=False, num_beams=1, max_new_tokens=room)
+    written = written[0].tolist()
     if subject.has_decoder and written[: len(start)] != start:
         start = written[:1]
     own = written[len(start) if subject.has_decoder else fed :]

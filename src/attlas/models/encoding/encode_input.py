@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
@@ -33,6 +34,8 @@ def encode_input(facts: ModelFacts, text: Any, request: Request) -> Inputs:
             f"{type(facts.model).__name__} cannot be explained: what it sees is no part of the "
             "text that it reads, as its patches are where a model has an image_token_id"
         )
+    if facts.sound_argument is not None:
+        return encode_text(facts, text, request)
     if facts.reads_pairs:
         return encode_pair(facts, text, request)
     if facts.compares:
@@ -46,6 +49,9 @@ def encode_input(facts: ModelFacts, text: Any, request: Request) -> Inputs:
 
 def sample_input(facts: ModelFacts) -> Any:
     """A small input of the kind that this model reads."""
+    if facts.sound_argument is not None:
+        rate = getattr(facts.feature_extractor, "sampling_rate", 16000)
+        return np.sin(np.arange(rate) / 20.0), rate
     if facts.reads_objects:
         return SAMPLE, sample_objects(facts.model)
     if facts.reads_images or facts.reads_pairs:

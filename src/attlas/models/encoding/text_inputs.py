@@ -16,6 +16,7 @@ from attlas.models.encoding.encode import Encoded, encode, fit, mark_special, of
 from attlas.models.encoding.inputs import Inputs
 from attlas.models.encoding.pictures_in_text import encode_with_pictures, has_pictures
 from attlas.models.encoding.request import Request
+from attlas.models.encoding.sounds import encode_sound
 from attlas.models.facts.model_facts import ModelFacts
 from attlas.tokens import Span, Tokens
 
@@ -60,6 +61,8 @@ def encode_text(facts: ModelFacts, text: Any, request: Request) -> Inputs:
 def encode_plain(facts: ModelFacts, text: Any, request: Request) -> Encoded:
     """Encode one text with its special tokens and no continuation."""
     name = facts.task.name if facts.task else ""
+    if facts.sound_argument is not None:
+        return encode_sound(facts, text)
     if has_pictures(text):
         return encode_with_pictures(facts, text, request)
     conversation = conversation_of(text, request.chat)

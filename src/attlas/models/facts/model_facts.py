@@ -26,7 +26,9 @@ class ModelFacts:
             raise UnknownNameError("task", task, TASKS)
         self.model: nn.Module = unwrap(model)
         is_pair = hasattr(tokenizer, "tokenizer") and hasattr(tokenizer, "image_processor")
-        self.tokenizer = tokenizer.tokenizer if is_pair else tokenizer
+        self.feature_extractor = getattr(tokenizer, "feature_extractor", tokenizer)
+        hears = hasattr(tokenizer, "tokenizer") and self.feature_extractor is not tokenizer
+        self.tokenizer = tokenizer.tokenizer if is_pair or hears else tokenizer
         self.processor = tokenizer
         self.image_processor = tokenizer.image_processor if is_pair else tokenizer
         self.task: Task | None = TASKS[task] if task else find_task(self.model)
@@ -48,6 +50,12 @@ class ModelFacts:
     def reads_images(self) -> bool:
         """Whether the inputs are pictures."""
         return internals.takes_pixels(self.model) and not self.marks
+
+    @property
+    def sound_argument(self) -> str | None:
+        """The argument that brings a sound, if the inputs are sounds."""
+        name = getattr(self.model, "main_input_name", None)
+        return name if name in ("input_values", "input_features") else None
 
     @property
     def reads_pairs(self) -> bool:
@@ -145,7 +153,7 @@ class ModelFacts:
         name = self.task.name if self.task else ""
         if name in ("image and text", "similarity"):
             return "identity"
-        if name not in ("sequence classification", "image classification"):
+        if name not in ("sequence classification", "image classification", "sound classification"):
             return "softmax"
         if problem == "regression" or (len(self.labels) == 1 and problem is None):
             return "identity"

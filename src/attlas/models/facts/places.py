@@ -19,6 +19,8 @@ AUTO_CLASSES = {
     "causal lm": "AutoModelForCausalLM",
     "sequence to sequence": "AutoModelForSeq2SeqLM",
     "image classification": "AutoModelForImageClassification",
+    "sound classification": "AutoModelForAudioClassification",
+    "speech recognition": "AutoModelForCTC",
     "image and text": "AutoModelForZeroShotImageClassification",
     "visual question answering": "AutoModelForQuestionAnswering",
     "similarity": "AutoModel",

@@ -19,7 +19,11 @@ from attlas.models.asking.readout import last_stream
 from attlas.models.asking.scores import differentiate, run_logits, target_scores_in_graph
 from attlas.models.encoding.inputs import Inputs
 from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.facts.sites import find_block
 from attlas.shapes import BatchScores, StreamVectors, Vectors
+
+
+SOUNDS = ("input_values", "input_features")  # arguments that bring a sound
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +64,8 @@ class Entrance:
         self._streams = inputs.streams()
         self._values = values
         self._calls: list[_Call] = []
-        self.has_pictures = bool(inputs.pictures)
+        self.has_sound = inputs.source.argument in SOUNDS
+        self.has_pictures = bool(inputs.pictures) and not self.has_sound
 
     @property
     def leaves(self) -> list[Tensor]:
@@ -93,6 +98,16 @@ class Entrance:
             return None
         ids = self._arguments[stream.argument]
         return args, {**kwargs, "inputs_embeds": self.meet(module, (ids,), {}, vectors)}
+
+    def hear(
+        self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """A hook before the first block, where the vectors of the frames enter: make leaves."""
+        sound = self._arguments[self._streams[0].argument]
+        if args:
+            return (self.meet(module, (sound,), {}, args[0]), *args[1:]), dict(kwargs)
+        name = next(iter(kwargs))
+        return args, {**kwargs, name: self.meet(module, (sound,), {}, kwargs[name])}
 
     def _place(self, given: Any) -> tuple[int, str] | None:
         """The stream and layout of an embedding call, preferring streams not yet entered."""
@@ -181,7 +196,13 @@ def _watched(subject: OpenModel, entrance: Entrance) -> Iterator[None]:
             enter = subject.text_stack.register_forward_pre_hook(entrance.enter, with_kwargs=True)
             stack.callback(enter.remove)
         else:
+            if entrance.has_sound:
+                first = find_block(subject.model, subject.places[0][1])
+                heard = first.register_forward_pre_hook(entrance.hear, with_kwargs=True)
+                stack.callback(heard.remove)
             for module in subject.ways_in:
+                if entrance.has_sound and not isinstance(module, nn.Embedding):
+                    continue  # what is below the first block
                 handle = module.register_forward_hook(entrance.meet, with_kwargs=True)
                 stack.callback(handle.remove)
         yield

@@ -8,7 +8,12 @@ from attlas.results.support.files import plain
 from attlas.results.support.words import Unit
 
 ENCODED = "Inputs"  # stands for a text that was given as a model's arguments
-_FILLED = {"image": "the picture", "inputs": "what the processor made"}
+SAMPLES = "Samples"  # stands for a sound
+_FILLED = {
+    "image": "the picture",
+    "inputs": "what the processor made",
+    "sound": "samples, sampling rate",
+}
 
 
 @dataclass(frozen=True)
@@ -112,7 +117,7 @@ class Origin:
 
 def _picture_names(text: Any) -> list[str]:
     """The names of the pictures of a text in its code, or of what a processor made of both."""
-    if text == ENCODED:
-        return ["inputs"]
+    if text in (ENCODED, SAMPLES):
+        return ["inputs" if text == ENCODED else "sound"]
     count = len(text) - 1 if isinstance(text, tuple) else 1
     return ["image"] if count == 1 else [f"image_{number + 1}" for number in range(count)]
