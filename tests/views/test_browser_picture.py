@@ -118,6 +118,20 @@ def test_a_picture_without_places_is_shown_as_it_is(show):
     assert tab.locator("#view .picture").count() == 1 and tab.locator(".patch").count() == 0
 
 
+def test_a_sound_is_wide_and_shows_its_seconds(show):
+    payload = samples.photograph(1, 4, segment="sound")
+    for row in payload["tokens"]:
+        row["segment"] = "sound"
+    for number, row in enumerate(payload["tokens"][-4:]):
+        row["label"] = row["text"] = f"{number / 4:.2f} s"
+    tab = show({**payload, "words": None})
+    assert tab.locator("h2", has_text="Sound").count() == 1
+    assert tab.locator("figcaption span").all_inner_texts() == ["0.00 s", "0.75 s"]
+    box = tab.locator(".picture").bounding_box()
+    assert box["width"] == pytest.approx(4 * box["height"], rel=0.02)
+    assert tab.locator(".bars .label").first.inner_text().endswith(" s")
+
+
 def test_a_phone_scrolls_down_only(show):
     tab = show(samples.photograph(), viewport={"width": 390, "height": 844})
     assert tab.evaluate("document.documentElement.scrollWidth") == 390

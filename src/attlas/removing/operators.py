@@ -78,7 +78,7 @@ def mask(question: Question, inputs: Inputs, hidden: Hidden) -> Inputs:
         if not own.any():
             continue
         if stream.argument in SOUNDS:
-            changed[stream.argument] = silence(inputs, own)
+            changed[stream.argument] = silence(question.subject, inputs, own)
         elif value.ndim == 4:
             changed[stream.argument] = _blank(value, inputs, own)
         elif value.ndim == 3:  # objects, by their features

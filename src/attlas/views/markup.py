@@ -117,11 +117,12 @@ def _grid(cells: Sequence[ShownUnit], picture: Mapping[str, Any], top: float, si
     ]
     found = ("".join(squares[i : i + columns]) for i in range(0, len(squares), columns))
     lines = "".join(f'<tr style="{ROW}">{row}</tr>' for row in found)
+    high = "height:96px;" if picture["segment"] == "sound" else ""  # a spectrogram has no form
     if not over:
         return f'<table style="border-collapse:collapse;margin:8px 0">{lines}</table>'
     return (
         '<div style="position:relative;width:320px;max-width:100%;margin:8px 0">'
-        f'<img src="{image}" alt="" style="display:block;width:100%;margin:0">'
+        f'<img src="{image}" alt="" style="display:block;width:100%;{high}margin:0">'
         f'<table style="{_OVER}">{lines}</table></div>'
     )
 

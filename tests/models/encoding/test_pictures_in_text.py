@@ -233,6 +233,13 @@ def test_parts_without_a_place_are_told():
         attlas.explain(subject, inputs, "leave_one_out")
 
 
+def test_pictures_that_no_token_stands_for_are_refused_by_name(llava):
+    inputs = {**given(llava), "input_ids": torch.tensor([[5, 6, 7]])}
+    del inputs["attention_mask"]
+    with pytest.raises(UnsupportedModelError, match="stand for pixel_values"):
+        attlas.explain(llava, inputs, "gradient")
+
+
 @pytest.mark.parametrize(
     ("seen", "message"),
     [

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 import tiny
 import torch
+import transformers
 from subjects import few, on_eager
 
 import attlas
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.methods import METHODS
+from attlas.models.encoding.request import Request
 
 RATE = 16000
 MOMENTS = np.arange(RATE // 2) / RATE
@@ -98,6 +100,10 @@ def test_patches_of_a_spectrogram_lie_in_bands():
     assert found.tokens.grids == {"sound": (4, 8)}
     assert found.tokens.special[:3] == (True, True, False) and len(found.tokens) == 34
     assert found.tokens[2] == "0.00 s, band 0" and found.tokens[-1] == "0.56 s, band 3"
+    given = subject.feature_extractor(TONE, sampling_rate=RATE, return_tensors="pt")
+    heard = given["input_values"][0].T  # `[pitch, moment]`, the lowest pitch first, as in a patch
+    ink = 255 - found.pictures["sound"][:, :, 0].astype(float)
+    assert np.corrcoef(ink.ravel(), heard.numpy().ravel())[0, 1] > 0.999
 
 
 def test_a_letter_is_explained_at_its_frame():
@@ -111,6 +117,27 @@ def test_a_letter_is_explained_at_its_frame():
     other = attlas.explain(subject, (TONE, RATE), "leave_one_out", target=7, position=3)
     assert other.target.position == 3
     assert other.target.value == pytest.approx(float(sure[3, 7]), abs=1e-5)
+
+
+def test_letters_without_a_frame_of_their_own_are_refused_by_name():
+    more = {"vocab_size": 32, "squeeze_factor": 2, "pad_token_id": 1}
+    model, extractor = tiny.wave_subject("SEW", "ForCTC", **more)
+    processor = transformers.Wav2Vec2Processor(extractor, tiny.tokenizer("bpe"))
+    with pytest.raises(UnsupportedModelError, match="SEWForCTC hears 24 letters in 12 frames"):
+        attlas.explain(attlas.Subject(model, processor), (TONE, RATE), "gradient")
+
+
+def test_a_spectrogram_of_moments_by_pitch_is_turned():
+    sizes = {"input_feat_per_channel": 8, "num_conv_layers": 1, "conv_kernel_sizes": [3]}
+    sizes |= {"conv_channels": 16, "max_source_positions": 64, "max_target_positions": 64}
+    shape = {**tiny.BART_SHAPE, **tiny.SPECIAL_IDS, **sizes, "vocab_size": 64}
+    model = tiny.build("Speech2Text", "ForConditionalGeneration", shape)
+    extractor = transformers.Wav2Vec2FeatureExtractor()
+    processor = transformers.Wav2Vec2Processor(extractor, tiny.tokenizer("bpe"))
+    heard = {"input_features": torch.linspace(0, 1, 40 * 8).reshape(1, 40, 8)}
+    inputs = attlas.Subject(model, processor).encode(heard, Request(prefix=""))
+    assert inputs.pictures[0]["sound"].shape == (8, 40, 3)
+    assert seconds(inputs.tokens[0][:20])[-1] == pytest.approx(0.4 * 19 / 20, abs=0.006)
 
 
 @pytest.mark.parametrize("method", METHODS.names())

@@ -173,7 +173,7 @@ class OpenModel(ModelFacts):
 
     def _read(self, sites: Collection[Site] | None) -> Collection[Site] | None:
         """The sites to read: not those that look at a picture within the text."""
-        return self.sites if sites is None and self.image_token is not None else sites
+        return self.sites if sites is None and self.marks else sites
 
     def rows_at_once(self, inputs: Inputs) -> int:
         """How many inputs of this length may share a batch that holds one layer's attention."""

@@ -12,6 +12,7 @@ from attlas.errors import UnknownNameError, UsageError
 from attlas.models.asking.positions import find_position, surest_frame
 from attlas.models.encoding.chat_parts import chat_text
 from attlas.models.encoding.request import Request
+from attlas.models.encoding.sounds import check_letters
 from attlas.models.encoding.target import Pick, Target
 from attlas.models.encoding.token_ids import following_ids, is_number, token_ids
 from attlas.models.facts.model_facts import ModelFacts
@@ -131,6 +132,7 @@ def _masked_token(case: TargetCase) -> Resolved:
 
 def _letter(case: TargetCase) -> Resolved:
     """The letter heard at one frame; by default the most certain one that is not the blank."""
+    check_letters(case.subject, len(case.logits), len(case.tokens))
     given, position = case.request.target, case.request.position
     if position is not None:
         return _token_at(case, *find_position(position, case.tokens))

@@ -22,7 +22,7 @@ from attlas.models.tap.folding import fold_calls
 from attlas.tokens import Tokens
 
 # Arguments of models that write about more than a text, and cannot do without it.
-_UNREAD = {"image_attention_mask", "protein_input_ids", "actions"}
+_UNREAD = {"perceiver_embeddings", "protein_input_ids", "actions", "encoder_inputs_embeds"}
 SAMPLE = "one of these"  # several tokens: attention over a single one is always 1
 OTHER = "something else"
 

@@ -33,10 +33,10 @@ def has_pictures(text: Any) -> bool:
 
 def encode_with_pictures(facts: ModelFacts, given: Any, request: Request) -> Encoded:
     """Encode a text with its pictures; each picture's patches are a segment of their own."""
-    if facts.image_token is None:
+    if not facts.marks:
         raise UsageError(
-            f"{facts.name} has no token in its text that stands for a patch of a picture, so it "
-            "takes a text alone"
+            f"{facts.name} has no token in its text that stands for a part of a picture or a "
+            "sound, so it takes a text alone"
         )
     originals: list[Any] = []
     if isinstance(given, Mapping):
@@ -60,6 +60,10 @@ def encode_with_pictures(facts: ModelFacts, given: Any, request: Request) -> Enc
         for name, value in arguments.items()
         if name not in (*per_token, "input_ids", "labels") and isinstance(value, Tensor)
     }
+    if beside and {*tokens.segments} == {"text"}:
+        raise UnsupportedModelError(
+            f"it is not known which tokens of {facts.name} stand for {', '.join(sorted(beside))}"
+        )
     lists = {"attention_mask": [1] * len(ids), **per_token, "input_ids": ids}
     unplaced = sorted({*tokens.segments} - {"text", *tokens.grids})
     notes = tuple(f"the parts of {name} have no known place in it" for name in unplaced)
@@ -133,7 +137,8 @@ def _with_patches(
     marked = [place for own in places.values() for place in own]
     others = sorted(set(range(len(ids))) - set(marked))
     joined = encode_ids(facts.tokenizer, [ids[place] for place in others], "text").tokens
-    grids = grids_of(facts, arguments, len(places[PICTURE])) if places[PICTURE] else []
+    seen = places.get(PICTURE)
+    grids = grids_of(facts, arguments, len(seen)) if seen else []
     names = [f"{PICTURE} {number + 1}" if grids[1:] else PICTURE for number in range(len(grids))]
     parts = [(name, *known) for name, known in zip(names, grids, strict=True)]
     parts += [(name, len(own), None) for name, own in places.items() if own and name != PICTURE]

@@ -16,6 +16,7 @@ from attlas.tokens import Grid, Tokens
 
 SOUND = "sound"  # the segment of the frames
 WINDOW, HOP = 400, 160  # samples of a spectrogram's column, and from one to the next
+_BANDS = ("num_mel_bins", "feature_projection_input_dim", "input_feat_per_channel")
 FLOOR = 80.0  # decibels below the loudest that are drawn as silence
 
 
@@ -43,7 +44,8 @@ def encode_sound(facts: ModelFacts, given: Any) -> Encoded:
     values = values.to(weight.device, weight.dtype)
     seconds = _seconds(facts, values)
     tokens = _frames(facts, values, _count_frames(facts, values), seconds)
-    return Encoded(tokens, {}, beside={name: values}, pictures={SOUND: _spectrogram(facts, values)})
+    drawn = _spectrogram(facts, values, rising=tokens.grids[SOUND][0] > 1)
+    return Encoded(tokens, {}, beside={name: values}, pictures={SOUND: drawn})
 
 
 def _extracted(facts: ModelFacts, given: Any) -> dict[str, Any]:
@@ -70,8 +72,17 @@ def _seconds(facts: ModelFacts, values: Tensor) -> float:
     rate = getattr(extractor, "sampling_rate", 16000)
     if values.ndim == 2:
         return values.shape[1] / rate
-    columns = values.shape[2] if facts.sound_argument == "input_features" else values.shape[1]
-    return columns * getattr(extractor, "hop_length", HOP) / rate
+    columns = values.shape[2] if _is_upright(facts, values) else values.shape[1]
+    hop = getattr(extractor, "hop_length", HOP) * getattr(extractor, "stride", 1)
+    return columns * hop / rate
+
+
+def _is_upright(facts: ModelFacts, values: Tensor) -> bool:
+    """Whether a spectrogram is `[pitch, moment]`, as Whisper's is, not `[moment, pitch]`."""
+    inner: Any = getattr(facts.config, "encoder_config", facts.config)
+    bands = [getattr(each, name, None) for each in (facts.config, inner) for name in _BANDS]
+    across, along = values.shape[1] in bands, values.shape[2] in bands
+    return across if across != along else facts.config.model_type == "whisper"
 
 
 def _count_frames(facts: ModelFacts, values: Tensor) -> int:
@@ -84,6 +95,15 @@ def _count_frames(facts: ModelFacts, values: Tensor) -> int:
     ):
         facts.model(**arguments)
     return int(lengths[0])
+
+
+def check_letters(facts: ModelFacts, letters: int, frames: int) -> None:
+    """Refuse a model that hears more or fewer letters than it attends over frames."""
+    if letters != frames:
+        raise UnsupportedModelError(
+            f"{facts.name} hears {letters} letters in {frames} frames, so a letter has no frame of "
+            "its own"
+        )
 
 
 def _frames(facts: ModelFacts, values: Tensor, count: int, seconds: float) -> Tokens:
@@ -111,8 +131,11 @@ def _grid(facts: ModelFacts, values: Tensor, count: int) -> Grid:
     return bands, moments
 
 
-def _spectrogram(facts: ModelFacts, values: Tensor) -> np.ndarray:
-    """Ink on paper, `[pitch, moment, colour]`: the higher the pitch the further up."""
+def _spectrogram(facts: ModelFacts, values: Tensor, *, rising: bool) -> np.ndarray:
+    """Ink on paper, `[pitch, moment, colour]`: the highest pitch on top, or below if `rising`.
+
+    Patches of a spectrogram are counted from the lowest pitch, and the first row is on top.
+    """
     wide = values[0].detach().float().cpu()
     if wide.ndim == 1:
         window = torch.hann_window(WINDOW)
@@ -121,14 +144,15 @@ def _spectrogram(facts: ModelFacts, values: Tensor) -> np.ndarray:
         table = 20 * heard.clamp_min(1e-10).log10()
         table = table.clamp_min(float(table.max()) - FLOOR)
     else:
-        table = wide if facts.sound_argument == "input_features" else wide.T
+        table = wide if _is_upright(facts, values) else wide.T
     low, high = table.min(), table.max()
     ink = 1 - (table - low) / (high - low).clamp_min(1e-12)
-    shades: np.ndarray = (ink.flip(0) * 255).round().byte().numpy()
+    drawn = ink if rising else ink.flip(0)
+    shades: np.ndarray = (drawn * 255).round().byte().numpy()
     return np.repeat(shades[:, :, None], 3, axis=2)
 
 
-def silence(inputs: Inputs, hidden: Tensor) -> Tensor:
+def silence(facts: ModelFacts, inputs: Inputs, hidden: Tensor) -> Tensor:
     """The sounds of a batch with silence in hidden frames, `[row, frame]`.
 
     Silence is zero in samples, and the least value in a spectrogram.
@@ -139,7 +163,7 @@ def silence(inputs: Inputs, hidden: Tensor) -> Tensor:
     if values.ndim == 2:
         cover = torch.nn.functional.interpolate(cells[:, 0], values.shape[1])[:, 0]
         return values.masked_fill(cover.bool().to(values.device), 0)
-    is_upright = inputs.source.argument == "input_features"
+    is_upright = _is_upright(facts, values)
     shape = values.shape[1:] if is_upright else (values.shape[2], values.shape[1])
     cover = torch.nn.functional.interpolate(cells, tuple(shape))[:, 0].bool().to(values.device)
     least = values.amin(dim=(1, 2), keepdim=True)

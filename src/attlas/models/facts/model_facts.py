@@ -13,6 +13,7 @@ from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.models.facts import transformers_internals as internals
 from attlas.models.facts.tasks import TASKS, Task, find_task
 
+_MEDIA = ("pixel_values", "input_features", "input_values")  # arguments beside a text
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -76,8 +77,9 @@ class ModelFacts:
     def marks(self) -> dict[str, int]:
         """The ids of the tokens that stand for parts of a picture, film or sound within a text."""
         known = signature(self.model.forward).parameters
-        takes = "input_ids" in known and "pixel_values" in known
-        takes = takes and known["pixel_values"].default is None  # a text alone is read too
+        media = [known[name] for name in _MEDIA if name in known]
+        takes = "input_ids" in known and any(each.default is None for each in media)
+        takes = takes and self.sound_argument is None  # a text alone is read too
         if not takes or not self.predicts_next or self.has_decoder or self.crosses_to_pictures:
             return {}
         found = {
@@ -85,8 +87,7 @@ class ModelFacts:
             for segment, word in (("image", "image"), ("film", "video"), ("sound", "audio"))
             for name in (f"{word}_token_index", f"{word}_token_id")
         }
-        numbers = {name: number for name, number in found.items() if isinstance(number, int)}
-        return numbers if "image" in numbers else {}
+        return {name: number for name, number in found.items() if isinstance(number, int)}
 
     @property
     def no_cache(self) -> dict[str, bool]:

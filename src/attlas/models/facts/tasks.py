@@ -85,6 +85,10 @@ TASKS = {
 }
 
 
+# Language models that read pictures or sounds within a text.
+_BESIDE_TEXT = ("IMAGE_TEXT_TO_TEXT", "SPEECH_SEQ_2_SEQ", "MULTIMODAL_LM")
+
+
 def find_task(model: nn.Module) -> Task | None:
     """The task that lists the class of a model; None for a model without a head."""
     names = {parent.__name__ for parent in type(model).__mro__}
@@ -92,7 +96,8 @@ def find_task(model: nn.Module) -> Task | None:
     has_decoder = getattr(getattr(model, "config", None), "is_encoder_decoder", False)
     # The table of encoder–decoders also lists some decoder-only classes.
     found = next((t for t in listed if has_decoder or t.name != "sequence to sequence"), None)
-    if found is None and not has_decoder and names & _names_in("IMAGE_TEXT_TO_TEXT"):
+    beside = frozenset().union(*map(_names_in, _BESIDE_TEXT))
+    if found is None and not has_decoder and names & beside:
         writes = model.get_output_embeddings() is not None  # type: ignore[operator]
         return TASKS["causal lm"] if writes else None
     return found

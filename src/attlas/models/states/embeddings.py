@@ -22,7 +22,6 @@ from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.sites import find_block
 from attlas.shapes import BatchScores, StreamVectors, Vectors
 
-
 SOUNDS = ("input_values", "input_features")  # arguments that bring a sound
 
 

@@ -16,8 +16,7 @@ function drawPicture(element, payload, state) {
     const cells = picture.patches.map((unit) =>
       stand(make("span", "patch"), unit, payload, state, elementsAt));
     picture.patches.forEach((unit, i) => cellsOf.set(unit, cells[i]));
-    const name = shownOnes.length > 1 ? [make("figcaption", "quiet", visible(picture.segment))] : [];
-    over.append(make("figure", "", frameOf(picture, cells), ...name));
+    over.append(make("figure", "", frameOf(picture, cells), ...captionOf(picture, shownOnes)));
   }
   const seen = shownOnes.some((picture) => patches.length && pictureOf(picture));
   section(element, titleOf(shownOnes)).append(over, ...(seen ? [opacity(over)] : []), told, key);
@@ -43,7 +42,19 @@ function drawPicture(element, payload, state) {
   lightUp(payload, state, () => elementsAt);
 }
 
+const isSound = (picture) => picture.segment === "sound";
+
+// The name of one of several pictures; under a sound, its seconds.
+function captionOf(picture, pictures) {
+  if (isSound(picture) && picture.patches.length) {
+    const ends = [picture.patches[0], picture.patches.at(-1)].map((unit) => unit.text.split(",")[0]);
+    return [make("figcaption", "quiet ends", ...ends.map((text) => make("span", "", visible(text))))];
+  }
+  return pictures.length > 1 ? [make("figcaption", "quiet", visible(picture.segment))] : [];
+}
+
 function titleOf(pictures) {
+  if (pictures.every(isSound)) return "Sound";
   if (!pictures.some(pictureOf)) return "Patches";
   return pictures.length > 1 ? "Pictures" : "Picture";
 }
@@ -51,7 +62,8 @@ function titleOf(pictures) {
 // The picture and its patches over it, or either alone.
 function frameOf(picture, cells) {
   const image = pictureOf(picture);
-  const frame = make("div", image ? "frame over" : "frame", ...(image ? [image] : []));
+  const look = `frame${image ? " over" : ""}${isSound(picture) ? " sound" : ""}`;
+  const frame = make("div", look, ...(image ? [image] : []));
   if (!cells.length) return frame;
   const [rows, columns] = picture.grid;
   const grid = make("div", "patches", ...cells);
