@@ -111,9 +111,7 @@ class InputOptions:
     image: Annotated[
         list[Path] | None, typer.Option(help="A picture instead of a text or with one; repeatable.")
     ] = None
-    audio: Annotated[Path | None, typer.Option(help="A WAV file instead of a text.")] = (
-        None
-    )
+    audio: Annotated[Path | None, typer.Option(help="A WAV file instead of a text.")] = None
     messages: Annotated[
         str | None,
         typer.Option(help="A chat: a JSON file of messages, with tools or not; - reads stdin."),
