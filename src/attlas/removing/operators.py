@@ -13,7 +13,8 @@ from attlas.models.asking.question import Question
 from attlas.models.encoding.inputs import Inputs, Stream
 from attlas.models.encoding.pictures_in_text import blank_patches
 from attlas.models.encoding.sounds import silence
-from attlas.models.states.embeddings import SOUNDS, entered_vectors, entering
+from attlas.models.states.embeddings import entered_vectors, entering
+from attlas.models.states.entrance import SOUNDS
 from attlas.models.tap.edits import Edit
 from attlas.shapes import Attention, Hidden, Visible
 from attlas.tokens import PICTURE

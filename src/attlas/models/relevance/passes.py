@@ -24,7 +24,8 @@ from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.relevance.gradient_rules import AttnRules, CountingRules
 from attlas.models.relevance.positive_rules import PositiveRules
 from attlas.models.relevance.rules import RelevanceRules, caught
-from attlas.models.states.embeddings import Entrance, entering, over_tokens
+from attlas.models.states.embeddings import entering, over_tokens
+from attlas.models.states.entrance import Entrance
 from attlas.results import Site
 from attlas.shapes import BatchScores, Logits, TokenScores, Vectors
 

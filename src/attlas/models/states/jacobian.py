@@ -15,7 +15,8 @@ from attlas.models.asking.question import Question
 from attlas.models.asking.scores import run_logits
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.states.block_states import layer_outputs, rows_first
-from attlas.models.states.embeddings import Entrance, entering, over_tokens
+from attlas.models.states.embeddings import entering, over_tokens
+from attlas.models.states.entrance import Entrance
 from attlas.models.tap.call import Call
 from attlas.results import Site
 from attlas.shapes import Directions, QueryWeights, TokenSums
