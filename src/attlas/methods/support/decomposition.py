@@ -67,10 +67,12 @@ def scaled_product_of_layers(layers: Sequence[HeadMean]) -> tuple[HeadMean, Quer
     The second result is the logarithm of what each row was divided by. In deep decoders, rows grow
     so differently that no single scale holds them all.
     """
-    mixing = torch.eye(layers[0].shape[-1]).to(layers[0])[None]
+    # A sink may take all but 1e-40 of a row, which float32 holds no more.
+    kind = layers[0].dtype if layers[0].device.type == "mps" else torch.float64
+    mixing = torch.eye(layers[0].shape[-1]).to(layers[0].device, kind)[None]
     scale = mixing.new_zeros(1, mixing.shape[1])
     for layer in layers:
-        sizes = layer.log() + scale[:, None]
+        sizes = layer.to(kind).log() + scale[:, None]
         top = sizes.amax(dim=-1, keepdim=True)
         top = top.where(top.isfinite(), 0)  # a row of zeros
         mixing = (sizes - top).exp() @ mixing
