@@ -1,5 +1,6 @@
 """Models in shells: taken out, or refused by name."""
 
+import numpy as np
 import pytest
 import tiny
 import torch
@@ -27,6 +28,29 @@ def test_an_adapted_model_is_opened_with_its_adapter(parts):
     assert subject.predict(TEXT)["probability"].item() == pytest.approx(expected, abs=1e-6)
     assert expected != pytest.approx(plain, abs=1e-4)
     assert attlas.check(subject).passed
+
+
+MERGED = ["decompx", "lrp_relevance", "value_weighted_attention"]
+
+
+@pytest.mark.parametrize("method", MERGED)
+def test_an_adapter_counts_as_part_of_its_weight(method):
+    """What PEFT merges into the weights for good is explained alike, and nothing stays merged."""
+    torch.manual_seed(0)
+    model, tokenizer = tiny.subject_parts("sequence classification")
+    adapted = ["query", "value", "dense"]
+    given = LoraConfig(task_type=TaskType.SEQ_CLS, init_lora_weights=False, target_modules=adapted)
+    shell = get_peft_model(model, given).eval()
+    before = {name: (each, each.clone()) for name, each in shell.named_parameters()}
+    found = attlas.explain(attlas.Subject(shell, tokenizer), TEXT, method, 0)
+    for name, each in shell.named_parameters():
+        assert each is before[name][0] and torch.equal(each, before[name][1])
+    assert not any(getattr(each, "merged", False) for each in shell.modules())
+    merged = attlas.Subject(shell.merge_and_unload(), tokenizer)
+    expected = attlas.explain(merged, TEXT, method, 0)
+    np.testing.assert_allclose(
+        found.scores, expected.scores, atol=1e-4 * np.abs(expected.scores).max()
+    )
 
 
 def test_an_adapter_that_adds_tokens_is_refused_by_name(parts):

@@ -19,7 +19,7 @@ from attlas.errors import UnsupportedModelError
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import Folded, fold_attention
 from attlas.models.facts.anatomy import anatomy
-from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.facts.evaluation_mode import evaluation_mode, merged_adapters
 from attlas.models.facts.sites import find_block
 from attlas.models.tap.call import Call
 from attlas.models.tap.eager_attention import mix
@@ -84,7 +84,8 @@ def fold_projected(
     model's precision, but at least float32.
     """
     watch = ProjectionWatch(question.subject.model, keep)
-    with evaluation_mode(question.subject.model), ExitStack() as stack:
+    model = question.subject.model
+    with evaluation_mode(model), merged_adapters(model), ExitStack() as stack:
         watch.enter(stack)
         readout = fold_attention(question, watch.meet, sites).readout
     return Folded(watch.held, readout)

@@ -13,7 +13,7 @@ from attlas.models.asking.question import Question
 from attlas.models.decomposing.term_states import DecompositionRules
 from attlas.models.decomposing.term_tracker import TermTracker
 from attlas.models.facts.anatomy import anatomy
-from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.facts.evaluation_mode import evaluation_mode, merged_adapters
 from attlas.models.facts.sites import find_block
 from attlas.models.states.block_states import STREAM
 
@@ -58,7 +58,7 @@ def tracking_terms(
 
     tracker.met_sum = meet_sum
     blocks = [find_block(model, path) for _, path in question.subject.places]
-    with evaluation_mode(model), ExitStack() as stack:
+    with evaluation_mode(model), merged_adapters(model), ExitStack() as stack:
         for block in {id(each): each for each in blocks}.values():
             stack.callback(block.register_forward_pre_hook(hooks.enter, with_kwargs=True).remove)
             stack.callback(block.register_forward_hook(hooks.leave).remove)

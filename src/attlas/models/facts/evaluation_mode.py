@@ -115,3 +115,39 @@ def _sparse_again(model: nn.Module, modules: Sequence[nn.Module]) -> Iterator[No
 
 def _is_sparse(module: nn.Module) -> bool:
     return module.__dict__.get("attention_type") == "block_sparse"
+
+
+@contextmanager
+def merged_adapters(model: nn.Module) -> Iterator[None]:
+    """Add low-rank adapters to the weights that they adapt, within the block.
+
+    What a layer adds to its output is counted by one weight, W + BA; counted for W and BA each, it
+    is something else. Adapters of embeddings, and of weights that are not floats, stay as they are.
+    """
+    own: list[tuple[Any, nn.Module, dict[str, nn.Parameter | None]]] = []
+    try:
+        for module in every_module(model):
+            adapter: Any = module
+            if _adapts_a_weight(adapter):
+                base = adapter.get_base_layer()
+                own.append((adapter, base, dict(base._parameters)))
+                for name, each in own[-1][2].items():  # others may share them
+                    if each is not None:
+                        base._parameters[name] = nn.Parameter(each.detach().clone(), False)
+                adapter.merge()
+        yield
+    finally:
+        for adapter, base, parameters in own:
+            base._parameters.update(parameters)
+            adapter.merged_adapters.clear()
+
+
+def _adapts_a_weight(module: Any) -> bool:
+    """Whether this is an adapter of PEFT that is in use and not yet part of its weight."""
+    if not (hasattr(module, "merged_adapters") and hasattr(module, "get_base_layer")):
+        return False
+    base = module.get_base_layer()
+    weight = getattr(base, "weight", None)
+    is_plain = isinstance(weight, torch.Tensor) and weight.is_floating_point()
+    in_use = not (module.merged_adapters or module.disable_adapters)
+    return is_plain and in_use and not isinstance(base, nn.Embedding)

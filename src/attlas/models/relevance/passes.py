@@ -20,7 +20,7 @@ from attlas.models.asking.scores import run_logits, target_scores_in_graph
 from attlas.models.encoding.encode_input import sample_input
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Pick, Target
-from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.facts.evaluation_mode import evaluation_mode, merged_adapters
 from attlas.models.relevance.gradient_rules import AttnRules, CountingRules
 from attlas.models.relevance.positive_rules import PositiveRules
 from attlas.models.relevance.rules import RelevanceRules, caught
@@ -110,16 +110,17 @@ def attention_relevance(question: Question, sites: Collection[Site]) -> Arrived:
     float64 meanwhile, if it can: shares are divided by sums near zero, of which float32 leaves
     few digits.
     """
-    device = question.subject.device
-    kind = next(question.subject.model.parameters()).dtype
-    if kind != torch.float32 or device.type == "mps":  # which has no float64
-        return _attention_relevance(question, sites)
-    try:
-        with evaluation_mode(question.subject.model), _in_double(question) as finer:
-            found = _attention_relevance(finer, sites)
-            return Arrived([each.float() for each in found.attention], found.lost)
-    except RuntimeError:  # no memory for it, or a constant that the model keeps in float32
-        return _attention_relevance(question, sites)
+    model, device = question.subject.model, question.subject.device
+    with evaluation_mode(model), merged_adapters(model):
+        is_single = next(model.parameters()).dtype == torch.float32
+        if not is_single or device.type == "mps":  # there is no float64 on mps
+            return _attention_relevance(question, sites)
+        try:
+            with _in_double(question) as finer:
+                found = _attention_relevance(finer, sites)
+                return Arrived([each.float() for each in found.attention], found.lost)
+        except RuntimeError:  # no memory for it, or a constant that the model keeps in float32
+            return _attention_relevance(question, sites)
 
 
 @contextmanager
