@@ -36,6 +36,12 @@ OWN_SYSTEM = (
     "{% for m in messages %}{% if m.role != 'system' %}<s>{{ m.role }}: {{ m.content }}</s>"
     "{% endif %}{% endfor %}{% if add_generation_prompt %}<s>assistant:{% endif %}"
 )
+# As Mistral: the system prompt stands before the last message of the user.
+MOVED = (
+    "{% for m in messages %}{% if m.role == 'user' %}<s>[ {% if loop.last and "
+    "messages[0].role == 'system' %}{{ messages[0].content }}; {% endif %}{{ m.content }} ]"
+    "{% elif m.role == 'assistant' %} {{ m.content }} </s>{% endif %}{% endfor %}"
+)
 REFUSING = "{{ raise_exception('only users may speak') }}"
 REWRITING = "{% for m in messages %}{{ m.content | upper }}{{ m.content | length }}{% endfor %}"
 
@@ -70,7 +76,7 @@ def test_the_ids_are_those_of_transformers(template, messages):
     assert found.arguments["input_ids"] == expected["input_ids"]
 
 
-@pytest.mark.parametrize("template", [MARKED, MERGED, OWN_SYSTEM])
+@pytest.mark.parametrize("template", [MARKED, MERGED, MOVED, OWN_SYSTEM])
 def test_each_token_says_whose_it_is(template):
     tokens = encoded(template, [SYSTEM, ASKED, SAID, THEN]).tokens
     content = ASKED["content"].strip() if template is MARKED else ASKED["content"]
@@ -121,6 +127,12 @@ def test_what_a_template_leaves_out_is_told():
         "the chat template leaves out message 3, of the role user",
     )
     assert encoded(MARKED, [THEN], TOOLS).notes == ("the chat template leaves out the tools",)
+    found = encoded(MOVED, [THEN, SAID, FOUND], TOOLS)
+    assert set(found.tokens.segments) <= {"1 user", "2 assistant", "3 assistant", "4 assistant"}
+    assert found.notes == (
+        "the chat template leaves out message 3, of the role tool",
+        "the chat template leaves out the tools",
+    )
 
 
 def test_messages_that_a_template_rewrites_are_one_segment():

@@ -120,7 +120,9 @@ def write_chat(tokenizer: Any, conversation: Conversation) -> WrittenChat:
         frame = _frame(messages, write)
         found = frame and _spans(frame, text, exactly)
         if frame and found:
-            parts = _parts(frame, found, _tools(frame, write) if conversation.tools else {})
+            parts = _parts(
+                frame, found, _tools(frame, messages, write) if conversation.tools else {}
+            )
             notes = (*_left_out(given, frame), *_tools_left_out(parts, conversation))
             return WrittenChat(text, parts, notes)
     return WrittenChat(text, (ChatPart(0, len(text), WHOLE, True),), (NOT_APART,))
@@ -158,10 +160,10 @@ def _frame(messages: Sequence[_Numbered], write: _Write) -> _Frame | None:
         return None
     pieces = _MARK.split(marked)
     numbers = [int(number) for number in pieces[1::2]]
-    kept = tuple(each for each in messages if each.number in numbers)
-    if [each.number for each in kept] != numbers or (
-        messages[0].number == 0 and len(kept) < len(messages)
-    ):
+    known = {each.number: each for each in messages}
+    kept = tuple(known[number] for number in numbers)
+    all_there = len(kept) == len(messages) or messages[0].number != 0
+    if not kept or len(set(numbers)) < len(numbers) or not all_there:
         return None
     places = [match.end() for match in _MARK.finditer(marked)]
     ends = []
@@ -182,9 +184,11 @@ def _spans(frame: _Frame, text: str, exactly: bool) -> list[tuple[int, int]] | N
     return found and [found.span(i) for i in range(1, len(said) + 1)]
 
 
-def _tools(frame: _Frame, write: _Write) -> dict[int, tuple[int, int]]:
+def _tools(
+    frame: _Frame, messages: Sequence[_Numbered], write: _Write
+) -> dict[int, tuple[int, int]]:
     """The stretch of each piece that is there because of the tools."""
-    without = write(frame.messages, tools=False)
+    without = write(messages, tools=False)
     others = _MARK.split(without)[::2] if without is not None else []
     if len(others) != len(frame.pieces):
         return {}
@@ -206,7 +210,7 @@ def _parts(
     frame: _Frame, spans: Sequence[tuple[int, int]], tools: Mapping[int, tuple[int, int]]
 ) -> tuple[ChatPart, ...]:
     """The parts of the text, from start to end."""
-    answer = f"{frame.messages[-1].number + 1} assistant"
+    answer = f"{max(each.number for each in frame.messages) + 1} assistant"
     segments = [each.segment for each in frame.messages]
     parts: list[ChatPart] = []
     start = 0
