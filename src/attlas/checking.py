@@ -81,7 +81,7 @@ def check(subject: Subject) -> CheckResult:
 
 
 def _sample(subject: Subject) -> Any:
-    if subject.reads_images or subject.reads_pairs:
+    if subject.reads_images or subject.reads_pairs or subject.sound_argument:
         return sample_input(subject)
     text = f"{SAMPLE} {subject.tokenizer.mask_token or ''}".strip()
     return (SAMPLE, SAMPLE) if isinstance(sample_input(subject), tuple) else text

@@ -188,6 +188,12 @@ def test_what_is_no_sound(classifier, given, message):
         attlas.explain(classifier, given, "gradient")
 
 
+@pytest.mark.slow
+def test_a_model_that_hears_is_checked():
+    result = attlas.check(attlas.Subject(*tiny.letters_subject()))
+    assert result.passed and not any(result.methods.values())
+
+
 def test_frames_cannot_be_deleted(classifier):
     with pytest.raises(UsageError, match="use removal='mask'"):
         attlas.explain(classifier, (TONE, RATE), "leave_one_out", removal="delete")
