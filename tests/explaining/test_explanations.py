@@ -429,3 +429,27 @@ def test_a_method_that_was_named_is_never_replaced():
 
     with pytest.raises(UnsupportedModelError, match=r"^attn_lrp$"):
         first_that_runs("attn_lrp", run, maps=None)
+
+
+@pytest.mark.parametrize("kind", [torch.tensor, np.array, np.int64])
+def test_a_target_may_be_a_tensor_of_one_number(kind):
+    found, plain = (explain("a cat", "gradient", target=each) for each in (kind(1), 1))
+    assert found.scores.tolist() == plain.scores.tolist()
+    assert found.origin.asked["target"] == 1
+    with pytest.raises(UsageError, match="unknown class 7: this model has 0 to 2"):
+        explain("a cat", "gradient", target=kind(7))
+
+
+def test_tokens_that_the_model_has_no_vectors_for_are_named():
+    model, tokenizer = subject_parts("causal lm")
+    count = len(tokenizer)
+    tokenizer.add_tokens(["zzzz"])
+    asked = attlas.Subject(model, tokenizer)
+    message = f"the token 'zzzz' has the id {count}, but GPT2LMHeadModel has vectors for 0 to"
+    for text in ("a cat zzzz", [7, count]):
+        with pytest.raises(UsageError, match=message):
+            attlas.explain(asked, text, "gradient")
+    with pytest.raises(UsageError, match=message):
+        attlas.explain_generation(asked, "a cat", "gradient", output=" zzzz sat")
+    with pytest.raises(UsageError, match=f"the target is choice {count}, but the model has 0 to"):
+        attlas.explain(asked, "a cat", "gradient", target="zzzz")

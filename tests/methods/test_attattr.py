@@ -231,3 +231,12 @@ def test_what_a_recorded_pass_depends_on():
     parameter.data = held.clone()
     assert recording._state(model, given) != before
     parameter.data = held
+
+
+def test_float64_says_what_float32_says():
+    text = "a warm film"
+    single, double = (attlas.load("sentiment", dtype=kind) for kind in ("float32", "float64"))
+    found, expected = (attlas.explain(each, text, "attattr") for each in (single, double))
+    np.testing.assert_allclose(found.scores, expected.scores, atol=1e-5)
+    trees = [attlas.attribution_tree(each, text) for each in (single, double)]
+    assert trees[0].edges and len(trees[0].edges) == len(trees[1].edges)

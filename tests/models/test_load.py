@@ -92,7 +92,7 @@ def test_what_is_not_there_is_said_in_one_line(folder, tmp_path):
 def test_wrong_options_name_the_right_ones(folder):
     with pytest.raises(UnknownNameError, match="did you mean 'float16'"):
         attlas.load(folder, dtype="flot16")
-    for device in ("gpu", "cuda:99"):
+    for device in ("gpu", "cuda:99", "meta"):
         with pytest.raises(UsageError, match=f"no device '{device}' here: allowed: cpu"):
             attlas.load(folder, device=device)
     with pytest.raises(UnknownNameError, match="did you mean 'causal lm'"):

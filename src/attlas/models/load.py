@@ -266,7 +266,8 @@ def _first_line(problem: Exception) -> str:
 def _device(device: str | torch.device | None) -> torch.device:
     if device is not None:
         try:
-            torch.empty(0, device=device)
+            if torch.empty(0, device=device).is_meta:
+                raise RuntimeError("it holds no weights")
             return torch.device(device)
         except (RuntimeError, AssertionError, NotImplementedError) as problem:
             allowed = ", ".join(_devices())

@@ -9,10 +9,43 @@ import tiny
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tiny_tokenizers import HOSTILE_TOKEN
-from transformers import ByT5Tokenizer, CanineTokenizer, PreTrainedTokenizerFast
+from transformers import (
+    ByT5Tokenizer,
+    CanineTokenizer,
+    PreTrainedTokenizer,
+    PreTrainedTokenizerFast,
+)
 
 from attlas.errors import TextTooLongError, UsageError
 from attlas.models.encoding.encode import encode, encode_ids, split_segments
+
+
+class Unaware(PreTrainedTokenizer):
+    """A slow tokenizer of words that says nothing of what it adds to them."""
+
+    def __init__(self, **asked):
+        self._words = {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "a": 3, "cat": 4, "sat": 5}
+        super().__init__(unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]", **asked)
+
+    @property
+    def vocab_size(self):
+        return len(self._words)
+
+    def get_vocab(self):
+        return dict(self._words)
+
+    def _tokenize(self, text):
+        return text.split()
+
+    def _convert_token_to_id(self, word):
+        return self._words.get(word, 0)
+
+    def _convert_id_to_token(self, number):
+        return list(self._words)[number]
+
+    def build_inputs_with_special_tokens(self, first, second=None):
+        return [1, *first, 2]
+
 
 SLOW = {"bytes": ByT5Tokenizer, "characters": CanineTokenizer}
 NAMES = ("text", "text_a", "text_b")
@@ -467,3 +500,10 @@ def check(tokenizer, text):
         assert span is None or 0 <= span[0] <= span[1] <= len(text)
     again = encode(tokenizer, found.arguments["input_ids"], NAMES, ENOUGH)
     assert again.tokens.texts == tokens.texts
+
+
+def test_what_a_slow_tokenizer_adds_is_found_where_it_does_not_say():
+    found = encode(Unaware(), "a cat sat", NAMES, ENOUGH)
+    assert found.tokens.texts == ("[CLS]", "a", "cat", "sat", "[SEP]")
+    assert found.added == found.tokens.special == (True, False, False, False, True)
+    assert found.tokens.offsets == (None, (0, 1), (1, 5), (5, 9), None)

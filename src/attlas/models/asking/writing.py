@@ -10,7 +10,13 @@ from attlas.errors import UsageError
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.asking.resolve import best_choices, show_ids
-from attlas.models.encoding.continuations import as_inputs, check_length, first_tokens, write
+from attlas.models.encoding.continuations import (
+    as_inputs,
+    check_length,
+    check_vocabulary,
+    first_tokens,
+    write,
+)
 from attlas.models.encoding.encode import Encoded, encode_ids
 from attlas.models.encoding.inputs import Inputs, Stream
 from attlas.models.encoding.target import QUANTITIES, Target
@@ -100,6 +106,7 @@ def _fed(
     tokens = whole.select(range(len(whole) - 1))
     more = torch.tensor([list(ids)], dtype=torch.long, device=subject.device)
     inputs = replace(given, tokens=(tokens,), notes=(notes,))
+    check_vocabulary(subject, ids)
     if subject.has_decoder:
         check_length(subject, "start and output", len(ids))
         source = given.source

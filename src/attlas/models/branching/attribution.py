@@ -92,7 +92,8 @@ def _whole(question: Question) -> BatchScores:
     if not question.known_scores:
         return target_scores(question, "probability")
     known = [found["probability"] for found in question.known_scores]
-    return torch.tensor(known, device=question.subject.device)
+    kind = torch.promote_types(next(question.subject.model.parameters()).dtype, torch.float32)
+    return torch.tensor(known, device=question.subject.device, dtype=kind)
 
 
 def places(steps: int, rule: str) -> list[float]:
@@ -142,7 +143,7 @@ def _begin(found: _Raised, steps: int, whole: BatchScores) -> _Running:
         found.weights,
         found.gradients,
         [steps] * len(whole),
-        torch.full_like(whole, torch.nan),
+        found.weights.new_full((len(whole),), torch.nan),
         whole - found.last_score,
     )
 

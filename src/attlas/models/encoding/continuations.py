@@ -1,10 +1,12 @@
 """Texts with a continuation: target tokens behind a prompt, or what a decoder has written."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import torch
+from torch import nn
 from transformers import GenerationMixin
 
 from attlas.errors import UsageError
@@ -23,6 +25,8 @@ PrefixAndChain = tuple[list[int], list[int], tuple[str, ...]]  # with notes
 def as_inputs(subject: ModelFacts, encoded: Encoded, text: Any) -> Inputs:
     """Turn an encoded text into a batch of one with the arguments that the model takes."""
     known = subject.parameters
+    if not encoded.beside:  # a model may replace the tokens that stand for pictures
+        check_vocabulary(subject, encoded.arguments.get("input_ids", ()))
     arguments = {
         name: torch.tensor([values], device=subject.device)
         for name, values in encoded.arguments.items()
@@ -68,6 +72,7 @@ def with_prefix(subject: ModelFacts, encoded: Encoded, text: Any, request: Reque
     written = encode_ids(subject.tokenizer, [*prefix, *chain[:-1]], "prefix")
     count = len(encoded.tokens)
     check_length(subject, "prefix and target", len(written.tokens))
+    check_vocabulary(subject, written.arguments["input_ids"])
     ids = torch.tensor([written.arguments["input_ids"]], device=subject.device)
     return replace(
         inputs,
@@ -143,6 +148,21 @@ def write(subject: ModelFacts, inputs: Inputs, most: int) -> tuple[list[int], li
 def _find_sublist(whole: list[int], piece: list[int]) -> int | None:
     places = range(len(whole) - len(piece) + 1)
     return next((i for i in places if whole[i : i + len(piece)] == piece), None)
+
+
+def check_vocabulary(subject: ModelFacts, ids: Sequence[int]) -> None:
+    """Raise if the model has no vector for one of these tokens."""
+    table, model = None, cast(Any, subject.model)
+    with suppress(NotImplementedError, AttributeError):  # a model without a table of vectors
+        table = model.get_input_embeddings()
+    if not isinstance(table, nn.Embedding) or max(ids, default=0) < table.num_embeddings:
+        return
+    number = next(each for each in ids if each >= table.num_embeddings)
+    raise UsageError(
+        f"the token {subject.tokenizer.convert_ids_to_tokens(number)!r} has the id {number}, but "
+        f"{subject.name} has vectors for 0 to {table.num_embeddings - 1}: its tokenizer has more "
+        "tokens than the model (model.resize_token_embeddings)"
+    )
 
 
 def check_length(subject: ModelFacts, what: str, count: int) -> None:

@@ -119,6 +119,8 @@ def _tokenize(tokenizer: Any, texts: Segments) -> Encoded:
     arguments = dict(found)
     ids = arguments["input_ids"]
     added = tuple(bool(mark) for mark in arguments.pop("special_tokens_mask"))
+    if len(added) != len(ids):  # a slow tokenizer that does not know what it adds
+        added = _added(tokenizer, ids, *texts.sources.values())
     special = mark_special(tokenizer, ids, added)
     if all(special):
         raise UsageError("the tokenizer leaves nothing of the text")
@@ -133,6 +135,18 @@ def _tokenize(tokenizer: Any, texts: Segments) -> Encoded:
     names = tuple(tokenizer.convert_ids_to_tokens(ids))
     tokens = Tokens(names, spans, special, segments, texts.sources, texts.words)
     return Encoded(tokens, arguments, added=added)
+
+
+def _added(tokenizer: Any, ids: Sequence[int], *texts: str) -> tuple[bool, ...]:
+    """Which tokens stand before, between and behind those of the texts alone."""
+    added, start = [True] * len(ids), 0
+    for text in texts:
+        own = tokenizer(text, add_special_tokens=False)["input_ids"]
+        places = range(start, len(ids) - len(own) + 1)
+        start = next((i for i in places if list(ids[i : i + len(own)]) == list(own)), start)
+        added[start : start + len(own)] = [False] * len(own)
+        start += len(own)
+    return tuple(added)
 
 
 def mark_special(tokenizer: Any, ids: Sequence[int], added: Sequence[bool]) -> tuple[bool, ...]:

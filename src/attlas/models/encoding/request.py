@@ -17,3 +17,9 @@ class Request:
     prefix: str | None = None
     chat: bool = False
     truncate: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("target", "contrast", "position"):
+            given = getattr(self, name)
+            if getattr(given, "ndim", None) == 0 and hasattr(given, "item"):
+                object.__setattr__(self, name, given.item())  # a tensor or an array of one number

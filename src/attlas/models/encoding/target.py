@@ -133,6 +133,10 @@ def _gather(
 
 
 def _sum(table: Tensor, picks: tuple[Pick, ...], quantity: str, either: bool) -> Tensor:
+    count = table.shape[-1]
+    if any(choice >= count for _, choice in picks):
+        last = max(choice for _, choice in picks)
+        raise UsageError(f"the target is choice {last}, but the model has 0 to {count - 1}")
     chosen = [table[..., place, choice] for place, choice in picks]
     return _together(torch.stack(chosen, dim=-1), quantity, either)
 
