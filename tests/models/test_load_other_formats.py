@@ -85,11 +85,15 @@ def test_a_gguf_file_is_handed_over_by_its_name(tmp_path, monkeypatch):
     monkeypatch.setattr(places, "find_spec", lambda name: True)
     asked = []
 
-    def from_pretrained(place, **options):
+    def config(place, **options):
+        asked.append((place, options["gguf_file"]))
+
+    def model(place, **options):
         asked.append((place, options["gguf_file"]))
         raise ValueError("as far as here")
 
-    monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", from_pretrained)
+    monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", config)
+    monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", model)
     with pytest.raises(ModelError, match="as far as here"):
         attlas.load(tmp_path / "model.gguf")
-    assert asked == [(str(tmp_path), "model.gguf")]
+    assert asked == [(str(tmp_path), "model.gguf")] * 2

@@ -69,6 +69,8 @@ def load(
     place = find_model(str(model))
     if task is None and (Path(place) / "modules.json").is_file():
         task = "similarity"  # a folder of sentence-transformers, whatever its config.json says
+    elif task is None and is_gguf(place):
+        task = "causal lm"  # such a file does not name its head
     options = {
         "dtype": _dtype(dtype, device),
         "device_map": device_map,
