@@ -19,7 +19,7 @@ from attlas.checking import FEW_STEPS
 from attlas.errors import AttlasError
 from attlas.methods import METHODS
 
-LIMIT = 30  # seconds for one method
+LIMIT = 120  # seconds for one method
 
 WORDS = 8
 ROLES = ("pad", "bos", "eos", "mask", "unk")
@@ -57,19 +57,27 @@ def tokenizer(config: Any) -> PreTrainedTokenizerFast:
 
 
 def _vocabulary(config: Any) -> int:
-    parts = [config, getattr(config, "text_config", None), config.get_text_config()]
+    parts = [config, getattr(config, "text_config", None), _text(config)]
     sizes = [getattr(part, "vocab_size", None) for part in parts]
     return min((size for size in sizes if isinstance(size, int) and size > WORDS), default=64)
 
 
+def _text(config: Any) -> Any:
+    try:
+        return config.get_text_config()
+    except ValueError:  # several parts read text
+        return config
+
+
 def _special_ids(config: Any, size: int) -> dict[str, int]:
-    text = config.get_text_config()
+    text = _text(config)
     found: dict[str, int] = {}
     for name in {*vars(config), *vars(text)}:
+        if not name.endswith(("token_id", "token_index")):
+            continue
         number = getattr(text, name, getattr(config, name, None))
         number = number[0] if isinstance(number, list) and number else number
-        is_token = name.endswith(("token_id", "token_index"))
-        if is_token and isinstance(number, int) and 0 <= number < size:
+        if isinstance(number, int) and 0 <= number < size:
             found[name.removesuffix("_token_id")] = number
     return found
 

@@ -105,7 +105,11 @@ def _case_classes(module: ModuleType) -> Iterator[Any]:
 def built(case: Any, model_class: Any) -> tuple[Any, dict[str, Any]]:
     """A model of a class with weights of a wide spread, and the inputs that its tester gives it."""
     torch.manual_seed(0)
-    config, inputs = case.model_tester.prepare_config_and_inputs_for_common()
+    tester = case.model_tester
+    if hasattr(tester, "prepare_config_and_inputs_for_model_class"):
+        config, inputs = tester.prepare_config_and_inputs_for_model_class(model_class)
+    else:
+        config, inputs = tester.prepare_config_and_inputs_for_common()
     given = case._prepare_for_class(inputs, model_class)
     with torch.device("meta"):
         size = sum(each.numel() for each in model_class(deepcopy(config)).parameters())

@@ -206,7 +206,7 @@ def test_a_model_that_does_not_fit_is_asked_for_fewer(monkeypatch):
         return whole(*given, **arguments)
 
     asked = attlas.Subject(model, tokenizer)
-    assert asked.sites and not asked.is_sequence_first and "input_ids" in asked.parameters
+    assert asked.sites and asked.stream_axes == (0, 1) and "input_ids" in asked.parameters
     monkeypatch.setattr(model, "forward", forward)
     texts = ["the cat sat", "the mat sat", "the rat sat", "the bat sat", "the hat sat"]
     found = attlas.explain(asked, texts, "raw_attention")

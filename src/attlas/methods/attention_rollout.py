@@ -9,7 +9,13 @@ import torch
 
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.methods.support.method import Scored, method
-from attlas.methods.support.token_rows import check_share, fuse_heads, mixing_sites, read_row
+from attlas.methods.support.token_rows import (
+    check_share,
+    follow,
+    fuse_heads,
+    mixing_sites,
+    read_row,
+)
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import fold_attention
 from attlas.models.tap.call import Call
@@ -133,12 +139,12 @@ class Rolling:
         if self._first is None:
             self._first = with_residual(layer, self._residual)
         elif kind == self._kind:
-            self._first = with_residual(layer, self._residual) @ self._first
+            self._first = follow(with_residual(layer, self._residual), self._first)
         elif kind == "cross":
             self._second = take_in(self._first, layer, self.mixing, self._residual)
         else:
             below = begin(self._first, layer) if self._second is None else self._second
-            self._second = with_residual(layer, self._residual) @ below
+            self._second = follow(with_residual(layer, self._residual), below)
 
 
 def begin(source: torch.Tensor, decoder: torch.Tensor) -> torch.Tensor:
@@ -152,8 +158,15 @@ def take_in(
     source: torch.Tensor, cross: torch.Tensor, mixing: torch.Tensor, residual: float
 ) -> torch.Tensor:
     """What a decoder holds after its cross-attention has read the rolled-out encoder."""
+    if cross.shape[1] != mixing.shape[1]:
+        raise UnsupportedModelError(
+            f"cross-attention of {cross.shape[1]} positions cannot follow a layer of "
+            f"{mixing.shape[1]}: the model changes its positions on the way"
+        )
     share = cross.sum(dim=-1, keepdim=True)  # below one if an attention sink took the rest
-    taken_in = torch.nn.functional.pad(cross @ source, (0, mixing.shape[-1] - source.shape[-1]))
+    taken_in = torch.nn.functional.pad(
+        follow(cross, source), (0, mixing.shape[-1] - source.shape[-1])
+    )
     kept, total = residual * mixing, residual + (1 - residual) * share
     return (kept + (1 - residual) * taken_in) / total.clamp_min(TINY)
 

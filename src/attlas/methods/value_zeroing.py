@@ -11,7 +11,7 @@ from torch import Tensor
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.methods.attention_rollout import TINY, begin, fold_copy
 from attlas.methods.support.method import Scored, method
-from attlas.methods.support.token_rows import mixing_sites, read_row
+from attlas.methods.support.token_rows import follow, mixing_sites, read_row
 from attlas.models.asking.question import Question
 from attlas.models.branching.block_runs import BlockRun, read_blocks
 from attlas.results import Site
@@ -107,12 +107,13 @@ def compose(layers: Sequence[tuple[Tensor, Tensor | None]]) -> HeadMean:
     for own, cross in layers:
         if cross is None:
             below = first if second is None else second
-            mixed = own if below is None else own @ below
+            mixed = own if below is None else follow(own, below)
             first, second = (mixed, None) if second is None else (first, mixed)
         else:
             source = torch.eye(cross.shape[-1]).to(cross)[None] if first is None else first
             below = begin(source.expand(len(own), -1, -1), own) if second is None else second
-            second = own @ below + torch.nn.functional.pad(cross @ source, (0, own.shape[-1]))
+            taken_in = torch.nn.functional.pad(follow(cross, source), (0, own.shape[-1]))
+            second = follow(own, below) + taken_in
     product = first if second is None else second
     assert product is not None
     return product.float()

@@ -159,7 +159,7 @@ def test_a_stream_with_tokens_first_is_read_at_the_right_place():
     asked = small("XLNet", "ForSequenceClassification", **XLNET_SHAPE)
     texts = ["the film was not good", "a cat sat on a mat it"]
     found = attlas.explain(asked, texts, "raw_attention")
-    assert asked.is_sequence_first
+    assert asked.stream_axes == (1, 0)
     for text, explanation in zip(texts, found, strict=True):
         given = asked.tokenizer(text, return_tensors="pt")
         with torch.no_grad():

@@ -63,7 +63,9 @@ def question_of(family, rows, dtype=torch.float64):
     with one.tap() as seen, torch.no_grad():
         one.run(inputs.arguments)
     one.__dict__["places"] = tuple((call.site, call.path) for call in seen.calls)
-    one.__dict__["is_sequence_first"] = family == "xlnet"  # its sample is not in this vocabulary
+    one.__dict__["stream_axes"] = (
+        (1, 0) if family == "xlnet" else (0, 1)
+    )  # its sample is not in this vocabulary
     targets = tuple(Target(str(row), ((-1, 1 + row),)) for row in range(rows))
     return Question(one, inputs, targets, ((),) * rows, tuple(range(rows)), ({},) * rows)
 

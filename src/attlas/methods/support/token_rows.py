@@ -39,11 +39,16 @@ def choose_layers(layers: Sequence[Site], layer: int | None) -> list[Site]:
     return [layers[layer]]
 
 
-def read_row(fused: HeadMean, readout: QueryWeights) -> Tensor:
+def read_row(fused: Tensor, readout: Tensor) -> Tensor:
     """The row that the prediction is read from, `[batch, key]`; several rows by their shares.
 
     The map of one input serves every row of the readout.
     """
+    if fused.shape[1] != readout.shape[1]:
+        raise UnsupportedModelError(
+            f"an attention of {fused.shape[1]} positions has no rows for the {readout.shape[1]} "
+            "that the prediction is read from"
+        )
     return torch.einsum("bqk,bq->bk", fused.expand(len(readout), -1, -1), readout.to(fused))
 
 
@@ -92,6 +97,16 @@ def mixing_sites(sites: Sequence[Site]) -> list[Site]:
         )
     reads_source = any(site.kind == "cross" for site in sites)
     return [site for site in sites if reads_source or site.kind == sites[-1].kind]
+
+
+def follow(layer: Tensor, below: Tensor) -> Tensor:
+    """What a layer makes of what was below it: the product of the two."""
+    if layer.shape[-1] != below.shape[-2]:
+        raise UnsupportedModelError(
+            f"attention over {layer.shape[-1]} positions cannot follow a layer of "
+            f"{below.shape[-2]}: the model changes its positions on the way"
+        )
+    return layer @ below
 
 
 def readout_of(inputs: Inputs, kind: str, readout: QueryWeights) -> Tensor:

@@ -25,7 +25,7 @@ def ask(
 
     The request is one for all texts, or a list with one for each.
     """
-    subject.is_sequence_first  # noqa: B018  computed now, before a tap is open
+    subject.stream_axes  # noqa: B018  computed now, before a tap is open
     requests = [request] * len(texts) if isinstance(request, Request) else request
     encoded = [encode_input(subject, text, its) for text, its in zip(texts, requests, strict=True)]
 

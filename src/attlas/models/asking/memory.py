@@ -53,6 +53,12 @@ def _tokens(device: torch.device) -> int:
     return cores * _TOKENS.get(device.type, 2**13)
 
 
+def is_passing(problem: Exception) -> bool:
+    """Whether an error says nothing about the model: memory is short, or a recording is not met."""
+    recording = torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
+    return recording or (isinstance(problem, RuntimeError) and is_out_of_memory(problem))
+
+
 def is_out_of_memory(problem: RuntimeError) -> bool:
     """Whether an error means that the device or this machine is out of memory."""
     message = str(problem)

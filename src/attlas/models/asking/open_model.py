@@ -3,18 +3,20 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from attlas.errors import ModelError, UnsupportedModelError, UsageError
+from attlas.errors import AttlasError, ModelError, UnsupportedModelError, UsageError
 from attlas.models.asking.as_found import distance, first_tensor, rounding
 from attlas.models.asking.map_selection import map_bytes
+from attlas.models.asking.memory import is_passing
 from attlas.models.encoding.encode_input import sample_inputs
 from attlas.models.encoding.inputs import COMPARED, Inputs
 from attlas.models.encoding.similarity import pooling_of, similarity
 from attlas.models.facts import transformers_internals as internals
+from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.model_facts import ModelFacts
 from attlas.models.facts.sites import find_block
@@ -31,7 +33,10 @@ MAP_BYTES = 2**30  # how much attention a batch may hold, or more on a large GPU
 OF_DEVICE = 32  # there, one part in so many of its memory
 COPIES = 4  # copies of one layer's attention that exist while it is computed
 OF_PICTURES = ("vision", "cross_vision")  # the kinds of sites that attend from a picture
+# What the code of a model raises if it cannot take an input.
+OWN_FAILURES = (RuntimeError, TypeError, ValueError, LookupError, AttributeError, AssertionError)
 Held = TypeVar("Held")
+Place: TypeAlias = tuple[Site, str]  # with the path of its attention module
 
 
 class OpenModel(ModelFacts):
@@ -43,21 +48,24 @@ class OpenModel(ModelFacts):
         return tuple(site for site, _ in self.places)
 
     @cached_property
-    def places(self) -> tuple[tuple[Site, str], ...]:
+    def places(self) -> tuple[Place, ...]:
         """Each site with the path of its attention module, found by one short forward pass.
 
         A second pass, without reading, finds out which modules may use fused attention, so that
         all later passes compute in the same way. A third, if the model came with fused attention,
-        is the model as it was found: the opened model must compute the same.
+        is the model as it was found: the opened model must compute the same. Attention that the
+        prediction does not depend on (a pooler beside the classifier, as in SigLIP) is left out.
         """
-        inputs = sample_inputs(self)
-        with evaluation_mode(self.model), tap(self.model) as seen:
-            opened = self.forward(inputs)
-        with self.tap(sites=()):
-            self.forward(inputs)
-        if "sdpa" in internals.implementations(internals.configurations(self.model)):
-            self._refuse_another_function(inputs, opened)
-        return tuple((call.site, call.path) for call in seen.calls)
+        with torch.inference_mode(False):
+            inputs = sample_inputs(self)
+            with evaluation_mode(self.model), tap(self.model) as seen:
+                opened = self.forward(inputs)
+            with self.tap(sites=()):
+                self.forward(inputs)
+            if "sdpa" in internals.implementations(internals.configurations(self.model)):
+                self._refuse_another_function(inputs, opened)
+            found = tuple((call.site, call.path) for call in seen.calls)
+            return tuple(self._that_count(inputs, found)) or found
 
     def _refuse_another_function(self, inputs: Inputs, opened: Tensor) -> None:
         """Raise if the opened model's output is not the model's own, rounding apart."""
@@ -71,13 +79,27 @@ class OpenModel(ModelFacts):
             f"{most:.1e}; the same model loaded on eager attention can be opened"
         )
 
+    def _that_count(self, inputs: Inputs, found: Sequence[Place]) -> Sequence[Place]:
+        """The places with a gradient; all if the model has no head, or one head for two streams."""
+        if self.task is None or self.reads_pairs:
+            return found
+        with torch.enable_grad(), self.tap(gradients=True) as seen:
+            total = self.run(inputs.arguments).sum()
+            if not total.requires_grad:
+                return found
+            reached = torch.autograd.grad(total, seen.weights, allow_unused=True)
+        return [place for place, slope in zip(found, reached, strict=True) if slope is not None]
+
     @cached_property
-    def is_sequence_first(self) -> bool:
-        """Whether hidden states are `[token, batch, feature]`, as in XLNet."""
-        sizes: list[int] = []
+    def stream_axes(self) -> tuple[int, int]:
+        """Which axes of hidden states are the batch and the tokens.
+
+        XLNet has the tokens first; Gemma 3n has several streams before both.
+        """
+        shapes: list[tuple[int, ...]] = []
 
         def look(_module: Any, _arguments: Any, output: Any) -> None:
-            sizes.append((output if isinstance(output, Tensor) else output[0]).shape[0])
+            shapes.append(tuple((output if isinstance(output, Tensor) else output[0]).shape))
 
         inputs = sample_inputs(self)
         handle = self.last_blocks[0].register_forward_hook(look)
@@ -85,7 +107,14 @@ class OpenModel(ModelFacts):
             self.forward(inputs)
         finally:
             handle.remove()
-        return sizes[-1] != 1
+        if not shapes:
+            raise UnsupportedModelError(
+                f"{type(self.model).__name__} calls the forward of its layers past torch's hooks, "
+                "so what goes through them cannot be read"
+            )
+        if shapes[-1][0] == 1:
+            return 0, 1
+        return (1, 2) if len(shapes[-1]) == 4 else (1, 0)
 
     @cached_property
     def pooling(self) -> str:
@@ -111,16 +140,15 @@ class OpenModel(ModelFacts):
                 f"{self.name} has no head, so it predicts nothing; explain a pair of texts, which "
                 "it can compare (task='similarity'), or name the head's task (task=, --task)"
             )
-        extra: dict[str, Any] = {**self.no_cache}
+        extra = {}
         if first_place is not None and "logits_to_keep" in self.parameters:
             extra["logits_to_keep"] = -first_place
-        with internals.padding_known(self.model):
-            given = {name: value for name, value in arguments.items() if name != COMPARED}
-            output = self.model(**given, **extra)
-            if COMPARED in arguments:
-                logits = similarity(output.last_hidden_state, arguments, self.pooling)
-            else:
-                logits = self.task.logits(output)
+        given = {name: value for name, value in arguments.items() if name != COMPARED}
+        output = self._output(given, extra)
+        if COMPARED in arguments:
+            logits = similarity(output.last_hidden_state, arguments, self.pooling)
+        else:
+            logits = self.task.logits(output)
         if not _is_recorded(logits) and not torch.isfinite(logits).all():
             raise ModelError(self._why_not_finite())
         return logits
@@ -133,9 +161,20 @@ class OpenModel(ModelFacts):
 
     def forward(self, inputs: Inputs) -> Tensor:
         """Run the model on a batch without gradients, for a tap to read; its first output."""
-        model = self.model
-        with evaluation_mode(model), torch.no_grad(), internals.padding_known(model):
-            return first_tensor(model(**inputs.of_model, **self.no_cache))
+        with evaluation_mode(self.model), torch.no_grad():
+            return first_tensor(self._output(inputs.of_model, {}))
+
+    def _output(self, arguments: Mapping[str, Tensor], extra: Mapping[str, Any]) -> Any:
+        without_cache = internals.without_cache(anatomy(self.model).configurations)
+        try:
+            with internals.padding_known(self.model), without_cache:
+                return self.model(**arguments, **extra, **self.no_cache)
+        except OWN_FAILURES as problem:
+            if isinstance(problem, AttlasError) or is_passing(problem):
+                raise
+            kind, first = type(self.model).__name__, str(problem).strip().split("\n")[0]
+            told = f"{kind} fails on this input: {type(problem).__name__}: {first}"
+            raise UnsupportedModelError(told) from problem
 
     def read(self, inputs: Inputs) -> list[Call]:
         """The attention of a batch at every site, without gradients, all in memory at once."""

@@ -31,7 +31,8 @@ class Folded(Generic[Held]):
 
 def read_attention(question: Question) -> list[Call]:
     """The attention of every site, all in memory at once."""
-    return question.subject.read(question.inputs)
+    known = set(question.subject.sites)
+    return [call for call in question.subject.read(question.inputs) if call.site in known]
 
 
 def fold_attention(
@@ -43,7 +44,7 @@ def fold_attention(
     """
     with (
         torch.enable_grad(),
-        question.subject.folding(keep, sites) as held,
+        question.subject.folding(keep, _chosen(question, sites)) as held,
         last_stream(question.subject) as stream,
     ):
         total = target_scores_in_graph(question, "logit").sum()
@@ -61,7 +62,7 @@ def attention_gradients(
 
     The gradient is zero if the output does not depend on a site.
     """
-    tap = question.subject.tap(edits, gradients=True, sites=sites)
+    tap = question.subject.tap(edits, gradients=True, sites=_chosen(question, sites))
     with torch.enable_grad(), tap as seen, last_stream(question.subject) as stream:
         scores = target_scores_in_graph(question, of)
         gradients = differentiate(question, scores, seen.weights, stream)
@@ -72,7 +73,7 @@ def gradients_and_readout(
     question: Question, sites: Collection[Site] | None = None
 ) -> Folded[tuple[Call, Attention]]:
     """Like `attention_gradients` for the logit, with the readout from the same pass."""
-    tap = question.subject.tap(gradients=True, sites=sites)
+    tap = question.subject.tap(gradients=True, sites=_chosen(question, sites))
     with torch.enable_grad(), tap as seen, last_stream(question.subject) as stream:
         scores = target_scores_in_graph(question, "logit")
         gradients: Sequence[Tensor | None]
@@ -84,6 +85,10 @@ def gradients_and_readout(
             both = torch.autograd.grad(scores.sum(), leaves, materialize_grads=True)
             gradients, last = both[: len(seen.weights)], both[len(seen.weights) :]
     return Folded(_pair(seen.calls, gradients), _readout(question, *last))
+
+
+def _chosen(question: Question, sites: Collection[Site] | None) -> Collection[Site]:
+    return question.subject.sites if sites is None else sites
 
 
 def find_readout(question: Question) -> QueryWeights:

@@ -20,16 +20,17 @@ def last_stream(subject: OpenModel) -> Iterator[list[Tensor]]:
     """The output of the last block, filled in when the model runs and part of the autograd graph.
 
     A model that reads a text and a picture has two last blocks. If nothing below needs a gradient,
-    the graph starts here and costs next to nothing. The batch is always the first axis.
+    the graph starts here and costs next to nothing. The batch is always the first axis, the
+    tokens are the second.
     """
     blocks = subject.last_blocks
-    axes = (1, 0) if subject.is_sequence_first else (0, 1)
+    axes = subject.stream_axes
     kept = [torch.empty(0)] * len(blocks)
 
     def keep(number: int, _module: Any, _arguments: Any, output: Any) -> Any:
         outputs = [output] if isinstance(output, Tensor) else list(output)
         place = blocks[:number].count(blocks[number])  # a shared block returns the text first
-        stream = outputs[place].movedim((0, 1), axes)
+        stream = outputs[place].movedim(axes, (0, 1))
         kept[number] = stream if stream.requires_grad else stream.detach().requires_grad_()
         outputs[place] = kept[number].movedim((0, 1), axes)
         return outputs[0] if isinstance(output, Tensor) else tuple(outputs)
@@ -56,7 +57,7 @@ def readout_weights(subject: OpenModel, *gradients: Tensor | None) -> QueryWeigh
 
 def shares(gradient: Tensor) -> QueryWeights:
     """Gradient norms as weights that sum to one; negligible norms become zero."""
-    norms = gradient.float().norm(dim=-1)
+    norms = gradient.float().flatten(2).norm(dim=-1)  # of all streams, where a model has several
     norms = norms.where(norms > NEGLIGIBLE * norms.amax(dim=-1, keepdim=True), norms.new_zeros(()))
     total = norms.sum(dim=-1, keepdim=True)
     weights: Tensor = norms / total.where(total > 0, 1.0)

@@ -219,7 +219,11 @@ def _show_id(tokenizer: Any, index: int) -> str:
 def show_ids(tokenizer: Any, ids: Sequence[int]) -> str:
     """Token ids as readable text."""
     text: str = tokenizer.decode(list(ids))
-    return text or " ".join(tokenizer.convert_ids_to_tokens(list(ids)))
+    if text:
+        return text
+    names = zip(tokenizer.convert_ids_to_tokens(list(ids)), ids, strict=True)
+    # A model may have more choices than its tokenizer has tokens.
+    return " ".join(f"[{number}]" if name is None else name for name, number in names)
 
 
 def _answer(case: TargetCase) -> Resolved:

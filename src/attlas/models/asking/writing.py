@@ -51,7 +51,7 @@ def ask_written(
     subject: OpenModel, found: Encoded, text: Any, output: str | None, most: int
 ) -> Written:
     """Ask about every token of an output; by default the model writes it."""
-    subject.is_sequence_first  # noqa: B018  computed now, before a tap is open
+    subject.stream_axes  # noqa: B018  computed now, before a tap is open
     given = as_inputs(subject, found, text)
     if subject.has_decoder:
         start, ids, note = _behind_source(subject, given, output, most)

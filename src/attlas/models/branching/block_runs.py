@@ -75,6 +75,11 @@ class BlockRun:
                 "input, so the effect of a value in it cannot be measured"
             )
         found = [call for call in seen.calls if call.site.kind == kind]
+        if number >= len(found):
+            raise UnsupportedModelError(
+                f"{type(self.block).__name__} attends less often when it runs alone than within "
+                "its model, so the effect of a value in it cannot be measured"
+            )
         return found[number].weights
 
     def _distances(self, kind: str, number: int, columns: Sequence[int]) -> Tensor:

@@ -46,7 +46,13 @@ def find_stacks(model: nn.Module, owner_paths: Sequence[str]) -> list[nn.ModuleL
 
 def _outermost_list(model: nn.Module, path: str) -> nn.ModuleList:
     module = model
-    for part in path.split("."):
+    parts = path.split(".")
+    for number, part in enumerate(parts, 1):
+        if isinstance(module, nn.ModuleList) and number == len(parts):
+            raise UnsupportedModelError(
+                f"{type(model).__name__} cannot be run block by block: its attention modules are "
+                f"in a list of their own ({path}), apart from the rest of their layers"
+            )
         if isinstance(module, nn.ModuleList):
             return module
         module = module.get_submodule(part)

@@ -111,7 +111,15 @@ def _run(
         with ExitStack() as stack:
             stack.enter_context(opened_by(opened, known))
             growth.enter(stack, subject)
-            logits = run_logits(whole.about(replace(whole.inputs, arguments=arguments)))
+            try:
+                logits = run_logits(whole.about(replace(whole.inputs, arguments=arguments)))
+            except UnsupportedModelError as problem:
+                if problem.__cause__ is None:
+                    raise
+                raise UnsupportedModelError(
+                    f"{type(subject.model).__name__} cannot be run with copies of its input that "
+                    f"join at later layers ({problem.__cause__})"
+                ) from problem
             if len(logits) != len(origin):
                 raise UnsupportedModelError(
                     f"{subject.name} cannot be asked about variants of its attention: it gave "

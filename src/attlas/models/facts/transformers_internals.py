@@ -81,8 +81,7 @@ def padding_known(model: nn.Module) -> Iterator[None]:
     Without one they refuse more than one row, because they cannot see where each row ends. Our
     rows have equal lengths and no padding, so an id that never occurs is a valid padding token.
     """
-    config: Any = getattr(model, "config", None)
-    text = config.get_text_config() if isinstance(config, PretrainedConfig) else None
+    text = _text_config(model)
     if text is None or getattr(text, "pad_token_id", 0) is not None:
         yield
         return
@@ -91,6 +90,22 @@ def padding_known(model: nn.Module) -> Iterator[None]:
         yield
     finally:
         text.pad_token_id = None
+
+
+@contextmanager
+def without_cache(configurations: Sequence[Any]) -> Iterator[None]:
+    """Keep a model from remembering its keys and values, also where its forward takes no such wish.
+
+    A cache that is kept would hold the keys of a first run when a block runs a second time.
+    """
+    keeping = [config for config in configurations if getattr(config, "use_cache", None)]
+    try:
+        for config in keeping:
+            config.use_cache = False
+        yield
+    finally:
+        for config in keeping:
+            config.use_cache = True
 
 
 def configurations(model: nn.Module) -> list[Any]:
@@ -210,9 +225,18 @@ def only_predicts_next(model: nn.Module) -> bool:
 
 def longest_text(model: nn.Module) -> int | None:
     """How many tokens the text model of a composite model takes, if its configuration says so."""
+    return getattr(_text_config(model), "max_position_embeddings", None)
+
+
+def _text_config(model: nn.Module) -> Any:
+    """The configuration of the part that reads text; the whole one if several parts do."""
     config: Any = getattr(model, "config", None)
-    text = config.get_text_config() if isinstance(config, PretrainedConfig) else None
-    return getattr(text, "max_position_embeddings", None)
+    if not isinstance(config, PretrainedConfig):
+        return None
+    try:
+        return config.get_text_config()
+    except ValueError:  # MusicGen has a text encoder and a decoder
+        return config
 
 
 def takes_pixels(model: nn.Module) -> bool:

@@ -24,7 +24,7 @@ class Share(Operation):
     def forward(ctx: Any, value: Tensor, count: int) -> Tensor:
         """The value itself."""
         ctx.count = count
-        return value.view_as(value)
+        return value.clone()  # a view could not be written into
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
@@ -39,7 +39,7 @@ class Scale(Operation):
     def forward(ctx: Any, given: Tensor, result: Tensor) -> Tensor:
         """The result of the function."""
         ctx.save_for_backward(given, result)
-        return result.view_as(result)
+        return result.clone()
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
@@ -106,7 +106,7 @@ class Pass(Operation):
     def forward(ctx: Any, given: Tensor, result: Tensor) -> Tensor:
         """The result."""
         ctx.dtype = given.dtype
-        return result.view_as(result)
+        return result.clone()
 
     @staticmethod
     def backward(ctx: Any, *relevance: Tensor) -> tuple[Tensor, None]:
@@ -138,7 +138,7 @@ class ToGradient(Operation):
         """The value unchanged."""
         ctx.save_for_backward(result)
         ctx.operands = operands
-        return result.view_as(result)
+        return result.clone()
 
     @staticmethod
     def backward(ctx: Any, *relevance: Tensor) -> tuple[Tensor, None]:

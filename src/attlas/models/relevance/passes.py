@@ -70,7 +70,7 @@ def carry(question: Question, rules_of: type[AttnRules]) -> Carried:
         rules = rules_of(lambda: entrance.leaves)
         with ruled(question, rules), subject.tap(sites=()):
             scores = target_scores_in_graph(question, "logit")
-    leaves = [*entrance.leaves, *(leaf for _, leaf in rules.constants)]
+    leaves = [*entrance.all_leaves(), *(leaf for _, leaf in rules.constants)]
     found = torch.autograd.grad(scores.sum(), leaves, allow_unused=True)
     return Carried(entrance, rules.constants, found, scores.detach())
 

@@ -107,7 +107,12 @@ def read_states(question: Question) -> list[Tensor]:
 
 def rows_first(question: Question, stream: Tensor) -> Tensor:
     """A hidden state as `[batch, token, feature]`; raises unless it has one row for each token."""
-    rows = stream.transpose(0, 1) if question.subject.is_sequence_first else stream
+    if stream.ndim != 3:
+        raise UnsupportedModelError(
+            f"the layers of {type(question.subject.model).__name__} hand on several streams, "
+            f"{tuple(stream.shape)}, so a position has no single state"
+        )
+    rows = stream.movedim(question.subject.stream_axes, (0, 1))
     stack = question.inputs.prefix or question.inputs.source
     if rows.shape[1] != stack.stop - stack.start:
         raise UnsupportedModelError(

@@ -95,7 +95,7 @@ def embedding_gradients(
         last_stream(subject) as stream,
     ):
         scores = target_scores_in_graph(question, of)
-        gradients = differentiate(question, scores, entrance.leaves, stream)
+        gradients = differentiate(question, scores, entrance.all_leaves(), stream)
     return entrance.entered(gradients), scores.detach()
 
 

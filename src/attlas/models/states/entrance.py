@@ -38,7 +38,7 @@ class _Call:
     stream: int
     layout: str  # as_it_is, filled (up to whole windows), sequence_first, copy (shifted), pixels
     tokens: int  # of the stream; what the model fills it up with comes after them
-    vectors: Tensor  # that the model continues with
+    vectors: Tensor  # that the model continues with a copy of
 
 
 class Entrance:
@@ -57,8 +57,19 @@ class Entrance:
 
     @property
     def leaves(self) -> list[Tensor]:
-        """The leaves of the autograd graph of the pass."""
+        """The leaves of the autograd graph of the pass so far."""
         return [call.vectors for call in self._calls]
+
+    def all_leaves(self) -> list[Tensor]:
+        """The leaves when the pass is over; raises if the tokens of a stream entered unseen."""
+        met = {call.stream for call in self._calls}
+        for number, stream in enumerate(self._streams):
+            if number not in met:
+                raise UnsupportedModelError(
+                    f"the tokens of {stream.argument} do not enter this model through an embedding "
+                    "that can be found, so their vectors cannot be read"
+                )
+        return self.leaves
 
     def meet(
         self, _: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Any
@@ -66,16 +77,18 @@ class Entrance:
         """A hook behind a watched embedding: make its output, or its replacement, a leaf."""
         given = args[0] if args else next(iter(kwargs.values()), None)
         place = self._place(given)
-        if place is None or not isinstance(output, Tensor):
+        vectors = output[0] if isinstance(output, tuple) and output else output
+        if place is None or not isinstance(vectors, Tensor):
             return output
         stream, layout = place
-        entering = output
+        entering = vectors
         if self._values is not None:
-            entering = _laid_out(self._values[stream].to(output), layout, output)
+            entering = _laid_out(self._values[stream].to(vectors), layout, vectors)
         leaf = entering.detach().requires_grad_(torch.is_grad_enabled())
         tokens = len(self._streams[stream].positions)
         self._calls.append(_Call(stream, layout, tokens, leaf))
-        return leaf
+        handed_on = leaf.clone()  # some families write into the vectors; a leaf does not allow it
+        return (handed_on, *output[1:]) if isinstance(output, tuple) else handed_on
 
     def enter(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -126,6 +139,7 @@ class Entrance:
 
     def entered(self, gradients: Sequence[Tensor | None]) -> list[Entered]:
         """The vectors of each stream with their gradients; `gradients` has one for each leaf."""
+        self.all_leaves()
         found = []
         for number, stream in enumerate(self._streams):
             own = [
@@ -133,11 +147,6 @@ class Entrance:
                 for call, gradient in zip(self._calls, gradients, strict=True)
                 if call.stream == number
             ]
-            if not own:
-                raise UnsupportedModelError(
-                    f"the tokens of {stream.argument} do not enter this model through an embedding "
-                    "that can be found, so their vectors cannot be read"
-                )
             values = _by_token(own[0][0].vectors.detach(), own[0][0])
             total = None
             for call, gradient in own:

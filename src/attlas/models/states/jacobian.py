@@ -72,7 +72,7 @@ def _sum_over(
         for chunk in directions.to(state).split(copies):
             along = (state[: len(chunk)] * chunk).sum()
             gradients = torch.autograd.grad(
-                along, entrance.leaves, retain_graph=True, allow_unused=True
+                along, entrance.all_leaves(), retain_graph=True, allow_unused=True
             )
             squares = [
                 (each.start, each.gradient.float().square().sum(dim=-1))
@@ -85,6 +85,11 @@ def _sum_over(
 def _state(layers: Sequence[Tensor], layer: int, readout: QueryWeights) -> Tensor:
     """The state after a layer, averaged over the positions that are read, `[copy, feature]`."""
     stream = _chosen(layers, layer)
+    if stream.ndim != 3:
+        raise UnsupportedModelError(
+            f"layer {layer} hands on several streams, {tuple(stream.shape)}, so a position has no "
+            "single state"
+        )
     if stream.shape[1] != readout.shape[1]:
         raise UnsupportedModelError(
             f"layer {layer} has {stream.shape[1]} positions, but the prediction is read from "
@@ -187,7 +192,7 @@ def _squared_gradients(
 
 def _squares(copies: Question, entrance: Entrance, state: Tensor, along: Tensor) -> Tensor:
     gradients = torch.autograd.grad(
-        (state * along).sum(), entrance.leaves, retain_graph=True, allow_unused=True
+        (state * along).sum(), entrance.all_leaves(), retain_graph=True, allow_unused=True
     )
     squares = [
         (each.start, each.gradient.float().square().sum(dim=-1))
