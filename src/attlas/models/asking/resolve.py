@@ -22,7 +22,6 @@ MOST_SHOWN = 5
 LONGEST_ANSWER = 30  # tokens
 _READ_AT_A_TOKEN = ("token classification", "masked lm", "speech recognition")
 
-
 Prediction = tuple[Mapping[str, Any], ...]
 
 
@@ -219,11 +218,8 @@ def _show_id(tokenizer: Any, index: int) -> str:
 def show_ids(tokenizer: Any, ids: Sequence[int]) -> str:
     """Token ids as readable text."""
     text: str = tokenizer.decode(list(ids))
-    if text:
-        return text
-    names = zip(tokenizer.convert_ids_to_tokens(list(ids)), ids, strict=True)
-    # A model may have more choices than its tokenizer has tokens.
-    return " ".join(f"[{number}]" if name is None else name for name, number in names)
+    names = tokenizer.convert_ids_to_tokens(list(ids))  # None for choices beyond the vocabulary
+    return text or " ".join(name or f"[{number}]" for name, number in zip(names, ids, strict=True))
 
 
 def _answer(case: TargetCase) -> Resolved:
