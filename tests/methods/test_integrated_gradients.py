@@ -161,6 +161,7 @@ def test_a_generation_says_which_tokens_are_not_converged(tmp_path):
     kept = attlas.Generation.load(found.save(tmp_path / "it"))
     assert kept.row(1).warning == kept.row(1).notes[0] == found.row_warnings[1]
     assert found.warning not in kept.row(1).notes
+    assert kept.mean().warning == kept.mean().notes[0] == found.warning
 
 
 def test_the_result_says_how_far_it_is_from_complete():

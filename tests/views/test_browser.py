@@ -413,3 +413,11 @@ def test_scores_that_add_up_say_how(show):
     tab = show({**samples.film(), "sum": {**found, "scores": 0.1}})
     assert tab.locator(".sum .figure").all_text_contents() == ["0.125", "0.100", "0.065", "0.290"]
     assert show(samples.film()).locator(".sum").count() == 0
+
+
+def test_a_warning_stands_above_the_scores(show):
+    tab = show(samples.explanation(["good", "film"], warning="not converged: <b>no"))
+    warned = tab.locator(".warning")
+    assert warned.inner_text() == "Warning: not converged: <b>no"
+    assert warned.bounding_box()["y"] < tab.locator(".flow").bounding_box()["y"]
+    assert not show(samples.explanation(["good", "film"])).locator(".warning").count()

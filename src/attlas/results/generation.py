@@ -149,6 +149,7 @@ class Generation(Result):
             self._mean_target(places),
             self.origin.followed_by(f".mean({places.start}, {places.stop})"),
             notes=(*self.notes, count),
+            details={"warning": self.warning} if self.warning else {},
             pictures=self.pictures,
         )
 
@@ -250,7 +251,6 @@ class Generation(Result):
             "sinks": [sink.to_dict() for sink in self.sinks],
             "warning": self.warning,
             "notes": list(self._own_notes()),
-            "row_notes": [list(notes) for notes in self.row_notes],
             "code": self.code(),
         }
 
