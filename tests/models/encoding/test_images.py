@@ -153,3 +153,8 @@ def test_an_explanation_has_the_picture_that_the_model_saw(vit):
 def test_an_explanation_of_a_text_has_none():
     subject = attlas.Subject(*tiny.subject_parts("sequence classification"))
     assert attlas.explain(subject, "a cat", "raw_attention").pictures == {}
+
+
+def test_a_tokenizer_prepares_no_picture():
+    with pytest.raises(UsageError, match="prepared by an image processor, not by"):
+        prepare(tiny.tokenizer("bpe"), Image.new("RGB", (8, 8)))

@@ -29,7 +29,7 @@ OTHER = "something else"
 
 def encode_input(facts: ModelFacts, text: Any, request: Request) -> Inputs:
     """Encode one text, picture, or pair of both as a batch of one on the model's device."""
-    if facts.predicts_next and (facts.reads_images or facts.parameters & _UNREAD):
+    if (facts.predicts_next and facts.reads_images) or facts.parameters & _UNREAD:
         raise UnsupportedModelError(
             f"{type(facts.model).__name__} cannot be explained: what it sees is no part of the "
             "text that it reads, as its patches are where a model has an image_token_id"

@@ -23,6 +23,10 @@ def prepare(processor: Any, image: Any) -> Tensor:
         raise UsageError(
             f"this model reads pictures: give a PIL image or an array, not {type(image).__name__}"
         )
+    if hasattr(processor, "get_vocab"):
+        raise UsageError(
+            f"pictures are prepared by an image processor, not by {type(processor).__name__}"
+        )
     try:
         picture = as_picture(image).convert("RGB")
     except OSError as problem:
