@@ -83,7 +83,8 @@ class OpenModel(ModelFacts):
         """The places with a gradient; all if the model has no head, or one head for two streams."""
         if self.task is None or self.reads_pairs:
             return found
-        with torch.enable_grad(), self.tap(gradients=True) as seen:
+        sites = [site for site, _ in found]
+        with torch.enable_grad(), self.tap(gradients=True, sites=sites) as seen:
             total = self.run(inputs.arguments).sum()
             if not total.requires_grad:
                 return found
