@@ -31,7 +31,8 @@ and [the one of the methods](compatibility_testers_methods.md). It builds every 
 tests of a transformers checkout try, as they build it (small, with random weights), and opens it
 as [the other survey](compatibility.md) does: the same comparisons, the same words. The models are
 those of the installed transformers {transformers} and torch {torch}; a class that this version
-cannot build, or that needs a library that is not there, is **not built**.
+cannot build, or that needs a library that is not there, is **not built**. A family that was tried
+before counts as it was found then; `--only FAMILY` tries it again.
 
 | families | classes | {heads} | share opened |
 |---|---|{lines}---|
@@ -115,7 +116,9 @@ def _grouped(pairs: Iterable[tuple[str, str]]) -> list[str]:
 def methods_page(tried: Sequence[Tried]) -> str:
     """Which method runs on which family."""
     asked = [each for each in tried if each.row.verdict in OPENED]
-    methods = list(dict.fromkeys(name for each in asked for name in each.cells or {}))
+    methods = list(
+        dict.fromkeys(name for each in asked for name in each.cells or {} if name != "all")
+    )
     raw = [
         (cell, f"{each.row.head}, {name}")
         for each in asked

@@ -149,6 +149,18 @@ def test_a_model_that_fails_by_itself_is_told_by_name():
     )
 
 
+def test_a_picture_that_is_not_enough_for_a_model_is_told_by_name():
+    model = siglip().model
+
+    def needs_more(pixel_values: Tensor, sizes: Tensor | None = None) -> None:
+        raise AttributeError("'NoneType' object has no attribute 'shape'")
+
+    model.forward = needs_more
+    asked = attlas.Subject(model, siglip().image_processor)
+    with pytest.raises(UnsupportedModelError, match="SiglipForImageClassification fails on this"):
+        attlas.explain(asked, Image.new("RGB", (32, 32)), "random_scores")
+
+
 def test_layers_that_run_past_hooks_are_told():
     settings = {**SIZES, **LAYERS, "embedding_size": 32, "max_position_embeddings": 64}
     asked = subject("SqueezeBert", "ForSequenceClassification", settings)
