@@ -72,3 +72,8 @@ def test_places_are_given_without_the_white_space_that_tokens_hold():
         {"text": text},
     )
     assert tokens.spans() == ((0, 3), (4, 11), (11, 12), (13, 15), None)
+
+
+def test_markup_is_labelled_without_the_signs_of_byte_level_tokenizers():
+    tokens = Tokens(("<s>", "Ċ", "Ġnote"), (None,) * 3, (True,) * 3, ("text",) * 3)
+    assert tokens.labels() == ("<s>", "\n", " note")

@@ -6,6 +6,7 @@ from typing import Any, overload
 
 Span = tuple[int, int]
 Grid = tuple[int, int]  # rows and columns
+_SPACES = str.maketrans("ĠĊ", " \n")  # how byte-level tokenizers spell them
 PICTURE = "image"  # the segment of the patches of a single picture
 
 
@@ -126,10 +127,13 @@ class Tokens(Sequence[str]):
 
     def labels(self) -> tuple[str, ...]:
         """Each token as a reader would write it: its own text, without the tokenizer's marks."""
-        return tuple(self._label(i) for i in range(len(self)))
+        return tuple(self.label(i) for i in range(len(self)))
 
-    def _label(self, position: int) -> str:
+    def label(self, position: int) -> str:
+        """A token as a reader would write it."""
         span = self.offsets[position]
+        if span is None and self.special[position]:
+            return self.texts[position].translate(_SPACES)
         if span is None or self._shares(position):
             return self.texts[position]
         shown = self.sources.get(self.segments[position], "")[slice(*span)]

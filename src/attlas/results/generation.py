@@ -228,7 +228,7 @@ class Generation(Result):
             "predictions": [[dict(choice) for choice in row] for row in self.predictions],
             "notes": list(self.notes),
             "row_notes": [list(notes) for notes in self.row_notes],
-            "row_warnings": list(self.row_warnings),
+            **({"row_warnings": list(self.row_warnings)} if self.row_warnings else {}),
         }
 
     def payload(self) -> dict[str, Any]:

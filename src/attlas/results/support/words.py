@@ -155,7 +155,8 @@ def _end_early(tokens: Tokens, runs: Sequence[_Run]) -> None:
 def _unit(tokens: Tokens, segment: str, run: _Run) -> Unit:
     first = run.positions[0]
     if run.span is None:
-        text, span, special = tokens.texts[first], tokens.offsets[first], tokens.special[first]
+        span, special = tokens.offsets[first], tokens.special[first]
+        text = tokens.label(first) if special else tokens.texts[first]
         return Unit(text, (first,), segment, span, special)
     spans = [span for i in run.positions if (span := tokens.offsets[i])]
     touches = any(overlap(span, run.span) for span in spans)
