@@ -301,8 +301,9 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "t5": {"head": "T5ForConditionalGeneration"},
     "mt5": {"head": "MT5ForConditionalGeneration"},
     "umt5": {"head": "UMT5ForConditionalGeneration"},
-    # Its sequence classifier returns only the decoder's maps.
+    # Their sequence classifiers return only the decoder's maps.
     "t5gemma": {"head": "T5GemmaForConditionalGeneration"},
+    "t5gemma2": {"head": "T5Gemma2ForConditionalGeneration"},
     "blt": {
         "config": {
             "encoder_hash_byte_group_vocab": 100,

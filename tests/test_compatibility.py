@@ -20,6 +20,7 @@ EXPECTED = {
     "xglm": ("second road", {"decoder": 2}),
     "fsmt": ("second road", {"encoder": 2, "decoder": 2, "cross": 2}),
     "t5": ("opened", {"encoder": 2, "decoder": 2, "cross": 2}),
+    "t5gemma2": ("opened", {"encoder": 2, "decoder": 2, "cross": 2}),
     "gpt_oss": ("opened", {"decoder": 2}),
     "granite_swa": ("second road", {"decoder": 2}),
     "diffllama": ("second road", {"decoder": 2}),

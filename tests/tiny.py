@@ -189,6 +189,30 @@ def translator(
     return case(name, model, inputs, encoder=2, decoder=depth, cross=depth)
 
 
+def merged(vocabulary: dict[str, int]) -> PreTrainedModel:
+    """An encoder-decoder whose decoder reads both streams in one softmax."""
+    text = {**vocabulary, **LLAMA_SHAPE, "head_dim": 8, "query_pre_attn_scalar": 8, **ALTERNATING}
+    tower = {**TOWER, "num_hidden_layers": 1, **IMAGE}
+    reader = {"text_config": text, "vision_config": tower, "mm_tokens_per_image": 4}
+    settings = {"encoder": reader, "decoder": text, "eoi_token_index": 5, "image_token_index": 4}
+    return build("T5Gemma2", "ForConditionalGeneration", settings)
+
+
+def merged_translator(*, name: str) -> Case:
+    """T5Gemma 2 on a text alone: its tower of pictures does not run."""
+    inputs = pair_inputs(SPECIAL_IDS["bos_token_id"])
+    return case(name, merged(TEXT), inputs, encoder=2, decoder=2, cross=2)
+
+
+def merged_subject() -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """T5Gemma 2 with the vocabulary of a tokenizer."""
+    words = tokenizer("wordpiece")
+    ids = {name: getattr(words, name) for name in SPECIAL_IDS}
+    model = merged({"vocab_size": len(words), **ids})
+    model.generation_config.decoder_start_token_id = 2
+    return model, words
+
+
 def vit(*, name: str) -> Case:
     """An image classifier over sixteen patches."""
     settings = {**TOWER, **IMAGE, **labels(*LABELS)}
@@ -310,6 +334,7 @@ FAMILIES: dict[str, Callable[[], Case]] = named(
         "mbart": partial(translator, "MBart", **BART_SHAPE),
         "marian": partial(translator, "Marian", "MTModel", spread=0.22, **BART_SHAPE),
         "pegasus": partial(translator, "Pegasus", **BART_SHAPE),
+        "t5gemma2": merged_translator,
         "vit": vit,
         "clip": clip,
     }

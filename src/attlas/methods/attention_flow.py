@@ -17,7 +17,7 @@ from attlas.methods.support.flow import (
     lay_stack,
 )
 from attlas.methods.support.method import Scored, method
-from attlas.methods.support.token_rows import check_share, fuse_heads, mixing_sites, read_row
+from attlas.methods.support.token_rows import check_share, fuse_heads, read_row, sites_in_turn
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import fold_attention
 from attlas.models.encoding.inputs import Inputs
@@ -60,7 +60,7 @@ def attention_flow(
     def keep(call: Call) -> tuple[str, Tensor]:
         return call.site.kind, fuse_heads(call.weights.detach(), fusion).cpu().double()
 
-    folded = fold_attention(question, keep, mixing_sites(question.subject.sites))
+    folded = fold_attention(question, keep, sites_in_turn(question.subject))
     pipes = lay_pipes(question.inputs, folded.held, residual)
     readout = folded.readout.cpu().double()
     read = readout > 0 if len(pipes) == len(readout) else (readout > 0).any(dim=0, keepdim=True)

@@ -13,8 +13,8 @@ from attlas.methods.support.token_rows import (
     check_share,
     follow,
     fuse_heads,
-    mixing_sites,
     read_row,
+    sites_in_turn,
 )
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import fold_attention
@@ -54,7 +54,7 @@ def attention_rollout(
     """
     check_share("residual", residual)
     check_share("discard", discard)
-    sites = mixing_sites(question.subject.sites)
+    sites = sites_in_turn(question.subject)
     last = last_site(sites)
     if head is not None and not 0 <= head < last.heads:
         raise UsageError(f"unknown head {head}: the last layer has heads 0 to {last.heads - 1}")

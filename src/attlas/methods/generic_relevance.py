@@ -21,7 +21,7 @@ from attlas.methods.support.relevance_spread import (
     read_own,
     weigh_heads,
 )
-from attlas.methods.support.token_rows import mixing_sites, read_row
+from attlas.methods.support.token_rows import read_row, sites_in_turn
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import gradients_and_readout
 from attlas.models.encoding.inputs import Inputs
@@ -48,8 +48,8 @@ def generic_relevance(question: Question, *, start_layer: int = 0) -> Scored:
     Layers below `start_layer`, which counts from the top if negative, are left out. Before the
     first layer each position is relevant to itself; this is in the maps, but not in the scores.
     """
-    whole = question.subject.sites
-    through = whole if question.inputs.picture else mixing_sites(whole)
+    picture = question.inputs.picture
+    through = question.subject.sites if picture else sites_in_turn(question.subject)
     sites = layers_from(through, start_layer)
     related = [_relate(batch, sites) for batch in question.batches_holding(sites)]
     mixing = torch.cat([each for _, each in related])

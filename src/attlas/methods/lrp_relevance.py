@@ -12,7 +12,7 @@ from attlas.errors import UnsupportedModelError
 from attlas.methods.generic_relevance import Layout, layers_from
 from attlas.methods.support.method import Scored, method
 from attlas.methods.support.relevance_spread import Read, Relevance, begin, weigh_heads
-from attlas.methods.support.token_rows import mixing_sites, read_row
+from attlas.methods.support.token_rows import read_row, sites_in_turn
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import gradients_and_readout
 from attlas.models.relevance.passes import attention_relevance
@@ -40,7 +40,7 @@ def lrp_relevance(question: Question, *, start_layer: int = 0, normalise: bool =
     `normalise`, what a position keeps and what it reads add up to one. Before the first layer each
     position is relevant to itself; this is in the maps, but not in the scores.
     """
-    through = mixing_sites(question.subject.sites)
+    through = sites_in_turn(question.subject)
     sites = layers_from(through, start_layer)
     related = [_relate(batch, sites, normalise) for batch in question.batches_holding(through)]
     mixing = torch.cat([each for _, each in related])

@@ -23,7 +23,12 @@ from attlas.results import Site
 from attlas.tokens import Tokens
 
 FAMILIES = {**tiny.FAMILIES, **tiny.SECOND_ROAD}
-ONLY_SINGLE = {"gpt_oss", "mixtral", "gptj"}  # parts of them compute in single precision
+ONLY_SINGLE = {
+    "gpt_oss",
+    "mixtral",
+    "gptj",
+    "t5gemma2",
+}  # parts of them compute in single precision
 NO_BRANCHES = {"funnel", "clip"}  # lists within lists; no single target
 COUNT = 3
 

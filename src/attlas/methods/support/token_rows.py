@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
+from attlas.models.asking.open_model import OpenModel
 from attlas.models.encoding.inputs import Inputs
 from attlas.results import Site
 from attlas.shapes import Attention, HeadMean, QueryWeights, TokenScores
@@ -97,6 +98,17 @@ def mixing_sites(sites: Sequence[Site]) -> list[Site]:
         )
     reads_source = any(site.kind == "cross" for site in sites)
     return [site for site in sites if reads_source or site.kind == sites[-1].kind]
+
+
+def sites_in_turn(subject: OpenModel) -> list[Site]:
+    """The sites that mix tokens, for methods that follow them one after the other."""
+    if subject.merges_streams:
+        raise UnsupportedModelError(
+            f"{type(subject.model).__name__} reads its own stream and the encoder's in one "
+            "softmax, and this method follows attention from one site to the next: use "
+            "value_zeroing"
+        )
+    return mixing_sites(subject.sites)
 
 
 def follow(layer: Tensor, below: Tensor) -> Tensor:

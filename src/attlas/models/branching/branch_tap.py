@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from attlas.errors import UnsupportedModelError
 from attlas.models.branching.variants import Variants
 from attlas.models.facts.sites import Owner
-from attlas.models.tap.call import find_visible
+from attlas.models.tap.call import SiteKeys, find_visible, join
 from attlas.models.tap.eager_attention import check_mixing, mix, run_eager
 from attlas.models.tap.edits import Edit
 from attlas.models.tap.fused import is_proven, prove, run_fused
@@ -31,10 +31,10 @@ class VariantGroup:
 
 @dataclass(frozen=True, eq=False)
 class _Called:
-    """One attention call: its arguments, and the edits of the outer taps."""
+    """One attention call: its sites, its arguments, and the edits of the outer taps."""
 
     module: nn.Module
-    site: Site
+    parts: Sequence[SiteKeys]
     streams: tuple[Tensor, Tensor, Tensor]  # query, key and value
     mask: Tensor | None
     given: Mapping[str, Any]
@@ -66,9 +66,18 @@ class _Called:
         check_mixing(self.module, weights, self.streams[2], output)
         if not self.edits:
             return weights, output
-        for edit in self.edits:
-            weights = edit.rewrite(self.site, weights, find_visible(self.mask, weights))
+        weights = join([self._edited(part, part.of(weights)) for part in self.parts])
         return weights, mix(weights, self.streams[2])
+
+    def visible(self, part: SiteKeys, weights: Tensor) -> Tensor:
+        """Which keys of a site each query may see."""
+        return find_visible(None if self.mask is None else part.of(self.mask), weights)
+
+    def _edited(self, part: SiteKeys, weights: Tensor) -> Tensor:
+        for edit in self.edits:
+            if edit.touches(part.site):
+                weights = edit.rewrite(part.site, weights, self.visible(part, weights))
+        return weights
 
 
 class BranchTap(Tap):
@@ -103,10 +112,10 @@ class BranchTap(Tap):
         owner = self._owners[id(module)]
         self._unmet[owner.path] -= 1
         heads = streams[0].shape[1]
-        site = self._site(owner, heads)
+        parts = self._parts(owner, heads)
         edits = [edit for each in outer for edit in each.hand_down(module, heads)]
-        called = _Called(module, site, streams, mask, given, edits)
-        started = self._starts.get(site.name, [])
+        called = _Called(module, parts, streams, mask, given, edits)
+        started = self._started(parts)
         if not started:
             return called.output()
         first = started[0][0]
@@ -116,6 +125,11 @@ class BranchTap(Tap):
             outputs.append(called.rows(slice(last, None)).output())
         return torch.cat(outputs)
 
+    def _started(self, parts: Sequence[SiteKeys]) -> list[tuple[int, VariantGroup]]:
+        """The groups that start at these sites, each with its first row, in the order of rows."""
+        found = [each for part in parts for each in self._starts.get(part.site.name, [])]
+        return sorted(found, key=lambda each: each[0])
+
     def _rewritten(self, called: "_Called") -> list[Tensor]:
         """The outputs of the rows that start here, from the unchanged attention of their inputs."""
         clean = called.rows(slice(0, self.count))
@@ -123,9 +137,15 @@ class BranchTap(Tap):
             weights, _ = clean.spelled_out()
         values = clean.streams[2].detach()
         outputs = []
-        for _, group in self._starts[called.site.name]:
-            used = self._variants(called.site, weights, find_visible(clean.mask, weights), group)
-            outputs.append(mix(used, values.repeat(len(group.numbers), 1, 1, 1)))
+        for _, group in self._started(called.parts):
+            copies = len(group.numbers)
+            used = [
+                self._variants(part.site, own, clean.visible(part, own), group)
+                if part.site.name == group.site.name
+                else own.repeat(copies, 1, 1, 1)
+                for part, own in ((part, part.of(weights)) for part in called.parts)
+            ]
+            outputs.append(mix(join(used), values.repeat(copies, 1, 1, 1)))
         return outputs
 
     def _variants(
@@ -152,7 +172,7 @@ class BranchTap(Tap):
         if self._unmet[owner.path] < 0:
             raise UnsupportedModelError(f"{type(owner.module).__name__} computes several softmaxes")
         per_head = split_heads(owner, weights)
-        site = self._site(owner, per_head.shape[1])
+        (site,) = (part.site for part in self._parts(owner, per_head.shape[1]))
         started = self._starts.get(site.name, [])
         if not started:
             return weights

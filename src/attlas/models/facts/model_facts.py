@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.models.facts import transformers_internals as internals
+from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.tasks import TASKS, Task, find_task
 
 _MEDIA = ("pixel_values", "input_features", "input_values")  # arguments beside a text
@@ -113,6 +114,11 @@ class ModelFacts:
     def has_decoder(self) -> bool:
         """Whether the model is an encoder–decoder."""
         return bool(getattr(self.config, "is_encoder_decoder", False))
+
+    @property
+    def merges_streams(self) -> bool:
+        """Whether a decoder attends to its own stream and to the encoder's in one softmax."""
+        return any(owner.is_merged for owner in anatomy(self.model).owners)
 
     @property
     def compares(self) -> bool:

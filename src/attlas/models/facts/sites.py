@@ -34,8 +34,10 @@ REFUSED = {
     "next tokens",
     "SwiftFormerEfficientAdditiveAttention": "it weighs tokens without comparing them with others",
     "NeighborhoodAttention": "it attends to neighbourhoods, in a kernel that keeps the weights",
-    "T5Gemma2MergedAttention": "it attends to its own stream and to the encoder's at once",
 }
+
+# Module classes whose one softmax is over the keys of their own stream, then those of another.
+MERGED = ("T5Gemma2MergedAttention",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +67,16 @@ class Owner:
         if not others:
             return "vision"
         return "cross_vision" if "text" in map(origin, others) else "cross"
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether one softmax of this module is over two streams: it has two sites."""
+        return type(self.module).__name__ in MERGED
+
+    def count_other_keys(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
+        """How many keys of another stream follow the own ones in a merged softmax."""
+        _, handed = self._streams(args, kwargs)
+        return int(handed[0].shape[1])
 
     def _streams(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, list[Any]]:
         """The hidden states that a call attends from, and the other streams passed to it."""

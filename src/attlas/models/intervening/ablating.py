@@ -58,8 +58,12 @@ class _AblatingTap(Tap):
     ) -> tuple[Tensor, Tensor]:
         """Like a tap that only edits, but it also replaces outputs by constants."""
         output, used = super().meet(module, weights, values, mask, output)
-        site = self._site(self._owners[id(module)], weights.shape[1])
-        if site.name not in self.constants:
-            return output, used
-        constant, rows = self.constants[site.name]
-        return torch.where(rows[:, :, None, None], constant.to(output), output), used
+        parts = self._parts(self._owners[id(module)], weights.shape[1])
+        for part in parts:
+            if part.site.name in self.constants:
+                constant, rows = self.constants[part.site.name]
+                new = constant.to(output)
+                if len(parts) > 1:  # the other stream is in the same output, and stays
+                    new = new + output - mix(part.of(used), part.among(values))
+                output = torch.where(rows[:, :, None, None], new, output)
+        return output, used

@@ -15,7 +15,7 @@ from attlas.models.encoding.inputs import Inputs
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.sites import Owner
-from attlas.models.tap.call import Call
+from attlas.models.tap.call import Call, SiteKeys
 from attlas.models.tap.eager_attention import run_eager
 from attlas.models.tap.opening import opened_by
 from attlas.models.tap.tap import Tap
@@ -82,16 +82,25 @@ class _RewritingTap(Tap):
         """The attention output with other keys; None leaves other sites to the model."""
         query, key, value = streams
         owner = self._owners[id(module)]
-        site = self._site(owner, query.shape[1])
-        if site not in self.sites:
+        parts = self._parts(owner, query.shape[1])
+        chosen = [part for part in parts if part.site in self.sites]
+        if not chosen:
             return None
         self._unmet[owner.path] -= 1
-        flat = key.transpose(1, 2).flatten(2)
-        new = self.rewriting(site, flat).unflatten(2, (key.shape[1], -1)).transpose(1, 2)
-        output, weights = run_eager(module, query, new.to(key), value, mask, **given)
-        self.keys[site] = flat
-        self.calls[site] = Call(site, owner.path, weights, mask, None)
+        new = torch.cat([self._rewritten(part, part.among(key)) for part in parts], dim=2)
+        output, weights = run_eager(module, query, new, value, mask, **given)
+        for part in chosen:
+            seen = None if mask is None else part.of(mask)
+            self.calls[part.site] = Call(part.site, owner.path, part.of(weights), seen, None)
         return output
+
+    def _rewritten(self, part: SiteKeys, key: Tensor) -> Tensor:
+        """The new keys of one site, `[batch, head, key, width]`."""
+        if part.site not in self.sites:
+            return key
+        flat = self.keys[part.site] = key.transpose(1, 2).flatten(2)
+        new: Tensor = self.rewriting(part.site, flat).unflatten(2, (key.shape[1], -1))
+        return new.transpose(1, 2).to(key)
 
 
 def exchanges_columns(subject: OpenModel, inputs: Inputs) -> dict[str, bool]:
@@ -121,12 +130,12 @@ class _ReversingTap(Tap):
     ) -> None:
         """Compare the weights of reversed keys, and leave the call to the model."""
         query, key, value = streams
-        site = self._site(self._owners[id(module)], query.shape[1])
         turned = None if mask is None else mask.flip(-1)
         _, own = run_eager(module, query, key, value, mask, **given)
         _, other = run_eager(module, query, key.flip(-2), value, turned, **given)
         close = torch.allclose(own.flip(-1), other, rtol=1e-3, atol=1e-5)
-        self.found[site.name] = close and not _is_biased(mask)
+        for part in self._parts(self._owners[id(module)], query.shape[1]):
+            self.found[part.site.name] = close and not _is_biased(mask)
 
 
 def _is_biased(mask: Tensor | None) -> bool:
@@ -156,17 +165,19 @@ class KeyTap(Tap):
     ) -> None:
         """Record the keys, `[batch, head, key, feature]`, repeated for grouped heads."""
         query, key, _ = streams
-        site = self._site(self._owners[id(module)], query.shape[1])
-        if site.name in self.names and all(given.get(name) is None for name in CAPS):
+        first, *others = self._parts(self._owners[id(module)], query.shape[1])
+        capped = any(given.get(name) is not None for name in CAPS)
+        if first.site.name in self.names and not others and not capped:
             grouped = query.shape[1] // key.shape[1]
-            self.keys[site.name] = key.detach().repeat_interleave(grouped, dim=1)
+            self.keys[first.site.name] = key.detach().repeat_interleave(grouped, dim=1)
 
 
 def read_keys(question: Question, sites: Collection[Site]) -> dict[str, Tensor]:
     """The keys at these sites by name, after position has been encoded into them.
 
     Sites are left out if their weights are not the softmax of the scores of queries and keys plus a
-    bias: in families that compute attention themselves, cap its scores or have attention sinks.
+    bias: in families that compute attention themselves, cap its scores, have attention sinks or
+    attend to two streams in one softmax.
     """
     model = question.subject.model
     known = anatomy(model)

@@ -1,11 +1,28 @@
 """Records of what a tap sees: each call to an attention, and the calls of each forward pass."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from attlas.results import Site
+
+
+@dataclass(frozen=True)
+class SiteKeys:
+    """A site, and which keys of a call are its own: all, unless one softmax is over two streams."""
+
+    site: Site
+    keys: slice
+
+    def of(self, given: Tensor) -> Tensor:
+        """The weights, or the mask, of this site."""
+        return given if self.keys == slice(None) else given[..., self.keys]
+
+    def among(self, given: Tensor) -> Tensor:
+        """The keys, or the values, of this site."""
+        return given if self.keys == slice(None) else given[..., self.keys, :]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +61,11 @@ class Seen:
     def weights(self) -> list[Tensor]:
         """The attention at each site of the last pass, `[batch, head, query, key]`."""
         return [call.weights for call in self.calls]
+
+
+def join(parts: Sequence[Tensor]) -> Tensor:
+    """The weights of a call, from those of each of its sites."""
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts), dim=-1)
 
 
 def find_visible(mask: Tensor | None, weights: Tensor) -> Tensor:

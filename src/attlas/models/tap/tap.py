@@ -7,6 +7,7 @@ and makes sure that no attention passed unseen.
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor, nn
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 from attlas.errors import UnsupportedModelError
 from attlas.models.facts import transformers_internals as internals
 from attlas.models.facts.sites import Owner
-from attlas.models.tap.call import Call, Seen, find_visible
+from attlas.models.tap.call import Call, Seen, SiteKeys, join
 from attlas.models.tap.eager_attention import check_mixing, mix
 from attlas.models.tap.edits import Edit
 from attlas.models.tap.origins import Origins
@@ -47,7 +48,7 @@ class Tap:
         self.seen = Seen()
         self._owners = {id(owner.module): owner for owner in owners}
         self._backends: dict[int, str | None] = {}  # of each configuration, before it was opened
-        self._places: dict[int, tuple[str, int]] = {}  # the kind and number of a module's call
+        self._places: dict[int, list[SiteKeys]] = {}  # the sites of a module's call; no heads known
         self._numbers: Counter[str] = Counter()
         self._unmet: Counter[str] = Counter()
         self._depth = 0
@@ -89,9 +90,14 @@ class Tap:
 
     def arrive(self, owner: Owner, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """An attention module is called: number the call and expect its attention."""
-        kind = owner.kind_of_call(args, kwargs, self.origins.of)
-        self._places[id(owner.module)] = (kind, self._numbers[kind])
-        self._numbers[kind] += 1
+        places = {owner.kind_of_call(args, kwargs, self.origins.of): slice(None)}
+        if owner.is_merged:
+            count = owner.count_other_keys(args, kwargs)
+            places = {owner.kind: slice(None, -count), "cross": slice(-count, None)}
+        self._places[id(owner.module)] = [
+            SiteKeys(Site(kind, self._numbers[kind], 0), keys) for kind, keys in places.items()
+        ]
+        self._numbers.update(places.keys())
         self._unmet[owner.path] += 1
         if owner.road != "interface":
             self._inside.append(owner)
@@ -165,38 +171,49 @@ class Tap:
     def hand_down(self, module: nn.Module, heads: int) -> list[Edit]:
         """The edits of this tap for a call that an inner tap computes."""
         owner = self._owners[id(module)]
-        site = self._site(owner, heads)
-        if self.wants is None or self.wants(site):
+        sites = [part.site for part in self._parts(owner, heads)]
+        if self.wants is None or any(map(self.wants, sites)):
             return []  # the site stays unmet, an error at the end of the pass
         self._unmet[owner.path] -= 1
-        return [edit for edit in self.edits if edit.touches(site)]
+        return [edit for edit in self.edits if any(map(edit.touches, sites))]
 
     def passes_through(self, module: nn.Module, heads: int) -> bool:
         """Whether this tap neither reads nor rewrites the attention of this call."""
         if self.wants is None:
             return False
         owner = self._owners[id(module)]
-        site = self._site(owner, heads)
-        if self.wants(site) or any(edit.touches(site) for edit in self.edits):
-            return False
+        for part in self._parts(owner, heads):
+            if self.wants(part.site) or any(edit.touches(part.site) for edit in self.edits):
+                return False
         self._unmet[owner.path] -= 1
         return True
 
     def _use(
         self, owner: Owner, weights: Tensor, mask: Tensor | None, values: Tensor | None
     ) -> Tensor:
-        """Apply the edits, add the weights to the graph if asked, and record the call."""
+        """Rewrite and record the weights of each site of a call, and join them again."""
         self._unmet[owner.path] -= 1
-        site = self._site(owner, weights.shape[1])
-        used = weights
+        parts = self._parts(owner, weights.shape[1])
+        own = [part.of(weights) for part in parts]
+        used = []
+        for part, each in zip(parts, own, strict=True):
+            seen = None if mask is None else part.of(mask)
+            mixed = None if values is None or self.keep is None else part.among(values)
+            used.append(self._use_part(Call(part.site, owner.path, each, seen, mixed)))
+        is_same = all(new is old for new, old in zip(used, own, strict=True))
+        # A part is a view beside the graph, so it must be joined to have a gradient.
+        return weights if is_same and not (self.gradients and len(parts) > 1) else join(used)
+
+    def _use_part(self, call: Call) -> Tensor:
+        """Apply the edits, add the weights to the graph if asked, and record the call."""
+        site, used = call.site, call.weights
         for edit in self.edits:
             if edit.touches(site):
-                used = edit.rewrite(site, used, find_visible(mask, weights))
+                used = edit.rewrite(site, used, call.visible)
         if self.gradients and not used.requires_grad:
             used = used.detach().requires_grad_()
         if self.wants is None or self.wants(site):
-            held = None if self.keep is None else values
-            self._record(Call(site, owner.path, used, mask, held))
+            self._record(replace(call, weights=used))
         return used
 
     def _record(self, call: Call) -> None:
@@ -204,9 +221,10 @@ class Tap:
             self.seen.passes.append([])
         self.seen.calls.append(call if self.keep is None else self.keep(call))
 
-    def _site(self, owner: Owner, heads: int) -> Site:
-        kind, number = self._places.get(id(owner.module), (owner.kind, 0))
-        return Site(kind, number, heads)
+    def _parts(self, owner: Owner, heads: int) -> list[SiteKeys]:
+        """The sites of the current call of a module: one, or two if its softmax is merged."""
+        found = self._places.get(id(owner.module), [SiteKeys(Site(owner.kind, 0, 0), slice(None))])
+        return [replace(part, site=replace(part.site, heads=heads)) for part in found]
 
 
 def split_heads(owner: Owner, weights: Tensor) -> Tensor:
