@@ -348,3 +348,48 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "config": {"embedding_dim": 64, "hidden_size": 64, "num_heads": 4, "qk_dim_factor": 1.0}
     },
 }
+
+
+def without_prompt(seen: Tensor, returned: Tensor) -> Tensor:
+    """CPM-Ant returns its maps without the prompt that it puts before the text."""
+    prompt = seen.shape[-1] - returned.shape[-1]
+    return seen[..., prompt:, prompt:]
+
+
+def mean_of_heads(seen: Tensor, _returned: Tensor) -> Tensor:
+    """WavLM returns the mean of its heads, once for each."""
+    return seen.mean(1, keepdim=True).expand_as(seen)
+
+
+# What transformers returns where it is not the attention that mixed the values.
+RETURNED = {"cpmant": without_prompt, "wavlm": mean_of_heads}
+
+# Softmaxes of the tests' models that mix no tokens, by family and class, and how many they are.
+CTC = 1  # what a head or a middle layer predicts
+CODES = 1  # which words of a visual vocabulary a patch is
+SOFTMAXES_BESIDES = {
+    "granite_speech": {
+        "GraniteSpeechModel": CTC,
+        "GraniteSpeechForConditionalGeneration": CTC,
+    },
+    "granite_speech_plus": {
+        "GraniteSpeechPlusModel": CTC,
+        "GraniteSpeechPlusForConditionalGeneration": CTC,
+    },
+    "ovis2": {"Ovis2Model": CODES, "Ovis2ForConditionalGeneration": CODES},
+    "pp_ocrv5_mobile_rec": {"PPOCRV5MobileRecForTextRecognition": CTC},
+    "pp_ocrv5_server_rec": {"PPOCRV5ServerRecForTextRecognition": CTC},
+    "pp_ocrv6_small_rec": {"PPOCRV6SmallRecForTextRecognition": CTC},
+    "esm": {"EsmForProteinFolding": 3},  # distances and two errors, in bins
+    # One of its two softmaxes a layer is thrown away.
+    "sam2": {"Sam2VisionModel": 12, "Sam2Model": 12},
+}
+
+# Classes that let no gradient through somewhere, although the attention before that counts.
+CUTS_GRADIENTS = {
+    "EsmForProteinFolding": "its frozen language model runs without gradients",
+    "CLIPSegForImageSegmentation": "its frozen encoders run without gradients",
+    "GlmImageModel": "no gradient passes the codes of its picture",
+    "GlmImageForConditionalGeneration": "no gradient passes the codes of its picture",
+    "ClvpModelForConditionalGeneration": "no gradient passes the codes of its speech",
+}

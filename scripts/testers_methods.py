@@ -21,6 +21,7 @@ from attlas.methods import METHODS
 
 LIMIT = 120  # seconds for one method
 
+OF_PICTURES = ("pixel_values", "pixel_attention_mask", "pixel_mask", "spatial_shapes")
 WORDS = 8
 ROLES = ("pad", "bos", "eos", "mask", "unk")
 
@@ -28,11 +29,11 @@ ROLES = ("pad", "bos", "eos", "mask", "unk")
 class GivenPixels:
     """Stands for an image processor: whatever the picture, the pixels are those of the tester."""
 
-    def __init__(self, pixels: Any) -> None:
-        self.pixels = pixels
+    def __init__(self, inputs: Mapping[str, Any]) -> None:
+        self.given = {name: inputs[name][:1] for name in OF_PICTURES if name in inputs}
 
     def __call__(self, **_: Any) -> dict[str, Any]:
-        return {"pixel_values": self.pixels[:1]}
+        return self.given
 
 
 def tokenizer(config: Any) -> PreTrainedTokenizerFast:
@@ -87,7 +88,7 @@ def subject_of(model: Any, inputs: Mapping[str, Any]) -> attlas.Subject:
     texts, pixels = tokenizer(model.config), inputs.get("pixel_values")
     if pixels is None:
         return attlas.Subject(model, texts)
-    picture = GivenPixels(pixels)
+    picture = GivenPixels(inputs)
     both = SimpleNamespace(tokenizer=texts, image_processor=picture)
     reads_text = "input_ids" in inputs
     return attlas.Subject(model, both if reads_text else picture)
@@ -113,7 +114,10 @@ def text_of(subject: attlas.Subject) -> Any:
 
 def cells(model: Any, inputs: Mapping[str, Any]) -> dict[str, str] | None:
     """For each method whether it ran, was refused (why) or broke (where); None without a head."""
-    subject = subject_of(model, inputs)
+    try:
+        subject = subject_of(model, inputs)
+    except AttlasError as error:
+        return {method.name: f"{REFUSED}: {first_line(str(error))}" for method in METHODS}
     if subject.task is None:
         return None
     text = text_of(subject)

@@ -105,6 +105,9 @@ def _case_classes(module: ModuleType) -> Iterator[Any]:
 def built(case: Any, model_class: Any) -> tuple[Any, dict[str, Any]]:
     """A model of a class with weights of a wide spread, and the inputs that its tester gives it."""
     torch.manual_seed(0)
+    common = sys.modules.get("tests.test_modeling_common")
+    if common is not None:
+        common.global_rng.seed(0)  # the tests draw token ids from it
     tester = case.model_tester
     if hasattr(tester, "prepare_config_and_inputs_for_model_class"):
         config, inputs = tester.prepare_config_and_inputs_for_model_class(model_class)

@@ -4,13 +4,16 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 import transformers
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
 import compatibility  # noqa: E402
+import compatibility_judge as judge  # noqa: E402
 import testers  # noqa: E402
+from compatibility_maps import laid_out  # noqa: E402
 from compatibility_page import OPENED, count, share  # noqa: E402
 
 EXPECTED = {
@@ -48,6 +51,38 @@ def test_a_type_comes_out_as_expected(kind):
 def test_a_refusal_says_why():
     (row,) = compatibility.survey_all(["mra"])
     assert row.note.startswith("MraSelfAttention cannot be opened: it approximates")
+
+
+def judged(**given):
+    model = compatibility.build("bert", "BertForSequenceClassification")
+    return compatibility.judge("bert", "", compatibility.Trial(model, given))
+
+
+def test_an_edit_that_does_nothing_is_found_wrong(monkeypatch):
+    monkeypatch.setattr(judge.edits, "uniform", lambda: judge.edits.apply(torch.clone))
+    row = judged(input_ids=torch.arange(5, 15)[None])
+    assert (row.verdict, row.note[:43]) == ("wrong", "WrongError: uniform attention does not chan")
+
+
+def test_a_text_of_which_one_token_is_visible_is_no_reason_to_find_a_model_wrong():
+    seen = torch.zeros(1, 4, dtype=torch.long)
+    seen[0, 2] = 1
+    row = judged(input_ids=torch.arange(5, 9)[None], attention_mask=seen)
+    assert (row.verdict, row.note) == ("opened", "this input's output does not hang on it")
+
+
+def test_where_a_head_rounds_attention_away_the_hidden_states_are_judged(monkeypatch):
+    monkeypatch.setattr(judge, "TOLERANCE", -1.0)  # nothing passes in single precision
+    row = judged(input_ids=torch.arange(5, 15)[None])
+    assert (row.verdict, row.note) == ("opened", "")
+
+
+def test_maps_in_another_layout_are_compared_as_numbers():
+    seen = torch.arange(2 * 3 * 4 * 5.0).reshape(2, 3, 4, 5)
+    assert laid_out(seen.flatten(0, 1), seen.shape).equal(seen)
+    assert laid_out(seen.unflatten(0, (1, 2)), seen.shape).equal(seen)
+    windows = seen.unflatten(0, (1, 2)).transpose(1, 2)
+    assert laid_out(windows, seen.shape).equal(seen)
 
 
 TESTER = """

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 from subjects import ASKED, TEXTS, arguments, plain, small, subject
-from tiny import BERT_SHAPE, LLAMA_SHAPE
+from tiny import BERT_SHAPE, LLAMA_SHAPE, tokenizer, widen
+from transformers import Gemma4ForCausalLM, Gemma4TextConfig
 
 import attlas
 from attlas.errors import UnsupportedModelError, UsageError
@@ -176,3 +177,45 @@ def test_a_stack_that_drops_positions_is_refused():
     )
     with pytest.raises(UnsupportedModelError):
         attlas.explain(funnel, LONG, "value_zeroing")
+
+
+GEMMA4 = {
+    **LLAMA_SHAPE,
+    **{"head_dim": 8, "num_hidden_layers": 4, "num_kv_shared_layers": 2, "per_layer_config": {}},
+    **{"layer_types": ["sliding_attention", "full_attention"] * 2, "sliding_window": 64},
+    **{"hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": 600},
+}
+
+
+@torch.no_grad()
+def test_a_layer_that_shares_the_values_of_another():
+    """In the loop, the values that the last layer takes over lose one token at a time."""
+    words = tokenizer("bpe")
+    config = Gemma4TextConfig(**GEMMA4, vocab_size=len(words), pad_token_id=0)
+    torch.manual_seed(0)
+    model = Gemma4ForCausalLM(config).eval()
+    widen(model, 0.3)
+    given = words("the cat sat", return_tensors="pt")
+    last, outputs = model.model.layers[-1], []
+
+    def zero(_module, args, kwargs):
+        keys, values = kwargs["shared_kv_states"]["full_attention"]
+        changed = values.clone()
+        changed[:, :, zeroed] = 0
+        return args, {**kwargs, "shared_kv_states": {"full_attention": (keys, changed)}}
+
+    def keep(_module, _arguments, output):
+        outputs.append(output[0].double())
+
+    last.register_forward_hook(keep)
+    model(**given)
+    handle = last.register_forward_pre_hook(zero, with_kwargs=True)
+    for zeroed in range(given["input_ids"].shape[1]):  # noqa: B007 - read by the hook
+        model(**given)
+    handle.remove()
+    clean, *changed = outputs
+    far = 1 - torch.stack([torch.cosine_similarity(clean, each, dim=-1) for each in changed], 1)
+    subject = attlas.Subject(model, words)
+    attlas.explain(subject, "the cat sat", "value_zeroing")  # the product of all layers
+    found = attlas.explain(subject, "the cat sat", "value_zeroing", layer=-1)
+    np.testing.assert_allclose(found.scores, shares(far)[-1].numpy(), atol=1e-5)

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 from subjects import TEXTS, plain, subject
+from tiny import BERT_SHAPE, text_subject, wave_subject
 
 import attlas
-from attlas.errors import UsageError
+from attlas.errors import UnsupportedModelError, UsageError
 
 TEXT = "the film was not good"
 
@@ -102,3 +103,16 @@ def test_a_classifier_without_a_padding_token_takes_a_batch(family):
         with torch.no_grad():
             logits = model(**tokenizer(text, return_tensors="pt")).logits
         assert found.target.value == pytest.approx(logits.softmax(-1).max().item(), abs=1e-5)
+
+
+def test_multiple_choice_is_refused_by_name():
+    model, tokenizer = text_subject("Bert", "ForMultipleChoice", "wordpiece", **BERT_SHAPE)
+    with pytest.raises(UnsupportedModelError, match=r"BertForMultipleChoice .* multiple choice is"):
+        attlas.Subject(model, tokenizer)
+    assert attlas.Subject(model.bert, tokenizer).attention("The cat").tokens
+
+
+def test_a_head_that_is_not_explained_is_told_by_its_task():
+    heard = attlas.Subject(*wave_subject("Wav2Vec2", "ForAudioFrameClassification"))
+    with pytest.raises(UsageError, match="is for audio frame classification, which is not expl"):
+        attlas.explain(heard, (np.zeros(4000, np.float32), 16000), "raw_attention")

@@ -5,6 +5,7 @@ import threading
 import pytest
 import torch
 from torch import nn
+from transformers import HrmTextConfig, HrmTextModel
 
 from attlas.models.facts.evaluation_mode import evaluation_mode, unplanned_attention
 
@@ -88,3 +89,25 @@ def test_blocks_that_end_in_another_order_put_it_back_too():
     assert not torch.backends.cuda.cudnn_sdp_enabled()
     second.__exit__(None, None, None)
     assert torch.backends.cuda.cudnn_sdp_enabled() == before
+
+
+def test_gradients_pass_all_cycles_of_a_model_that_cuts_them():
+    """HRM runs most cycles without gradients; a central difference knows nothing of that."""
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 20, "hidden_size": 16, "intermediate_size": 16, "head_dim": 8}
+    shape = {"num_attention_heads": 2, "num_layers_per_stack": 1, "L_cycles": 3, "H_cycles": 2}
+    model = HrmTextModel(HrmTextConfig(**sizes, **shape, prefix_lm=False)).double()
+    vectors, way = torch.randn(2, 1, 4, 16, dtype=torch.float64)
+    cut = list(model.L_bp_cycles_padded)
+
+    def output(given):
+        return model(inputs_embeds=given, use_cache=False).last_hidden_state[0, -1, 0]
+
+    with evaluation_mode(model):
+        asked = vectors.clone().requires_grad_()
+        (slope,) = torch.autograd.grad(output(asked), asked)
+        with torch.no_grad():
+            rise = output(vectors + 1e-3 * way) - output(vectors - 1e-3 * way)
+    # Its norms compute in single precision.
+    assert float((slope * way).sum()) == pytest.approx(float(rise) / 2e-3, rel=5e-3)
+    assert model.L_bp_cycles_padded == cut == [1, 2]

@@ -138,8 +138,8 @@ class OpenModel(ModelFacts):
         """
         if self.task is None:
             raise UsageError(
-                f"{self.name} has no head, so it predicts nothing; explain a pair of texts, which "
-                "it can compare (task='similarity'), or name the head's task (task=, --task)"
+                f"{self.headless}; explain a pair of texts, which it can compare "
+                "(task='similarity'), or name the head's task (task=, --task)"
             )
         extra = {}
         if first_place is not None and "logits_to_keep" in self.parameters:

@@ -45,10 +45,7 @@ def resolve(case: TargetCase) -> Resolved:
     """The target of one row, the model's best choices, and notes on what the user left open."""
     task, request = case.subject.task, case.request
     if task is None:
-        raise UsageError(
-            f"{case.subject.name} has no head, so there is no prediction to explain; "
-            "its attention can be read (subject.attention)"
-        )
+        raise UsageError(f"{case.subject.headless}; its attention can be read (subject.attention)")
     if request.position is not None and task.name not in _READ_AT_A_TOKEN:
         raise UsageError(f"a position is for {' and '.join(_READ_AT_A_TOKEN)}, not {task.name}")
     if request.prefix and task.name != "sequence to sequence":

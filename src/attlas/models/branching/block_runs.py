@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from attlas.errors import UnsupportedModelError
-from attlas.models.asking.memory import in_fitting_batches
+from attlas.errors import AttlasError, UnsupportedModelError
+from attlas.models.asking.memory import in_fitting_batches, is_passing
+from attlas.models.asking.open_model import OWN_FAILURES
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import Folded, find_readout
 from attlas.models.branching.blocks import (
@@ -19,6 +20,7 @@ from attlas.models.branching.blocks import (
     map_tensors,
     study_blocks,
     take_rows,
+    to_run_again,
 )
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.tap.edits import Edit
@@ -96,8 +98,16 @@ class BlockRun:
             self.arguments,
             lambda path, tensor: take_rows(tensor, self.call.going_in.get(path), index),
         )
-        with torch.no_grad(), evaluation_mode(self.question.subject.model):
-            output = self.block(*args, **kwargs)
+        try:
+            with torch.no_grad(), evaluation_mode(self.question.subject.model):
+                output = self.block(*args, **kwargs)
+        except OWN_FAILURES as problem:
+            if isinstance(problem, AttlasError) or is_passing(problem):
+                raise
+            raise UnsupportedModelError(
+                f"{type(self.block).__name__} fails when it runs again outside its model, so the "
+                f"effect of a value in it cannot be measured ({str(problem).splitlines()[0]})"
+            ) from problem
         stream: Tensor = rows_first(output, self.call).unflatten(0, (copies, rows))
         return stream
 
@@ -110,7 +120,7 @@ def read_blocks(question: Question) -> Folded[BlockRun]:
 
     def note(block: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         call = calls[len(found)]
-        held = map_tensors((args, kwargs), lambda _, tensor: tensor.detach())
+        held = map_tensors((args, to_run_again(kwargs)), lambda _, tensor: tensor.detach())
         found.append(BlockRun(question, block, call, held, rows_first(output, call).detach()))
 
     with evaluation_mode(subject.model), ExitStack() as stack:

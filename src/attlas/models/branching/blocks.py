@@ -5,7 +5,8 @@ states, families pass different things to a block (masks, rotary tables, positio
 states). Running the model on two rows and on three shows which of them have a batch axis.
 """
 
-from collections.abc import Callable, Sequence
+from collections import UserDict
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -104,7 +105,8 @@ def _watch_blocks(
     def hook(number: int, seen: Any) -> Callable[..., None]:
         def note(_: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
             sites = tuple(site.name for site in seen.sites[sum(len(c[3]) for c in calls) :])
-            calls.append((number, _shapes((args, kwargs)), _shapes(output), sites))
+            going_in = _shapes((args, to_run_again(kwargs)))
+            calls.append((number, going_in, _shapes(output), sites))
 
         return note
 
@@ -133,6 +135,19 @@ def _axes(two: dict[Path, Any], three: dict[Path, Any]) -> dict[Path, Axis | Non
             if small != large and small % 2 == 0 and large == small // 2 * 3:
                 axes[path] = (axis, small // 2)
     return axes
+
+
+def to_run_again(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call, fit for another one.
+
+    A cache is left out: a second run would attend to the keys of the first. States that layers
+    share (Gemma 4) are copied, so that the second run does not write into those of other layers.
+    """
+    return {
+        name: dict(value) if isinstance(value, UserDict) else value
+        for name, value in kwargs.items()
+        if not hasattr(value, "get_seq_length")
+    }
 
 
 def map_tensors(tree: Any, change: Callable[[Path, Tensor], Any], path: Path = ()) -> Any:

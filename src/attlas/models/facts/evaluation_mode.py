@@ -76,7 +76,7 @@ def evaluation_mode(model: nn.Module) -> Iterator[None]:
                 module.training = False
             for parameter in trainable:
                 parameter.requires_grad_(False)
-            with unplanned_attention(), _sparse_again(model, modules):
+            with unplanned_attention(), _sparse_again(model, modules), _uncut_cycles(modules):
                 yield
         finally:
             _in_use.discard(model)
@@ -111,6 +111,27 @@ def _sparse_again(model: nn.Module, modules: Sequence[nn.Module]) -> Iterator[No
     finally:
         handle.remove()
         restore()
+
+
+@contextmanager
+def _uncut_cycles(modules: Sequence[nn.Module]) -> Iterator[None]:
+    """Let gradients through all cycles of HRM, within the block.
+
+    To save memory in training it runs all but the last cycles without gradients. What comes out is
+    the same, but a gradient would leave out most of the model.
+    """
+    found: list[tuple[Any, list[int]]] = []
+    for module in modules:
+        cut: list[int] | None = module.__dict__.get("L_bp_cycles_padded")
+        if cut is not None:
+            found.append((module, cut))
+    try:
+        for module, cut in found:
+            module.L_bp_cycles_padded = [module.config.L_cycles] * len(cut)
+        yield
+    finally:
+        for module, cut in found:
+            module.L_bp_cycles_padded = cut
 
 
 def _is_sparse(module: nn.Module) -> bool:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.models.facts import transformers_internals as internals
 from attlas.models.facts.anatomy import anatomy
-from attlas.models.facts.tasks import TASKS, Task, find_task
+from attlas.models.facts.tasks import TASKS, Task, find_task, unexplained_task
 
 _MEDIA = ("pixel_values", "input_features", "input_values")  # arguments beside a text
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -35,6 +35,12 @@ class ModelFacts:
         self.image_processor = tokenizer.image_processor if is_pair else tokenizer
         self.task: Task | None = TASKS[task] if task else find_task(self.model)
         self.name = name or getattr(self.model, "name_or_path", "") or type(self.model).__name__
+        if unexplained_task(self.model) == "multiple choice":
+            raise UnsupportedModelError(
+                f"{type(self.model).__name__} chooses among several texts, and multiple choice is "
+                "not explained; the model below its head can be: "
+                f"model.{getattr(self.model, 'base_model_prefix', 'base_model')}"
+            )
         if tokenizer is None:
             raise UsageError("a subject needs a tokenizer or an image processor besides the model")
         if self.reads_pairs and not self.reads_objects and not is_pair:
@@ -42,6 +48,14 @@ class ModelFacts:
                 f"{self.name} reads a text and a picture: it needs a processor with a tokenizer "
                 f"and an image_processor, not {type(tokenizer).__name__}"
             )
+
+    @property
+    def headless(self) -> str:
+        """Why there is no prediction to explain, for a model without a task."""
+        other = unexplained_task(self.model)
+        if other is None:
+            return f"{self.name} has no head, so it predicts nothing"
+        return f"{type(self.model).__name__} is for {other}, which is not explained"
 
     @property
     def device(self) -> torch.device:

@@ -128,6 +128,8 @@ def _kind_of_place(path: str, modules: Mapping[str, nn.Module]) -> str:
     parts = path.split(".")
     above = [modules[".".join(parts[:depth])] for depth in range(len(parts))]
     model = internals.innermost_model(above)
+    if getattr(module, "is_decoder", False) and "decoder" in parts:
+        return "decoder"  # of a text, also where its class is said to take pixels (PP-FormulaNet)
     if internals.takes_pixels(model) or "vision" in path:
         return "vision"
     looks_back = getattr(module, "is_causal", False) or getattr(module, "is_decoder", False)

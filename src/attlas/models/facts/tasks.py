@@ -103,6 +103,28 @@ def find_task(model: nn.Module) -> Task | None:
     return found
 
 
+# What transformers has heads for whose predictions are not explained.
+_UNEXPLAINED = (
+    "MULTIPLE_CHOICE",
+    "OBJECT_DETECTION",
+    "ZERO_SHOT_OBJECT_DETECTION",
+    "SEMANTIC_SEGMENTATION",
+    "UNIVERSAL_SEGMENTATION",
+    "DEPTH_ESTIMATION",
+    "VIDEO_CLASSIFICATION",
+    "TABLE_QUESTION_ANSWERING",
+    "AUDIO_FRAME_CLASSIFICATION",
+    "TIME_SERIES_PREDICTION",
+)
+
+
+def unexplained_task(model: nn.Module) -> str | None:
+    """The task of a model whose head is one that is not explained; None for any other model."""
+    names = {parent.__name__ for parent in type(model).__mro__}
+    tables = [table for table in _UNEXPLAINED if names & _names_in(table)]
+    return tables[0].lower().replace("_", " ") if tables else None
+
+
 def _class_names(task: Task) -> frozenset[str]:
     return frozenset(task.classes).union(*map(_names_in, task.tables))
 
