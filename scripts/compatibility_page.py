@@ -116,9 +116,9 @@ softmax. For both, all of this holds, on two texts of twelve tokens (or two pict
   the batch, as Swin gives them.
 - The tap saw as many attentions as transformers returns or, if it returns fewer, as there were
   fused attentions and softmaxes of three or more axes (except those over the vocabulary).
-- An edit that changes nothing moves the output by no more than 1e-6 (of the largest output, or 1e-11
-  in double precision, where rounding is to blame); uniform attention changes it, unless making every
-  softmax even, without a tap, does not change it either.
+- An edit that changes nothing moves the output by no more than 1e-6 of the largest output (or 1e-11
+  in double precision, where rounding is to blame). Uniform attention changes it, unless making
+  every softmax even, without a tap, does not change it either.
 - Gradients are finite and reach every site on which the output depends.
 
 **No softmax attention** means that the forward pass runs no softmax of three or more axes over more
