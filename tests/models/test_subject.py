@@ -116,3 +116,12 @@ def test_a_head_that_is_not_explained_is_told_by_its_task():
     heard = attlas.Subject(*wave_subject("Wav2Vec2", "ForAudioFrameClassification"))
     with pytest.raises(UsageError, match="is for audio frame classification, which is not expl"):
         attlas.explain(heard, (np.zeros(4000, np.float32), 16000), "raw_attention")
+
+
+def test_a_processor_that_cuts_patches_itself_is_refused_by_name():
+    def patches(**_):
+        return {"pixel_values": torch.zeros(1, 16, 192)}
+
+    cut = attlas.Subject(plain("image classification"), patches)
+    with pytest.raises(UnsupportedModelError, match="cuts the picture into 16 patches itself"):
+        attlas.explain(cut, np.zeros((32, 32, 3), np.uint8), "raw_attention")

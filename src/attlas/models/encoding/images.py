@@ -34,6 +34,11 @@ def prepare(processor: Any, image: Any) -> Tensor:
     if 0 in picture.size:
         raise UsageError(f"the picture is empty: {picture.width} × {picture.height} pixels")
     pixels: Tensor = processor(images=picture, return_tensors="pt")["pixel_values"]
+    if pixels.ndim == 3:  # SigLIP 2
+        raise UnsupportedModelError(
+            f"{type(processor).__name__} cuts the picture into {pixels.shape[1]} patches itself: "
+            "models that read patches of any number are not explained, those that read pixels are"
+        )
     return pixels
 
 
