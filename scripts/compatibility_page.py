@@ -115,7 +115,8 @@ softmax. For both, all of this holds, on two texts of twelve tokens (or two pict
   (SqueezeBERT's scores, the states of MiniMax' linear attention) is left out; windows are next to
   the batch, as Swin gives them.
 - The tap saw as many attentions as transformers returns or, if it returns fewer, as there were
-  fused attentions and softmaxes of three or more axes (except those over the vocabulary).
+  fused attentions and softmaxes of three or more axes (except those over the vocabulary). One
+  softmax over two streams (T5Gemma 2) counts as two.
 - An edit that changes nothing moves the output by no more than 1e-6 of the largest output (or 1e-11
   in double precision, where rounding is to blame). Uniform attention changes it, unless making
   every softmax even, without a tap, does not change it either.

@@ -125,7 +125,7 @@ def test_the_models_of_a_checkout_are_opened_and_tried_one_process_a_family(tmp_
 def test_nearly_all_types_are_opened_and_none_wrongly():
     survey = compatibility.run()
     assert [row for row in survey.rows if row.verdict == "wrong"] == []
-    assert share(survey.rows) >= 0.95
+    assert share(survey.rows) >= 0.98
     assert count(survey.rows)["no softmax attention"] <= 0.1 * len(survey.rows)
     written = (ROOT / "docs" / "compatibility.md").read_text()
     assert survey.summary() in written
