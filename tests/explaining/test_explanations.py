@@ -1,6 +1,7 @@
 """The verb `explain`: lists in, lists out, what is done when memory is short, and its record."""
 
 import inspect
+from copy import deepcopy
 from importlib import import_module
 
 import numpy as np
@@ -443,6 +444,7 @@ def test_a_target_may_be_a_tensor_of_one_number(kind):
 def test_tokens_that_the_model_has_no_vectors_for_are_named():
     model, tokenizer = subject_parts("causal lm")
     count = len(tokenizer)
+    tokenizer = deepcopy(tokenizer)
     tokenizer.add_tokens(["zzzz"])
     asked = attlas.Subject(model, tokenizer)
     message = f"the token 'zzzz' has the id {count}, but GPT2LMHeadModel has vectors for 0 to"
