@@ -149,14 +149,14 @@ def test_the_best_is_beyond_doubt_or_there_is_none():
 
 
 def test_a_method_that_refuses_the_model_is_listed_and_the_rest_goes_on(monkeypatch, tmp_path):
-    usual = explained.Recipe.content_scores
+    usual = explained.Recipe._scored
 
     def refuse(recipe, question):
         if recipe.method.name == "attention_rollout":
             raise UnsupportedModelError("this model\nis not for it")
         return usual(recipe, question)
 
-    monkeypatch.setattr(explained.Recipe, "content_scores", refuse)
+    monkeypatch.setattr(explained.Recipe, "_scored", refuse)
     given = {"data": bag_texts(3), "measures": ["sufficiency"], "removal": ["mask"]}
     report = small_audit(**given, methods=["attention_rollout", *METHODS[::2]], out=tmp_path)
     assert "attention_rollout was left out: this model is not for it" in report.notes
