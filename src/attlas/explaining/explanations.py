@@ -155,6 +155,7 @@ def explain(
     given = [each.text if isinstance(each, Example) else each for each in texts]
 
     def run(chosen: Method, notes: tuple[str, ...]) -> list[Explanation]:
+        chosen.check_options(options)  # also if there are no texts
         calls = [MethodCall(chosen, each, options, maps, licence, notes) for each in requests]
         return _explain_all(subject, given, calls, watch) if calls else []
 

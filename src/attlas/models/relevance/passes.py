@@ -119,7 +119,8 @@ def attention_relevance(question: Question, sites: Collection[Site]) -> Arrived:
             with _in_double(question) as finer:
                 found = _attention_relevance(finer, sites)
                 return Arrived([each.float() for each in found.attention], found.lost)
-        except RuntimeError:  # no memory for it, or a constant that the model keeps in float32
+        # No memory for it, or a constant that the model keeps in float32.
+        except (RuntimeError, UnsupportedModelError):
             return _attention_relevance(question, sites)
 
 
