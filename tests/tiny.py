@@ -191,7 +191,7 @@ def translator(
 
 def merged(vocabulary: dict[str, int]) -> PreTrainedModel:
     """An encoder-decoder whose decoder reads both streams in one softmax."""
-    text = {**vocabulary, **LLAMA_SHAPE, "head_dim": 8, "query_pre_attn_scalar": 8, **ALTERNATING}
+    text = {**vocabulary, **LLAMA_SHAPE, "head_dim": 8, "query_pre_attn_scalar": 64, **ALTERNATING}
     tower = {**TOWER, "num_hidden_layers": 1, **IMAGE}
     reader = {"text_config": text, "vision_config": tower, "mm_tokens_per_image": 4}
     settings = {"encoder": reader, "decoder": text, "eoi_token_index": 5, "image_token_index": 4}
