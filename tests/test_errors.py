@@ -2,7 +2,7 @@
 
 import pytest
 
-from attlas.errors import UnknownNameError
+from attlas.errors import UnknownNameError, UnsupportedModelError
 
 
 @pytest.mark.parametrize(
@@ -15,3 +15,10 @@ from attlas.errors import UnknownNameError
 )
 def test_an_unknown_name_is_shown_with_what_is_allowed(name, message):
     assert str(UnknownNameError("pet", name, ["cat", "dog"])) == message
+
+
+def test_the_failure_of_a_model_is_one_line_that_names_it():
+    told = UnsupportedModelError.of_failure(object(), ValueError("no boxes\nat all"))
+    assert str(told) == "object fails on this input: ValueError: no boxes"
+    silent = UnsupportedModelError.of_failure(object(), AssertionError())
+    assert str(silent) == "object fails on this input: AssertionError"

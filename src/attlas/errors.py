@@ -39,6 +39,12 @@ def nearest(name: str, known: Sequence[str], least: float) -> str | None:
     return next((each for each in known if near and each.lower() == near[0]), None)
 
 
+def first_line(problem: Exception) -> str:
+    """An error of someone else's in one line: its type, and the first line of what it says."""
+    said = str(problem).strip().split("\n")[0]
+    return ": ".join(filter(None, [type(problem).__name__, said]))
+
+
 class TextTooLongError(UsageError):
     """The text has more tokens than the model takes."""
 
@@ -49,6 +55,11 @@ class ModelError(AttlasError):
 
 class UnsupportedModelError(ModelError):
     """The model cannot be opened at its attention; the message says what was found."""
+
+    @classmethod
+    def of_failure(cls, model: object, problem: Exception) -> "UnsupportedModelError":
+        """What to raise where a model fails by itself: its class, and the problem in one line."""
+        return cls(f"{type(model).__name__} fails on this input: {first_line(problem)}")
 
 
 class ResultFileError(AttlasError):

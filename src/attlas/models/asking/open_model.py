@@ -173,9 +173,7 @@ class OpenModel(ModelFacts):
         except OWN_FAILURES as problem:
             if isinstance(problem, AttlasError) or is_passing(problem):
                 raise
-            kind, first = type(self.model).__name__, str(problem).strip().split("\n")[0]
-            told = f"{kind} fails on this input: {type(problem).__name__}: {first}"
-            raise UnsupportedModelError(told) from problem
+            raise UnsupportedModelError.of_failure(self.model, problem) from problem
 
     def read(self, inputs: Inputs) -> list[Call]:
         """The attention of a batch at every site, without gradients, all in memory at once."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from attlas.errors import AttlasError, UnsupportedModelError
+from attlas.errors import AttlasError, UnsupportedModelError, first_line
 from attlas.models.asking.memory import in_fitting_batches, is_passing
 from attlas.models.asking.open_model import OWN_FAILURES
 from attlas.models.asking.question import Question
@@ -106,7 +106,7 @@ class BlockRun:
                 raise
             raise UnsupportedModelError(
                 f"{type(self.block).__name__} fails when it runs again outside its model, so the "
-                f"effect of a value in it cannot be measured ({str(problem).splitlines()[0]})"
+                f"effect of a value in it cannot be measured ({first_line(problem)})"
             ) from problem
         stream: Tensor = rows_first(output, self.call).unflatten(0, (copies, rows))
         return stream

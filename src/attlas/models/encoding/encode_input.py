@@ -105,9 +105,7 @@ def _count_patches(facts: ModelFacts, arguments: Mapping[str, Tensor]) -> int:
         try:
             facts.model(**arguments)
         except (TypeError, AttributeError) as problem:  # it needs more than pixels and a text
-            kind, first = type(facts.model).__name__, str(problem).strip().split("\n")[0]
-            told = f"{kind} fails on this input: {type(problem).__name__}: {first}"
-            raise UnsupportedModelError(told) from problem
+            raise UnsupportedModelError.of_failure(facts.model, problem) from problem
     return next((length for kind, length in lengths if kind == "vision"), lengths[0][1])
 
 
