@@ -203,7 +203,7 @@ STAGES: dict[Callable[..., None], dict[str, Any]] = {
         "corpus": Path,
         "base": Path,
         "out": Path,
-        "steps": 5000,
+        "steps": 3000,
         "seconds": inf,
         "seed": SEED,
         "device": "cpu",
