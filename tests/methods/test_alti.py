@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 from bert_by_hand import diagonal, layers_of, linear_norm
-from subjects import on_eager, small
-from tiny import TOWER, subject_parts
+from subjects import on_eager
+from tiny import subject_parts
 
 import attlas
 from attlas.methods import METHODS
@@ -61,9 +61,3 @@ def test_before_a_norm_the_output_is_the_stream_itself():
             layer = near.clamp_min(0) / near.clamp_min(0).sum(-1, keepdim=True)
             expected = layer if expected is None else layer @ expected
     torch.testing.assert_close(METHODS["alti"].score(question, {}).maps[0][1][0, 0], expected)
-
-
-def test_side_by_side_is_refused():
-    asked = small("GPTNeoX", "ForCausalLM", "bpe", **TOWER, max_position_embeddings=64)
-    with pytest.raises(attlas.errors.UnsupportedModelError, match=r"GPTNeoX.* 2 attentions, 0 of"):
-        attlas.explain(asked, TEXT, "alti")

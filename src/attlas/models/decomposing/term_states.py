@@ -1,6 +1,6 @@
 """The terms of a tensor while a model runs, and the rules by which they are computed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import ReferenceType, ref
@@ -59,6 +59,42 @@ class Skipped:
 State = Terms | Constant | Skipped
 
 
+def first_constant(states: Sequence[State], name: str) -> Constant:
+    """The first state without terms; a new one, ending at `name`, if there is none."""
+    return next((state for state in states if isinstance(state, Constant)), Constant(name))
+
+
+class SumsMet:
+    """In each block, the sum of the attention and the residual: the feed-forward is added to it.
+
+    `met` is called with the first tensor of a block, after its attention, that a skipped one is
+    added to. `early` has the skipped tensors that are added before the residual is, in families
+    whose feed-forward stands beside the attention.
+    """
+
+    def __init__(self) -> None:
+        self.met: Callable[[Tensor], None] | None = None
+        self.early: list[Tensor] = []
+        self._awaited = False
+
+    def begin(self) -> None:
+        """A block begins."""
+        self.early.clear()
+        self._awaited = True
+
+    def take_early(self) -> Tensor:
+        """What was skipped before the residual was added."""
+        found = torch.stack([each.detach() for each in self.early]).sum(dim=0)
+        self.early.clear()
+        return found
+
+    def meet(self, whole: Tensor) -> None:
+        """Something that is skipped is added to this tensor."""
+        awaited, self._awaited = self._awaited, False
+        if awaited and self.met is not None:
+            self.met(whole)
+
+
 class TrackedTensors:
     """The states of the tensors of a pass, forgotten when a tensor is freed."""
 
@@ -72,10 +108,14 @@ class TrackedTensors:
         return state if known is not None and known() is tensor else None
 
     def note(self, result: Any, state: Any) -> None:
-        """Set the state of a tensor, or of each of several; `state` may then be a list."""
+        """Set the state of a tensor, or of each of several; `state` may then be a list.
+
+        Whole numbers have none: they choose (an expert, a row), and the choice is taken as it is.
+        """
         if isinstance(result, Tensor):
-            if result.is_floating_point():
-                self.precision = lower(self.precision, result.dtype)
+            if not result.is_floating_point():
+                return
+            self.precision = lower(self.precision, result.dtype)
             number = id(result)
             self._states[number] = (ref(result, lambda _: self._states.pop(number, None)), state)
         elif isinstance(result, (tuple, list)):

@@ -20,7 +20,11 @@ OVER = {"div", "div_", "__truediv__", "__div__", "__itruediv__", "divide", "true
 PRODUCTS = TIMES | OVER
 MIXING = {"matmul", "__matmul__", "bmm", "einsum"}
 # Activations that are zero at zero, so that each output is its input times a factor.
-ACTIVATIONS = {"gelu", "silu", "relu", "tanh", "mish", "leaky_relu", "elu", "selu", "celu", "relu6"}
+ACTIVATIONS = {
+    *("gelu", "silu", "relu", "tanh", "mish", "leaky_relu", "elu", "selu", "celu", "relu6"),
+    *("clamp", "clip", "hardtanh"),
+}
+GATES = {"erf"}  # factors of an activation that is written out
 # Operations that commute with a sum: shapes, copies, selections, means.
 LINEAR = {
     *("view", "reshape", "transpose", "permute", "contiguous", "flatten", "unflatten", "clone"),
@@ -36,10 +40,27 @@ LINEAR = {
     ),
     *("__getitem__", "select", "narrow", "split", "chunk", "unbind", "index_select", "movedim"),
     *("cat", "concat", "concatenate", "stack", "roll", "flip", "neg", "__neg__", "sum", "mean"),
-    *("to", "type_as", "float", "double", "half", "bfloat16", "detach", "diagonal", "t"),
+    *("to", "type", "type_as", "float", "double", "half", "bfloat16", "detach", "diagonal", "t"),
+    *("unfold", "pad", "swapaxes", "swapdims", "ravel", "gather", "tile"),
 }
+# Operations that look at the shape of a tensor, not at its numbers.
+SHAPED_ALIKE = {
+    *("zeros_like", "ones_like", "empty_like", "full_like"),
+    *("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor"),
+}
+LIKE_ANOTHER = {"expand_as", "view_as", "reshape_as", "type_as", "to"}  # reads the first only
+GROUPED = {"grouped_mm", "_grouped_mm", "grouped_mm_fallback"}  # one matrix for each group of rows
+OF_ONE = {"layer_norm", "rms_norm"} | ACTIVATIONS | GROUPED
+PUTTING = {"index_add", "index_add_", "__setitem__"}  # operations that put one tensor into another
 SEVERAL = {"split", "chunk", "unbind"}  # operations that return several tensors
 UNCHANGING = {"dropout", "dropout_", "requires_grad_"}  # the model is in evaluation mode
+
+
+def read_by(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Sequence[Any]:
+    """The arguments whose numbers an operation reads; of others it takes the shape or the type."""
+    if name in SHAPED_ALIKE:
+        return ()
+    return args[:1] if name in LIKE_ANOTHER else (*args, *kwargs.values())
 
 
 def tensors_in(given: Any) -> Iterator[Tensor]:
@@ -94,6 +115,42 @@ class _Place:
 def project(terms: Tensor, weight: Tensor) -> Tensor:
     """Terms through a matrix `[out, in]`."""
     return functional.linear(terms, weight.detach().to(terms))
+
+
+def project_groups(terms: Tensor, weights: Tensor, ends: Tensor) -> Tensor:
+    """Terms `[term, row, in]` through one matrix `[in, out]` for each group of rows."""
+    found = terms.new_zeros(*terms.shape[:2], weights.shape[-1])
+    start = 0
+    for weight, end in zip(weights.detach(), ends.tolist(), strict=True):
+        found[:, start:end] = terms[:, start:end] @ weight.to(terms)
+        start = end
+    return found
+
+
+def put(name: str, into: Tensor, args: Sequence[Any], pair: Sequence[Tensor | None]) -> Tensor:
+    """Terms of a tensor after another, the last of `args`, was added to places of it or written.
+
+    `pair` has the terms of the two, or None where nothing belongs to a token.
+    """
+    like = next(terms for terms in pair if terms is not None)
+    whole, part = (
+        of_no_token(torch.as_tensor(tensor), like) if terms is None else terms
+        for tensor, terms in zip((into, args[-1]), pair, strict=True)
+    )
+    found = whole.clone()
+    for old, new in zip(found, part, strict=True):
+        if name == "__setitem__":
+            old[args[0]] = new
+        else:
+            old.index_add_(args[0], args[1], new)
+    return found
+
+
+def of_no_token(tensor: Tensor, like: Tensor) -> Tensor:
+    """The terms of a tensor that belongs to no token."""
+    terms = like.new_zeros(len(like), *tensor.shape)
+    terms[-1] = tensor.detach()
+    return terms
 
 
 def scale(

@@ -4,7 +4,7 @@ While a model runs, every operation on a hidden state is also applied to the ter
 There is no table of models: linear operations are applied to each term, norms use the spread of
 the whole state, and attention weights are taken as they are. A method's rules decide what happens
 at biases and activations. A tensor that depends on the input but has no terms (attention weights,
-the spread of a norm) may scale terms; if it is added to them, the model is refused.
+the weights of a router, the spread of a norm) may scale terms; added to them, it ends them.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,8 +24,10 @@ from attlas.models.decomposing.term_states import (
     Share,
     Skipped,
     State,
+    SumsMet,
     Terms,
     TrackedTensors,
+    first_constant,
 )
 
 TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-4}
@@ -42,9 +44,7 @@ class TermTracker(TorchFunctionMode):
         self.known = TrackedTensors()
         self.suspended = False
         self.attending = False  # from the call of an attention module until the values are mixed
-        self.met_sum: Callable[[Tensor], None] | None = (
-            None  # called with what a skipped tensor is added to
-        )
+        self.sums = SumsMet()
         self._alone = True  # tokens have not been mixed yet
         self._unsettled = False  # from the mixing of values until the residual is added
 
@@ -56,14 +56,14 @@ class TermTracker(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Run the function, and record the terms of its result."""
-        given = dict(kwargs or {})
-        tensors = steps.tensors_in((*args, *given.values()))
+        given, name = dict(kwargs or {}), getattr(func, "__name__", "")
+        tensors = steps.tensors_in(steps.read_by(name, args, given))
         states = [state for state in map(self.known.state, tensors) if state is not None]
         if self.suspended or not states:
             return func(*args, **given)
         if func is Tensor.__iter__:
             return iter(self.__torch_function__(Tensor.unbind, types, args))
-        found = self._follow(func, args, given, states)
+        found = self._follow(name, func, args, given, states)
         result = func(*args, **given)
         self.known.note(args[0] if result is None and args else result, found)
         return result
@@ -74,6 +74,7 @@ class TermTracker(TorchFunctionMode):
         """Start here: each token of these hidden states is its own term."""
         self.known.note(stream, Terms(lambda: steps.own_terms(stream)))
         self._alone, self._unsettled = True, False
+        self.sums.begin()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -89,8 +90,9 @@ class TermTracker(TorchFunctionMode):
         """The terms of a tensor, `[term, …]`; raises unless they sum to it."""
         state = self.known.state(tensor)
         if not isinstance(state, Terms):
+            ended = f": the output of {state.step} has none" if isinstance(state, Constant) else ""
             raise UnsupportedModelError(
-                f"{self._name} cannot be divided into terms by token at {what}"
+                f"{self._name} cannot be divided into terms by token at {what}{ended}"
             )
         with self.paused():
             distance, size = steps.distance_from_sum(state.values, tensor)
@@ -105,28 +107,37 @@ class TermTracker(TorchFunctionMode):
     # Terms of the result of an operation
 
     def _follow(
-        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], states: Sequence[State]
+        self, name: str, func: Any, args: Any, kwargs: dict[str, Any], states: Sequence[State]
     ) -> State | list[Terms]:
-        name = getattr(func, "__name__", "")
         if name in steps.ADDING:
             return self._add(name, states, *args[:2], **kwargs)
-        if Skipped() in states:
+        if name in steps.PUTTING:
+            return self._put(name, *args, **kwargs)
+        if Skipped() in states or (name in steps.GATES and self._rules.slope is None):
             return Skipped()
-        first = self.known.state(args[0]) if args else None
         if name in ("linear", "addmm"):
             return self._project(name, *args, **kwargs)
         if name in steps.PRODUCTS | steps.MIXING:
             return self._multiply(name, func, args, kwargs, states)
-        if name in ("layer_norm", "rms_norm") and isinstance(first, Terms):
-            return self._norm(name == "layer_norm", first, *args, **kwargs)
-        if name in steps.ACTIVATIONS and isinstance(first, Terms):
-            return self._activate(first, args[0], func(*args, **kwargs))
+        first = self.known.state(args[0]) if args else None
+        if isinstance(first, Terms) and name in steps.OF_ONE:
+            return self._follow_one(name, first, func, args, kwargs)
         if name in steps.UNCHANGING and first is not None:
             return first
         handed = [self.known.state(each) for each in steps.tensors_in(args[:1])]
         if name in steps.LINEAR and handed and all(isinstance(each, Terms) for each in handed):
             return self._each_term(func, args, kwargs)
         return first_constant(states, name)
+
+    def _follow_one(
+        self, name: str, state: Terms, func: Any, args: Any, kwargs: dict[str, Any]
+    ) -> State:
+        if name in steps.ACTIVATIONS:
+            return self._activate(state, args[0], func(*args, **kwargs))
+        if name not in steps.GROUPED:
+            return self._norm(name == "layer_norm", state, *args, **kwargs)
+        weight, ends = args[1], kwargs["offs"]
+        return self._lazily(lambda: steps.project_groups(state.values, weight, ends))
 
     def _lazily(self, make: Callable[[], Tensor]) -> Terms:
         """Terms; inside attention computed on first use, as queries and keys never need them."""
@@ -154,12 +165,7 @@ class TermTracker(TorchFunctionMode):
     ) -> State:
         both = [self.known.state(first), self.known.state(second)]
         constant = first_constant(states, name)
-        if constant in states:
-            if not self.attending and len(states) > 1 and not all(is_constant(s) for s in states):
-                raise UnsupportedModelError(
-                    f"{self._name} cannot be divided into terms by token: the output of "
-                    f"{constant.step} is added to its hidden states and has no terms"
-                )
+        if constant in states and Skipped() not in states:
             return constant
         signs = steps.signs_of(name, alpha)
         with_terms = [
@@ -169,18 +175,33 @@ class TermTracker(TorchFunctionMode):
         ]
         if len(with_terms) == 2:
             settles, self._unsettled = self._unsettled and not self.attending, False
-            return self._lazily(lambda: self._sum(with_terms, settles))
+            total = self._lazily(lambda: self._sum(with_terms, settles))
+            if settles and self.sums.early:
+                self._meet_early(total, signs[0] * first + signs[1] * second)
+            return total
         if not with_terms:
             return Skipped()
         own, other = (first, second) if isinstance(both[0], Terms) else (second, first)
         skips = self.known.state(other) == Skipped()
-        if skips and self.met_sum is not None and not self._unsettled:
-            self.met_sum(own)
+        if skips and self._unsettled:
+            self.sums.early.append(other)
+        elif skips and not self._alone:
+            self.sums.meet(own)
         (state, sign), share = with_terms[0], None if skips else self._share()
         added = signs[1 if own is first else 0]
         return self._lazily(
             lambda: steps.with_bias(state.values * sign, steps.as_bias(other, added), share)
         )
+
+    def _meet_early(self, total: Terms, whole: Tensor) -> None:
+        """The residual was added after what is skipped: show the sum without the latter."""
+        with self.paused():
+            early = self.sums.take_early()
+            terms = total.values.clone()
+            terms[-1] -= early.to(terms)
+            without = whole - early
+            self.known.note(without, Terms(lambda: terms))
+        self.sums.meet(without)
 
     def _sum(self, with_terms: Sequence[tuple[Terms, float]], settles: bool) -> Tensor:
         """Add two tensors with terms; after an attention, share what belongs to no token."""
@@ -203,6 +224,16 @@ class TermTracker(TorchFunctionMode):
         return self._lazily(
             lambda: steps.with_bias(steps.project(state.values, weight), steps.as_bias(bias), share)
         )
+
+    def _put(self, name: str, into: Tensor, *args: Any) -> State:
+        """Another tensor is added to places of this one, or written there."""
+        pair = [self.known.state(into), self.known.state(args[-1])]
+        known = [state.values if isinstance(state, Terms) else None for state in pair]
+        for state in pair:
+            if isinstance(state, Constant | Skipped):
+                return state
+        found = steps.put(name, into, args, known)
+        return Terms(lambda: found)
 
     def _norm(
         self,
@@ -265,13 +296,3 @@ class TermTracker(TorchFunctionMode):
         if self._alone:
             return self._rules.own
         return None if self.attending or self._unsettled else self._rules.shared
-
-
-def is_constant(state: State) -> bool:
-    """Whether a tensor depends on the input but has no terms."""
-    return isinstance(state, Constant)
-
-
-def first_constant(states: Sequence[State], name: str) -> Constant:
-    """The first state without terms; a new one, ending at `name`, if there is none."""
-    return next((state for state in states if isinstance(state, Constant)), Constant(name))

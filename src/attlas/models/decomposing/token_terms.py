@@ -56,7 +56,7 @@ def tracking_terms(
             shape = (-1, tokens, whole.shape[-1])  # some families flatten tokens and rows
             at_sum(whole.detach().reshape(shape), terms.reshape(len(terms), *shape))
 
-    tracker.met_sum = meet_sum
+    tracker.sums.met = meet_sum
     blocks = [find_block(model, path) for _, path in question.subject.places]
     with evaluation_mode(model), merged_adapters(model), ExitStack() as stack:
         for block in {id(each): each for each in blocks}.values():
