@@ -10,14 +10,12 @@ import pytest
 from attlas.catalogue import (
     FAMILIES,
     SCOPES,
-    _ranking_names,
     catalogue,
     check_names,
     known_options,
 )
 from attlas.embedded.verify import cards
 from attlas.errors import UnknownNameError
-from attlas.heads.rankings import RANKINGS
 from attlas.measures import MEASURES
 from attlas.methods import METHODS
 from attlas.models.facts.places import embedded_names
@@ -111,7 +109,6 @@ def test_lists_and_mistakes_do_not_wait_for_torch(arguments, status, message):
 
 
 def test_what_is_known_before_torch_is_what_is_known_after():
-    assert _ranking_names() == RANKINGS.names()
     assert set(embedded_names()) == set(BENCHES)
     assert {each.family for each in METHODS} == set(FAMILIES)
     assert list(SCOPES) == list(KINDS)

@@ -21,7 +21,7 @@ FLOORS = [
     {"heads", "measures", "scoring", "trials"},
     {"judging"},
     {"auditing", "studies"},
-    {"registering"},
+    {"listing", "registering"},
     {"cli"},
 ]
 MODEL_FLOORS = [

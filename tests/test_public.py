@@ -1,11 +1,17 @@
 """The public surface: what is promised is there, and importing it costs next to nothing."""
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import attlas
+from attlas.heads.rankings import RANKINGS
+from attlas.measures import MEASURES
+from attlas.methods import METHODS
+from attlas.studies import STUDIES
+from attlas.trials import TRIALS
 
 ROOT = Path(__file__).parents[1]
 
@@ -39,18 +45,43 @@ def test_an_unknown_name_is_an_attribute_error():
     assert not hasattr(attlas, "explian")
 
 
-def test_importing_and_asking_for_help_bring_in_no_torch():
-    code = (
-        "import sys, attlas\n"
-        "from typer.testing import CliRunner\n"
-        "from attlas.cli.main import app\n"
-        "assert CliRunner().invoke(app, ['--help']).exit_code == 0\n"
-        "assert CliRunner().invoke(app, ['explain', '--help']).exit_code == 0\n"
-        "assert 'attattr' in attlas.list_studies()\n"
-        "assert CliRunner().invoke(app, ['study', '--help']).exit_code == 0\n"
-        "print({'torch', 'transformers', 'pandas', 'numpy'} & set(sys.modules))"
-    )
-    assert run(code).strip() == "set()"
+LISTS = """
+import json, sys
+import attlas
+kinds = "methods", "measures", "trials", "rankings", "studies"
+names = {kind: getattr(attlas, f"list_{kind}")() for kind in kinds}
+from typer.testing import CliRunner
+from attlas.cli.main import COMMANDS, app
+for asked in (["--help"], ["methods"], ["models"], *([each, "--help"] for each in COMMANDS)):
+    assert CliRunner().invoke(app, asked).exit_code == 0, asked
+heavy = {"torch", "transformers", "scipy", "numpy", "pandas", "tokenizers", "PIL"}
+print(json.dumps([names, sorted(heavy & set(sys.modules))]))
+"""
+EXPLAINED = """
+import sys
+from attlas.cli.main import app
+app(["explain", "a warm and funny film"], standalone_mode=False)
+rooms = ("heads", "judging", "measures", "scoring", "trials", "auditing.settings", "checking")
+unused = {"pandas", "pyarrow", "scipy.stats", "matplotlib", "networkx", "datasets"}
+print(sorted((unused | {f"attlas.{room}" for room in rooms}) & set(sys.modules)))
+"""
+
+
+def test_lists_and_help_bring_in_nothing_heavy_and_say_what_the_registries_say():
+    names, heavy = json.loads(run(LISTS))
+    registries = {
+        "methods": METHODS,
+        "measures": MEASURES,
+        "trials": TRIALS,
+        "rankings": RANKINGS,
+        "studies": STUDIES,
+    }
+    assert heavy == []
+    assert names == {kind: registry.names() for kind, registry in registries.items()}
+
+
+def test_an_explanation_brings_in_only_what_it_uses():
+    assert run(EXPLAINED).splitlines()[-1] == "[]"
 
 
 def test_the_marker_of_typed_packages_is_shipped():

@@ -19,16 +19,14 @@ if TYPE_CHECKING:
     from attlas.errors import AttlasError
     from attlas.explaining.explanations import attribute, explain
     from attlas.explaining.generations import explain_generation
-    from attlas.explaining.method_call import list_methods
     from attlas.heads.curves import head_effectiveness, prune_curve
     from attlas.heads.importance import head_importance
     from attlas.heads.pruning import prune
-    from attlas.heads.rankings import list_rankings
     from attlas.heads.redundancy import head_redundancy
     from attlas.heads.tree import attribution_tree
     from attlas.heads.triggers import triggers
     from attlas.judging.judge import judge
-    from attlas.measures import list_measures
+    from attlas.listing import list_measures, list_methods, list_rankings, list_trials
     from attlas.models.encoding.objects import Objects
     from attlas.models.encoding.target import Target
     from attlas.models.load import load
@@ -51,7 +49,7 @@ if TYPE_CHECKING:
         Verdict,
     )
     from attlas.studies import list_studies, study
-    from attlas.trials import Scope, list_trials
+    from attlas.trials import Scope
 
 _HOMES = {
     "AttlasError": "errors",
@@ -86,11 +84,11 @@ _HOMES = {
     "head_importance": "heads.importance",
     "head_redundancy": "heads.redundancy",
     "judge": "judging",
-    "list_measures": "measures",
-    "list_methods": "explaining.method_call",
-    "list_rankings": "heads.rankings",
+    "list_measures": "listing",
+    "list_methods": "listing",
+    "list_rankings": "listing",
     "list_studies": "studies",
-    "list_trials": "trials",
+    "list_trials": "listing",
     "load": "models.load",
     "prune": "heads.pruning",
     "prune_curve": "heads.curves",

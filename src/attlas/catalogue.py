@@ -25,10 +25,19 @@ FAMILIES = {  # of methods
 
 # What explains where no method is named: the first that runs on the model (docs/methods/README.md).
 BEST_METHODS = ("attn_lrp", "gradient_attention")
-
-
+QUICK_METHODS = (  # of an audit that is to be quick
+    *("raw_attention", "attention_rollout", "effective_attention"),
+    *("value_weighted_attention", "gradient_attention", "generic_relevance", "attn_lrp"),
+    *("gradient", "input_x_gradient", "random_scores"),
+)
 SCOPES = ("readout", "layer", "all", "token")  # of trials
 VARIANTS = ("published", "released")  # of the attribution tree
+HOMES = {  # of the registry of each kind of parts
+    "method": "attlas.methods",
+    "measure": "attlas.measures",
+    "trial": "attlas.trials",
+    "ranking": "attlas.heads.rankings",
+}
 
 
 @dataclass(frozen=True)
@@ -54,9 +63,21 @@ def catalogue(kind: str) -> Mapping[str, PartFacts]:
     return MappingProxyType(found)
 
 
+def known_names(kind: str) -> list[str]:
+    """The names of all parts of a kind (`ranking`, of heads, is one too), our own first.
+
+    What other packages add and nobody has loaded is named as they offer it.
+    """
+    registry = getattr(sys.modules.get(HOMES[kind]), f"{kind.upper()}S", None)
+    if registry is not None:
+        names: list[str] = registry.names()
+        return names
+    return _built_in(kind) + sorted(entry_points(group=f"attlas.{kind}s").names)
+
+
 def has_more(kind: str) -> bool:
     """Whether there are parts of this kind that do not come with Attlas."""
-    return bool(_added(kind))
+    return len(known_names(kind)) > len(_built_in(kind))
 
 
 def what_it_gives(signed: bool, of: str | None, maps: str | None) -> str:
@@ -69,7 +90,7 @@ def what_it_gives(signed: bool, of: str | None, maps: str | None) -> str:
 
 def check_names(kind: str, names: Iterable[str]) -> None:
     """Refuse a name that no part of this kind has."""
-    known = [*catalogue(kind), *_added(kind)]
+    known = known_names(kind)
     for name in names:
         if name.replace("-", "_") not in known:
             raise UnknownNameError(kind, name, known)
@@ -83,18 +104,18 @@ def check_word(kind: str, word: str, known: Iterable[str]) -> None:
 
 def check_rankings(names: Iterable[str]) -> None:
     """Refuse a name that no ranking of heads has."""
-    registry = getattr(sys.modules.get("attlas.heads.rankings"), "RANKINGS", None)
-    known = _ranking_names() if registry is None else registry.names()
+    known = known_names("ranking")
     for name in names:
         if name.replace("-", "_") not in known:
             raise UnknownNameError("ranking of heads", name, known)
 
 
-def _ranking_names() -> list[str]:
+def _built_in(kind: str) -> list[str]:
+    if kind != "ranking":
+        return list(catalogue(kind))
     source = files("attlas").joinpath("heads", "rankings.py").read_text(encoding="utf-8")
     made = [each for each in ast.parse(source).body if isinstance(each, ast.FunctionDef)]
-    known = [each.name for each in made if any(map(_is_ranking, each.decorator_list))]
-    return known + sorted(entry_points(group="attlas.rankings").names)
+    return [each.name for each in made if any(map(_is_ranking, each.decorator_list))]
 
 
 def _is_ranking(decorator: ast.expr) -> bool:
@@ -106,14 +127,6 @@ def known_options(kind: str, name: str) -> Mapping[str, Any] | None:
     check_names(kind, [name])
     facts = catalogue(kind).get(name.replace("-", "_"))
     return None if facts is None else facts.options
-
-
-def _added(kind: str) -> list[str]:
-    """The names that other packages add, or that were registered in this process."""
-    registry = getattr(sys.modules.get(f"attlas.{kind}s"), f"{kind.upper()}S", None)
-    if registry is not None:
-        return [name for name in registry.names() if name not in catalogue(kind)]
-    return sorted(entry_points(group=f"attlas.{kind}s").names)
 
 
 def _read(name: str, source: str) -> PartFacts:

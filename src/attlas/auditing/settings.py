@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from attlas.auditing.verdict.rules import Rules
+from attlas.catalogue import QUICK_METHODS
 from attlas.errors import UnknownNameError, UsageError
 from attlas.measures import MEASURES, PAIRS, Measure
 from attlas.methods import METHODS, Method
@@ -15,11 +16,6 @@ DEFAULT_REMOVALS = ("delete", "mask", "knock_out")
 VERDICT_REMOVALS = ("delete", "mask", "pad", "zero_embedding")  # on the first two possible ones
 EXPENSIVE_REMOVALS = ("knock_out", "zero_embedding")
 RANDOM = "random_scores"
-QUICK_METHODS = (
-    *("raw_attention", "attention_rollout", "effective_attention"),
-    *("value_weighted_attention", "gradient_attention", "generic_relevance", "attn_lrp"),
-    *("gradient", "input_x_gradient", RANDOM),
-)
 QUICK_MEASURES = ("location", "direction", "auprc")
 QUICK_PAIRS = 4
 NOT_IN_TEXTS = ("training data", "conllu")  # a trial may need these, and texts do not hold them

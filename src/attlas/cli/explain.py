@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from attlas.catalogue import BEST_METHODS, known_options
+from attlas.catalogue import BEST_METHODS, QUICK_METHODS, known_options
 from attlas.cli.options import (
     InputOptions,
     LoadOptions,
@@ -108,7 +108,6 @@ def _position(given: str | None) -> Any:
 def _how_far(subject: Any, method: str, model: str) -> str:
     """Say how far such explanations were found right for this model, or how to find out."""
     from attlas.auditing.records import find_record
-    from attlas.auditing.settings import QUICK_METHODS
 
     reads_more = subject.marks or subject.sound_argument
     if subject.compares or subject.reads_images or subject.reads_pairs or reads_more:

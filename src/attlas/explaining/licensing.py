@@ -11,7 +11,7 @@ from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
+from scipy.special import stdtrit as student_quantile
 
 from attlas.errors import AttlasError
 from attlas.mathematics.token_effects import (
@@ -174,7 +174,7 @@ def _can_be_told(effects: TokenEffects) -> bool:
 
 def _surely_above_zero(values: TokenVector) -> bool:
     error = float(values.std(ddof=1)) / np.sqrt(len(values))
-    return bool(values.mean() > student.ppf(1 - LEVEL, len(values) - 1) * error)
+    return bool(values.mean() > student_quantile(len(values) - 1, 1 - LEVEL) * error)
 
 
 def _licence(heat_map: HeatMap, rows: Sequence[RemovalLicence]) -> Licence:

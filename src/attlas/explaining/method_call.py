@@ -64,11 +64,6 @@ def requests_for(count: int | None, asked: Mapping[str, Any], request: Request) 
     return [replace(request, **dict(zip(columns, row, strict=True))) for row in rows]
 
 
-def list_methods() -> list[str]:
-    """List the names of all methods."""
-    return METHODS.names()
-
-
 def first_that_runs(
     method: str | None, run: Callable[[Method, tuple[str, ...]], Result], *, maps: bool | None
 ) -> Result:

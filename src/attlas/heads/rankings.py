@@ -50,11 +50,6 @@ RANKINGS = Registry("ranking of heads", Ranking, group="attlas.rankings")
 ranking = RANKINGS.register
 
 
-def list_rankings() -> list[str]:
-    """Return the names of all rankings of heads."""
-    return RANKINGS.names()
-
-
 def of_unit_length(means: Means, sites: Sequence[Site]) -> Means:
     """The means, with those of each site divided by their length, so that sites weigh the same."""
     ends = np.cumsum([site.heads for site in sites])[:-1]

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 from attlas.errors import UsageError
 from attlas.mathematics.grouping import summed_by_group
@@ -52,8 +52,8 @@ def clopper_pearson(successes: int, count: int, level: float = LEVEL) -> Estimat
             f"{successes} of {count} is no share: count is at least 1, successes 0 to count"
         )
     tail = (1 - level) / 2
-    low = beta.ppf(tail, successes, count - successes + 1) if successes else 0.0
-    high = beta.ppf(1 - tail, successes + 1, count - successes) if successes < count else 1.0
+    low = betaincinv(successes, count - successes + 1, tail) if successes else 0.0
+    high = betaincinv(successes + 1, count - successes, 1 - tail) if successes < count else 1.0
     return Estimate(successes / count, float(low), float(high), count)
 
 

@@ -25,11 +25,5 @@ __all__ = [
     "Measure",
     "Occasion",
     "is_circular",
-    "list_measures",
     "sizes",
 ]
-
-
-def list_measures() -> list[str]:
-    """Return the names of all measures."""
-    return MEASURES.names()

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import pandas as pd
-
 from attlas.errors import UsageError
 from attlas.models.asking.ask import ask, predict_each
 from attlas.models.asking.map_selection import MapSelection, maps_of
@@ -15,6 +13,7 @@ from attlas.models.encoding.inputs import Inputs
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.text_inputs import texts_of
 from attlas.results import Maps
+from attlas.results.support.frames import Frame, frame
 
 
 class Subject(OpenModel):
@@ -42,12 +41,12 @@ class Subject(OpenModel):
         """
         return ask(self, texts, request)
 
-    def predict(self, texts: Any) -> pd.DataFrame:
+    def predict(self, texts: Any) -> Frame:
         """The label and probability that the model gives each text."""
         batch, _ = texts_of(texts)
         found = predict_each(self, batch)
         rows = [(text, label, sure) for text, (label, sure) in zip(batch, found, strict=True)]
-        return pd.DataFrame(rows, columns=["text", "label", "probability"])
+        return frame(rows, columns=["text", "label", "probability"])
 
     def attention(
         self,

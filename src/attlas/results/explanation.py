@@ -5,11 +5,11 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 
 from attlas.errors import UnknownNameError, UsageError
 from attlas.results.maps import Maps, token_rows
 from attlas.results.support.files import plain
+from attlas.results.support.frames import Frame, frame
 from attlas.results.support.licence import Licence
 from attlas.results.support.origin import Origin, TargetRecord, why
 from attlas.results.support.pictures import (
@@ -106,7 +106,7 @@ class Explanation(Result):
             licence=None,
         )
 
-    def aggregate(self, level: str = "words") -> pd.DataFrame:
+    def aggregate(self, level: str = "words") -> Frame:
         """Return one row for each word, in text order, with the sum of its tokens' scores.
 
         `level="segments"` gives one row for each segment: a message of a chat, a text of a pair.
@@ -118,7 +118,11 @@ class Explanation(Result):
             return self.to_pandas()
         if level == "segments":
             return self._by_segment()
-        rows = [
+        columns = ["word", "score", "special", "segment", "positions"]
+        return frame(self._words(), columns=columns)
+
+    def _words(self) -> list[dict[str, Any]]:
+        return [
             {
                 "word": unit.text,
                 "score": float(self.scores[list(unit.positions)].sum(dtype=np.float64)),
@@ -128,9 +132,8 @@ class Explanation(Result):
             }
             for unit in word_units(self.tokens)
         ]
-        return pd.DataFrame(rows, columns=["word", "score", "special", "segment", "positions"])
 
-    def _by_segment(self) -> pd.DataFrame:
+    def _by_segment(self) -> Frame:
         content = np.where(self.tokens.special, 0.0, self.scores)
         rows = [
             {
@@ -141,21 +144,21 @@ class Explanation(Result):
             }
             for unit in segment_units(self.tokens)
         ]
-        return pd.DataFrame(rows, columns=["segment", "score", "content", "positions"])
+        return frame(rows, columns=["segment", "score", "content", "positions"])
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> Frame:
         """One row for each token."""
         spans = [span or (None, None) for span in self.tokens.offsets]
-        return pd.DataFrame(
+        return frame(
             {
                 "token": list(self.tokens),
                 "score": self.scores,
                 "special": self.tokens.special,
                 "segment": self.tokens.segments,
-                "start": pd.array([start for start, _ in spans], dtype="Int64"),
-                "end": pd.array([end for _, end in spans], dtype="Int64"),
+                "start": [start for start, _ in spans],
+                "end": [end for _, end in spans],
             }
-        )
+        ).astype({"start": "Int64", "end": "Int64"})
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the maps and the picture, as JSON."""
@@ -179,7 +182,7 @@ class Explanation(Result):
     def payload(self) -> dict[str, Any]:
         """What a page, a notebook or a terminal draws."""
         scored = zip(token_rows(self.tokens), self.scores, strict=True)
-        words = self.aggregate("words").rename(columns={"word": "text"})
+        words = [row | {"positions": list(row["positions"])} for row in self._words()]
         return {
             "kind": self.view_kind,
             "version": 1,
@@ -189,9 +192,7 @@ class Explanation(Result):
             "target": asdict(self.target),
             "prediction": [dict(choice) for choice in self.prediction],
             "tokens": [row | {"score": float(score)} for row, score in scored],
-            "words": [
-                row | {"positions": list(row["positions"])} for row in words.to_dict("records")
-            ],
+            "words": [{"text": row.pop("word"), **row} for row in words],
             "sources": dict(self.tokens.sources),
             "pictures": picture_rows(self.tokens, self.pictures),
             "sinks": [sink.to_dict() for sink in self.sinks],
@@ -252,10 +253,9 @@ class Explanation(Result):
         """The words with the largest absolute scores, without special tokens."""
         if not isinstance(count, int) or count < 0:
             raise UsageError(f"top takes a number of words, 0 or more, not {count!r}")
-        words = self.aggregate("words")
-        words = words[~words["special"].astype(bool)]
-        order = np.argsort(-words["score"].abs().to_numpy(), kind="stable")[:count]
-        return [(words["word"].iloc[i], float(words["score"].iloc[i])) for i in order]
+        words = [(row["word"], row["score"]) for row in self._words() if not row["special"]]
+        order = np.argsort([-abs(score) for _, score in words], kind="stable")[:count]
+        return [words[i] for i in order]
 
     def __repr__(self) -> str:
         words = ", ".join(f"{visible(word)} {score:+.3f}" for word, score in self.top(3))

@@ -6,12 +6,12 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 
 from attlas.errors import UnknownNameError, UsageError
 from attlas.results.explanation import Explanation
 from attlas.results.maps import token_rows
 from attlas.results.support.files import plain
+from attlas.results.support.frames import Frame, Labels, frame, labels
 from attlas.results.support.generated_text import (
     check_matrix,
     tokens_before,
@@ -183,7 +183,7 @@ class Generation(Result):
             notes=(*self.notes, removal_note(self.tokens, self.sinks)),
         )
 
-    def aggregate(self, level: str = "words") -> pd.DataFrame:
+    def aggregate(self, level: str = "words") -> Frame:
         """Return the matrix over tokens, words, sentences or segments (the messages of a chat).
 
         There is a row for each written unit and a column for every unit. Scores are summed over the
@@ -194,18 +194,18 @@ class Generation(Result):
             raise UnknownNameError("level", level, LEVELS)
         units = LEVELS[level](self.tokens)
         written = [units[i] for i in unit_rows(self.outputs, units)]
-        return pd.DataFrame(
+        return frame(
             unit_scores(self.scores, self.outputs, units),
             index=_labels(written, "output"),
             columns=_labels(units, "input"),
         )
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> Frame:
         """One row for each written token and each token before it, by position in `tokens`."""
         outputs = np.array(self.outputs, dtype=np.int64)
         rows, inputs = np.nonzero(np.arange(len(self.tokens)) < outputs[:, None])
         texts = np.array(self.tokens.texts, dtype=object)
-        return pd.DataFrame(
+        return frame(
             {
                 "output": outputs[rows],
                 "output_token": texts[outputs[rows]],
@@ -295,6 +295,5 @@ def _short(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
-def _labels(units: Sequence[Unit], name: str) -> pd.MultiIndex:
-    places, texts = [unit.positions[0] for unit in units], [unit.text for unit in units]
-    return pd.MultiIndex.from_arrays([places, texts], names=[name, "text"])
+def _labels(units: Sequence[Unit], name: str) -> Labels:
+    return labels([(unit.positions[0], unit.text) for unit in units], [name, "text"])

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
-from scipy.stats import pearsonr, spearmanr
 
 from attlas.errors import UsageError
 from attlas.results.maps import Site
+from attlas.results.support.frames import Frame, frame
 from attlas.results.support.origin import Origin
 from attlas.results.support.result import Result
 from attlas.shapes import HeadVector
@@ -82,6 +81,8 @@ class HeadImportance(Result):
 
         Both must have the same sites. If all values of one are equal, the correlation is 0.
         """
+        from scipy.stats import pearsonr, spearmanr
+
         if self.sites != other.sites:
             raise UsageError(
                 f"{self.origin.model} and {other.origin.model} do not have the same sites and heads"
@@ -94,11 +95,11 @@ class HeadImportance(Result):
             len(self),
         )
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> Frame:
         """One row for each head; rank 1 is the most important."""
-        return pd.DataFrame(list(self._rows()), columns=COLUMNS)
+        return frame(list(self._rows()), columns=COLUMNS)
 
-    def table(self) -> pd.DataFrame:
+    def table(self) -> Frame:
         """The importance as a table, site × head; missing heads are NaN."""
         return self.to_pandas().pivot_table(
             index="site", columns="head", values="importance", sort=False

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 
 from attlas.errors import UsageError
 from attlas.results.head_importance import Head
 from attlas.results.maps import Site
+from attlas.results.support.frames import Frame, frame, labels
 from attlas.results.support.origin import Origin
 from attlas.results.support.result import Result
 from attlas.shapes import HeadPairs
@@ -49,10 +49,10 @@ class HeadRedundancy(Result):
         heads = self.heads
         return [(heads[one[i]], heads[other[i]], float(values[i])) for i in order]
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> Frame:
         """The distances, head × head; a head is named by its site and its number."""
-        index = pd.MultiIndex.from_tuples(self.heads, names=["site", "head"])
-        return pd.DataFrame(self.distances, index=index, columns=index)
+        index = labels(self.heads, ["site", "head"])
+        return frame(self.distances, index=index, columns=index)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON; None for two heads that are not comparable."""

@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 
 from attlas.results.explanation import Explanation
 from attlas.results.support.files import plain
+from attlas.results.support.frames import Frame, frame
 from attlas.results.support.licence import Licence
 from attlas.results.support.result import Result
 
@@ -64,9 +64,9 @@ class Judgement(Result):
     def __getitem__(self, index: int) -> MeasuredScore:
         return self.measured[index]
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> Frame:
         """One row for each measure and way to remove tokens."""
-        return pd.DataFrame([asdict(each) for each in self.measured], columns=list(COLUMNS))
+        return frame([asdict(each) for each in self.measured], columns=list(COLUMNS))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but maps and pictures, as JSON."""

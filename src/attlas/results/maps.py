@@ -7,10 +7,10 @@ from operator import index
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from attlas.errors import UnknownNameError, UsageError
+from attlas.results.support.frames import Frame, frame
 from attlas.results.support.pictures import picture_rows
 from attlas.results.support.result import Result
 from attlas.shapes import SiteMap
@@ -107,17 +107,19 @@ class Maps(Result):
         first, last = self.sites[0].name, self.sites[-1].name
         return f"use a name, {first!r} to {last!r}, or a number from {-count} to {count - 1}"
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> Frame:
         """One row for each site, head, query and key."""
-        frames = [self._frame(index) for index in range(len(self))]
-        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=COLUMNS)
+        from pandas import concat
 
-    def _frame(self, index: int) -> pd.DataFrame:
+        frames = [self._frame(index) for index in range(len(self))]
+        return concat(frames, ignore_index=True) if frames else frame([], columns=COLUMNS)
+
+    def _frame(self, index: int) -> Frame:
         weights, site = self.weights[index], self.sites[index]
         head, query, key = np.indices(weights.shape).reshape(3, -1)
         query_tokens = np.array(self.query_tokens(site.name), dtype=object)
         key_tokens = np.array(self.key_tokens(site.name), dtype=object)
-        return pd.DataFrame(
+        return frame(
             {
                 "site": site.name,
                 "head": head,

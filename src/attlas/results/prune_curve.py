@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-import pandas as pd
-
 from attlas.errors import UnknownNameError
 from attlas.results.head_importance import HeadImportance
 from attlas.results.support.files import plain
+from attlas.results.support.frames import Frame, frame
 from attlas.results.support.origin import Origin
 from attlas.results.support.result import Result
 
@@ -78,14 +77,14 @@ class PruneCurve(Result):
             raise UnknownNameError("curve", name, known)
         return known[name]
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> Frame:
         """One row for each curve and point."""
         rows = [
             (curve.name, point.place, point.heads, *asdict(point.accuracy).values())
             for curve in self.curves
             for point in curve.points
         ]
-        return pd.DataFrame(rows, columns=["curve", "place", "heads", "accuracy", "low", "high"])
+        return frame(rows, columns=["curve", "place", "heads", "accuracy", "low", "high"])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON."""

@@ -5,10 +5,9 @@ from dataclasses import asdict, dataclass, field
 from math import isfinite
 from typing import Any, ClassVar
 
-import pandas as pd
-
 from attlas.errors import ResultFileError
 from attlas.results.support.files import plain, rebuild
+from attlas.results.support.frames import Frame, frame
 from attlas.results.support.report_sections import (
     Agreement,
     Cost,
@@ -65,7 +64,7 @@ class Report(Result):
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", plain(self.settings))
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> Frame:
         """The table, one row for each method, measure and removal."""
         rows = [
             {
@@ -80,7 +79,7 @@ class Report(Result):
             for row in self.table.rows
             for column, cell in zip(self.table.columns, row.cells, strict=True)
         ]
-        return pd.DataFrame(rows)
+        return frame(rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON."""

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
-import pandas as pd
-
 from attlas.errors import UnknownNameError
 from attlas.results.support.files import plain, rebuild
+from attlas.results.support.frames import Frame, frame
 from attlas.results.support.origin import Origin
 from attlas.results.support.report_sections import DataRecord, Figure, TrialFigure, TrialSection
 from attlas.results.support.result import Result
@@ -73,13 +72,13 @@ class TrialResult(Result):
             raise UnknownNameError(f"figure of {self.name}", name, known)
         return known[name]
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> Frame:
         """One row for each figure."""
         rows = [
             {"figure": each.name, **asdict(each.figure), "ceiling": each.ceiling}
             for each in self.figures
         ]
-        return pd.DataFrame(rows, columns=["figure", "value", "low", "high", "n", "ceiling"])
+        return frame(rows, columns=["figure", "value", "low", "high", "n", "ceiling"])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON."""

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-import pandas as pd
-
 from attlas.results.support.files import plain
+from attlas.results.support.frames import Frame, frame
 from attlas.results.support.origin import Origin
 from attlas.results.support.result import Result
 from attlas.views.units import visible
@@ -100,7 +99,7 @@ class Triggers(Result):
     def __getitem__(self, index: int) -> Trigger:
         return self.triggers[index]
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> Frame:
         """One row for each trigger and gold class."""
         rows = [
             {"trigger": trigger.text, "attribution": trigger.attribution, **asdict(effect)}
@@ -108,7 +107,7 @@ class Triggers(Result):
             for effect in trigger.effects
         ]
         names = ["trigger", "attribution", *Effect.__dataclass_fields__]
-        return pd.DataFrame(rows, columns=names)
+        return frame(rows, columns=names)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON."""

@@ -16,12 +16,6 @@ __all__ = [
     "TrialOutcome",
     "attention_use",
     "figures_with_intervals",
-    "list_trials",
     "seed_for",
     "shuffled_moves",
 ]
-
-
-def list_trials() -> list[str]:
-    """Return the names of all trials."""
-    return TRIALS.names()
