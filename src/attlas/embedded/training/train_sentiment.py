@@ -203,7 +203,7 @@ STAGES: dict[Callable[..., None], dict[str, Any]] = {
         "corpus": Path,
         "base": Path,
         "out": Path,
-        "steps": 3000,
+        "steps": 2000,
         "seconds": inf,
         "seed": SEED,
         "device": "cpu",
