@@ -78,6 +78,7 @@ LayerMaps = Float[np.ndarray, "layer token token"]
 NodesBelow = Bool[np.ndarray, "top node"]
 NodesAbove = Bool[np.ndarray, "token node"]
 ChosenTops = Bool[np.ndarray, "network top"]
+Capacities = Int[np.ndarray, "_ _"]  # where levels of different sizes come together
 SiteMap = Float[np.ndarray, "head query key"]
 HeadVector = Float[np.ndarray, " every"]
 HeadTable = Float[np.ndarray, "example every"]

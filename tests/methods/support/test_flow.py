@@ -19,6 +19,7 @@ from attlas.methods.support.flow import (
     lay_stack,
     share_out,
 )
+from attlas.methods.support.shared_flow import shared_flows
 
 RESIDUALS = [0.0, 0.5, 0.8]
 
@@ -139,6 +140,39 @@ def test_six_layers_of_twelve_equal_networkx(causal):
     assert len(set(np.round(expected, 6))) > 2
 
 
+@pytest.mark.parametrize(("depth", "share"), [(6, 0.7), (8, 1.0)])
+def test_hubs_prove_what_a_search_finds(depth, share):
+    layers = attention(depth, 16, 16)
+    pipes = lay(layers, 0.5)
+    found = shared_flows(pipes.joins, range(16)) / SCALE
+    known = ~np.isnan(found)
+    assert known.mean() >= share
+    np.testing.assert_allclose(found[known], all_flows(pipes)[known], rtol=0, atol=16 / SCALE)
+    expected = largest_flow(edges_of_stack(layers, 0.5), (depth, 3), (0, 5))
+    assert known[3, 5] and found[3, 5] == pytest.approx(expected, abs=1e-7)
+
+
+def test_a_bottleneck_is_not_proven_away():
+    """The third layer reads next to nothing from others: no trivial cut is the smallest."""
+    layers = attention(6, 12, 12)
+    layers[2] = np.eye(12)
+    pipes = lay(layers, 0.9)
+    found, expected = shared_flows(pipes.joins, range(12)) / SCALE, all_flows(pipes)
+    known = ~np.isnan(found)
+    np.testing.assert_allclose(found[known], expected[known], rtol=0, atol=12 / SCALE)
+    (rows,) = flow_maps([pipes], np.ones((1, 12), dtype=bool), 1)
+    np.testing.assert_allclose(rows, expected / expected.sum(1, keepdims=True), atol=1e-7)
+    assert np.median(expected) < 0.5
+
+
+def test_flows_that_are_known_are_not_searched_for(monkeypatch):
+    monkeypatch.setattr(Pipes, "flows", lambda *_: pytest.fail("a pair was searched for"))
+    for depth in (1, 2, 8):
+        layers = attention(depth, 16, 16)
+        (rows,) = flow_maps([lay(layers, 0.5)], np.ones((1, 16), dtype=bool), 1)
+        np.testing.assert_allclose(rows.sum(1), 1)
+
+
 def test_causal_flows_never_come_from_later_tokens():
     pipes = lay(attention(4, 6, 6, causal=True), 0.5)
     assert not np.triu(all_flows(pipes), 1).any()
@@ -224,6 +258,7 @@ def test_whoever_watches_is_told_how_far_it_is():
         line.take = seen.append
         flow_maps(network, np.ones((1, 5), dtype=bool), 1)
     assert [step.done for step in seen] == list(range(1, seen[-1].total + 1))
+    assert seen[0].left > 0 and seen[-1].left == 0
 
 
 class Deadly(Pipes):

@@ -9,21 +9,23 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate
 from multiprocessing import get_context
+from time import monotonic
 
 import numpy as np
 from scipy.sparse import block_array, csr_array
 from scipy.sparse.csgraph import maximum_flow
 
 from attlas.errors import AttlasError, UnsupportedModelError
-from attlas.progress import Step, watched
-from attlas.shapes import ChosenTops, LayerMap, NodesAbove, NodesBelow, TokenVector
+from attlas.methods.support.shared_flow import shared_flows
+from attlas.progress import Step, Watch, watched
+from attlas.shapes import Capacities, ChosenTops, LayerMap, NodesAbove, NodesBelow, TokenVector
 
 SCALE = 2**30  # the solver counts in 32-bit integers, and no capacity is above one
 TINY = 1e-30  # keeps a row without any weight at zero
 PORTION = 16  # flows in one job
 
 Layer = tuple[str, np.ndarray]  # the kind of a site and its attention, `[query, key]`
-Job = tuple[int, int, range]  # which network, from which top, to which tokens
+Job = tuple[int, int, Sequence[int]]  # which network, from which top, to which tokens
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +40,7 @@ class Pipes:
     tokens: Sequence[int]  # the nodes to flow to
     below: NodesBelow  # for each top, the nodes that can be reached from it
     above: NodesAbove  # for each token, the nodes that it can be reached from
+    joins: Sequence[Capacities] = ()  # of a plain stack, between its levels, lowest first
 
     def flows(self, top: int, tokens: Sequence[int]) -> TokenVector:
         """The most that can flow from one top to each of these tokens, each on its own."""
@@ -113,7 +116,13 @@ class Network:
         for high, low, capacities in reversed(self._joins):
             below[:, places[low]] += below[:, places[high]] @ (capacities > 0) > 0
         laid = block_array(blocks, format="csr")
-        return Pipes(laid, places[-1], tokens, below > 0, above > 0)
+        return Pipes(laid, places[-1], tokens, below > 0, above > 0, self._plain_joins())
+
+    def _plain_joins(self) -> list[Capacities]:
+        """The joins of a plain stack, in which each level reads only the one below it."""
+        levels = [(level + 1, level) for level in range(len(self._joins))]
+        is_plain = [each[:2] for each in self._joins] == levels and len(self._tokens) == 1
+        return [capacities for _, _, capacities in self._joins] if is_plain else []
 
     def _add_level(self, size: int) -> int:
         self._sizes.append(size)
@@ -185,20 +194,31 @@ def flow_maps(pipes: Sequence[Pipes], tops: ChosenTops, processes: int) -> list[
     `tops` says which tops to compute, `[network, top]`; the rows of all others are zero.
     """
     maps = [np.zeros((len(each.tops), len(each.tokens))) for each in pipes]
-    jobs = _jobs(pipes, tops)
-    flows = _work_alone(pipes, jobs) if processes == 1 else _work(pipes, jobs, processes)
-    for (index, top, tokens), flow in zip(jobs, _show(flows, len(jobs)), strict=True):
-        maps[index][top, tokens] = flow
+    with watched(None, "attention_flow") as watch:
+        for each, network, chosen in zip(maps, pipes, tops, strict=True):
+            each[chosen] = _known(network, np.flatnonzero(chosen).tolist())
+        jobs = list(_jobs(maps))
+        flows = _work_alone(pipes, jobs) if processes == 1 else _work(pipes, jobs, processes)
+        for (index, top, tokens), flow in zip(jobs, _show(flows, len(jobs), watch), strict=True):
+            maps[index][top, tokens] = flow
     totals = [each.sum(axis=1, keepdims=True) for each in maps]
     return [each / np.where(total > 0, total, 1) for each, total in zip(maps, totals, strict=True)]
 
 
-def _jobs(pipes: Sequence[Pipes], tops: ChosenTops) -> list[Job]:
-    return [
-        (int(index), int(top), range(first, min(first + PORTION, len(pipes[index].tokens))))
-        for index, top in np.argwhere(tops)
-        for first in range(0, len(pipes[index].tokens), PORTION)
-    ]
+def _known(network: Pipes, tops: Sequence[int]) -> LayerMap:
+    """The flows from these tops that need not be searched for one by one; NaN for all others."""
+    if not network.joins or not tops:
+        return np.full((len(tops), len(network.tokens)), np.nan)
+    return shared_flows(network.joins, tops) / SCALE
+
+
+def _jobs(maps: Sequence[LayerMap]) -> Iterator[Job]:
+    """What is still to be searched for, in portions."""
+    for index, each in enumerate(maps):
+        for top in np.flatnonzero(np.isnan(each).any(axis=1)).tolist():
+            tokens = np.flatnonzero(np.isnan(each[top])).tolist()
+            for first in range(0, len(tokens), PORTION):
+                yield index, top, tokens[first : first + PORTION]
 
 
 def _work_alone(pipes: Sequence[Pipes], jobs: Sequence[Job]) -> Iterator[TokenVector]:
@@ -230,9 +250,10 @@ def _flows(job: Job) -> TokenVector:
     return _networks[index].flows(top, tokens)
 
 
-def _show(flows: Iterable[TokenVector], count: int) -> Iterator[TokenVector]:
-    """The same flows; whoever watches is told how many there are."""
-    with watched(None, "attention_flow") as watch:
-        for done, flow in enumerate(flows, 1):
-            yield flow
-            watch(Step("attention_flow", done, count))
+def _show(flows: Iterable[TokenVector], count: int, watch: Watch) -> Iterator[TokenVector]:
+    """The same flows; whoever watches is told how many there are, and how long they will take."""
+    begun = monotonic()
+    for done, flow in enumerate(flows, 1):
+        yield flow
+        left = (monotonic() - begun) / done * (count - done)
+        watch(Step("attention_flow", done, count, left))
