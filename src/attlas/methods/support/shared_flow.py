@@ -58,7 +58,8 @@ def _hubs(joins: Sequence[Capacities], tops: Sequence[int]) -> Iterator[Hub]:
 
 
 def _shares(join: Capacities) -> LayerMap:
-    return join / np.maximum(join.sum(axis=1, keepdims=True, dtype=np.int64), 1)
+    shares: LayerMap = join / np.maximum(join.sum(axis=1, keepdims=True, dtype=np.int64), 1)
+    return shares
 
 
 def _prove(joins: Sequence[Capacities], tops: Sequence[int], hub: Hub, found: LayerMap) -> LayerMap:
@@ -71,7 +72,7 @@ def _prove(joins: Sequence[Capacities], tops: Sequence[int], hub: Hub, found: La
     arrives = joins[0].sum(axis=0, dtype=np.int64)
     above.data[-size:] = below.data[:size] = amounts
     reaches = np.zeros(len(tops), dtype=bool)
-    for row in np.flatnonzero(unknown.any(axis=1)):
+    for row in np.flatnonzero(unknown.any(axis=1)).tolist():
         above.data[:size] = joins[-1][tops[row]]
         reaches[row] = _search(above) == most
     fills = np.zeros(len(arrives))
