@@ -19,7 +19,7 @@ import numpy as np
 from networkx.algorithms.flow import edmonds_karp
 
 from attlas.methods.support.flow import SCALE, lay_stack, share_out
-from attlas.methods.support.shared_flow import shared_flows
+from attlas.methods.support.flow_maps import shared_flows
 
 LARGER = ((12, 32), (12, 128), (12, 256))
 WHOLE_MAPS = ((2, 197), (4, 197), (6, 197), (12, 197))

@@ -12,10 +12,10 @@ from attlas.errors import UsageError
 from attlas.methods.support.flow import (
     Layer,
     Pipes,
-    flow_maps,
     lay_encoder_decoder,
     lay_stack,
 )
+from attlas.methods.support.flow_maps import flow_maps
 from attlas.methods.support.method import Scored, method
 from attlas.methods.support.token_rows import check_share, fuse_heads, read_row, sites_in_turn
 from attlas.models.asking.question import Question

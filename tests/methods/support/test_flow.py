@@ -10,16 +10,15 @@ from subjects import random_attention
 
 from attlas import progress
 from attlas.errors import AttlasError, UnsupportedModelError
-from attlas.methods.support import flow
+from attlas.methods.support import flow_maps as mapping
 from attlas.methods.support.flow import (
     SCALE,
     Pipes,
-    flow_maps,
     lay_encoder_decoder,
     lay_stack,
     share_out,
 )
-from attlas.methods.support.shared_flow import shared_flows
+from attlas.methods.support.flow_maps import flow_maps, shared_flows
 
 RESIDUALS = [0.0, 0.5, 0.8]
 
@@ -238,7 +237,7 @@ def test_only_wanted_rows_are_filled():
 def test_more_tokens_than_one_portion(monkeypatch):
     pipes, wanted = [lay(attention(3, 5, 5), 0.5)], np.ones((1, 5), dtype=bool)
     (expected,) = flow_maps(pipes, wanted, 1)
-    monkeypatch.setattr(flow, "PORTION", 2)
+    monkeypatch.setattr(mapping, "PORTION", 2)
     (found,) = flow_maps(pipes, wanted, 1)
     assert np.array_equal(found, expected)
 
@@ -247,7 +246,7 @@ def test_more_tokens_than_one_portion(monkeypatch):
 def test_a_failing_worker_is_one_clear_error():
     broken = lay(attention(2, 3, 3), 0.5)
     with pytest.raises(AttlasError, match=r"a worker process .* failed \(IndexError.*processes=1"):
-        list(flow._work([broken], [(0, 8, range(1))], 1))
+        list(mapping._work([broken], [(0, 8, range(1))], 1))
 
 
 def test_whoever_watches_is_told_how_far_it_is():
@@ -271,7 +270,7 @@ class Deadly(Pipes):
 @pytest.mark.slow
 def test_a_killed_worker_is_one_clear_error():
     with pytest.raises(AttlasError, match=r"a worker process .* failed \(BrokenProcessPool"):
-        list(flow._work([object.__new__(Deadly)], [(0, 0, range(1))], 1))
+        list(mapping._work([object.__new__(Deadly)], [(0, 0, range(1))], 1))
 
 
 def test_a_layer_that_does_not_fit_is_refused():

@@ -1,4 +1,4 @@
-"""Flows of a plain stack of layers that need not be searched for one by one.
+"""Flows of whole maps: those that need not be searched for one by one, and the search for others.
 
 Of one or two layers the largest flow is a sum. Of more, no flow is above what leaves its start or
 what arrives at its token, and in deep models most reach one of the two. A hub proves it: amounts,
@@ -7,18 +7,99 @@ the hub can fill a token, then the flow between these two is at least what arriv
 That takes one search for each start and one for each token, instead of one for each pair.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from time import monotonic
 
 import numpy as np
 from scipy.sparse import block_array, csr_array
 from scipy.sparse.csgraph import maximum_flow
 
-from attlas.shapes import Capacities, LayerMap
+from attlas.errors import AttlasError
+from attlas.methods.support.flow import SCALE, Pipes
+from attlas.progress import Step, Watch, watched
+from attlas.shapes import Capacities, ChosenTops, LayerMap, TokenVector
 
+PORTION = 16  # flows in one job
 FEWEST = 8  # starts: of fewer, each pair is searched for
 LEVELS = 3  # of hubs, from the middle on
 
 Hub = tuple[int, np.ndarray]  # its level, and the amount at each position
+Job = tuple[int, int, Sequence[int]]  # which network, from which top, to which tokens
+
+_networks: list[Pipes] = []  # in a worker process: all networks, sent once
+
+
+def flow_maps(pipes: Sequence[Pipes], tops: ChosenTops, processes: int) -> list[LayerMap]:
+    """For each network, the flow from these tops to every token, with rows that sum to one.
+
+    `tops` says which tops to compute, `[network, top]`; the rows of all others are zero.
+    """
+    maps = [np.zeros((len(each.tops), len(each.tokens))) for each in pipes]
+    with watched(None, "attention_flow") as watch:
+        for each, network, chosen in zip(maps, pipes, tops, strict=True):
+            each[chosen] = _known(network, np.flatnonzero(chosen).tolist())
+        jobs = list(_jobs(maps))
+        flows = _work_alone(pipes, jobs) if processes == 1 else _work(pipes, jobs, processes)
+        for (index, top, tokens), flow in zip(jobs, _show(flows, len(jobs), watch), strict=True):
+            maps[index][top, tokens] = flow
+    totals = [each.sum(axis=1, keepdims=True) for each in maps]
+    return [each / np.where(total > 0, total, 1) for each, total in zip(maps, totals, strict=True)]
+
+
+def _known(network: Pipes, tops: Sequence[int]) -> LayerMap:
+    """The flows from these tops that need not be searched for one by one; NaN for all others."""
+    if not network.joins or not tops:
+        return np.full((len(tops), len(network.tokens)), np.nan)
+    return shared_flows(network.joins, tops) / SCALE
+
+
+def _jobs(maps: Sequence[LayerMap]) -> Iterator[Job]:
+    """What is still to be searched for, in portions."""
+    for index, each in enumerate(maps):
+        for top in np.flatnonzero(np.isnan(each).any(axis=1)).tolist():
+            tokens = np.flatnonzero(np.isnan(each[top])).tolist()
+            for first in range(0, len(tokens), PORTION):
+                yield index, top, tokens[first : first + PORTION]
+
+
+def _work_alone(pipes: Sequence[Pipes], jobs: Sequence[Job]) -> Iterator[TokenVector]:
+    for index, top, tokens in jobs:
+        yield pipes[index].flows(top, tokens)
+
+
+def _work(pipes: Sequence[Pipes], jobs: Sequence[Job], processes: int) -> Iterator[TokenVector]:
+    """The flows of all jobs, in order; workers are new processes, which hold no model."""
+    workers = ProcessPoolExecutor(processes, get_context("spawn"), _receive, (pipes,))
+    try:
+        yield from workers.map(_flows, jobs)
+    except Exception as problem:
+        raise AttlasError(
+            f"a worker process of attention_flow failed ({type(problem).__name__}: {problem}); "
+            "a script that asks for processes needs `if __name__ == '__main__':`, "
+            "and processes=1 needs no workers"
+        ) from problem
+    finally:
+        workers.shutdown(cancel_futures=True)
+
+
+def _receive(pipes: Sequence[Pipes]) -> None:
+    _networks[:] = pipes
+
+
+def _flows(job: Job) -> TokenVector:
+    index, top, tokens = job
+    return _networks[index].flows(top, tokens)
+
+
+def _show(flows: Iterable[TokenVector], count: int, watch: Watch) -> Iterator[TokenVector]:
+    """The same flows; whoever watches is told how many there are, and how long they will take."""
+    begun = monotonic()
+    for done, flow in enumerate(flows, 1):
+        yield flow
+        left = (monotonic() - begun) / done * (count - done)
+        watch(Step("attention_flow", done, count, left))
 
 
 def shared_flows(joins: Sequence[Capacities], tops: Sequence[int]) -> LayerMap:
