@@ -14,7 +14,7 @@ from subjects import ASKED, TEXTS, arguments, ask, attention_of, plain, small, s
 from tiny import LLAMA_SHAPE
 
 import attlas
-from attlas.errors import UnsupportedModelError, UsageError
+from attlas.errors import UsageError
 from attlas.methods.effective_attention import effective_attention
 
 LONG = "the film was not good and my dog was not kind and a cat sat on it all the day"
@@ -162,18 +162,23 @@ def test_cross_attention_reads_the_sources_values():
     np.testing.assert_allclose(found.maps.weights[-1], expected.numpy(), atol=2e-6)
 
 
-def test_a_family_that_hides_its_values_is_refused():
-    mpnet = small(
-        "MPNet",
-        "ForSequenceClassification",
-        hidden_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=4,
-        intermediate_size=64,
-        max_position_embeddings=64,
-    )
-    with pytest.raises(UnsupportedModelError, match="computes attention in its own code"):
-        attlas.explain(mpnet, LONG, "effective_attention")
+def test_a_family_that_mixes_by_itself_has_its_values_read():
+    sizes = {"hidden_size": 32, "num_attention_heads": HEADS, "intermediate_size": 64}
+    head = "ForSequenceClassification"
+    mpnet = small("MPNet", head, **sizes, num_hidden_layers=1, max_position_embeddings=64)
+    raw = attlas.explain(mpnet, LONG, "raw_attention")
+    found = attlas.explain(mpnet, LONG, "effective_attention")
+    (question,) = mpnet.ask([LONG])
+    kept = []
+    value = mpnet.model.mpnet.encoder.layer[0].attention.attn.v
+    handle = value.register_forward_hook(lambda *call: kept.append(call[2]))
+    with torch.no_grad():
+        mpnet.model(**question.inputs.arguments)
+    handle.remove()
+    values = kept[0][0].unflatten(-1, (HEADS, -1)).transpose(0, 1)
+    expected = projected(torch.from_numpy(raw.maps.weights[0]), values, causal=False)
+    np.testing.assert_allclose(found.maps.weights[0], expected.numpy(), atol=2e-6)
+    assert np.abs(found.maps.weights[0] - raw.maps.weights[0]).max() > 1e-3
 
 
 def test_the_notes_of_a_written_token_are_about_what_it_sees():

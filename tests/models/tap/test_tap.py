@@ -285,3 +285,15 @@ def test_a_model_that_was_tapped_can_be_forgotten():
     del bert
     gc.collect()
     assert gone() is None
+
+
+def test_values_are_found_where_a_family_mixes_them_by_letters():
+    case = FAMILIES["xlnet"]()
+    found, given = [], []
+    module = case.model.transformer.layer[0].rel_attn
+    handle = module.register_forward_pre_hook(lambda _, args: given.append(args[0]))
+    with torch.no_grad(), tap(case.model, keep=lambda call: found.append(call) or call):
+        case.model(**case.inputs)
+    handle.remove()
+    expected = torch.einsum("ibh,hnd->bnid", given[0], module.v)
+    torch.testing.assert_close(found[0].values, expected)

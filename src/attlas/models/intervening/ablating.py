@@ -20,12 +20,16 @@ from attlas.shapes import HeadOutput, QueryMarks
 Constants = Mapping[str, tuple[HeadOutput, QueryMarks]]  # by name of the site
 
 
-def mixed_values(call: Call) -> Tensor | None:
+def mixed_values(subject: OpenModel, call: Call) -> Tensor | None:
     """The output of each head, `[batch, query, head, width]`.
 
-    None if the values are unknown: they are available only while a pass is folded.
+    None if it cannot be replaced: the family mixes its values in its own code, or they are unknown,
+    as they are unless a pass is folded.
     """
-    return None if call.values is None else mix(call.weights, call.values)
+    roads = {owner.path: owner.road for owner in anatomy(subject.model).owners}
+    if call.values is None or roads[call.path] != "interface":
+        return None
+    return mix(call.weights, call.values)
 
 
 @contextmanager

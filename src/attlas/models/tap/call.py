@@ -33,7 +33,7 @@ class Call:
     path: str  # of the attention module
     weights: Tensor
     mask: Tensor | None
-    values: Tensor | None  # only for `keep`; None on the second road
+    values: Tensor | None  # only for `keep`; None where they were not found
 
     @property
     def visible(self) -> Tensor:

@@ -21,6 +21,7 @@ from attlas.errors import UnsupportedModelError
 from attlas.models.facts.bands import BANDS, lay_out, pick_up
 
 _SOFTMAX = {torch.softmax, functional.softmax, Tensor.softmax}
+_MIXING = {torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, Tensor.bmm, torch.einsum}
 _HIDDEN = -5e3  # lower scores are masked: these families use -10,000 and less
 MASKED = -1e4  # lower scores are masked: models use anything from here to minus infinity
 
@@ -88,6 +89,12 @@ class Watcher(Protocol):
     def meet_piece(self, piece: Tensor, scores: Tensor) -> Tensor | None:
         """The weights to use for one of a module's softmaxes; None where it takes only one."""
 
+    def unmixed(self) -> Tensor | None:
+        """The weights of an attention whose values are still to be found; None if there is none."""
+
+    def meet_values(self, values: Tensor) -> None:
+        """The values that these weights mix, `[batch, head, key, width]`."""
+
 
 class SoftmaxWatch(TorchFunctionMode):
     """Reports every softmax inside an attention module to a watcher."""
@@ -114,7 +121,15 @@ class SoftmaxWatch(TorchFunctionMode):
             return self._fused(*args, **given)
         if func in _SOFTMAX:
             return self._softmax(func, *args, **given)
+        if func in _MIXING:
+            self._look_for_values(args)
         return func(*args, **given)
+
+    def _look_for_values(self, args: tuple[Any, ...]) -> None:
+        weights = self._watcher.unmixed()
+        values = None if weights is None else _mixed_values(weights.detach(), args)
+        if values is not None:
+            self._watcher.meet_values(values)
 
     def _softmax(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         result = func(*args, **kwargs)
@@ -153,6 +168,7 @@ class SoftmaxWatch(TorchFunctionMode):
         """Run fused attention; mix the values again if the weights change or need a gradient."""
         scores, weights, values = _spell_out(*args, **kwargs)
         used = self._meet(weights, scores > MASKED)
+        self._look_for_values((used, values))
         if used is weights and not weights.requires_grad:
             return functional.scaled_dot_product_attention(*args, **kwargs)
         return used @ values
@@ -179,6 +195,42 @@ def _spell_out(
         closed = ~attn_mask if attn_mask.dtype == torch.bool else None
         scores = scores + attn_mask if closed is None else scores.masked_fill(closed, -torch.inf)
     return scores, torch.softmax(scores, dim=-1), value
+
+
+def _mixed_values(weights: Tensor, args: tuple[Any, ...]) -> Tensor | None:
+    """The values `[batch, head, key, width]` that a product mixes by these weights, if it does."""
+    first, second = _by_heads(args)
+    if first is None or second is None or first.numel() != weights.numel():
+        return None
+    if first.shape[-2:] != weights.shape[-2:] or second.shape[-2] != weights.shape[-1]:
+        return None
+    near = torch.allclose(first.detach().reshape(weights.shape).to(weights), weights, atol=1e-3)
+    return second.reshape(len(weights), -1, *second.shape[-2:]) if near else None
+
+
+def _by_heads(args: tuple[Any, ...]) -> tuple[Tensor | None, Tensor | None]:
+    """The factors of a product with its rows, and the sum over them, in their last two axes."""
+    if isinstance(args[0], str):
+        args = _transposed(args[0].replace(" ", ""), *args[1:])
+    if len(args) != 2 or not all(isinstance(each, Tensor) and each.ndim > 2 for each in args):
+        return None, None
+    first, second = map(_windows_first, args)
+    return first, second
+
+
+def _transposed(equation: str, *factors: Any) -> tuple[Any, ...]:
+    """The factors of `torch.einsum`, the second laid out as the first is; none if they do not fit.
+
+    The first is `[batch, head, query, key]`, in whatever letters.
+    """
+    names = equation.split("->")[0].split(",")
+    if len(names) != 2 or len(factors) != 2 or len(names[0]) != 4 or len(names[1]) != 4:
+        return ()
+    batch, head, query, key = list(names[0])
+    width = set(names[1]) - set(names[0])
+    if query in names[1] or len(width) != 1:
+        return ()
+    return factors[0], torch.einsum(f"{names[1]}->{batch}{head}{key}{width.pop()}", factors[1])
 
 
 def _windows_first(each: Tensor) -> Tensor:

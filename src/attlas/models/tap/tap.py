@@ -55,6 +55,7 @@ class Tap:
         self.origins = Origins(lambda: self in open_taps.get())
         self._inside: list[Owner] = []  # attention modules on the second road that are running
         self._pieces: Pieces | None = None  # of the block-sparse attention module that is running
+        self._unmixed: Call | None = None  # read on the second road, until its values are found
 
     def owns(self, module: nn.Module) -> bool:
         """Whether this module belongs to the tapped model."""
@@ -73,6 +74,7 @@ class Tap:
         """A model is called: start a new pass, unless one is already running."""
         if self._depth == 0:
             self.seen.passes.append([])
+            self._unmixed = None
             self._numbers.clear()
             self._unmet.clear()
         self._depth += 1
@@ -118,6 +120,7 @@ class Tap:
         if self._inside and self._inside[-1] is owner:
             self._inside.pop()
             self._pieces = None
+            self._settle(None)
 
     def meet_piece(self, piece: Tensor, scores: Tensor) -> Tensor | None:
         """The weights to use for one of several softmaxes; None where a module takes only one."""
@@ -138,6 +141,19 @@ class Tap:
             )
         used = self._use(owner, per_head, visible.reshape(per_head.shape), None)
         return weights if used is weights else used.reshape(shape)
+
+    def unmixed(self) -> Tensor | None:
+        """The weights of an attention whose values are still to be found; None if there is none."""
+        return None if self._unmixed is None else self._unmixed.weights
+
+    def meet_values(self, values: Tensor) -> None:
+        """The values that a module on the second road mixes by the weights that were just read."""
+        self._settle(values)
+
+    def _settle(self, values: Tensor | None) -> None:
+        call, self._unmixed = self._unmixed, None
+        if call is not None and self.keep is not None:
+            self.seen.calls.append(self.keep(replace(call, values=values)))
 
     def meet(
         self,
@@ -219,7 +235,11 @@ class Tap:
     def _record(self, call: Call) -> None:
         if not self.seen.passes:
             self.seen.passes.append([])
-        self.seen.calls.append(call if self.keep is None else self.keep(call))
+        self._settle(None)
+        if self.keep is not None and self._inside and self._pieces is None:
+            self._unmixed = call
+        else:
+            self.seen.calls.append(call if self.keep is None else self.keep(call))
 
     def _parts(self, owner: Owner, heads: int) -> list[SiteKeys]:
         """The sites of the current call of a module: one, or two if its softmax is merged."""

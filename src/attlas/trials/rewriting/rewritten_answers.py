@@ -218,11 +218,11 @@ def _mean_outputs(
 def _summed_outputs(
     question: Question, opened: Sequence[OpenSite]
 ) -> Iterator[tuple[str, Tensor, Tensor]]:
-    """For each site whose values can be read: the sum of its rows' outputs, and their number."""
+    """For each site whose output can be replaced: the sum of its rows, and their number."""
     rows = {each.site.name: each.rows for each in opened}
 
     def keep(call: Call) -> tuple[str, Tensor | None]:
-        mixed = mixed_values(call)
+        mixed = mixed_values(question.subject, call)
         own = rows[call.site.name]
         return call.site.name, None if mixed is None else mixed.double()[own].sum(dim=0)
 
