@@ -16,6 +16,7 @@ from attlas.models.facts.places import (
     AUTO_CLASSES,
     DTYPES,
     check_installed,
+    compares_sentences,
     embedded_names,
     find_model,
     hub_is_away,
@@ -67,9 +68,7 @@ def load(
             "for a model in memory use attlas.Subject(model, tokenizer)"
         )
     place = find_model(str(model))
-    if task is None and (Path(place) / "modules.json").is_file():
-        task = "similarity"  # a folder of sentence-transformers, whatever its config.json says
-    elif task is None and is_gguf(place):
+    if task is None and is_gguf(place):
         task = "causal lm"  # such a file does not name its head
     options = {
         "dtype": _dtype(dtype, device),
@@ -78,6 +77,8 @@ def load(
         "trust_remote_code": trust_remote_code,
     }
     with _hub(), _quiet(place):
+        if task is None and compares_sentences(place):
+            task = "similarity"
         if is_adapter(place):
             found, place = _load_adapted(place, str(model), task, options)
         else:

@@ -36,6 +36,14 @@ OWN_SYSTEM = (
     "{% for m in messages %}{% if m.role != 'system' %}<s>{{ m.role }}: {{ m.content }}</s>"
     "{% endif %}{% endfor %}{% if add_generation_prompt %}<s>assistant:{% endif %}"
 )
+# As Qwen 3: a turn of the system only for what there is.
+FOR_TOOLS = (
+    "{% if tools %}<s>system: {% if messages[0].role == 'system' %}{{ messages[0].content }}; "
+    "{% endif %}# {{ tools | tojson }}</s>{% elif messages[0].role == 'system' %}"
+    "<s>system: {{ messages[0].content }}</s>{% endif %}"
+    "{% for m in messages %}{% if m.role != 'system' %}<s>{{ m.role }}: {{ m.content }}</s>"
+    "{% endif %}{% endfor %}{% if add_generation_prompt %}<s>assistant:{% endif %}"
+)
 # As Mistral: the system prompt stands before the last message of the user.
 MOVED = (
     "{% for m in messages %}{% if m.role == 'user' %}<s>[ {% if loop.last and "
@@ -112,6 +120,16 @@ def test_tools_are_a_segment_of_their_own(messages):
     assert json.dumps(TOOLS) in said(found.tokens)["tools"]
     assert said(found.tokens)[f"{len(messages)} user"] == "the film"
     assert found.notes == ()
+
+
+def test_the_turn_that_a_template_opens_for_tools_alone_is_markup():
+    """Qwen 3 has no system prompt of its own, but a turn of the system where there are tools."""
+    tokens = encoded(FOR_TOOLS, [THEN], TOOLS).tokens
+    assert said(tokens) == {"tools": f"# {json.dumps(TOOLS)}", "1 user": "the film"}
+    first = [text for text, name in zip(tokens, tokens.segments, strict=True) if name == "0 system"]
+    assert first[0] == "<s>" and "system" in "".join(first) and first[-1] == "</s>"
+    both = encoded(FOR_TOOLS, [{"role": "system", "content": "stay"}, THEN], TOOLS).tokens
+    assert said(both)["1 system"] == "stay" and json.dumps(TOOLS) in said(both)["tools"]
 
 
 def test_a_call_of_a_tool_is_said():

@@ -87,6 +87,26 @@ def test_a_folder_says_how_its_vectors_are_pooled(parts, tmp_path, pooling, shor
     assert subject.predict(PAIR)["probability"].item() == pytest.approx(expected, abs=1e-5)
 
 
+def test_a_hub_id_is_known_by_its_files(parts, tmp_path, monkeypatch):
+    """Also how its vectors are pooled, which the mean would misread."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("transformers.utils.hub.constants.HF_HUB_CACHE", str(tmp_path))
+    stored, commit = tmp_path / "models--some--sentences", "0" * 40
+    (stored / "refs").mkdir(parents=True)
+    (stored / "refs" / "main").write_text(commit)
+    sentence_folder(parts, stored / "snapshots" / commit, "cls_token")
+    subject = attlas.load("some/sentences")
+    assert subject.compares and subject.pooling == "cls_token"
+
+
+def test_an_older_folder_of_sentences_is_known_by_its_settings(parts, tmp_path):
+    for each in parts:
+        each.save_pretrained(tmp_path)
+    assert not attlas.load(tmp_path).compares
+    (tmp_path / "sentence_bert_config.json").write_text("{}")
+    assert attlas.load(tmp_path).pooling == "mean_tokens"
+
+
 def test_what_cannot_be_compared(parts, tmp_path):
     dense = attlas.load(sentence_folder(parts, tmp_path / "dense", "mean_tokens", "Dense"))
     with pytest.raises(UnsupportedModelError, match="adds a Dense to its encoder"):

@@ -6,7 +6,8 @@ contents: the text between the marks is markup.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise, takewhile
 from typing import Any
 
@@ -17,6 +18,7 @@ from attlas.errors import UsageError
 _START, _STOP = "\ue000", "\ue001"
 _MARK = re.compile(f"{_START}(\\d+){_STOP}")
 SYSTEM = ("system", "developer")
+TOOLS = "tools"  # the segment of what a template writes because of tools
 WHOLE = "chat"  # the segment of a chat whose messages cannot be told apart
 NOT_APART = "the chat template rewrites the messages, so they are not told apart"
 
@@ -113,16 +115,22 @@ def write_chat(tokenizer: Any, conversation: Conversation) -> WrittenChat:
         except UsageError:  # a template may want other messages than these
             return None
 
-    tries = [(given, True), (given, False)]
+    tries = [(given, True, True), (given, False, True)]
     if given[0].message["role"] not in SYSTEM:  # the template may have one of its own
-        tries.insert(0, ([own, *given], True))
-    for messages, exactly in tries:
-        frame = _frame(messages, write)
+        tries.insert(0, ([own, *given], True, True))
+        if conversation.tools:  # or one for the tools alone
+            tries.insert(1, ([own, *given], True, False))
+    for messages, exactly, tools in tries:
+        frame = _frame(messages, partial(write, tools=tools))
         found = frame and _spans(frame, text, exactly)
         if frame and found:
-            parts = _parts(
-                frame, found, _tools(frame, messages, write) if conversation.tools else {}
-            )
+            added = _tools(frame, messages, write) if conversation.tools and tools else {}
+            parts = _parts(frame, found, added)
+            if not tools:
+                parts = tuple(
+                    replace(each, segment=TOOLS) if each.start == found[0][0] else each
+                    for each in parts
+                )
             notes = (*_left_out(given, frame), *_tools_left_out(parts, conversation))
             return WrittenChat(text, parts, notes)
     return WrittenChat(text, (ChatPart(0, len(text), WHOLE, True),), (NOT_APART,))
@@ -221,7 +229,7 @@ def _parts(
         cuts = sorted({0, end, len(piece), *tools.get(place, ())})
         for low, high in pairwise(cuts):
             of_tools = place in tools and tools[place][0] <= low < tools[place][1]
-            segment = "tools" if of_tools else before if low < end else after
+            segment = TOOLS if of_tools else before if low < end else after
             parts.append(ChatPart(start + low, start + high, segment, of_tools))
         if place < len(spans):
             parts.append(ChatPart(*spans[place], segments[place], True))
@@ -230,7 +238,7 @@ def _parts(
 
 
 def _tools_left_out(parts: Sequence[ChatPart], conversation: Conversation) -> tuple[str, ...]:
-    is_there = not conversation.tools or any(each.segment == "tools" for each in parts)
+    is_there = not conversation.tools or any(each.segment == TOOLS for each in parts)
     return () if is_there else ("the chat template leaves out the tools",)
 
 

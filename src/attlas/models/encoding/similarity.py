@@ -6,7 +6,6 @@ One text is explained while the vector of the other is held fixed.
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,6 +17,7 @@ from attlas.models.encoding.request import Request
 from attlas.models.encoding.text_inputs import encode_text
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.model_facts import ModelFacts
+from attlas.models.facts.places import file_of
 from attlas.shapes import Logits
 
 POOLINGS = ("mean_tokens", "cls_token", "lasttoken")
@@ -81,16 +81,15 @@ def pool(hidden: Tensor, arguments: Mapping[str, Tensor], pooling: str) -> Tenso
 
 
 def pooling_of(facts: ModelFacts) -> str:
-    """How a model's vectors become one; the mean unless its folder says otherwise."""
-    folder = Path(facts.name).expanduser()
-    for each in _read(folder / "modules.json") or ():
+    """How a model's vectors become one; the mean unless its files say otherwise."""
+    for each in _read(facts.name, "modules.json") or ():
         kind = str(each.get("type", "")).rpartition(".")[2]
         if kind not in KNOWN:
             raise UnsupportedModelError(
                 f"{facts.name} adds a {kind} to its encoder, which cannot be opened; "
                 f"allowed: {', '.join(KNOWN)}"
             )
-    settings = _read(folder / "1_Pooling" / "config.json") or {}
+    settings = _read(facts.name, "1_Pooling/config.json") or {}
     chosen = [name.removeprefix("pooling_mode_") for name, on in settings.items() if on is True]
     chosen = [name for name in chosen if name != "include_prompt"] or ["mean_tokens"]
     if len(chosen) > 1 or chosen[0] not in POOLINGS:
@@ -101,5 +100,6 @@ def pooling_of(facts: ModelFacts) -> str:
     return str(chosen[0])
 
 
-def _read(path: Path) -> Any:
-    return json.loads(path.read_text("utf-8")) if path.is_file() else None
+def _read(model: str, name: str) -> Any:
+    path = file_of(model, name)
+    return None if path is None else json.loads(path.read_text("utf-8"))

@@ -26,6 +26,7 @@ AUTO_CLASSES = {
     "similarity": "AutoModel",
 }
 ADAPTER = "adapter_config.json"
+SENTENCES = ("modules.json", "sentence_bert_config.json")
 DTYPES = ("float32", "float64", "float16", "bfloat16")
 DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu", "npu", "mtia", "xla")
 
@@ -62,6 +63,27 @@ def is_gguf(place: str) -> bool:
 def is_adapter(place: str) -> bool:
     """Whether this is a folder of PEFT: weights to be added to those of another model."""
     return (Path(place) / ADAPTER).is_file() and not (Path(place) / "config.json").is_file()
+
+
+def file_of(model: str, name: str) -> Path | None:
+    """A file that comes with a model, by its folder or its hub id; None if there is none."""
+    folder = Path(model).expanduser()
+    if folder.exists() or model.startswith((".", "/", "~")) or model.count("/") != 1:
+        return folder / name if (folder / name).is_file() else None
+    from transformers.utils import cached_file
+
+    quietly = ("gated_repo", "missing_entries", "connection_errors")
+    options = {f"_raise_exceptions_for_{each}": False for each in quietly}
+    try:
+        found = cached_file(model, name, local_files_only=hub_is_away(), **options)
+    except OSError:  # no such model
+        return None
+    return Path(found) if found else None
+
+
+def compares_sentences(model: str) -> bool:
+    """Whether a model was saved by sentence-transformers, whatever its config.json says."""
+    return any(file_of(model, each) is not None for each in SENTENCES)
 
 
 def check_installed(package: str, why: str) -> None:
