@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, UnsupportedModelError
 from attlas.methods import METHODS
 from attlas.models.asking.as_found import distance, first_tensor, rounding
 from attlas.models.branching.blocks import study_blocks
@@ -93,6 +93,10 @@ def _run(subject: Subject, arguments: Mapping[str, Tensor]) -> Tensor:
 
 
 def _has_gradients(subject: Subject, arguments: Mapping[str, Tensor]) -> bool:
+    try:
+        subject.check_gradients()
+    except UnsupportedModelError:
+        return False
     with torch.enable_grad(), subject.tap(gradients=True) as seen:
         total = first_tensor(subject.model(**arguments)).square().sum()
         computed = torch.autograd.grad(total, seen.weights, allow_unused=True)

@@ -19,9 +19,9 @@ from attlas.models.facts import transformers_internals as internals
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.model_facts import ModelFacts
-from attlas.models.facts.sites import find_block
+from attlas.models.facts.sites import describe, find_block
 from attlas.models.tap.call import Call, Seen
-from attlas.models.tap.edits import Edit
+from attlas.models.tap.edits import Edit, uniform
 from attlas.models.tap.folding import among, fold_calls
 from attlas.models.tap.opening import tap
 from attlas.results import Site
@@ -41,6 +41,8 @@ Place: TypeAlias = tuple[Site, str]  # with the path of its attention module
 
 class OpenModel(ModelFacts):
     """A model that can be run on batches and opened at its attention."""
+
+    _cut: Sequence[Site] = ()  # sites that count although no gradient reaches them
 
     @property
     def sites(self) -> tuple[Site, ...]:
@@ -80,16 +82,44 @@ class OpenModel(ModelFacts):
         )
 
     def _that_count(self, inputs: Inputs, found: Sequence[Place]) -> Sequence[Place]:
-        """The places with a gradient; all if the model has no head, or one head for two streams."""
+        """The places that count; all if the model has no head, or one head for two streams.
+
+        A place counts if it has a gradient. A model may cut gradients itself, as one does that runs
+        a frozen part without them: then a place counts if even attention there changes the output.
+        """
         if self.task is None or self.reads_pairs:
             return found
         sites = [site for site, _ in found]
-        with torch.enable_grad(), self.tap(gradients=True, sites=sites) as seen:
+        opened = tap(self.model, gradients=True, wants=among(sites))
+        with torch.enable_grad(), evaluation_mode(self.model), opened as seen:
             total = self.run(inputs.arguments).sum()
-            if not total.requires_grad:
-                return found
-            reached = torch.autograd.grad(total, seen.weights, allow_unused=True)
-        return [place for place, slope in zip(found, reached, strict=True) if slope is not None]
+            slopes: Sequence[Tensor | None] = [None] * len(sites)
+            if total.requires_grad:
+                slopes = torch.autograd.grad(total, seen.weights, allow_unused=True)
+        reached = [site for site, slope in zip(sites, slopes, strict=True) if slope is not None]
+        others = [site for site in sites if site not in reached]
+        if others:
+            before = self._scored(inputs)
+            self._cut = [
+                site for site in others if not torch.equal(self._scored(inputs, site), before)
+            ]
+        return [place for place in found if place[0] in (*reached, *self._cut)]
+
+    def _scored(self, inputs: Inputs, site: Site | None = None) -> Logits:
+        """The output of the opened model, with even attention at a site."""
+        even = [] if site is None else [uniform().at(kind=site.kind, layer=site.layer)]
+        with evaluation_mode(self.model), torch.no_grad(), tap(self.model, even):
+            return self.run(inputs.arguments)
+
+    def check_gradients(self, sites: Collection[Site] | None = None) -> None:
+        """Raise if no gradient reaches one of these sites, by default any, although it counts."""
+        cut = [site for site in self.sites if site in self._cut and site in (sites or self.sites)]
+        if cut:
+            raise UnsupportedModelError(
+                f"{type(self.model).__name__} lets no gradient through to {describe(cut)}, "
+                "although its prediction depends on the attention there: methods that need "
+                "gradients cannot run on it; leave_one_out, kernel_shap and lime need none"
+            )
 
     @cached_property
     def stream_axes(self) -> tuple[int, int]:
@@ -193,8 +223,11 @@ class OpenModel(ModelFacts):
         """Open the model to read and rewrite its attention, and restore it after the block.
 
         Within the block dropout is off and no parameter asks for a gradient. `sites` are the sites
-        to read, by default all; the weights of the others are not computed.
+        to read, by default all; the weights of the others are not computed. With `gradients`, a
+        model that lets none through to one of them is refused.
         """
+        if gradients:
+            self.check_gradients(sites)
         given = [edits] if isinstance(edits, Edit) else list(edits)
         check_kinds("tap takes edits, such as attlas.edits.uniform()", given, Edit)
         check_kinds("sites are taken from subject.sites", sites or (), Site)

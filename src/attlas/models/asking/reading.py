@@ -10,7 +10,12 @@ from torch import Tensor
 from attlas.errors import UsageError
 from attlas.models.asking.many_targets import share_of_each
 from attlas.models.asking.question import Question
-from attlas.models.asking.readout import last_stream, readout_weights, shares
+from attlas.models.asking.readout import (
+    last_stream,
+    readout_weights,
+    shares,
+    stream_gradients,
+)
 from attlas.models.asking.scores import differentiate, target_scores_in_graph
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.tap.call import Call
@@ -48,7 +53,7 @@ def fold_attention(
         last_stream(question.subject) as stream,
     ):
         total = target_scores_in_graph(question, "logit").sum()
-        gradients = torch.autograd.grad(total, stream, materialize_grads=True)
+        gradients = stream_gradients(question.subject, total, stream)
     return Folded(held, _readout(question, *gradients))
 
 
@@ -107,7 +112,7 @@ def readout_states(question: Question) -> StateRows:
     subject = question.subject
     with torch.enable_grad(), evaluation_mode(subject.model), last_stream(subject) as stream:
         total = target_scores_in_graph(question, "logit").sum()
-        gradients = torch.autograd.grad(total, stream, materialize_grads=True)
+        gradients = stream_gradients(question.subject, total, stream)
     parts = [
         (shares(gradient)[..., None] * state.detach().float()).sum(dim=1)
         for state, gradient in zip(stream, gradients, strict=True)

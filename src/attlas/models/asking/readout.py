@@ -1,6 +1,6 @@
 """Readout: the positions that a prediction comes from, found by gradient for any model."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attlas.errors import ModelError
+from attlas.errors import ModelError, UnsupportedModelError
 from attlas.models.asking.open_model import OpenModel
 from attlas.shapes import QueryWeights
 
@@ -29,6 +29,8 @@ def last_stream(subject: OpenModel) -> Iterator[list[Tensor]]:
 
     def keep(number: int, _module: Any, _arguments: Any, output: Any) -> Any:
         outputs = [output] if isinstance(output, Tensor) else list(output)
+        if not all(isinstance(each, Tensor) for each in outputs[:1]):
+            return output  # no gradient will be found
         place = blocks[:number].count(blocks[number])  # a shared block returns the text first
         stream = outputs[place].movedim(axes, (0, 1))
         kept[number] = stream if stream.requires_grad else stream.detach().requires_grad_()
@@ -40,6 +42,19 @@ def last_stream(subject: OpenModel) -> Iterator[list[Tensor]]:
             handle = block.register_forward_hook(partial(keep, number))
             stack.callback(handle.remove)
         yield kept
+
+
+def stream_gradients(
+    subject: OpenModel, total: Tensor, stream: Sequence[Tensor]
+) -> Sequence[Tensor]:
+    """The gradient of a sum of scores on the last stream; raises if the model lets none through."""
+    if not total.requires_grad:
+        raise UnsupportedModelError(
+            f"{type(subject.model).__name__} lets no gradient through its last layers, so the "
+            "positions that its prediction is read from cannot be found; leave_one_out, "
+            "kernel_shap and lime need no gradient"
+        )
+    return torch.autograd.grad(total, stream, materialize_grads=True)
 
 
 def readout_weights(subject: OpenModel, *gradients: Tensor | None) -> QueryWeights:

@@ -63,6 +63,8 @@ def run_branches(
     memory: int | None = None,
 ) -> list[Branched]:
     """Run every variant of every branch; `memory` limits the bytes used at once."""
+    if gradients:
+        question.subject.check_gradients([branch.site for branch in branches])
     calls = study_blocks(question.subject, question.inputs)
     depth = {name: number for number, call in enumerate(calls) for name in call.sites}
     for branch in branches:

@@ -66,6 +66,7 @@ class Carried:
 def carry(question: Question, rules_of: type[AttnRules]) -> Carried:
     """Run the model forward unchanged, and backward by these rules."""
     subject = question.subject
+    subject.check_gradients()
     with evaluation_mode(subject.model), entering(subject, question.inputs) as entrance:
         rules = rules_of(lambda: entrance.leaves)
         with ruled(question, rules), subject.tap(sites=()):

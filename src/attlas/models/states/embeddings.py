@@ -88,6 +88,7 @@ def embedding_gradients(
     With `values`, the streams enter the model with these vectors instead.
     """
     subject = question.subject
+    subject.check_gradients()
     with (
         torch.enable_grad(),
         evaluation_mode(subject.model),

@@ -57,6 +57,7 @@ def width_of(question: Question, layer: int) -> int:
 def _sum_over(
     question: Question, readout: QueryWeights, layer: int, directions: Directions
 ) -> TokenSums:
+    question.subject.check_gradients()
     length = len(question.inputs.tokens[0])
     copies = min(len(directions), rows_of(question.subject.device, length))
     repeated = question.rows([0] * copies)
@@ -178,6 +179,7 @@ def _follow(
 def _squared_gradients(
     copies: Question, followed: Followed, directions: Directions, numbers: Tensor
 ) -> list[Tensor]:
+    copies.subject.check_gradients()
     with (
         torch.enable_grad(),
         evaluation_mode(copies.subject.model),
