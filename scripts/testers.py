@@ -25,7 +25,7 @@ from compatibility_judge import Trial, first_line, judge, limited
 from compatibility_page import Row
 from testers_methods import cells
 from testers_models import built, classes, enter, families
-from testers_page import RAN, RAW, REFUSED, Tried, write
+from testers_page import RAN, RAW, REFUSED, UNDEFINED, Tried, write
 
 OUT = Path(tempfile.gettempdir()) / "attlas_testers"
 LIMIT, LIMIT_OF_FAMILY = 60, 1200  # seconds: to open one class, and for all of a family
@@ -42,7 +42,11 @@ def survey(checkout: Path, only: Sequence[str], out: Path, page: Path | None) ->
             _in_own_process(checkout, family, path)
         print(f"{number}/{len(named)} {family}: {_summary(_read(path))}", flush=True)
     if page:
-        found = [_read(out / f"{family}.json") for family in families(checkout)]
+        paths = [out / f"{family}.json" for family in families(checkout)]
+        missing = [path.stem for path in paths if not path.exists()]
+        if missing:
+            print(f"{page} is without {len(missing)} families not tried yet: {', '.join(missing)}")
+        found = [_read(path) for path in paths if path.exists()]
         write(page, [Tried(Row(**each["row"]), each["cells"]) for f in found for each in f["rows"]])
 
 
@@ -124,5 +128,5 @@ def _summary(found: dict[str, Any]) -> str:
         cell.split(":")[0] for each in found["rows"] for cell in (each["cells"] or {}).values()
     )
     shown = [f"{count} {verdict}" for verdict, count in verdicts.items()]
-    shown += [f"{methods[kind]} {kind}" for kind in (RAN, REFUSED, RAW) if methods[kind]]
+    shown += [f"{methods[kind]} {kind}" for kind in (RAN, REFUSED, UNDEFINED, RAW) if methods[kind]]
     return ", ".join(shown)

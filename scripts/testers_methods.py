@@ -10,19 +10,21 @@ from typing import Any
 import numpy as np
 from compatibility_judge import first_line, limited
 from PIL import Image
-from testers_page import RAN, RAW, REFUSED
+from testers_page import RAN, RAW, REFUSED, UNDEFINED
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 import attlas
 from attlas.checking import FEW_STEPS
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, NotDefinedError
 from attlas.methods import METHODS
+from attlas.models.encoding.objects import sample_objects
 
 LIMIT = 120  # seconds for one method
 
 OF_PICTURES = ("pixel_values", "pixel_attention_mask", "pixel_mask", "spatial_shapes")
 WORDS = 8
+QUESTION = (0, 1, 2)  # which words a question has
 ROLES = ("pad", "bos", "eos", "mask", "unk")
 
 
@@ -102,14 +104,15 @@ def text_of(subject: attlas.Subject) -> Any:
     known = subject.tokenizer
     special = set(known.all_special_tokens)
     words = [w for w in sorted(known.get_vocab(), key=known.get_vocab().get) if w not in special]
-    words = [word for word in words[WORDS:] or words][:WORDS]
+    is_pair = subject.task is not None and subject.task.name == "question answering"
+    room = subject.max_tokens - (len(QUESTION) + 2 if is_pair else 1)
+    words = [word for word in words[WORDS:] or words][: max(2, min(WORDS, room))]
     if subject.fills_masks:
         words[1] = known.mask_token
     text = " ".join(words)
     if subject.reads_pairs:
-        return grey, text
-    is_pair = subject.task is not None and subject.task.name == "question answering"
-    return (" ".join(words[:3]), text) if is_pair else text
+        return sample_objects(subject.model) if subject.reads_objects else grey, text
+    return (" ".join(words[place] for place in QUESTION), text) if is_pair else text
 
 
 def cells(model: Any, inputs: Mapping[str, Any]) -> dict[str, str] | None:
@@ -131,7 +134,8 @@ def _cell(subject: attlas.Subject, text: Any, method: Any) -> str:
         with limited(LIMIT):
             found = attlas.explain(subject, text, method.name, prefix=prefix, **options)
     except AttlasError as error:
-        return f"{REFUSED}: {first_line(str(error))}"
+        kind = UNDEFINED if isinstance(error, NotDefinedError) else REFUSED
+        return f"{kind}: {first_line(str(error))}"
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{place.filename.split('site-packages/')[-1].split('src/')[-1]}:{place.lineno}"

@@ -11,8 +11,8 @@ import torch
 import transformers
 from compatibility_page import OPENED, VERDICTS, Row, against, count, describe, named, share
 
-RAN, REFUSED, RAW = "ran", "refused", "raw error"
-SIGNS = {RAN: "✓", REFUSED: "–", RAW: "✗"}
+RAN, REFUSED, UNDEFINED, RAW = "ran", "refused", "not defined", "raw error"
+SIGNS = {RAN: "✓", REFUSED: "–", UNDEFINED: "·", RAW: "✗"}
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,17 @@ METHODS_PAGE = """\
 Every method on every class of [the survey](compatibility_testers.md) that has a head and could be
 opened: {classes} classes of {families} families. Samples and steps are few; what counts is whether
 `explain` returns finite scores. A cell has how many of the family's classes ran; ✓ is all of them,
-– is a refusal by name. {raw} of {cells} cells are raw errors{broken}.
+– is a refusal by name, and · one because the method has no meaning on such a model: its error is a
+`NotDefinedError`. {raw} of {cells} cells are raw errors{broken}.
 
-| method | ran | refused | raw errors | share |
-|---|---|---|---|---|
+| method | ran | refused | not defined | raw errors | share of all | of those it is defined for |
+|---|---|---|---|---|---|---|
 {shares}
 
 ## Why methods are refused
+
+Each reason with the number of classes; **not defined** stands before those that lie outside the
+method's definition, which the last column above leaves out.
 
 {reasons}
 
@@ -110,7 +114,7 @@ def _grouped(pairs: Iterable[tuple[str, str]]) -> list[str]:
     for reason, who in pairs:
         groups.setdefault(reason, []).append(who)
     ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
-    return [f"- {reason} ({', '.join(dict.fromkeys(who))})" for reason, who in ordered]
+    return [f"- {reason} ({len(who)}: {', '.join(dict.fromkeys(who))})" for reason, who in ordered]
 
 
 def methods_page(tried: Sequence[Tried]) -> str:
@@ -144,17 +148,26 @@ def methods_page(tried: Sequence[Tried]) -> str:
 
 def _share_of(method: str, tried: Sequence[Tried]) -> str:
     found = Counter(_kind(each, method) for each in tried)
-    part = found[RAN] / max(1, found.total())
-    return f"| `{method}` | {found[RAN]} | {found[REFUSED]} | {found[RAW]} | {part:.1%} |"
+    defined = found.total() - found[UNDEFINED]
+    parts = [found[RAN] / max(1, total) for total in (found.total(), defined)]
+    counts = [str(found[kind]) for kind in (RAN, REFUSED, UNDEFINED, RAW)]
+    return f"| `{method}` | {' | '.join(counts)} | {parts[0]:.1%} | {parts[1]:.1%} |"
 
 
 def _reasons(method: str, tried: Sequence[Tried]) -> str:
-    refused = [
-        ((each.cells or {})[method].removeprefix(f"{REFUSED}: "), f"`{each.row.head}`")
+    found = [
+        (_reason((each.cells or {})[method], each.row.head), f"`{each.row.head}`")
         for each in tried
-        if _kind(each, method) == REFUSED
+        if _kind(each, method) in (REFUSED, UNDEFINED)
     ]
-    return f"### {method}\n\n" + ("\n".join(_grouped(refused)) or "Never.") + "\n"
+    return f"### {method}\n\n" + ("\n".join(_grouped(found)) or "Never.") + "\n"
+
+
+def _reason(cell: str, head: str) -> str:
+    """Why a method was refused, in the same words for all classes."""
+    kind, why = cell.split(": ", 1)
+    said = why.replace(head, "the model")
+    return said if kind == REFUSED else f"**{kind}**: {said}"
 
 
 def _family(name: str, tried: Sequence[Tried], methods: Sequence[str]) -> str:

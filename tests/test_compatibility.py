@@ -13,8 +13,13 @@ sys.path.insert(0, str(ROOT / "scripts"))
 import compatibility  # noqa: E402
 import compatibility_judge as judge  # noqa: E402
 import testers  # noqa: E402
+import testers_methods  # noqa: E402
+import testers_page  # noqa: E402
 from compatibility_maps import laid_out  # noqa: E402
-from compatibility_page import OPENED, count, share  # noqa: E402
+from compatibility_page import OPENED, Row, count, share  # noqa: E402
+from subjects import subject  # noqa: E402
+
+from attlas.methods import METHODS  # noqa: E402
 
 EXPECTED = {
     "bert": ("opened", {"encoder": 2}),
@@ -112,13 +117,39 @@ def test_the_models_of_a_checkout_are_opened_and_tried_one_process_a_family(tmp_
     assert "tinybert: 2 opened, 22 ran" in capsys.readouterr().out
     written = page.read_text()
     assert "| `tinybert` | `BertModel` | opened | 1 encoder | 1 of 1 |  |" in written
-    assert "wrong: its process died or hung here (`BertModel`)" in written
+    assert "wrong: its process died or hung here (1: `BertModel`)" in written
     methods = page.with_name("page_methods.md").read_text()
-    assert "| `raw_attention` | 1 | 0 | 0 | 100.0% |" in methods
+    assert "| `raw_attention` | 1 | 0 | 0 | 0 | 100.0% | 100.0% |" in methods
     assert "0 of 22 cells are raw errors." in methods
     before = (out / "tinybert.json").stat().st_mtime_ns
     testers.survey(tmp_path, (), out, None)
     assert (out / "tinybert.json").stat().st_mtime_ns == before  # what is done is not done again
+    (out / "tinydead.json").unlink()
+    testers.survey(tmp_path, ("tinybert",), out, page)
+    assert "page.md is without 1 families not tried yet: tinydead" in capsys.readouterr().out
+
+
+def test_a_method_is_counted_among_the_classes_that_it_is_defined_for():
+    cells = [
+        "ran",
+        "ran",
+        "refused: A1 is odd",
+        "not defined: A2 has two stacks",
+        "refused: A3 is odd",
+    ]
+    tried = [
+        testers.Tried(Row("a", f"A{place - 1}", "opened", {}), {"alti": cell})
+        for place, cell in enumerate(cells)
+    ]
+    page = testers_page.methods_page(tried)
+    assert "| `alti` | 2 | 2 | 1 | 0 | 40.0% | 50.0% |" in page
+    assert "- the model is odd (2: `A1`, `A3`)" in page
+    assert "- **not defined**: the model has two stacks (1: `A2`)" in page
+
+
+def test_a_refusal_by_definition_is_told_apart_by_its_class():
+    cell = testers_methods._cell(subject("sequence to sequence"), "a cat", METHODS["alti"])
+    assert cell.startswith("not defined: ") and "a single stack" in cell
 
 
 @pytest.mark.slow

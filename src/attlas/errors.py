@@ -6,6 +6,7 @@ AttlasError
 │  └─ TextTooLongError                 the text has more tokens than the model takes
 ├─ ModelError                          the model could not be loaded or gives no usable output
 │  └─ UnsupportedModelError            the model cannot be opened at its attention
+│     └─ NotDefinedError               what was asked has no meaning on such a model
 └─ ResultFileError                     a saved result is damaged, of another version, or unwritable
 """
 
@@ -60,6 +61,10 @@ class UnsupportedModelError(ModelError):
     def of_failure(cls, model: object, problem: Exception) -> "UnsupportedModelError":
         """What to raise where a model fails by itself: its class, and the problem in one line."""
         return cls(f"{type(model).__name__} fails on this input: {first_line(problem)}")
+
+
+class NotDefinedError(UnsupportedModelError):
+    """By its definition a method has no meaning on such a model: this is no limit of Attlas."""
 
 
 class ResultFileError(AttlasError):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
+from attlas.errors import NotDefinedError, UnknownNameError, UnsupportedModelError, UsageError
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.encoding.inputs import Inputs
 from attlas.results import Site
@@ -92,7 +92,7 @@ def mixing_sites(sites: Sequence[Site]) -> list[Site]:
     """The sites that mix tokens on the way to the prediction; in an encoder–decoder, all."""
     kinds = {site.kind for site in sites}
     if "vision" in kinds and kinds != {"vision"}:
-        raise UnsupportedModelError(
+        raise NotDefinedError(
             "the text and the picture run through stacks of their own, and this method follows "
             "attention through one stack: use generic_relevance"
         )
@@ -103,7 +103,7 @@ def mixing_sites(sites: Sequence[Site]) -> list[Site]:
 def sites_in_turn(subject: OpenModel) -> list[Site]:
     """The sites that mix tokens, for methods that follow them one after the other."""
     if subject.merges_streams:
-        raise UnsupportedModelError(
+        raise NotDefinedError(
             f"{type(subject.model).__name__} reads its own stream and the encoder's in one "
             "softmax, and this method follows attention from one site to the next: use "
             "value_zeroing"

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attlas.errors import UnsupportedModelError
+from attlas.errors import NotDefinedError, UnsupportedModelError
 from attlas.models.asking.question import Question
 from attlas.models.decomposing.term_states import DecompositionRules
 from attlas.models.decomposing.term_tracker import TermTracker
@@ -94,7 +94,7 @@ def check_one_stack(question: Question) -> None:
     """Raise unless all tokens run through a single stack of self-attention."""
     kinds = {site.kind for site in question.subject.sites}
     if len(kinds) > 1 or question.inputs.prefix is not None:
-        raise UnsupportedModelError(
+        raise NotDefinedError(
             f"{question.subject.name} cannot be divided into terms by token: that needs a single "
             f"stack of self-attention, and it has the kinds {', '.join(sorted(kinds))}"
         )
