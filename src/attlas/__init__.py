@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from attlas.heads.triggers import triggers
     from attlas.judging.judge import judge
     from attlas.listing import list_measures, list_methods, list_rankings, list_trials
-    from attlas.models.encoding.objects import Objects
+    from attlas.models.encoding.images import Objects
     from attlas.models.encoding.target import Target
     from attlas.models.load import load
     from attlas.models.subject import Subject
@@ -61,7 +61,7 @@ _HOMES = {
     "HeadRedundancy": "results",
     "Judgement": "results",
     "Maps": "results",
-    "Objects": "models.encoding.objects",
+    "Objects": "models.encoding.images",
     "PruneCurve": "results",
     "Report": "results",
     "Rules": "auditing.verdict.rules",

@@ -17,7 +17,7 @@ from attlas.errors import AttlasError, UsageError
 from attlas.measures import Measure
 from attlas.methods import METHODS
 from attlas.models.encoding.request import Request
-from attlas.models.facts.model_facts import fingerprint
+from attlas.models.facts.fingerprint import fingerprint
 from attlas.models.load import load
 from attlas.models.subject import Subject, check_subject
 from attlas.removing.operators import mask_id

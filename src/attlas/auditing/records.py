@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from attlas.errors import AttlasError
-from attlas.models.facts.model_facts import fingerprint
+from attlas.models.facts.fingerprint import fingerprint
 from attlas.models.subject import Subject
 from attlas.results.report import Report
 from attlas.views import write_whole

@@ -135,6 +135,7 @@ class Rolling:
         if self._first is None and self._unmixed:
             self._kind = "encoder"
             self._first = torch.eye(self._unmixed).to(layer).repeat(len(layer), 1, 1)
+            self._second = begin(self._first, layer.new_zeros(len(layer), *layer.shape[1:2] * 2))
         self._kind = self._kind or kind
         if self._first is None:
             self._first = with_residual(layer, self._residual)

@@ -42,7 +42,16 @@ def value_zeroing(question: Question, *, layer: int | None = None) -> Scored:
     folded = read_blocks(question)
     runs = [run for run in folded.held if names.intersection(run.call.sites)]
     runs = runs if layer is None else [choose(runs, layer)]
-    mixing = compose([layer_maps(run) for run in runs])
+    unmixed = question.subject.picture_argument is not None  # only cross-attention reads it
+    across = [run.call.sites[0] for run in runs if {*map(kind_of, run.call.sites)} == {"cross"}]
+    if unmixed and across and layer is None:
+        raise UnsupportedModelError(
+            f"{type(question.subject.model).__name__} has layers that only read the picture "
+            f"({', '.join(across)}), and values say nothing of how much of the words such a layer "
+            "keeps: use attention_rollout, or one layer (layer=-1)"
+        )
+    source = len(question.inputs.source.positions) if unmixed else 0
+    mixing = compose([layer_maps(run) for run in runs], source)
     if crosses(runs) and question.inputs.prefix is None:
         mixing = fold_copy(mixing)
     maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
@@ -97,13 +106,18 @@ def shares(own: Tensor, cross: Tensor | None) -> tuple[Tensor, Tensor | None]:
     return own / total, None if cross is None else cross / total
 
 
-def compose(layers: Sequence[tuple[Tensor, Tensor | None]]) -> HeadMean:
+def compose(layers: Sequence[tuple[Tensor, Tensor | None]], unmixed: int = 0) -> HeadMean:
     """The product of all layers, lowest first; cross-attention reads the product of the encoder.
 
     The result is `[batch, position, token]`: tokens of the source come before the stack's own.
+    `unmixed` is the length of a source that is read as it is, without layers of its own.
     """
     first: Tensor | None = None
     second: Tensor | None = None
+    if unmixed:
+        own = layers[0][0]
+        first = torch.eye(unmixed).to(own).expand(len(own), -1, -1)
+        second = begin(first, own)
     for own, cross in layers:
         if cross is None:
             below = first if second is None else second

@@ -208,14 +208,15 @@ def _load_processor(place: str, name: str, model: Any, trust_remote_code: bool) 
 
 def _kind_of_processor(model: Any) -> str:
     """What prepares the inputs of a model: a tokenizer, an image processor, or both in one."""
-    if getattr(model, "main_input_name", None) == "pixel_values":
-        return "image processor"
     task = find_task(model)
+    writes = task is not None and task.name in ("causal lm", "sequence to sequence")
+    if getattr(model, "main_input_name", None) == "pixel_values" and not writes:
+        return "image processor"
     if getattr(model, "main_input_name", None) in ("input_values", "input_features"):
         alone = task is not None and task.name == "sound classification"
         return "feature extractor" if alone else "processor"
-    reads_both = task is not None and (task.pairs or task.name == "causal lm")
-    sees = "pixel_values" in signature(model.forward).parameters
+    reads_both = writes or (task is not None and task.pairs)
+    sees = not {"pixel_values", "flattened_patches"}.isdisjoint(signature(model.forward).parameters)
     return "processor" if reads_both and sees else "tokenizer"
 
 

@@ -1,8 +1,9 @@
 """Operators: how the hidden tokens of each row are removed from a batch."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,13 +12,13 @@ from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.encoding.inputs import Inputs, Stream
-from attlas.models.encoding.pictures_in_text import blank_patches
+from attlas.models.encoding.pictures_in_text import grids_of
 from attlas.models.encoding.sounds import silence
 from attlas.models.states.embeddings import entered_vectors, entering
 from attlas.models.states.entrance import SOUNDS
 from attlas.models.tap.edits import Edit
 from attlas.shapes import Attention, Hidden, Visible
-from attlas.tokens import PICTURE
+from attlas.tokens import PICTURE, Grid
 
 
 def cut(inputs: Inputs, gone: Hidden) -> Inputs:
@@ -80,6 +81,8 @@ def mask(question: Question, inputs: Inputs, hidden: Hidden) -> Inputs:
             continue
         if stream.argument in SOUNDS:
             changed[stream.argument] = silence(question.subject, inputs, own)
+        elif question.subject.picture_argument is not None and stream is inputs.source:
+            changed[stream.argument] = _blank_across(question.subject, inputs, own)
         elif value.ndim == 4:
             changed[stream.argument] = _blank(value, inputs, own)
         elif value.ndim == 3:  # objects, by their features
@@ -95,8 +98,7 @@ def _mask_words(
     """The ids of a stream with the mask token for hidden ones; patches among them become grey."""
     ids = inputs.arguments[stream.argument]
     hidden = hidden.to(ids.device)
-    mark = subject.image_token if inputs.pictures else None
-    seen = torch.zeros_like(hidden) if mark is None else ids == mark
+    seen = _are_patches(inputs, stream).to(ids.device)
     changed = {}
     others = [number for name, number in subject.marks.items() if name != PICTURE]
     if (hidden & torch.isin(ids, ids.new_tensor(others))).any():
@@ -109,6 +111,12 @@ def _mask_words(
     if (hidden & ~seen).any():
         changed[stream.argument] = ids.masked_fill(hidden & ~seen, mask_id(subject))
     return changed
+
+
+def _are_patches(inputs: Inputs, stream: Stream) -> Tensor:
+    """Which tokens of a stream are parts of a picture within the text, `[row, token]`."""
+    names = [tokens.segments[stream.start : stream.stop] for tokens in inputs.tokens]
+    return torch.tensor([[name.split()[0] == PICTURE for name in row] for row in names])
 
 
 def mask_id(subject: OpenModel) -> int:
@@ -134,6 +142,70 @@ def _blank(pixels: Tensor, inputs: Inputs, hidden: Hidden) -> Tensor:
     covered = patches.repeat_interleave(height, 1).repeat_interleave(width, 2)
     rest = (0, pixels.shape[-1] - covered.shape[2], 0, pixels.shape[-2] - covered.shape[1])
     return pixels.masked_fill(torch.nn.functional.pad(covered, rest)[:, None], 0)
+
+
+def _blank_across(facts: OpenModel, inputs: Inputs, hidden: Tensor) -> Tensor:
+    """The pixels of a batch with hidden parts in the mean colour, zero after normalisation."""
+    pixels, tokens = inputs.arguments[inputs.source.argument], inputs.tokens[0]
+    here = range(inputs.source.stop)
+    if pixels.ndim < 4 or {tokens.segments[i] for i in here if not tokens.special[i]} - {
+        *tokens.grids
+    }:
+        raise UnsupportedModelError(
+            f"parts of a picture cannot be masked in {facts.name}: it is not known which of its "
+            "pixels make them"
+        )
+    cells = hidden[:, [place for place in here if not tokens.special[place]]]
+    return _blank_cells(pixels, cells, list(tokens.grids.values()), 1)
+
+
+def blank_patches(facts: OpenModel, arguments: Mapping[str, Tensor], hidden: Tensor) -> Tensor:
+    """The pixels of a batch with hidden patches in the mean colour, zero after normalisation.
+
+    `hidden` marks image tokens, `[row, image token]`, in the order of the text.
+    """
+    pixels, rows = arguments.get("pixel_values"), len(hidden)
+    each = {name: value[: len(value) // rows] for name, value in arguments.items()}
+    known = grids_of(facts, each, hidden.shape[1])
+    grids = [grid for _, grid in known if grid]
+    in_rows = "image_grid_thw" in arguments
+    if pixels is None or not grids or pixels.ndim != (2 if in_rows else max(pixels.ndim, 4)):
+        raise UnsupportedModelError(
+            f"patches cannot be masked in {facts.name}: it is not known which of its pixels make "
+            "an image token"
+        )
+    if in_rows:
+        return _blank_rows(facts, pixels, hidden)
+    parts = zip(hidden.split([count for count, _ in known], dim=1), grids, strict=True)
+    cells = torch.cat([own[:, -rows * columns :] for own, (rows, columns) in parts], dim=1)
+    return _blank_cells(pixels, cells, grids, getattr(facts.config.vision_config, "patch_size", 1))
+
+
+def _blank_rows(facts: OpenModel, pixels: Tensor, hidden: Tensor) -> Tensor:
+    """Pixels `[patch, value]`, of which equally many in a row belong to each image token."""
+    count = hidden.numel()
+    if len(pixels) % count:
+        raise UnsupportedModelError(
+            f"patches cannot be masked in {facts.name}: {len(pixels)} patches make {count} tokens"
+        )
+    own = hidden.flatten().repeat_interleave(len(pixels) // count)
+    return pixels.masked_fill(own.to(pixels.device)[:, None], 0)
+
+
+def _blank_cells(pixels: Tensor, hidden: Tensor, grids: Sequence[Grid], size: Any) -> Tensor:
+    """Pixels `[…, colour, row, column]`; `size` is the side of the patches that make a cell."""
+    unit = size if isinstance(size, int) else 1
+    flat = pixels.flatten(0, -4).clone()
+    kept = flat.flatten(1).ne(0).any(dim=1).nonzero().flatten().tolist()
+    counts = [rows * columns for rows, columns in grids] * len(hidden)
+    for number, own, (rows, columns) in zip(
+        kept, hidden.flatten().split(counts), list(grids) * len(hidden), strict=True
+    ):
+        high, wide = flat.shape[-2] // rows // unit * unit, flat.shape[-1] // columns // unit * unit
+        cover = own.view(rows, columns).repeat_interleave(high, 0).repeat_interleave(wide, 1)
+        part = flat[number, :, : rows * high, : columns * wide]
+        part.masked_fill_(cover.to(flat.device), 0)
+    return flat.reshape(pixels.shape)
 
 
 def pad(question: Question, inputs: Inputs, hidden: Hidden) -> Inputs:

@@ -46,7 +46,7 @@ def is_tied(subject: OpenModel) -> bool:
 
 def _has_places(subject: OpenModel) -> bool:
     """Whether tokens are patches or frames, which stand where they are in a picture or a sound."""
-    seen = subject.reads_images or bool(subject.marks)
+    seen = subject.reads_images or bool(subject.marks) or subject.picture_argument is not None
     return seen or subject.sound_argument is not None
 
 

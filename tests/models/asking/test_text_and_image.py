@@ -11,7 +11,7 @@ from subjects import on_eager, picture
 import attlas
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.asking.reading import find_readout, read_attention
-from attlas.models.encoding.objects import Objects
+from attlas.models.encoding.images import Objects
 from attlas.models.encoding.request import Request
 
 TEXT, OTHER = "a cat sat", "my dog was kind"

@@ -10,9 +10,9 @@ from subjects import few, on_eager, picture
 import attlas
 from attlas.errors import TextTooLongError, UnsupportedModelError, UsageError
 from attlas.methods import METHODS
-from attlas.models.encoding.pictures_in_text import blank_patches
 from attlas.models.tap.edits import Edit
 from attlas.models.tap.opening import tap
+from attlas.removing.operators import blank_patches
 
 TEXT = "the film was not good"
 PATCHES = 16

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from attlas.models.facts.model_facts import fingerprint
+from attlas.models.facts.fingerprint import fingerprint
 
 
 @pytest.fixture

@@ -66,8 +66,12 @@ class OpenModel(ModelFacts):
                 self.forward(inputs)
             if "sdpa" in internals.implementations(internals.configurations(self.model)):
                 self._refuse_another_function(inputs, opened)
-            found = tuple((call.site, call.path) for call in seen.calls)
+            found = tuple((call.site, call.path) for call in seen.calls if self._is_open(call.path))
             return tuple(self._that_count(inputs, found)) or found
+
+    def _is_open(self, path: str) -> bool:
+        """Whether the attention at a path is a site: not if it looks at a picture to be told of."""
+        return not self.needs_pictures or self.writes_at(path)
 
     def _refuse_another_function(self, inputs: Inputs, opened: Tensor) -> None:
         """Raise if the opened model's output is not the model's own, rounding apart."""
@@ -244,7 +248,8 @@ class OpenModel(ModelFacts):
 
     def _read(self, sites: Collection[Site] | None) -> Collection[Site] | None:
         """The sites to read: not those that look at a picture within the text."""
-        return self.sites if sites is None and self.marks else sites
+        sees = bool(self.marks) or self.needs_pictures
+        return self.sites if sites is None and sees else sites
 
     def rows_at_once(self, inputs: Inputs) -> int:
         """How many inputs of this length may share a batch that holds one layer's attention."""

@@ -22,6 +22,7 @@ from attlas.models.encoding.inputs import Inputs, Stream
 from attlas.models.encoding.target import QUANTITIES, Target
 from attlas.models.encoding.token_ids import following_ids, token_ids
 from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.facts.model_facts import MASK
 from attlas.tokens import Tokens
 
 
@@ -60,7 +61,7 @@ def ask_written(
     if not ids:
         raise UsageError("nothing was written, so there is nothing to explain")
     written = encode_ids(subject.tokenizer, ids, "output").tokens
-    before = found.tokens
+    before = given.tokens[0]
     if start:
         before = before.followed_by(encode_ids(subject.tokenizer, start, "prefix").tokens)
     whole = before.followed_by(written)
@@ -115,13 +116,18 @@ def _fed(
             arguments={**given.arguments, "decoder_input_ids": more},
             prefix=Stream("decoder_input_ids", source.stop, len(tokens)),
         )
-    check_length(subject, "prompt and output", len(tokens))
+    check_length(subject, "prompt and output", len(tokens) - (given.prefix or given.source).start)
     longer = {
         name: torch.cat([given.arguments[name], _continued(name, given, more)], dim=1)
-        for name in given.companions(given.source)
+        for name in given.companions(given.prefix or given.source)
     }
-    arguments = {**given.arguments, **longer}
-    return replace(inputs, arguments=arguments, source=replace(given.source, stop=len(tokens)))
+    grown = replace(given.prefix or given.source, stop=len(tokens))
+    return replace(
+        inputs,
+        arguments={**given.arguments, **longer},
+        source=given.source if given.prefix else grown,
+        prefix=given.prefix and grown,
+    )
 
 
 def _until(inputs: Inputs, stop: int) -> Inputs:
@@ -144,10 +150,11 @@ def _until(inputs: Inputs, stop: int) -> Inputs:
 
 def _continued(name: str, given: Inputs, more: torch.Tensor) -> torch.Tensor:
     """What an argument has for more tokens: their ids, or the last mark or segment again."""
-    if name == given.source.argument:
+    if name == (given.prefix or given.source).argument:
         return more
     last = given.arguments[name][:, -1:]
-    return (torch.zeros_like(last) if name == "mm_token_type_ids" else last).expand_as(more)
+    last = torch.zeros_like(last) if name in ("mm_token_type_ids", MASK) else last
+    return last.expand(-1, more.shape[1], *last.shape[2:])
 
 
 def _question(subject: OpenModel, inputs: Inputs, ids: Sequence[int]) -> Question:

@@ -16,7 +16,7 @@ from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Target
 from attlas.models.encoding.token_ids import following_ids, token_ids
 from attlas.models.facts.evaluation_mode import evaluation_mode
-from attlas.models.facts.model_facts import ModelFacts
+from attlas.models.facts.model_facts import MASK, ModelFacts
 
 MOST_NEW_TOKENS = 64
 PrefixAndChain = tuple[list[int], list[int], tuple[str, ...]]  # with notes
@@ -33,8 +33,13 @@ def as_inputs(subject: ModelFacts, encoded: Encoded, text: Any) -> Inputs:
         if name in known
     }
     arguments |= {name: value for name, value in encoded.beside.items() if name in known}
-    source = Stream(subject.sound_argument or "input_ids", 0, len(encoded.tokens))
-    inputs = Inputs(arguments, (encoded.tokens,), (text,), source, None, (encoded.notes,))
+    before = encoded.before or encoded.tokens
+    brings = subject.sound_argument or subject.picture_argument or "input_ids"
+    source, prefix, tokens = Stream(brings, 0, len(before)), None, encoded.tokens
+    if encoded.before is not None:
+        tokens = before.followed_by(tokens)
+        prefix = Stream("input_ids", len(before), len(tokens))
+    inputs = Inputs(arguments, (tokens,), (text,), source, prefix, (encoded.notes,))
     return replace(inputs, pictures=(encoded.pictures,)) if encoded.beside else inputs
 
 
@@ -62,7 +67,7 @@ def _append(subject: ModelFacts, encoded: Encoded, ids: Sequence[int]) -> Encode
 
 def _types(name: str, values: Sequence[int]) -> list[int]:
     """The segment of tokens that follow; those of a picture do not."""
-    return [0] if name == "mm_token_type_ids" else list(values[-1:])
+    return [0] if name in ("mm_token_type_ids", MASK) else list(values[-1:])
 
 
 def with_prefix(subject: ModelFacts, encoded: Encoded, text: Any, request: Request) -> Inputs:
@@ -127,7 +132,8 @@ def write(subject: ModelFacts, inputs: Inputs, most: int) -> tuple[list[int], li
     """Let the model write greedily: its start tokens, and up to `most` tokens behind them."""
     model: Any = subject.model
     start = first_tokens(subject) if subject.has_decoder else []
-    fed = len(start) if subject.has_decoder else len(inputs.tokens[0])
+    prompt = inputs.prefix or inputs.source
+    fed = len(start) if subject.has_decoder else len(prompt.positions)
     room = max(1, min(most, subject.max_tokens - fed))
     given, generate = dict(inputs.arguments), type(model).generate
     if subject.sound_argument is not None:  # their own method leaves out what they start from

@@ -24,6 +24,7 @@ class Encoded:
     added: tuple[bool, ...] = ()  # which tokens the tokenizer or a template added to the text
     beside: Mapping[str, Any] = field(default_factory=dict)  # arguments that are not one per token
     pictures: Mapping[str, Any] = field(default_factory=dict)  # in the text, by segment
+    before: Tokens | None = None  # the parts of a picture that cross-attention reads
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,8 @@ from torch import Tensor
 
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.encoding import images
-from attlas.models.encoding.images import is_image
+from attlas.models.encoding.images import Objects, feature_width, is_image, sample_objects
 from attlas.models.encoding.inputs import Inputs, Stream
-from attlas.models.encoding.objects import Objects, feature_width, sample_objects
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.similarity import encode_compared
 from attlas.models.encoding.text_inputs import encode_text
@@ -22,7 +21,7 @@ from attlas.models.tap.folding import fold_calls
 from attlas.tokens import Tokens
 
 # Arguments of models that write about more than a text, and cannot do without it.
-_UNREAD = {"perceiver_embeddings", "protein_input_ids", "actions", "encoder_inputs_embeds"}
+_UNREAD = {"protein_input_ids", "actions", "encoder_inputs_embeds"}
 SAMPLE = "one of these"  # several tokens: attention over a single one is always 1
 OTHER = "something else"
 
@@ -34,7 +33,7 @@ def encode_input(facts: ModelFacts, text: Any, request: Request) -> Inputs:
             f"{type(facts.model).__name__} cannot be explained: what it sees is no part of the "
             "text that it reads, as its patches are where a model has an image_token_id"
         )
-    if facts.sound_argument is not None:
+    if facts.sound_argument is not None or facts.picture_argument is not None:
         return encode_text(facts, text, request)
     if facts.reads_pairs:
         return encode_pair(facts, text, request)
@@ -54,9 +53,10 @@ def sample_input(facts: ModelFacts) -> Any:
         return np.sin(np.arange(rate) / 20.0), rate
     if facts.reads_objects:
         return SAMPLE, sample_objects(facts.model)
-    if facts.reads_images or facts.reads_pairs:
+    if facts.reads_images or facts.reads_pairs or facts.needs_pictures:
         picture = Image.new("RGB", (32, 32), "grey")
-        return (picture, SAMPLE) if facts.reads_pairs else picture
+        asked = bool(facts.marks) or (facts.needs_pictures and not facts.has_decoder)
+        return (picture, SAMPLE) if facts.reads_pairs or asked else picture
     if facts.compares:
         return SAMPLE, OTHER
     text = f"{facts.tokenizer.mask_token} {SAMPLE}" if facts.fills_masks else SAMPLE

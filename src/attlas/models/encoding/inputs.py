@@ -9,6 +9,8 @@ from torch import Tensor
 
 from attlas.tokens import Tokens
 
+_NOT_OF_TEXT = ("compared", "decoder", "pixel", "visual", "image", "sound", "aspect", "flattened")
+_OF_TEXT = ("image_attention_mask", "image_embeds_position_mask")
 COMPARED = "compared_with"  # the vector of a text that the input is compared with
 
 
@@ -116,9 +118,7 @@ class Inputs:
 def _side(argument: str) -> str:
     """What an argument belongs to: the text, the decoder, a picture or a sound."""
     first = argument.split("_")[0] if not argument.startswith("input_features") else "sound"
-    return (
-        first if first in ("compared", "decoder", "pixel", "visual", "image", "sound") else "text"
-    )
+    return first if first in _NOT_OF_TEXT and argument not in _OF_TEXT else "text"
 
 
 def _blocks(value: Tensor, rows: int, index: Tensor) -> Tensor:

@@ -16,12 +16,16 @@ from attlas.errors import TextTooLongError, UnsupportedModelError, UsageError
 from attlas.models.encoding.encode import Encoded, encode_ids
 from attlas.models.encoding.images import as_picture, as_seen, is_image
 from attlas.models.encoding.request import Request
-from attlas.models.facts.model_facts import ModelFacts
+from attlas.models.facts.model_facts import GATHERERS, MASK, ModelFacts
 from attlas.tokens import PICTURE, Grid, Tokens
 
-# Modules that gather a picture into vectors without a place in it, by a word of their class name.
-GATHERERS = ("Perceiver", "QFormer", "Resampler", "AriaProjector", "VectorQuantizer")
-_PER_TOKEN = ("attention_mask", "token_type_ids", "mm_token_type_ids")
+_SUMMARIES = {"florence2": 1}  # image tokens of a picture before its patches: the mean of them
+# Families whose processors put the marks of a picture into a text themselves.
+_MARK_THEMSELVES = ("florence2", "blip-2", "instructblip", "kosmos-2", "idefics")
+_PER_TOKEN = (
+    *("attention_mask", "token_type_ids", "mm_token_type_ids"),
+    *("cross_attention_mask", "image_attention_mask", MASK),
+)
 
 
 def has_pictures(text: Any) -> bool:
@@ -42,35 +46,51 @@ def encode_with_pictures(facts: ModelFacts, given: Any, request: Request) -> Enc
     if isinstance(given, Mapping):
         arguments = dict(given)
     else:
-        originals, text = _split(given)
-        arguments = _processed(facts, originals, text, request)
-    ids = _ids_in(arguments)
+        originals, text = split_pictures(given)
+        arguments = processed(facts, originals, text, request)
+    ids = ids_in(arguments)
     if len(ids) > facts.max_tokens:
         raise TextTooLongError(
             f"text and pictures have {len(ids)} tokens and the model takes {facts.max_tokens}"
         )
     tokens, seen = _with_patches(facts, ids, arguments, originals)
-    per_token = {
-        name: arguments[name][0].tolist()
-        for name in _PER_TOKEN
-        if name in arguments and tuple(arguments[name].shape) == (1, len(ids))
-    }
-    beside = {
-        name: _placed(facts, value)
-        for name, value in arguments.items()
-        if name not in (*per_token, "input_ids", "labels") and isinstance(value, Tensor)
-    }
+    lists = per_token(arguments, len(ids))
+    beside = beside_text(facts, arguments, lists)
     if beside and {*tokens.segments} == {"text"}:
         raise UnsupportedModelError(
             f"it is not known which tokens of {facts.name} stand for {', '.join(sorted(beside))}"
         )
-    lists = {"attention_mask": [1] * len(ids), **per_token, "input_ids": ids}
+    lists = {"attention_mask": [1] * len(ids), **lists, "input_ids": ids}
     unplaced = sorted({*tokens.segments} - {"text", *tokens.grids})
     notes = tuple(f"the parts of {name} have no known place in it" for name in unplaced)
+    if "qformer_input_ids" in beside:
+        notes += ("the Q-Former reads the text too, which is a part of what its vectors hold",)
     return Encoded(tokens, lists, notes, beside=beside, pictures=seen)
 
 
-def _split(given: Sequence[Any]) -> tuple[list[Any], str]:
+def per_token(arguments: Mapping[str, Any], count: int) -> dict[str, list[Any]]:
+    """The arguments of a batch of one that have an entry for each token of the text, as lists."""
+    return {
+        name: arguments[name][0].tolist()
+        for name in _PER_TOKEN
+        if name in arguments and tuple(arguments[name].shape[:2]) == (1, count)
+    }
+
+
+def beside_text(
+    facts: ModelFacts, arguments: Mapping[str, Any], lists: Mapping[str, Any]
+) -> dict[str, Tensor]:
+    """The other arguments that are tensors, on the model's device and in its precision."""
+    return {
+        name: on_device(facts, value)
+        for name, value in arguments.items()
+        if name not in (*lists, "input_ids", "labels") and isinstance(value, Tensor)
+    }
+
+
+def split_pictures(given: Any) -> tuple[list[Any], str]:
+    """The pictures that come with a text, and the text."""
+    given = given if isinstance(given, tuple) else (given,)
     pictures = [each for each in given if is_image(each)]
     texts = [each for each in given if isinstance(each, str)]
     if len(texts) != 1 or len(pictures) + 1 != len(given):
@@ -79,10 +99,10 @@ def _split(given: Sequence[Any]) -> tuple[list[Any], str]:
     return pictures, texts[0]
 
 
-def _processed(
-    facts: ModelFacts, pictures: Sequence[Any], text: str, request: Request
+def processed(
+    facts: ModelFacts, pictures: Sequence[Any], text: str | None, request: Request
 ) -> dict[str, Any]:
-    """What the processor makes of a text and its pictures."""
+    """What the processor makes of a text and its pictures, or of pictures alone."""
     processor: Any = facts.processor
     if processor is facts.tokenizer:
         raise UsageError(
@@ -90,14 +110,18 @@ def _processed(
             f"tokenizer, or what it made ({{'input_ids': …, 'pixel_values': …}})"
         )
     shown = [as_picture(each).convert("RGB") for each in pictures]
+    if text is None:
+        return dict(facts.image_processor(images=shown, return_tensors="pt"))
     if request.chat:
         parts = [{"type": "image"} for _ in shown] + [{"type": "text", "text": text}]
         text = processor.apply_chat_template(
             [{"role": "user", "content": parts}], tokenize=False, add_generation_prompt=True
         )
-    else:
+    elif facts.config.model_type not in _MARK_THEMSELVES:
         text = _with_marks(processor, text, len(shown))
     special = {} if not request.chat else {"add_special_tokens": False}
+    if facts.config.model_type == "idefics":  # takes pictures among the words, or puts them last
+        return dict(processor(text=[[*shown, text]], return_tensors="pt", **special))
     found = processor(text=[text], images=[shown], return_tensors="pt", **special)
     return dict(found)
 
@@ -111,7 +135,8 @@ def _with_marks(processor: Any, text: str, count: int) -> str:
     return str(mark) * count + text
 
 
-def _ids_in(arguments: Mapping[str, Any]) -> list[int]:
+def ids_in(arguments: Mapping[str, Any]) -> list[int]:
+    """The token ids of a text that is encoded already."""
     ids = arguments.get("input_ids")
     if not isinstance(ids, Tensor) or ids.ndim != 2 or len(ids) != 1:
         raise UsageError(
@@ -121,7 +146,8 @@ def _ids_in(arguments: Mapping[str, Any]) -> list[int]:
     return found
 
 
-def _placed(facts: ModelFacts, value: Tensor) -> Tensor:
+def on_device(facts: ModelFacts, value: Tensor) -> Tensor:
+    """A tensor on the model's device, and in its precision if it has fractions."""
     weight = next(facts.model.parameters())
     return value.to(weight.device, weight.dtype if value.is_floating_point() else None)
 
@@ -134,6 +160,8 @@ def _with_patches(
         name: [place for place, number in enumerate(ids) if number == mark]
         for name, mark in facts.marks.items()
     }
+    if MASK in arguments:
+        places = {PICTURE: arguments[MASK][0].nonzero().flatten().tolist()}
     marked = [place for own in places.values() for place in own]
     others = sorted(set(range(len(ids))) - set(marked))
     joined = encode_ids(facts.tokenizer, [ids[place] for place in others], "text").tokens
@@ -150,13 +178,17 @@ def _with_patches(
 
 
 def _patches(name: str, count: int, grid: Grid | None) -> Tokens:
+    """The parts of a picture; before the cells of its grid stand summaries, which are special."""
+    extra = count - grid[0] * grid[1] if grid else 0
     columns = grid[1] if grid else count
-    texts = tuple(
+    texts = [f"[{number}]" if number else "[CLS]" for number in range(extra)]
+    texts += [
         f"{place // columns},{place % columns}" if grid else f"part {place}"
-        for place in range(count)
-    )
+        for place in range(count - extra)
+    ]
+    special = (True,) * extra + (False,) * (count - extra)
     grids = {name: grid} if grid else {}
-    return Tokens(texts, (None,) * count, (False,) * count, (name,) * count, grids=grids)
+    return Tokens(tuple(texts), (None,) * count, special, (name,) * count, grids=grids)
 
 
 def grids_of(
@@ -171,7 +203,8 @@ def grids_of(
     if pixels is None or count % max(number, 1):
         return [(count, None)]
     each = count // number
-    grid = None if _gathers(facts) else _grid_like(each, pixels.shape[-2], pixels.shape[-1])
+    cells = each - _SUMMARIES.get(facts.config.model_type, 0)
+    grid = None if gathers(facts) else grid_like(cells, pixels.shape[-2], pixels.shape[-1])
     return [(each, grid)] * number
 
 
@@ -202,12 +235,13 @@ def _number_of_pictures(pixels: Any) -> int:
     return max(int(flat.flatten(1).ne(0).any(dim=1).sum()), 1)
 
 
-def _gathers(facts: ModelFacts) -> bool:
+def gathers(facts: ModelFacts) -> bool:
+    """Whether the model gathers a picture into vectors without a place in it."""
     names = {type(module).__name__ for module in facts.model.modules()}
     return any(word in name for name in names for word in GATHERERS)
 
 
-def _grid_like(count: int, height: int, width: int) -> Grid | None:
+def grid_like(count: int, height: int, width: int) -> Grid | None:
     """Rows and columns of square patches that fill a picture of this form."""
     rows = isqrt(count * height // width)
     return (rows, count // rows) if rows and rows * (count // rows) == count else None
@@ -231,49 +265,3 @@ def _pictures(
         given = [np.asarray(as_picture(each).convert("RGB")) for each in originals]
         return dict(zip(names, given, strict=True))
     return {}
-
-
-def blank_patches(facts: ModelFacts, arguments: Mapping[str, Tensor], hidden: Tensor) -> Tensor:
-    """The pixels of a batch with hidden patches in the mean colour, zero after normalisation.
-
-    `hidden` marks image tokens, `[row, image token]`, in the order of the text.
-    """
-    pixels, rows = arguments.get("pixel_values"), len(hidden)
-    each = {name: value[: len(value) // rows] for name, value in arguments.items()}
-    grids = [grid for _, grid in grids_of(facts, each, hidden.shape[1]) if grid]
-    in_rows = "image_grid_thw" in arguments
-    if pixels is None or not grids or pixels.ndim != (2 if in_rows else max(pixels.ndim, 4)):
-        raise UnsupportedModelError(
-            f"patches cannot be masked in {facts.name}: it is not known which of its pixels make "
-            "an image token"
-        )
-    if in_rows:
-        return _blank_rows(facts, pixels, hidden)
-    return _blank_cells(pixels, hidden, grids, getattr(facts.config.vision_config, "patch_size", 1))
-
-
-def _blank_rows(facts: ModelFacts, pixels: Tensor, hidden: Tensor) -> Tensor:
-    """Pixels `[patch, value]`, of which equally many in a row belong to each image token."""
-    count = hidden.numel()
-    if len(pixels) % count:
-        raise UnsupportedModelError(
-            f"patches cannot be masked in {facts.name}: {len(pixels)} patches make {count} tokens"
-        )
-    own = hidden.flatten().repeat_interleave(len(pixels) // count)
-    return pixels.masked_fill(own.to(pixels.device)[:, None], 0)
-
-
-def _blank_cells(pixels: Tensor, hidden: Tensor, grids: Sequence[Grid], size: Any) -> Tensor:
-    """Pixels `[…, colour, row, column]`; `size` is the side of the patches that make a cell."""
-    unit = size if isinstance(size, int) else 1
-    flat = pixels.flatten(0, -4).clone()
-    kept = flat.flatten(1).ne(0).any(dim=1).nonzero().flatten().tolist()
-    counts = [rows * columns for rows, columns in grids] * len(hidden)
-    for number, own, (rows, columns) in zip(
-        kept, hidden.flatten().split(counts), list(grids) * len(hidden), strict=True
-    ):
-        high, wide = flat.shape[-2] // rows // unit * unit, flat.shape[-1] // columns // unit * unit
-        cover = own.view(rows, columns).repeat_interleave(high, 0).repeat_interleave(wide, 1)
-        part = flat[number, :, : rows * high, : columns * wide]
-        part.masked_fill_(cover.to(flat.device), 0)
-    return flat.reshape(pixels.shape)

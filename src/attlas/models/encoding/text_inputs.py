@@ -14,6 +14,7 @@ from attlas.models.encoding.chat_parts import (
 from attlas.models.encoding.continuations import as_inputs, with_chain, with_prefix
 from attlas.models.encoding.encode import Encoded, encode, fit, mark_special, offsets_by_decoding
 from attlas.models.encoding.inputs import Inputs
+from attlas.models.encoding.pictures_across import encode_across
 from attlas.models.encoding.pictures_in_text import encode_with_pictures, has_pictures
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.sounds import encode_sound
@@ -63,6 +64,8 @@ def encode_plain(facts: ModelFacts, text: Any, request: Request) -> Encoded:
     name = facts.task.name if facts.task else ""
     if facts.sound_argument is not None:
         return encode_sound(facts, text)
+    if facts.picture_argument is not None:
+        return encode_across(facts, text, request)
     if has_pictures(text):
         return encode_with_pictures(facts, text, request)
     conversation = conversation_of(text, request.chat)

@@ -2,20 +2,28 @@
 
 from collections.abc import Mapping
 from functools import cached_property
-from hashlib import sha256
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.models.facts import transformers_internals as internals
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.tasks import TASKS, Task, find_task, unexplained_task
+from attlas.tokens import PICTURE
 
 _MEDIA = ("pixel_values", "input_features", "input_values")  # arguments beside a text
-_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+# Modules that gather a picture into vectors without a place in it, by a word of their class name.
+GATHERERS = (
+    *("Perceiver", "QFormer", "Resampler", "AriaProjector", "VectorQuantizer"),
+    "ImageToTextProjection",
+)
+OF_PICTURES = ("Vision", *GATHERERS)
+MASK = "image_embeds_position_mask"  # an argument that marks the places of a picture's parts
+BY_MASK = -1  # where it does so, instead of a token
+_PIXELS = ("pixel_values", "flattened_patches")  # arguments that bring pictures
 
 
 class ModelFacts:
@@ -28,6 +36,7 @@ class ModelFacts:
             raise UnknownNameError("task", task, TASKS)
         self.model: nn.Module = unwrap(model)
         is_pair = hasattr(tokenizer, "tokenizer") and hasattr(tokenizer, "image_processor")
+        self.has_image_processor = is_pair
         self.feature_extractor = getattr(tokenizer, "feature_extractor", tokenizer)
         hears = hasattr(tokenizer, "tokenizer") and self.feature_extractor is not tokenizer
         self.tokenizer = tokenizer.tokenizer if is_pair or hears else tokenizer
@@ -65,7 +74,19 @@ class ModelFacts:
     @property
     def reads_images(self) -> bool:
         """Whether the inputs are pictures."""
-        return internals.takes_pixels(self.model) and not self.marks
+        writes = bool(self.marks) or self.picture_argument is not None
+        return internals.takes_pixels(self.model) and not writes
+
+    @cached_property
+    def picture_argument(self) -> str | None:
+        """The argument that brings a picture which the model writes about, read by cross-attention.
+
+        Without an image processor, a model that can do without pictures reads a text alone.
+        """
+        if not self.predicts_next or self.marks or self.sound_argument:
+            return None
+        found = next((name for name in _PIXELS if name in self.parameters), None)
+        return found if self.has_image_processor or internals.takes_pixels(self.model) else None
 
     @property
     def sound_argument(self) -> str | None:
@@ -91,18 +112,27 @@ class ModelFacts:
     @cached_property
     def marks(self) -> dict[str, int]:
         """The ids of the tokens that stand for parts of a picture, film or sound within a text."""
-        known = signature(self.model.forward).parameters
-        media = [known[name] for name in _MEDIA if name in known]
-        takes = "input_ids" in known and any(each.default is None for each in media)
+        takes = "input_ids" in self.parameters and not self.parameters.isdisjoint(_MEDIA)
         takes = takes and self.sound_argument is None  # a text alone is read too
-        if not takes or not self.predicts_next or self.has_decoder or self.crosses_to_pictures:
+        if not takes or not self.predicts_next or self.crosses_to_pictures:
             return {}
+        if MASK in self.parameters:
+            return {PICTURE: BY_MASK}
         found = {
             segment: getattr(self.config, name, None)
             for segment, word in (("image", "image"), ("film", "video"), ("sound", "audio"))
             for name in (f"{word}_token_index", f"{word}_token_id")
         }
         return {name: number for name, number in found.items() if isinstance(number, int)}
+
+    @property
+    def needs_pictures(self) -> bool:
+        """Whether the model writes about pictures and cannot do without one."""
+        known = signature(self.model.forward).parameters
+        given = known.get("pixel_values")
+        required = given is not None and given.default is Parameter.empty
+        required = required or BY_MASK in self.marks.values()
+        return self.picture_argument is not None or (bool(self.marks) and required)
 
     @property
     def no_cache(self) -> dict[str, bool]:
@@ -119,10 +149,24 @@ class ModelFacts:
 
     @property
     def text_stack(self) -> nn.Module:
-        """The language model within a model that also reads pictures."""
+        """What words and patches enter together: the language model, or its encoder."""
+        return self._text_parts[-1]
+
+    def writes_at(self, path: str) -> bool:
+        """Whether a module belongs to what reads and writes text, not to what prepares pictures."""
+        parts = {id(each) for each in self._text_parts}
+        modules = dict(self.model.named_modules())
+        steps = path.split(".")
+        above = [modules[".".join(steps[: count + 1])] for count in range(len(steps))]
+        inside = [number for number, each in enumerate(above) if id(each) in parts]
+        names = [type(each).__name__ for each in above[inside[0] + 1 :]] if inside else []
+        return bool(inside) and not any(word in name for name in names for word in OF_PICTURES)
+
+    @cached_property
+    def _text_parts(self) -> list[nn.Module]:
         model: Any = self.model
-        stack: nn.Module = model.get_decoder()
-        return stack
+        reads = self.has_decoder and bool(self.marks)
+        return [model.get_decoder(), *([model.get_encoder()] if reads else [])]
 
     @property
     def has_decoder(self) -> bool:
@@ -240,28 +284,3 @@ def _without_adapter_shell(model: Any) -> nn.Module:
             )
     base: nn.Module = model.get_base_model()
     return base
-
-
-def fingerprint(model: nn.Module) -> str:
-    """A digest of the weights: the same on every device; different if a value changes or two swap.
-
-    It covers the name, type and shape of each tensor, and the sums of its rows and columns. Bits
-    are summed as whole numbers, so the order of a sum does not matter. Weights that are not in
-    memory count by name and shape only.
-    """
-    total = sha256(type(model).__name__.encode())
-    for name, value in sorted(model.state_dict().items()):
-        if isinstance(value, Tensor):
-            total.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-            total.update(_sums(value.detach()))
-    return total.hexdigest()
-
-
-def _sums(tensor: Tensor) -> bytes:
-    if tensor.is_meta or tensor.numel() == 0:
-        return b""
-    real = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
-    bits = real.contiguous().view(_BITS[real.element_size()])
-    table = bits.reshape(-1, bits.shape[-1] if bits.ndim else 1)
-    sums = [table.sum(axis, dtype=torch.int64) for axis in (0, 1)]
-    return b"".join(each.cpu().numpy().astype("<i8").tobytes() for each in sums)

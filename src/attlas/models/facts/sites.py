@@ -90,6 +90,25 @@ class Owner:
         return own, handed
 
 
+def replace_other(
+    module: nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    change: Callable[[Any], Any],
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call of cross-attention with another stream to read."""
+    kind: Any = type(module)
+    names = _parameters(kind)
+    read = {name: change(value) for name, value in kwargs.items() if _is_other(name, value)}
+    told = zip(names, args, strict=False)
+    changed = [change(value) if _is_other(name, value) else value for name, value in told]
+    return (*changed, *args[len(changed) :]), {**kwargs, **read}
+
+
+def _is_other(name: str, value: Any) -> bool:
+    return name in _OTHER_STREAM and value is not None
+
+
 def find_owners(model: nn.Module) -> list[Owner]:
     """The attention modules of a model; raises `UnsupportedModelError` if there are none."""
     modules = dict(model.named_modules())

@@ -97,9 +97,10 @@ def find_task(model: nn.Module) -> Task | None:
     # The table of encoder–decoders also lists some decoder-only classes.
     found = next((t for t in listed if has_decoder or t.name != "sequence to sequence"), None)
     beside = frozenset().union(*map(_names_in, _BESIDE_TEXT))
-    if found is None and not has_decoder and names & beside:
+    if found is None and names & beside:
         writes = model.get_output_embeddings() is not None  # type: ignore[operator]
-        return TASKS["causal lm"] if writes else None
+        kind = "sequence to sequence" if has_decoder else "causal lm"
+        return TASKS[kind] if writes else None
     return found
 
 

@@ -4,7 +4,7 @@ There is no table of models. Every input embedding of a submodel is watched, and
 gets show which tokens a call is about.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
@@ -17,6 +17,7 @@ from attlas.models.asking.readout import last_stream
 from attlas.models.asking.scores import differentiate, run_logits, target_scores_in_graph
 from attlas.models.encoding.inputs import Inputs
 from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.facts.model_facts import BY_MASK
 from attlas.models.facts.sites import find_block
 from attlas.models.states.entrance import Entered, Entrance
 from attlas.shapes import BatchScores, StreamVectors
@@ -29,10 +30,8 @@ class _AllIn(Exception):
 class _Glance(Entrance):
     """Stops the pass as soon as every stream has entered."""
 
-    def meet(
-        self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Any
-    ) -> Any:
-        entering = super().meet(module, args, kwargs, output)
+    def _leaf(self, stream: int, layout: str, vectors: Tensor) -> Tensor:
+        entering = super()._leaf(stream, layout, vectors)
         if {call.stream for call in self._calls} == set(range(len(self._streams))):
             raise _AllIn
         return entering
@@ -50,21 +49,31 @@ def entering(
 
 @contextmanager
 def _watched(subject: OpenModel, entrance: Entrance) -> Iterator[None]:
+    """Hooks where the vectors of each stream come in; below the first block and in the stack of a
+    picture, only embeddings of ids are watched.
+    """
     with ExitStack() as stack:
-        if entrance.has_pictures:
-            enter = subject.text_stack.register_forward_pre_hook(entrance.enter, with_kwargs=True)
-            stack.callback(enter.remove)
-        else:
-            if entrance.has_sound:
-                first = find_block(subject.model, subject.places[0][1])
-                heard = first.register_forward_pre_hook(entrance.hear, with_kwargs=True)
-                stack.callback(heard.remove)
-            for module in subject.ways_in:
-                if entrance.has_sound and not isinstance(module, nn.Embedding):
-                    continue  # what is below the first block
+        for module, hook in _doors(subject, entrance):
+            handle = module.register_forward_pre_hook(hook, with_kwargs=True)
+            stack.callback(handle.remove)
+        below = entrance.has_sound or entrance.looks_across or entrance.has_pictures
+        for module in subject.ways_in:
+            if isinstance(module, nn.Embedding) or not below:
                 handle = module.register_forward_hook(entrance.meet, with_kwargs=True)
                 stack.callback(handle.remove)
         yield
+
+
+def _doors(subject: OpenModel, entrance: Entrance) -> list[tuple[nn.Module, Any]]:
+    """The modules before which vectors come in that no embedding of ids makes, and their hooks."""
+    first = find_block(subject.model, subject.places[0][1])
+    if entrance.has_sound or (entrance.has_pictures and BY_MASK in subject.marks.values()):
+        return [(first, entrance.hear)]
+    if entrance.has_pictures:
+        return [(subject.text_stack, entrance.enter)]
+    reading = {path for site, path in subject.places if site.kind == "cross"}
+    across = reading if entrance.looks_across else ()
+    return [(subject.model.get_submodule(path), entrance.look) for path in across]
 
 
 def entered_vectors(question: Question) -> list[StreamVectors]:

@@ -9,9 +9,11 @@ from torch import Tensor, nn
 
 from attlas.errors import UnsupportedModelError
 from attlas.models.encoding.inputs import Inputs
+from attlas.models.facts.sites import replace_other
 from attlas.shapes import StreamVectors, Vectors
 
 SOUNDS = ("input_values", "input_features")  # arguments that bring a sound
+PIXELS = ("pixel_values", "flattened_patches")  # arguments that bring pictures
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +55,9 @@ class Entrance:
         self._values = values
         self._calls: list[_Call] = []
         self.has_sound = inputs.source.argument in SOUNDS
-        self.has_pictures = bool(inputs.pictures) and not self.has_sound
+        self.looks_across = inputs.prefix is not None and inputs.source.argument in PIXELS
+        self.has_pictures = bool(inputs.pictures) and inputs.source.argument == "input_ids"
+        self._looked: tuple[Tensor, Tensor] | None = None  # what cross-attention reads, and gets
 
     @property
     def leaves(self) -> list[Tensor]:
@@ -80,42 +84,65 @@ class Entrance:
         vectors = output[0] if isinstance(output, tuple) and output else output
         if place is None or not isinstance(vectors, Tensor):
             return output
-        stream, layout = place
+        handed_on = self._leaf(*place, vectors)
+        return (handed_on, *output[1:]) if isinstance(output, tuple) else handed_on
+
+    def _leaf(self, stream: int, layout: str, vectors: Tensor) -> Tensor:
+        """A copy of vectors, or of their replacement, which the autograd graph begins at."""
         entering = vectors
         if self._values is not None:
             entering = _laid_out(self._values[stream].to(vectors), layout, vectors)
         leaf = entering.detach().requires_grad_(torch.is_grad_enabled())
         tokens = len(self._streams[stream].positions)
         self._calls.append(_Call(stream, layout, tokens, leaf))
-        handed_on = leaf.clone()  # some families write into the vectors; a leaf does not allow it
-        return (handed_on, *output[1:]) if isinstance(output, tuple) else handed_on
+        return leaf.clone()  # some families write into the vectors; a leaf does not allow it
 
     def enter(
-        self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self, _: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
         """A hook before a language model that gets words and patches as vectors: make leaves."""
-        vectors, stream = kwargs.get("inputs_embeds"), self._streams[0]
+        vectors = kwargs.get("inputs_embeds")
         if not isinstance(vectors, Tensor):
             return None
-        ids = self._arguments[stream.argument]
-        return args, {**kwargs, "inputs_embeds": self.meet(module, (ids,), {}, vectors)}
+        return args, {**kwargs, "inputs_embeds": self._leaf(0, "as_it_is", vectors)}
 
-    def hear(
+    def look(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """A hook before the first block, where the vectors of the frames enter: make leaves."""
-        sound = self._arguments[self._streams[0].argument]
+        """A hook before cross-attention: the vectors of the picture that it reads are leaves."""
+        return replace_other(module, args, kwargs, self._look)
+
+    def _look(self, vectors: Tensor) -> Tensor:
+        if self._looked is None:
+            rows = len(self._arguments[self._streams[1].argument])
+            joined = vectors.reshape(
+                rows, -1, vectors.shape[-1]
+            )  # tiles may lie in rows of their own
+            self._looked = vectors, self._leaf(0, "as_it_is", joined).reshape(vectors.shape)
+        known, handed_on = self._looked
+        if vectors is not known and vectors is not handed_on:
+            raise UnsupportedModelError(
+                "the layers of this model read different vectors of one picture, so its parts have "
+                "none that is theirs"
+            )
+        return handed_on
+
+    def hear(
+        self, _: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """A hook before the first block, where the vectors of frames or patches enter."""
         if args:
-            return (self.meet(module, (sound,), {}, args[0]), *args[1:]), dict(kwargs)
+            return (self._leaf(0, "as_it_is", args[0]), *args[1:]), dict(kwargs)
         name = next(iter(kwargs))
-        return args, {**kwargs, name: self.meet(module, (sound,), {}, kwargs[name])}
+        return args, {**kwargs, name: self._leaf(0, "as_it_is", kwargs[name])}
 
     def _place(self, given: Any) -> tuple[int, str] | None:
         """The stream and layout of an embedding call, preferring streams not yet entered."""
         if not isinstance(given, Tensor):
             return None
         met = {call.stream for call in self._calls}
-        order = sorted(range(len(self._streams)), key=lambda number: number in met)
+        first = 1 if self.has_pictures else 0  # words and patches enter behind the embedding
+        order = sorted(range(first, len(self._streams)), key=lambda number: number in met)
         for number in order:
             layout = _layout(given, self._arguments[self._streams[number].argument])
             if layout is not None:
