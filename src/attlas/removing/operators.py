@@ -12,6 +12,7 @@ from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.encoding.inputs import Inputs, Stream
+from attlas.models.encoding.pictures_across import hidden_cells
 from attlas.models.encoding.pictures_in_text import grids_of
 from attlas.models.encoding.sounds import silence
 from attlas.models.states.embeddings import entered_vectors, entering
@@ -82,7 +83,9 @@ def mask(question: Question, inputs: Inputs, hidden: Hidden) -> Inputs:
         if stream.argument in SOUNDS:
             changed[stream.argument] = silence(question.subject, inputs, own)
         elif question.subject.picture_argument is not None and stream is inputs.source:
-            changed[stream.argument] = _blank_across(question.subject, inputs, own)
+            cells = hidden_cells(question.subject, inputs, own)
+            grids = list(inputs.tokens[0].grids.values())
+            changed[stream.argument] = _blank_cells(value, cells, grids, 1)
         elif value.ndim == 4:
             changed[stream.argument] = _blank(value, inputs, own)
         elif value.ndim == 3:  # objects, by their features
@@ -142,21 +145,6 @@ def _blank(pixels: Tensor, inputs: Inputs, hidden: Hidden) -> Tensor:
     covered = patches.repeat_interleave(height, 1).repeat_interleave(width, 2)
     rest = (0, pixels.shape[-1] - covered.shape[2], 0, pixels.shape[-2] - covered.shape[1])
     return pixels.masked_fill(torch.nn.functional.pad(covered, rest)[:, None], 0)
-
-
-def _blank_across(facts: OpenModel, inputs: Inputs, hidden: Tensor) -> Tensor:
-    """The pixels of a batch with hidden parts in the mean colour, zero after normalisation."""
-    pixels, tokens = inputs.arguments[inputs.source.argument], inputs.tokens[0]
-    here = range(inputs.source.stop)
-    if pixels.ndim < 4 or {tokens.segments[i] for i in here if not tokens.special[i]} - {
-        *tokens.grids
-    }:
-        raise UnsupportedModelError(
-            f"parts of a picture cannot be masked in {facts.name}: it is not known which of its "
-            "pixels make them"
-        )
-    cells = hidden[:, [place for place in here if not tokens.special[place]]]
-    return _blank_cells(pixels, cells, list(tokens.grids.values()), 1)
 
 
 def blank_patches(facts: OpenModel, arguments: Mapping[str, Tensor], hidden: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from torch import Tensor
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.encoding.encode import Encoded, encode_ids
 from attlas.models.encoding.images import as_seen, is_image
+from attlas.models.encoding.inputs import Inputs
 from attlas.models.encoding.pictures_in_text import (
     beside_text,
     gathers,
@@ -140,3 +141,15 @@ def _tokens(name: str, texts: Sequence[str], special: int, grids: Any = None) ->
     count = len(texts)
     marks = (True,) * special + (False,) * (count - special)
     return Tokens(tuple(texts), (None,) * count, marks, (name,) * count, grids=grids or {})
+
+
+def hidden_cells(facts: ModelFacts, inputs: Inputs, hidden: Tensor) -> Tensor:
+    """Which patches of the pictures are hidden, `[row, patch]`; raises if parts have no place."""
+    pixels, tokens = inputs.arguments[inputs.source.argument], inputs.tokens[0]
+    shown = [place for place in range(inputs.source.stop) if not tokens.special[place]]
+    if pixels.ndim < 4 or {tokens.segments[place] for place in shown} - {*tokens.grids}:
+        raise UnsupportedModelError(
+            f"parts of a picture cannot be masked in {facts.name}: it is not known which of its "
+            "pixels make them"
+        )
+    return hidden[:, shown]
