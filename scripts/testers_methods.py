@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from attlas.models.encoding.objects import sample_objects
 from compatibility_judge import first_line, limited
 from PIL import Image
 from testers_page import RAN, RAW, REFUSED, UNDEFINED
@@ -19,6 +18,7 @@ import attlas
 from attlas.checking import FEW_STEPS
 from attlas.errors import AttlasError, NotDefinedError
 from attlas.methods import METHODS
+from attlas.models.encoding.images import sample_objects
 
 LIMIT = 120  # seconds for one method
 
