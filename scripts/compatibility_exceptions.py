@@ -381,6 +381,8 @@ SOFTMAXES_BESIDES = {
     "pp_ocrv5_server_rec": {"PPOCRV5ServerRecForTextRecognition": CTC},
     "pp_ocrv6_small_rec": {"PPOCRV6SmallRecForTextRecognition": CTC},
     "esm": {"EsmForProteinFolding": 3},  # distances and two errors, in bins
+    # Two softmaxes a layer, of the tokens and of the streams of next tokens, in one map.
+    "prophetnet": {"ProphetNetModel": 4, "ProphetNetForConditionalGeneration": 4},
     # One of its two softmaxes a layer is thrown away.
     "sam2": {"Sam2VisionModel": 12, "Sam2Model": 12},
 }

@@ -60,6 +60,34 @@ def bigbird_pegasus():
     return tiny.build("BigBirdPegasus", "ForConditionalGeneration", {**settings, **BIG_BIRD})
 
 
+PROPHETNET = {f"num_{each}": 2 for each in ("encoder_layers", "decoder_layers")}
+PROPHETNET |= {f"num_{stack}_attention_heads": 4 for stack in ("encoder", "decoder")}
+PROPHETNET |= {"hidden_size": 32, "num_buckets": 8, "relative_max_distance": 16, "ngram": 2}
+REFORMER = {"attn_layers": ["local", "local"], "attention_head_size": 8, "hidden_size": 32}
+REFORMER |= {
+    "local_attn_chunk_length": BLOCK,
+    "lsh_attn_chunk_length": BLOCK,
+    "feed_forward_size": 64,
+}
+REFORMER |= {
+    "axial_pos_embds": False,
+    "max_position_embeddings": 64,
+    "is_decoder": False,
+    "feed_forward_size": 64,
+}
+
+
+def prophetnet():
+    settings = {**tiny.TEXT, **WIDTHS, **PROPHETNET, "max_position_embeddings": 64}
+    settings["decoder_start_token_id"] = 2
+    return tiny.build("ProphetNet", "ForConditionalGeneration", settings)
+
+
+def reformer(**settings):
+    shape = {**tiny.TEXT, "num_attention_heads": 4, "num_hidden_layers": 2, **REFORMER}
+    return tiny.build("Reformer", "ForSequenceClassification", {**shape, **settings})
+
+
 MODELS = {
     "longformer": longformer,
     "led": led,
@@ -300,3 +328,109 @@ def test_a_window_around_all_tokens_gives_what_the_dense_family_gives():
         options = {"steps": 2} if method == "attattr" else {}
         one, other = (attlas.explain(each, "a warm film", method, **options) for each in both)
         assert other.scores == pytest.approx(one.scores, rel=1e-3, abs=1e-5)
+
+
+def read(model, inputs, *given):
+    with tap(model, list(given)) as seen:
+        output = run(model, inputs)
+    return output, [call for call in seen.calls if call.site.kind == "decoder"] or seen.calls
+
+
+def test_streams_of_next_tokens_follow_the_tokens():
+    """ProphetNet's own maps: of the tokens, and of each stream over the tokens and itself."""
+    model, length = prophetnet(), 5
+    inputs = inputs_of(model)
+    before = run(model, inputs)
+    output, calls = read(model, inputs)
+    assert torch.equal(output, before)
+    with torch.no_grad():
+        own = model(**inputs, output_attentions=True)
+    for layer, call in enumerate(calls):
+        expected = torch.zeros(1, 4, 3 * length, 3 * length)
+        expected[:, :, :length, :length] = own.decoder_attentions[layer]
+        for number in range(2):
+            rows = slice((1 + number) * length, (2 + number) * length)
+            stream = own.decoder_ngram_attentions[layer].transpose(1, 2)[:, :, number]
+            expected[:, :, rows, :length] = stream[..., :length]
+            expected[:, :, rows, rows] = stream[..., length:]
+        torch.testing.assert_close(call.weights, expected, atol=0, rtol=0)
+        torch.testing.assert_close(call.weights.sum(-1), torch.ones(1, 4, 3 * length))
+    assert torch.equal(read(model, inputs, edits.apply(torch.clone))[0], before)
+    assert (read(model, inputs, edits.uniform().at(kind="decoder"))[0] - before).abs().max() > 1e-3
+    assert torch.equal(run(model, inputs), before)
+
+
+def test_streams_of_next_tokens_have_gradients():
+    model = prophetnet().requires_grad_(False)
+    inputs = inputs_of(model)
+    with tap(model, gradients=True) as seen:
+        total = model(**inputs).logits.square().sum()
+        found = torch.autograd.grad(total, seen.weights, allow_unused=True)
+    by_site = {site.name: each for site, each in zip(seen.sites, found, strict=True)}
+    change = torch.zeros_like(by_site["decoder.0"])
+    change[0, 1, 7, 2] = 1e-2  # the first stream at the third token, to that token
+
+    def score(step):
+        moved = edits.apply(lambda weights: weights + step).at(kind="decoder", layer=0)
+        return float(read(model, inputs, moved)[0].double().square().sum())
+
+    slope = (score(change) - score(-change)) / 2e-2
+    assert float(by_site["decoder.0"][0, 1, 7, 2]) == pytest.approx(slope, rel=0.02, abs=1e-4)
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 0), (0, 1), (1, 1)])
+@pytest.mark.parametrize("tokens", [3, TOKENS])
+def test_chunks_see_their_neighbours_in_a_circle(tokens, before, after):
+    """Dense attention with the mask of Reformer's definition; 11 tokens fill three chunks."""
+    model = reformer(local_num_chunks_before=before, local_num_chunks_after=after)
+    inputs = {"input_ids": tiny.token_ids(tokens, 1)}
+    own = run(model, inputs)
+    output, calls = read(model, inputs)
+    assert torch.equal(output, own)
+    attention = model.reformer.encoder.layers[0].attention.self_attention
+    states = states_of(attention, model, inputs)[:, :tokens]
+    scores = heads_of(attention.query, states) @ heads_of(attention.key, states).mT / 8**0.5
+    chunks = -(-tokens // BLOCK)
+    here = torch.arange(tokens) // BLOCK
+    steps = [(here[:, None] + step - here) % chunks == 0 for step in range(-before, after + 1)]
+    counts = torch.stack(steps).sum(0) if tokens > BLOCK else torch.ones(tokens, tokens)
+    expected = masked_softmax(scores + counts.log(), counts > 0)
+    torch.testing.assert_close(calls[0].weights, expected, atol=2e-5, rtol=1e-4)
+    same = read(model, inputs, edits.apply(torch.clone))[0]
+    torch.testing.assert_close(same, own, atol=1e-6, rtol=0)
+    assert (read(model, inputs, edits.uniform())[0] - own).abs().max() > 1e-5
+
+
+def test_reformers_gradients_and_hashed_layers_are_refused_by_name():
+    def subject(*layers):
+        given = {
+            "num_attention_heads": 4,
+            "num_hidden_layers": 2,
+            **REFORMER,
+            "attn_layers": layers,
+        }
+        head = "ForSequenceClassification"
+        return attlas.Subject(*tiny.text_subject("Reformer", head, "wordpiece", **given))
+
+    local = subject("local", "local")
+    assert len(local.attention("a warm film").sites) == 2
+    says = "ReformerForSequenceClassification lets no gradient through"
+    for method in ("gradient", "gradient_attention", "raw_attention"):
+        with pytest.raises(UnsupportedModelError, match=says):
+            attlas.explain(local, "a warm film", method)
+    assert attlas.explain(local, "a warm film", "leave_one_out").scores.any()
+    with pytest.raises(UnsupportedModelError, match="LSHSelfAttention cannot be opened"):
+        subject("local", "lsh").attention("a warm film")
+
+
+def test_keys_kept_from_before_are_refused_by_name():
+    model = prophetnet()
+    inputs = inputs_of(model)
+    kept = model(**inputs, use_cache=True).past_key_values
+    with tap(model) as seen:
+        assert run(model, {**inputs, "use_cache": True}).shape[1] == 5
+    assert len(seen.calls) == 6
+    more = {**inputs, "decoder_input_ids": inputs["decoder_input_ids"][:, -1:]}
+    says = "ProphetNetNgramSelfAttention is opened on whole texts only"
+    with pytest.raises(UnsupportedModelError, match=says), tap(model):
+        run(model, {**more, "past_key_values": kept, "use_cache": True})

@@ -138,3 +138,9 @@ def test_a_tap_refuses_what_it_does_not_know_in_one_line():
         load("recall").tap(layer="x")
     with pytest.raises(UsageError, match=r"^take these, not 'x'$"):
         check_kinds("take these", ["x"], edits.Edit)
+
+
+def test_a_row_that_sees_nothing_is_no_division_by_zero():
+    visible = torch.tensor([[True, True], [False, False]])[None, None]
+    found = edits.uniform().rewrite(Site("encoder", 0, 1), torch.full((1, 1, 2, 2), 0.5), visible)
+    assert found[0, 0].tolist() == [[0.5, 0.5], [0.0, 0.0]]

@@ -29,13 +29,13 @@ def last_stream(subject: OpenModel) -> Iterator[list[Tensor]]:
 
     def keep(number: int, _module: Any, _arguments: Any, output: Any) -> Any:
         outputs = [output] if isinstance(output, Tensor) else list(output)
-        if not all(isinstance(each, Tensor) for each in outputs[:1]):
-            return output  # no gradient will be found
         place = blocks[:number].count(blocks[number])  # a shared block returns the text first
         stream = outputs[place].movedim(axes, (0, 1))
         kept[number] = stream if stream.requires_grad else stream.detach().requires_grad_()
         outputs[place] = kept[number].movedim((0, 1), axes)
-        return outputs[0] if isinstance(output, Tensor) else tuple(outputs)
+        if isinstance(output, Tensor):
+            return outputs[0]
+        return output._make(outputs) if hasattr(output, "_make") else tuple(outputs)
 
     with ExitStack() as stack:
         for number, block in enumerate(blocks):

@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from attlas.errors import UnsupportedModelError
+
 NOWHERE = -1  # the query or key of a weight that is filled in, or belongs to no token
 
 
@@ -193,6 +195,46 @@ def _global_and_random_blocks(module: Any, given: Mapping[str, Any]) -> Bands:
     return Bands(bands, _count_tokens(given["to_mask"][:, 0, 0] > 0), sparse.num_attention_heads)
 
 
+def _streams_of_next_tokens(module: Any, given: Mapping[str, Any]) -> Bands:
+    """ProphetNet: the tokens see tokens; each further stream sees the tokens and itself.
+
+    The streams, one for each of the next tokens, follow the tokens as further positions.
+    """
+    kept, states = given["past_key_values"], given["hidden_states"]
+    _refuse_kept_keys(module, kept is not None and kept.get_seq_length(module.layer_idx) > 0)
+    length, device = states.shape[1] // (1 + module.ngram), states.device
+    places = torch.arange(length, device=device)
+    rows = torch.arange(length, states.shape[1], device=device)
+    keys = torch.cat([places.expand(len(rows), -1), (rows // length * length)[:, None] + places], 1)
+    each = [
+        Band("bhqk", places[None], places[None, None, None]),
+        Band("bnhqk", rows[None], keys[None, None]),
+    ]
+    return Bands(each, states.shape[1], module.num_attn_heads)
+
+
+def _chunks(module: Any, given: Mapping[str, Any]) -> Bands:
+    """Reformer's local attention: each chunk sees itself and its neighbours, in a circle.
+
+    A text that fits into one chunk gets full attention. The model fills its input up to whole
+    chunks; the map covers the tokens.
+    """
+    states, mask, size = given["hidden_states"], given["attention_mask"], module.chunk_length
+    kept = given["past_buckets_states"]
+    _refuse_kept_keys(module, kept is not None and len(kept) > module.layer_idx)
+    length, device = states.shape[1], states.device
+    tokens = length if mask is None else _count_tokens(mask > 0)
+    places = torch.arange(length, device=device)
+    if length <= size:
+        band = Band("bhqk", places[None], places[None, None, None])
+    else:
+        around = torch.arange(-module.num_chunks_before, module.num_chunks_after + 1, device=device)
+        seen = (places[:, None] // size + around) % (length // size)
+        keys = (seen[..., None] * size + torch.arange(size, device=device)).flatten(1)
+        band = Band("bhnqk", places[None], keys[None, None])
+    return Bands([band], tokens, module.num_attention_heads)
+
+
 def has_bands(module: nn.Module) -> bool:
     """Whether a module owns block-sparse attention; BigBird's may be switched to full attention."""
     config = getattr(module, "config", None)
@@ -201,6 +243,14 @@ def has_bands(module: nn.Module) -> bool:
         config, "is_decoder", False
     )
     return type(module).__name__ in BANDS and kind == "block_sparse" and not is_decoder
+
+
+def _refuse_kept_keys(module: nn.Module, has_kept: bool) -> None:
+    if has_kept:
+        raise UnsupportedModelError(
+            f"{type(module).__name__} is opened on whole texts only: run it without kept keys "
+            "(use_cache=False)"
+        )
 
 
 def _count_tokens(seen: Tensor) -> int:
@@ -216,4 +266,6 @@ BANDS: dict[str, Callable[[Any, Mapping[str, Any]], Bands]] = {
     "PegasusXGlobalLocalAttention": _blocks_with_globals,
     "BigBirdAttention": _global_and_random_blocks,
     "BigBirdPegasusEncoderAttention": _global_and_random_blocks,
+    "ProphetNetNgramSelfAttention": _streams_of_next_tokens,
+    "LocalSelfAttention": _chunks,
 }

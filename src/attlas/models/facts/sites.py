@@ -27,11 +27,8 @@ _IS_CROSS = ("is_cross_attention", "encoder_decoder_attention")
 # Module classes whose attention cannot be shown as [batch, head, query, key], with the reason.
 REFUSED = {
     "LSHSelfAttention": "it attends in chunks of hashed tokens, over several rounds",
-    "LocalSelfAttention": "it attends in chunks, each to itself and its neighbours",
     "MraSelfAttention": "it approximates attention by blocks at several resolutions",
     "YosoSelfAttention": "it samples by hashing instead of taking a softmax",
-    "ProphetNetNgramSelfAttention": "it attends in several streams at once, one for each of the "
-    "next tokens",
     "SwiftFormerEfficientAdditiveAttention": "it weighs tokens without comparing them with others",
     "NeighborhoodAttention": "it attends to neighbourhoods, in a kernel that keeps the weights",
 }

@@ -106,7 +106,8 @@ def uniform() -> Edit:
     """Spread each row's weight evenly over the keys it may see."""
 
     def change(weights: Attention, visible: Visible) -> Attention:
-        even = visible.to(weights) / visible.sum(dim=-1, keepdim=True).to(weights)
+        seen = visible.sum(dim=-1, keepdim=True).clamp_min(1)  # a row of padding may see nothing
+        even = visible.to(weights) / seen.to(weights)
         return even * weights.sum(dim=-1, keepdim=True)
 
     return Edit("uniform", change)

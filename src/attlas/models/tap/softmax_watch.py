@@ -121,6 +121,8 @@ class SoftmaxWatch(TorchFunctionMode):
             return self._fused(*args, **given)
         if func in _SOFTMAX:
             return self._softmax(func, *args, **given)
+        if func is torch.exp:  # Reformer writes out its softmax: of scores less their logsumexp
+            return self._exponential(*args, **given)
         if func in _MIXING:
             self._look_for_values(args)
         return func(*args, **given)
@@ -141,6 +143,11 @@ class SoftmaxWatch(TorchFunctionMode):
         weights = _windows_first(result)
         used = self._meet(weights, _windows_first(args[0] > MASKED))
         return result if used is result else _windows_back(used, result)
+
+    def _exponential(self, *args: Any, **kwargs: Any) -> Any:
+        result = torch.exp(*args, **kwargs)
+        piece = self._watcher.meet_piece(result, args[0])
+        return result if piece is None else piece
 
     def _meet(self, weights: Tensor, visible: Tensor) -> Tensor:
         """The weights to use; a module that computes the same softmax twice gets the same ones."""

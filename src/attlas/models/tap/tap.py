@@ -109,7 +109,8 @@ class Tap:
     def _lay_out(self, owner: Owner, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Collect the pieces of an attention, read and rewrite their map, and hand it back."""
         self._pieces = Pieces(owner.module, args, kwargs)
-        owner.module.forward(*args, **kwargs)
+        kept = {"past_key_values": None} if "past_key_values" in kwargs else {}
+        owner.module.forward(*args, **{**kwargs, **kept})  # a cache would hold the keys twice
         weights, visible = self._pieces.finish()
         used = self.meet_softmax(weights, visible)
         if used is not weights or used.requires_grad:
