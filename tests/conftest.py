@@ -2,6 +2,7 @@
 
 import os
 
+import checked_types  # noqa: F401 - before the first import of Attlas
 import pytest
 
 import attlas.progress
