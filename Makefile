@@ -6,6 +6,9 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 # One thread: processes that run side by side fight over the cores, and small models gain nothing by more.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 
+# Each process takes files that lie together, so that what tests of one file share is made once.
+PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 --dist worksteal
+
 .PHONY: demo test test-all check clean
 
 demo: $(VENV)/.installed
@@ -17,11 +20,11 @@ demo: $(VENV)/.installed
 
 test: check
 	scripts/browser
-	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 -m "not slow"
+	$(PYTEST) -m "not slow"
 
 test-all: check
 	scripts/browser
-	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2
+	$(PYTEST)
 
 check: $(VENV)/.installed-dev
 	VENV=$(abspath $(VENV)) scripts/check

@@ -1,11 +1,18 @@
 """What holds for all tests."""
 
+import gc
 import os
 
 import checked_types  # noqa: F401 - before the first import of Attlas
 import pytest
 
 import attlas.progress
+
+
+def pytest_collection_finish():
+    """What was imported stays until the end: no search for garbage looks at it again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")
