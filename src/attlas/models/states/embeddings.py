@@ -66,14 +66,14 @@ def _watched(subject: OpenModel, entrance: Entrance) -> Iterator[None]:
 
 def _doors(subject: OpenModel, entrance: Entrance) -> list[tuple[nn.Module, Any]]:
     """The modules before which vectors come in that no embedding of ids makes, and their hooks."""
-    first = find_block(subject.model, subject.places[0][1])
     if entrance.has_sound or (entrance.has_pictures and BY_MASK in subject.marks.values()):
-        return [(first, entrance.hear)]
+        return [(find_block(subject.model, subject.places[0][1]), entrance.hear)]
     if entrance.has_pictures:
         return [(subject.text_stack, entrance.enter)]
+    if not entrance.looks_across:
+        return []
     reading = {path for site, path in subject.places if site.kind == "cross"}
-    across = reading if entrance.looks_across else ()
-    return [(subject.model.get_submodule(path), entrance.look) for path in across]
+    return [(subject.model.get_submodule(path), entrance.look) for path in reading]
 
 
 def entered_vectors(question: Question) -> list[StreamVectors]:
