@@ -23,6 +23,7 @@ from attlas.models.encoding.images import sample_objects
 LIMIT = 120  # seconds for one method
 
 OF_PICTURES = ("pixel_values", "pixel_attention_mask", "pixel_mask", "spatial_shapes")
+OF_SOUNDS = ("input_values", "input_features")
 WORDS = 8
 QUESTION = (0, 1, 2)  # which words a question has
 ROLES = ("pad", "bos", "eos", "mask", "unk")
@@ -35,6 +36,18 @@ class GivenPixels:
         self.given = {name: inputs[name][:1] for name in OF_PICTURES if name in inputs}
 
     def __call__(self, **_: Any) -> dict[str, Any]:
+        return self.given
+
+
+class GivenSound:
+    """Stands for a feature extractor: whatever the sound, what it gives is that of the tester."""
+
+    sampling_rate = 16000
+
+    def __init__(self, name: str, inputs: Mapping[str, Any]) -> None:
+        self.given = {name: inputs[name][:1]}
+
+    def __call__(self, *_: Any, **__: Any) -> dict[str, Any]:
         return self.given
 
 
@@ -88,6 +101,9 @@ def _special_ids(config: Any, size: int) -> dict[str, int]:
 def subject_of(model: Any, inputs: Mapping[str, Any]) -> attlas.Subject:
     """The model as Attlas takes it, with a tokenizer or pixels that fit it."""
     texts, pixels = tokenizer(model.config), inputs.get("pixel_values")
+    if model.main_input_name in OF_SOUNDS and model.main_input_name in inputs:
+        heard = GivenSound(model.main_input_name, inputs)
+        return attlas.Subject(model, SimpleNamespace(tokenizer=texts, feature_extractor=heard))
     if pixels is None:
         return attlas.Subject(model, texts)
     picture = GivenPixels(inputs)
@@ -101,6 +117,8 @@ def text_of(subject: attlas.Subject) -> Any:
     grey = Image.fromarray(np.full((32, 32, 3), 128, np.uint8))
     if subject.reads_images and not subject.reads_pairs:
         return grey
+    if subject.sound_argument is not None:
+        return subject.feature_extractor()
     known = subject.tokenizer
     special = set(known.all_special_tokens)
     words = [w for w in sorted(known.get_vocab(), key=known.get_vocab().get) if w not in special]
@@ -120,11 +138,16 @@ def cells(model: Any, inputs: Mapping[str, Any]) -> dict[str, str] | None:
     try:
         subject = subject_of(model, inputs)
     except AttlasError as error:
-        return {method.name: f"{REFUSED}: {first_line(str(error))}" for method in METHODS}
+        return {method.name: _refusal(error) for method in METHODS}
     if subject.task is None:
         return None
     text = text_of(subject)
     return {method.name: _cell(subject, text, method) for method in METHODS}
+
+
+def _refusal(error: AttlasError) -> str:
+    kind = UNDEFINED if isinstance(error, NotDefinedError) else REFUSED
+    return f"{kind}: {first_line(str(error))}"
 
 
 def _cell(subject: attlas.Subject, text: Any, method: Any) -> str:
@@ -134,8 +157,7 @@ def _cell(subject: attlas.Subject, text: Any, method: Any) -> str:
         with limited(LIMIT):
             found = attlas.explain(subject, text, method.name, prefix=prefix, **options)
     except AttlasError as error:
-        kind = UNDEFINED if isinstance(error, NotDefinedError) else REFUSED
-        return f"{kind}: {first_line(str(error))}"
+        return _refusal(error)
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{place.filename.split('site-packages/')[-1].split('src/')[-1]}:{place.lineno}"

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import tiny
 import torch
 import transformers
 
@@ -150,6 +151,19 @@ def test_a_method_is_counted_among_the_classes_that_it_is_defined_for():
 def test_a_refusal_by_definition_is_told_apart_by_its_class():
     cell = testers_methods._cell(subject("sequence to sequence"), "a cat", METHODS["alti"])
     assert cell.startswith("not defined: ") and "a single stack" in cell
+
+
+def test_a_model_that_hears_gets_the_sound_of_its_tester():
+    model, _ = tiny.wave_subject("Wav2Vec2", "ForSequenceClassification")
+    asked = testers_methods.subject_of(model, {"input_values": torch.randn(2, 4000)})
+    text = testers_methods.text_of(asked)
+    assert testers_methods._cell(asked, text, METHODS["raw_attention"]) == "ran"
+
+
+def test_a_choice_among_texts_is_not_defined():
+    model = compatibility.build("bert", "BertForMultipleChoice")
+    cells = testers_methods.cells(model, {"input_ids": torch.arange(5, 15)[None]})
+    assert {cell.split(":")[0] for cell in cells.values()} == {"not defined"}
 
 
 @pytest.mark.slow

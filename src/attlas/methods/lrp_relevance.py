@@ -8,14 +8,13 @@ from collections.abc import Collection, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from attlas.errors import UnsupportedModelError
 from attlas.methods.generic_relevance import Layout, layers_from
 from attlas.methods.support.method import Scored, method
 from attlas.methods.support.relevance_spread import Read, Relevance, begin, weigh_heads
 from attlas.methods.support.token_rows import read_row, sites_in_turn
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import gradients_and_readout
-from attlas.models.relevance.passes import attention_relevance
+from attlas.models.relevance.passes import attention_relevance, without_rule
 from attlas.results import Site
 from attlas.shapes import HeadMean, TokenScores
 
@@ -55,9 +54,10 @@ def _relate(
     arrived = attention_relevance(question, sites)
     dtype = next(question.subject.model.parameters()).dtype
     if not arrived.lost <= LOST.get(dtype, LOST_COARSE):
-        raise UnsupportedModelError(
+        raise without_rule(
+            question.subject.model,
             f"this model does not conserve relevance: {arrived.lost:.1%} of it is lost or added "
-            "on the way, so one of its operations has no rule"
+            "on the way, so one of its operations has no rule",
         )
     found = gradients_and_readout(question, sites)
     layout = Layout.of(question)

@@ -6,11 +6,12 @@ from subjects import LONG, on_eager, small
 from tiny import TOWER
 
 import attlas
-from attlas.errors import UnsupportedModelError
+from attlas.errors import NotDefinedError, UnsupportedModelError
 from attlas.methods import METHODS
 from attlas.methods.support.decomposition import closeness_shares
 from attlas.models.asking.scores import target_scores
 from attlas.models.encoding.request import Request
+from attlas.models.relevance.passes import without_rule
 
 EXPERTS = {"num_local_experts": 3, "num_experts_per_tok": 2}
 # What the two families choose differently.
@@ -142,3 +143,22 @@ def test_several_attentions_in_a_block_are_refused_by_alti():
     asked.model.gpt_neox.layers = torch.nn.ModuleList([Both()])
     with pytest.raises(UnsupportedModelError, match=r"GPTNeoX.* 2 attentions, 1 of"):
         attlas.explain(attlas.Subject(asked.model, asked.tokenizer), LONG, "alti")
+
+
+class TinyGatedDeltaNet(torch.nn.Module):
+    """Stands for a mixer that carries what came before along, without attention."""
+
+
+@pytest.mark.parametrize("method", ["alti", "decompx", "globenc"])
+def test_where_not_only_attention_mixes_tokens_nothing_is_defined(method):
+    asked = small("GPTNeoX", "ForCausalLM", "bpe", **TOWER, max_position_embeddings=64)
+    asked.model.mixer = TinyGatedDeltaNet()
+    with pytest.raises(NotDefinedError, match="TinyGatedDeltaNet does without"):
+        attlas.explain(attlas.Subject(asked.model, asked.tokenizer), LONG, method)
+
+
+def test_a_loss_of_relevance_is_by_definition_only_where_a_mixer_is():
+    plain, mixing = torch.nn.Sequential(), torch.nn.Sequential(TinyGatedDeltaNet())
+    assert isinstance(without_rule(mixing, "half is lost"), NotDefinedError)
+    assert "half is lost (TinyGatedDeltaNet)" in str(without_rule(mixing, "half is lost"))
+    assert not isinstance(without_rule(plain, "half is lost"), NotDefinedError)

@@ -197,3 +197,10 @@ def test_a_model_that_hears_is_checked():
 def test_frames_cannot_be_deleted(classifier):
     with pytest.raises(UsageError, match="use removal='mask'"):
         attlas.explain(classifier, (TONE, RATE), "leave_one_out", removal="delete")
+
+
+def test_a_tokenizer_hears_nothing():
+    model, _ = tiny.wave_subject("Wav2Vec2", "ForSequenceClassification")
+    subject = attlas.Subject(model, tiny.tokenizer("wordpiece"))
+    with pytest.raises(UsageError, match=r"needs a feature extractor, or .* not \w+$"):
+        attlas.explain(subject, (TONE, RATE), "gradient")

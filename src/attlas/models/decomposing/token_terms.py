@@ -14,7 +14,7 @@ from attlas.models.decomposing.term_states import DecompositionRules
 from attlas.models.decomposing.term_tracker import TermTracker
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode, merged_adapters
-from attlas.models.facts.sites import find_block
+from attlas.models.facts.sites import find_block, find_recurrent
 from attlas.models.states.block_states import STREAM
 
 # Pairs of tokens: each has a vector in every hidden state.
@@ -91,12 +91,18 @@ def is_activation(module: nn.Module) -> bool:
 
 
 def check_one_stack(question: Question) -> None:
-    """Raise unless all tokens run through a single stack of self-attention."""
+    """Raise unless tokens run through a single stack, and are mixed by self-attention alone."""
     kinds = {site.kind for site in question.subject.sites}
     if len(kinds) > 1 or question.inputs.prefix is not None:
         raise NotDefinedError(
             f"{question.subject.name} cannot be divided into terms by token: that needs a single "
             f"stack of self-attention, and it has the kinds {', '.join(sorted(kinds))}"
+        )
+    mixer = find_recurrent(question.subject.model)
+    if mixer is not None:
+        raise NotDefinedError(
+            f"{question.subject.name} cannot be divided into terms by token: only attention may "
+            f"mix them, and {mixer} does without"
         )
 
 

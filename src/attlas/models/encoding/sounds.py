@@ -57,6 +57,11 @@ def _extracted(facts: ModelFacts, given: Any) -> dict[str, Any]:
         )
     samples, rate = given
     extractor: Any = facts.feature_extractor
+    if hasattr(extractor, "convert_tokens_to_ids"):
+        raise UsageError(
+            f"{facts.name} reads sounds: it needs a feature extractor, or a processor that has "
+            f"one, not {type(extractor).__name__}"
+        )
     needed = getattr(extractor, "sampling_rate", rate)
     if rate != needed:
         raise UsageError(f"the sound has {rate} samples a second, and this model reads {needed}")

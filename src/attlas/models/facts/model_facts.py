@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
+from attlas.errors import NotDefinedError, UnknownNameError, UnsupportedModelError, UsageError
 from attlas.models.facts import transformers_internals as internals
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.tasks import TASKS, Task, find_task, unexplained_task
@@ -45,7 +45,7 @@ class ModelFacts:
         self.task: Task | None = TASKS[task] if task else find_task(self.model)
         self.name = name or getattr(self.model, "name_or_path", "") or type(self.model).__name__
         if unexplained_task(self.model) == "multiple choice":
-            raise UnsupportedModelError(
+            raise NotDefinedError(
                 f"{type(self.model).__name__} chooses among several texts, and multiple choice is "
                 "not explained; the model below its head can be: "
                 f"model.{getattr(self.model, 'base_model_prefix', 'base_model')}"

@@ -36,6 +36,12 @@ REFUSED = {
 # Module classes whose one softmax is over the keys of their own stream, then those of another.
 MERGED = ("T5Gemma2MergedAttention",)
 
+# Endings of the names of module classes that carry what came before along, without attention.
+RECURRENT = (
+    *("MambaMixer", "Mamba2Mixer", "MambaLayer", "BambaMixer", "FalconH1Mixer", "GatedDeltaNet"),
+    *("ShortConv", "ShortConvolution", "Rglru", "LightningAttention"),
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Owner:
@@ -172,6 +178,12 @@ def find_block(model: nn.Module, path: str) -> nn.Module:
         if inside_list and not isinstance(module, nn.ModuleList):
             return module
     return module
+
+
+def find_recurrent(model: nn.Module) -> str | None:
+    """The class of a module that mixes tokens in turn instead of by attention, if there is one."""
+    names = (type(module).__name__ for module in model.modules())
+    return next((name for name in names if name.endswith(RECURRENT)), None)
 
 
 def describe(sites: Iterable[Site]) -> str:

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-from attlas.errors import UnsupportedModelError
+from attlas.errors import NotDefinedError, UnsupportedModelError
 from attlas.models.asking.ask import ask
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
@@ -21,6 +21,7 @@ from attlas.models.encoding.encode_input import sample_input
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Pick, Target
 from attlas.models.facts.evaluation_mode import evaluation_mode, merged_adapters
+from attlas.models.facts.sites import find_recurrent
 from attlas.models.relevance.gradient_rules import AttnRules, CountingRules
 from attlas.models.relevance.positive_rules import PositiveRules
 from attlas.models.relevance.rules import RelevanceRules, caught
@@ -199,7 +200,7 @@ def check_conservation(subject: OpenModel) -> None:
         (question,) = ask(subject, [sample_input(subject)], request)
         _objections[model] = _why_not(question)
     if _objections[model]:
-        raise UnsupportedModelError(f"{type(model).__name__}: {_objections[model]}")
+        raise without_rule(model, _objections[model])
 
 
 def _why_not(question: Question) -> str:
@@ -219,3 +220,12 @@ def _why_not(question: Question) -> str:
         f"relevance is not conserved: of a logit of {logit:.4g}, {total:.4g} arrives, so one of "
         "its operations has no rule"
     )
+
+
+def without_rule(model: nn.Module, said: str) -> UnsupportedModelError:
+    """What to raise where a model creates or loses relevance.
+
+    The rules are for transformers: where tokens are mixed without attention, there are none.
+    """
+    mixer, told = find_recurrent(model), f"{type(model).__name__}: {said}"
+    return UnsupportedModelError(told) if mixer is None else NotDefinedError(f"{told} ({mixer})")
