@@ -98,6 +98,12 @@ def has_shape(given: Sequence[Tensor], calls: Sequence[Call]) -> bool:
     return any(call.weights.shape == given[0].shape for call in calls)
 
 
+def is_returned(call: Call, given: Mapping[str, Sequence[Tensor]]) -> bool:
+    """Whether maps of this call's kind are returned in the shape that was seen."""
+    named = given.get(f"{call.site.kind}_attentions", given.get("attentions", ()))
+    return any(each.shape == call.weights.shape for each in named)
+
+
 def match(
     name: str, calls: Sequence[Call], given: Sequence[Tensor], reading: Reading
 ) -> list[tuple[Call, Tensor]]:
