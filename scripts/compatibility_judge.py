@@ -13,7 +13,16 @@ from typing import Any, TypeVar
 
 import torch
 from compatibility_exceptions import CUTS_GRADIENTS, EXCEPTIONS, RETURNED, SOFTMAXES_BESIDES
-from compatibility_maps import WrongError, as_it_is, compare_maps, flatten, has_shape, is_returned, maps, require
+from compatibility_maps import (
+    WrongError,
+    as_it_is,
+    compare_maps,
+    flatten,
+    has_shape,
+    is_returned,
+    maps,
+    require,
+)
 from compatibility_models import VOCABULARY
 from compatibility_page import OPENED, Row
 from torch import Tensor
@@ -169,9 +178,7 @@ def compare(row: Row, trial: Trial, softmaxes: int) -> Row:
     returned = {} if trial.as_found else maps(trial.eager)
     # Where we lay out pieces as a map, transformers may return windows or blocks.
     whole = [
-        call
-        for call in seen.calls
-        if roads[call.path] != "pieces" or is_returned(call, returned)
+        call for call in seen.calls if roads[call.path] != "pieces" or is_returned(call, returned)
     ]
     if len(whole) < len(seen.calls):
         returned = {name: each for name, each in returned.items() if has_shape(each, whole)}
