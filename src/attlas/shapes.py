@@ -41,6 +41,7 @@ FreeWeights = Float[Tensor, "... batch head row key"]
 SiteWeights = Float[Tensor, "... _ _ _ _"]  # the same, where sites of different sizes come together
 CopiedAttention = Float[Tensor, "_ head query key"]  # a row for each copy of each input
 FreeMarks = Bool[Tensor, "batch head row key"]
+Holders = Int[Tensor, " token"]  # the place of a later stage that holds each token
 TokenScores = Float[Tensor, "batch token"]
 Hidden = Bool[Tensor, "sample token"]
 TokenIds = Int[Tensor, "batch token"]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from attlas.errors import UsageError
+from attlas.errors import UnsupportedModelError, UsageError
 from attlas.methods.support.flow import (
     Layer,
     Pipes,
@@ -60,6 +60,11 @@ def attention_flow(
     def keep(call: Call) -> tuple[str, Tensor]:
         return call.site.kind, fuse_heads(call.weights.detach(), fusion).cpu().double()
 
+    if question.subject.stages(question.inputs) is not None:
+        raise UnsupportedModelError(
+            f"{type(question.subject.model).__name__} joins its tokens from stage to stage, and no "
+            "flow is defined through tokens that are joined: use attention_rollout"
+        )
     folded = fold_attention(question, keep, sites_in_turn(question.subject))
     pipes = lay_pipes(question.inputs, folded.held, residual)
     readout = folded.readout.cpu().double()

@@ -14,6 +14,7 @@ from attlas.methods.support.method import Scored, method
 from attlas.methods.support.token_rows import follow, mixing_sites, read_row
 from attlas.models.asking.question import Question
 from attlas.models.branching.block_runs import BlockRun, read_blocks
+from attlas.models.tap.on_patches import mean_on_patches
 from attlas.results import Site
 from attlas.shapes import HeadMean
 
@@ -90,12 +91,14 @@ def layer_maps(run: BlockRun) -> tuple[Tensor, Tensor | None]:
         )
     queries = run.stream.shape[1]
     own = next(iter(distances.values()), run.stream.new_zeros(len(run.stream), queries, queries))
-    if own.shape[-1] != queries:
+    own, cross = shares(own, cross)
+    own = mean_on_patches(own, run.question.subject.stages(run.question.inputs))
+    if own.shape[-1] != own.shape[-2]:
         raise UnsupportedModelError(
             f"attention of {queries} positions over {own.shape[-1]} cannot be rolled out: a layer "
             "must keep its positions"
         )
-    return shares(own, cross)
+    return own, cross
 
 
 def shares(own: Tensor, cross: Tensor | None) -> tuple[Tensor, Tensor | None]:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from torch import Tensor
+
 from attlas.errors import UsageError
 from attlas.models.asking.ask import ask, predict_each
 from attlas.models.asking.map_selection import MapSelection, maps_of
@@ -12,7 +14,9 @@ from attlas.models.encoding.encode_input import encode_input
 from attlas.models.encoding.inputs import Inputs
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.text_inputs import texts_of
-from attlas.results import Maps
+from attlas.models.tap.call import Call
+from attlas.models.tap.on_patches import call_on_patches
+from attlas.results import Maps, Site
 from attlas.results.support.frames import Frame, frame
 
 
@@ -69,7 +73,12 @@ class Subject(OpenModel):
         """
         inputs = self.encode(text, Request(prefix=prefix, chat=chat, truncate=truncate))
         selection = MapSelection.of(self.sites, inputs, sites, heads, queries)
-        with self.folding(selection.take, selection.sites) as held:
+        stages = self.stages(inputs)
+
+        def take(call: Call) -> tuple[Site, Tensor]:
+            return selection.take(call_on_patches(call, stages))
+
+        with self.folding(take, selection.sites) as held:
             self.forward(inputs)
         return maps_of(inputs, 0, held, queries=selection.queries)
 

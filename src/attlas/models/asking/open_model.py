@@ -20,12 +20,14 @@ from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.model_facts import ModelFacts
 from attlas.models.facts.sites import describe, find_block
+from attlas.models.facts.stages import Stages, has_stages
 from attlas.models.tap.call import Call, Seen
 from attlas.models.tap.edits import Edit, uniform
 from attlas.models.tap.folding import among, fold_calls
 from attlas.models.tap.opening import tap
 from attlas.results import Site
 from attlas.shapes import Logits
+from attlas.tokens import PICTURE
 from attlas.verbs import refuse_unknown
 
 MOST_ROWS = {"cpu": 64, "cuda": 512}
@@ -250,6 +252,13 @@ class OpenModel(ModelFacts):
         """The sites to read: not those that look at a picture within the text."""
         sees = bool(self.marks) or self.needs_pictures
         return self.sites if sites is None and sees else sites
+
+    def stages(self, inputs: Inputs) -> Stages | None:
+        """The patches that the places of each attention hold; None if these are the tokens."""
+        grid = inputs.tokens[0].grids.get(PICTURE)
+        if grid is None or not has_stages(self.model) or inputs.picture is not None:
+            return None
+        return Stages(self.model, grid, len(inputs.tokens[0]) - grid[0] * grid[1])
 
     def rows_at_once(self, inputs: Inputs) -> int:
         """How many inputs of this length may share a batch that holds one layer's attention."""

@@ -20,6 +20,7 @@ from attlas.models.asking.scores import differentiate, target_scores_in_graph
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.tap.call import Call
 from attlas.models.tap.edits import Edit
+from attlas.models.tap.on_patches import call_on_patches, gradient_on_patches, rows_on_patches
 from attlas.results import Site
 from attlas.shapes import Attention, QueryWeights, StateRows
 
@@ -36,8 +37,10 @@ class Folded(Generic[Held]):
 
 def read_attention(question: Question) -> list[Call]:
     """The attention of every site, all in memory at once."""
-    known = set(question.subject.sites)
-    return [call for call in question.subject.read(question.inputs) if call.site in known]
+    subject = question.subject
+    known, stages = set(subject.sites), subject.stages(question.inputs)
+    calls = subject.read(question.inputs)
+    return [call_on_patches(call, stages) for call in calls if call.site in known]
 
 
 def fold_attention(
@@ -47,9 +50,14 @@ def fold_attention(
 
     `keep` gets each call and returns what to hold of it, so only one layer is in memory at a time.
     """
+    stages = question.subject.stages(question.inputs)
+
+    def keep_on_patches(call: Call) -> Held:
+        return keep(call_on_patches(call, stages))
+
     with (
         torch.enable_grad(),
-        question.subject.folding(keep, _chosen(question, sites)) as held,
+        question.subject.folding(keep_on_patches, _chosen(question, sites)) as held,
         last_stream(question.subject) as stream,
     ):
         total = target_scores_in_graph(question, "logit").sum()
@@ -71,7 +79,7 @@ def attention_gradients(
     with torch.enable_grad(), tap as seen, last_stream(question.subject) as stream:
         scores = target_scores_in_graph(question, of)
         gradients = differentiate(question, scores, seen.weights, stream)
-    return _pair(seen.calls, gradients)
+    return _pair(question, seen.calls, gradients)
 
 
 def gradients_and_readout(
@@ -89,7 +97,7 @@ def gradients_and_readout(
             leaves = [*seen.weights, *stream]
             both = torch.autograd.grad(scores.sum(), leaves, materialize_grads=True)
             gradients, last = both[: len(seen.weights)], both[len(seen.weights) :]
-    return Folded(_pair(seen.calls, gradients), _readout(question, *last))
+    return Folded(_pair(question, seen.calls, gradients), _readout(question, *last))
 
 
 def _chosen(question: Question, sites: Collection[Site] | None) -> Collection[Site]:
@@ -127,16 +135,22 @@ def _readout(question: Question, *gradients: Tensor) -> QueryWeights:
     """
     if question.is_shared:
         gradients = (torch.cat(list(share_of_each(gradients[0], question.targets))),)
-    tokens = len(question.inputs.tokens[0])
-    return readout_weights(question.subject, *gradients)[:, :tokens]
+    found = readout_weights(question.subject, *gradients)
+    spread = rows_on_patches(found, question.subject.stages(question.inputs))
+    return spread[:, : len(question.inputs.tokens[0])]
 
 
 def _pair(
-    calls: Sequence[Call], gradients: Sequence[Tensor | None]
+    question: Question, calls: Sequence[Call], gradients: Sequence[Tensor | None]
 ) -> list[tuple[Call, Attention]]:
     """Each call with the gradient on its weights, or zero if there is none."""
+    stages = question.subject.stages(question.inputs)
     detached = [replace(call, weights=call.weights.detach()) for call in calls]
-    return [
+    found = [
         (call, torch.zeros_like(call.weights) if gradient is None else gradient)
         for call, gradient in zip(detached, gradients, strict=True)
+    ]
+    return [
+        (call_on_patches(call, stages), gradient_on_patches(gradient, stages))
+        for call, gradient in found
     ]

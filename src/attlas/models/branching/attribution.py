@@ -16,6 +16,7 @@ from attlas.models.asking.scores import target_scores
 from attlas.models.branching import variants
 from attlas.models.branching.branch_memory import spare_bytes
 from attlas.models.branching.branches import Branch, run_branches
+from attlas.models.tap.on_patches import effects_on_patches
 from attlas.results import Site
 from attlas.shapes import Attention, BatchScores
 
@@ -84,7 +85,8 @@ def attributions(
         for each in running:
             weights = each.integral()
             error = (weights.sum(dim=(1, 2, 3)) - each.worth).abs()
-            yield Attribution(each.site, weights, error, each.error, tuple(each.steps))
+            placed = effects_on_patches(weights, question.subject.stages(question.inputs))
+            yield Attribution(each.site, placed, error, each.error, tuple(each.steps))
 
 
 def _whole(question: Question) -> BatchScores:

@@ -1,15 +1,16 @@
 """Blocks: the layers of a model, and the batch axis of everything that goes in and out of them.
 
-A block is an element of the outermost `ModuleList` above an attention module. Besides the hidden
-states, families pass different things to a block (masks, rotary tables, position biases, encoder
-states). Running the model on two rows and on three shows which of them have a batch axis.
+A block is an element of the outermost `ModuleList` above an attention module, or of the innermost
+where the outer one is a list of stages, each a stack of its own. Besides the hidden states,
+families pass different things to a block (masks, rotary tables, position biases, encoder states).
+Running the model on two rows and on three shows which of them have a batch axis.
 """
 
 from collections import UserDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import torch
@@ -18,8 +19,11 @@ from torch import Tensor, nn
 from attlas.errors import UnsupportedModelError
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.encoding.inputs import Inputs
+from attlas.models.facts.sites import BLOCK_LISTS
+from attlas.models.facts.stages import has_stages
 
 Path = tuple[Any, ...]
+BlockList: TypeAlias = nn.ModuleList | nn.Sequential
 Axis = tuple[int, int]  # the batch axis, and the number of entries for each row
 
 
@@ -36,16 +40,24 @@ class BlockCall:
     sites: tuple[str, ...]
 
 
-def find_stacks(model: nn.Module, owner_paths: Sequence[str]) -> list[nn.ModuleList]:
+def find_stacks(model: nn.Module, owner_paths: Sequence[str]) -> list[BlockList]:
     """The lists of blocks that contain the model's attention, in the order of call."""
-    stacks: dict[int, nn.ModuleList] = {}
+    stacks: dict[int, BlockList] = {}
     for path in owner_paths:
-        stack = _outermost_list(model, path)
+        stack = _stage_list(model, path) if has_stages(model) else _outermost_list(model, path)
         stacks.setdefault(id(stack), stack)
     return list(stacks.values())
 
 
-def _outermost_list(model: nn.Module, path: str) -> nn.ModuleList:
+def _stage_list(model: nn.Module, path: str) -> BlockList:
+    """The list of the blocks of one stage; the block may be what owns the attention."""
+    modules = [model]
+    for part in path.split("."):
+        modules.append(modules[-1].get_submodule(part))
+    return next(each for each in reversed(modules) if isinstance(each, BLOCK_LISTS))
+
+
+def _outermost_list(model: nn.Module, path: str) -> BlockList:
     module = model
     parts = path.split(".")
     for number, part in enumerate(parts, 1):
@@ -98,7 +110,7 @@ def _study(subject: OpenModel, inputs: Inputs) -> list[BlockCall]:
 
 
 def _watch_blocks(
-    subject: OpenModel, inputs: Inputs, stacks: Sequence[nn.ModuleList]
+    subject: OpenModel, inputs: Inputs, stacks: Sequence[BlockList]
 ) -> list[tuple[int, dict[Path, Any], dict[Path, Any], tuple[str, ...]]]:
     calls: list[Any] = []
 

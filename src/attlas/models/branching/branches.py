@@ -234,7 +234,11 @@ class _Growth:
         """Put the hooks in place until the stack is closed."""
         for blocks in find_stacks(subject.model, [path for _, path in subject.places]):
             for block in blocks:
-                before = block.register_forward_pre_hook(self._before, with_kwargs=True)
+                before = block.register_forward_pre_hook(
+                    self._before,
+                    prepend=True,
+                    with_kwargs=True,  # the block may own the attention
+                )
                 after = block.register_forward_hook(self._after)
                 stack.callback(before.remove)
                 stack.callback(after.remove)

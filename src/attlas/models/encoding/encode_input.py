@@ -17,6 +17,8 @@ from attlas.models.encoding.request import Request
 from attlas.models.encoding.similarity import encode_compared
 from attlas.models.encoding.text_inputs import encode_text
 from attlas.models.facts.model_facts import ModelFacts
+from attlas.models.facts.stages import has_stages
+from attlas.models.tap.call import Call
 from attlas.models.tap.folding import fold_calls
 from attlas.tokens import Tokens
 
@@ -72,8 +74,12 @@ def sample_inputs(facts: ModelFacts) -> Inputs:
 def encode_image(facts: ModelFacts, image: Any) -> Inputs:
     """Encode one picture as a batch of one; its patches are the tokens."""
     pixels = _pixels_of(facts, image)
+    arguments = {"pixel_values": pixels}
+    if has_stages(facts.model):
+        counts = [queries for _, queries, _ in _count_places(facts, arguments)]
+        return Inputs.of_image(pixels, images.staged_tokens(facts.model, pixels, counts), image)
     size = images.patch_size(facts.model)
-    tokens = images.patch_tokens(pixels, size, _count_patches(facts, {"pixel_values": pixels}))
+    tokens = images.patch_tokens(pixels, size, _count_patches(facts, arguments))
     return Inputs.of_image(pixels, tokens, image)
 
 
@@ -98,15 +104,22 @@ def _pixels_of(facts: ModelFacts, image: Any) -> Tensor:
 
 def _count_patches(facts: ModelFacts, arguments: Mapping[str, Tensor]) -> int:
     """How many positions the first attention within the picture covers."""
-    with (
-        fold_calls(facts.model, lambda call: (call.site.kind, call.weights.shape[-1])) as lengths,
-        torch.no_grad(),
-    ):
+    places = _count_places(facts, arguments)
+    return next((keys for kind, _, keys in places if kind == "vision"), places[0][2])
+
+
+def _count_places(facts: ModelFacts, arguments: Mapping[str, Tensor]) -> list[tuple[str, int, int]]:
+    """The kind of each attention, and its numbers of queries and keys."""
+
+    def count(call: Call) -> tuple[str, int, int]:
+        return call.site.kind, call.weights.shape[-2], call.weights.shape[-1]
+
+    with fold_calls(facts.model, count) as places, torch.no_grad():
         try:
             facts.model(**arguments)
         except (TypeError, AttributeError) as problem:  # it needs more than pixels and a text
             raise UnsupportedModelError.of_failure(facts.model, problem) from problem
-    return next((length for kind, length in lengths if kind == "vision"), lengths[0][1])
+    return places
 
 
 def _add_picture(

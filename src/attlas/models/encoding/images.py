@@ -1,5 +1,6 @@
 """Pictures: their pixels as a model takes them, their patches or the objects in them as tokens."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +9,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from attlas.errors import UnsupportedModelError, UsageError
+from attlas.mathematics.squares import squares_of
 from attlas.tokens import PICTURE, Tokens
 
 
@@ -86,6 +88,24 @@ def patch_tokens(pixels: Tensor, size: int, count: int) -> Tokens:
     return Tokens(
         tuple(texts), (None,) * count, special, (PICTURE,) * count, grids={PICTURE: (rows, columns)}
     )
+
+
+def staged_tokens(model: nn.Module, pixels: Tensor, counts: Sequence[int]) -> Tokens:
+    """The patches of the first stage as tokens; `counts` are the queries of each attention.
+
+    A token that enters at a later stage, as that of PVT and CvT, comes first and is special.
+    """
+    height, width = pixels.shape[-2:]
+    sides = [side for side in range(1, height + 1) if height % side == width % side == 0]
+    side = next((s for s in sides if (height // s) * (width // s) == counts[0]), None)
+    if side is None:
+        raise UnsupportedModelError(
+            f"{type(model).__name__} reads a picture of {height} × {width} pixels as {counts[0]} "
+            "tokens, which are no squares of it"
+        )
+    grid = height // side, width // side
+    extra = 0 if squares_of(grid, counts[-1]) is not None else 1
+    return patch_tokens(pixels, side, counts[0] + extra)
 
 
 def as_seen(processor: Any, pixels: Tensor) -> np.ndarray:

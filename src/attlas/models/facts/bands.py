@@ -5,101 +5,13 @@ band here follows from the family's own definition of its windows.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from attlas.errors import UnsupportedModelError
-
-NOWHERE = -1  # the query or key of a weight that is filled in, or belongs to no token
-
-
-@dataclass(frozen=True, eq=False)
-class Band:
-    """The query of each row of one softmax, and the key of each weight.
-
-    `axes` names the axes of the softmax: batch b, head h, block n, query q, key k; x is batch and
-    head in one. The rows are those of all blocks, one block after the other.
-    """
-
-    axes: str
-    rows: Tensor  # [batch or 1, row]
-    keys: Tensor  # [batch or 1, head or 1, row, column]
-
-
-@dataclass(frozen=True, eq=False)
-class Bands:
-    """The bands of one call, one for each softmax in their order, and the length of its map."""
-
-    each: Sequence[Band]
-    tokens: int
-    heads: int
-
-
-def lay_out(pieces: Sequence[Tensor], bands: Bands) -> Tensor:
-    """The map `[batch, head, query, key]` of these softmaxes; a key that occurs twice is summed."""
-    parts = [
-        _scatter(_as_rows(piece, band.axes, bands.heads), band, bands.tokens)
-        for piece, band in zip(pieces, bands.each, strict=True)
-    ]
-    return torch.stack(parts).sum(dim=0) if len(parts) > 1 else parts[0]
-
-
-def pick_up(weights: Tensor, piece: Tensor, number: int, bands: Bands) -> Tensor:
-    """The softmax of this number with the weights of a map; fillers stay as they are.
-
-    The weight of a key that occurs twice is shared as the softmax shared it.
-    """
-    band = bands.each[number]
-    own = _as_rows(piece, band.axes, bands.heads)
-    total = _gather(_scatter(own.detach(), band, bands.tokens), own, band)
-    share = torch.where(total > 0, own.detach() / total.where(total > 0, 1.0), 1.0)
-    placed = _places(band, bands.tokens) < bands.tokens**2
-    found = torch.where(placed, _gather(weights, own, band) * share, own)
-    return _as_before(found, piece, band.axes)
-
-
-def _scatter(own: Tensor, band: Band, tokens: int) -> Tensor:
-    """The rows of a softmax in a map; what belongs nowhere is dropped."""
-    places = _places(band, tokens).expand_as(own).flatten(2)
-    laid = own.new_zeros(*own.shape[:2], tokens**2 + 1).scatter_add(2, places, own.flatten(2))
-    return laid[..., :-1].reshape(*own.shape[:2], tokens, tokens)
-
-
-def _gather(weights: Tensor, own: Tensor, band: Band) -> Tensor:
-    """The weight of a map at the place of each weight of a softmax; zero at no place."""
-    places = _places(band, weights.shape[-1]).expand_as(own).flatten(2)
-    flat = nn.functional.pad(weights.flatten(2), (0, 1))
-    return flat.gather(2, places).reshape(own.shape)
-
-
-def _places(band: Band, tokens: int) -> Tensor:
-    """The place of each weight in a flat map; what belongs nowhere comes after the last."""
-    rows, keys = band.rows[:, None, :, None], band.keys
-    inside = (rows >= 0) & (rows < tokens) & (keys >= 0) & (keys < tokens)
-    return torch.where(inside, rows * tokens + keys, tokens**2)
-
-
-def _as_rows(piece: Tensor, axes: str, heads: int) -> Tensor:
-    """A softmax as `[batch, head, row, column]`."""
-    if axes == "xqk":
-        apart: Tensor = piece.unflatten(0, (-1, heads))
-        return apart
-    order = [axes.index(axis) for axis in "bhnqk" if axis in axes]
-    rows = piece.permute(order)
-    return rows.flatten(2, 3) if "n" in axes else rows
-
-
-def _as_before(rows: Tensor, like: Tensor, axes: str) -> Tensor:
-    """Undo `_as_rows`."""
-    if axes == "xqk":
-        return rows.flatten(0, 1)
-    if "n" in axes:
-        rows = rows.unflatten(2, (like.shape[axes.index("n")], -1))
-    inner = [axis for axis in "bhnqk" if axis in axes]
-    return rows.permute([inner.index(axis) for axis in axes])
+from attlas.models.facts.band_layout import NOWHERE, Band, Bands, square
 
 
 def _sliding_window(module: Any, given: Mapping[str, Any]) -> Bands:
@@ -126,7 +38,7 @@ def _sliding_window(module: Any, given: Mapping[str, Any]) -> Bands:
             Band("bqhk", own, keys),
             Band("xqk", chosen, places[None, None, None].expand(batch, 1, most, length)),
         ]
-    return Bands(local, _count_tokens(~masked), module.num_heads)
+    return square(local, _count_tokens(~masked), module.num_heads)
 
 
 def _neighbouring_blocks(module: Any, given: Mapping[str, Any]) -> Bands:
@@ -142,7 +54,7 @@ def _neighbouring_blocks(module: Any, given: Mapping[str, Any]) -> Bands:
     keys = starts[:, None] + torch.arange(3 * size, device=device)
     summaries = tokens // module.global_block_size if hasattr(module, "global_block_size") else 0
     keys = nn.functional.pad(keys, (0, summaries), value=NOWHERE)
-    return Bands([Band("bnhqk", rows[None], keys[None, None])], tokens, module.n_heads)
+    return square([Band("bnhqk", rows[None], keys[None, None])], tokens, module.n_heads)
 
 
 def _blocks_with_globals(module: Any, given: Mapping[str, Any]) -> Bands:
@@ -160,7 +72,7 @@ def _blocks_with_globals(module: Any, given: Mapping[str, Any]) -> Bands:
     keys = (places // size * size - first)[:, None] + torch.arange(size, device=device)
     keys, rows = nn.functional.pad(keys, (extra, 0), value=NOWHERE), places - first
     bands = [Band("bhqk", outside, columns), Band("bhnqk", rows[None], keys[None, None])]
-    return Bands(bands, _count_tokens(seen[:, first:]), module.num_heads)
+    return square(bands, _count_tokens(seen[:, first:]), module.num_heads)
 
 
 def _global_and_random_blocks(module: Any, given: Mapping[str, Any]) -> Bands:
@@ -174,7 +86,7 @@ def _global_and_random_blocks(module: Any, given: Mapping[str, Any]) -> Bands:
     places = torch.arange(length, device=device)
     if module.attention_type == "original_full":
         everywhere = Band("bhqk", places[None], places[None, None, None])
-        return Bands([everywhere], length, sparse.num_attention_heads)
+        return square([everywhere], length, sparse.num_attention_heads)
     size, drawn = sparse.block_size, [0] * sparse.num_random_blocks
     last = length // size - 1
     middle = [[0, own - 1, own, own + 1, *drawn, last] for own in range(2, last - 1)]
@@ -192,7 +104,37 @@ def _global_and_random_blocks(module: Any, given: Mapping[str, Any]) -> Bands:
         band("bhqk", last - 1, [[0, last - 2, last - 1, last, *drawn]]),
         band("bhqk", last, [every]),
     ]
-    return Bands(bands, _count_tokens(given["to_mask"][:, 0, 0] > 0), sparse.num_attention_heads)
+    return square(bands, _count_tokens(given["to_mask"][:, 0, 0] > 0), sparse.num_attention_heads)
+
+
+def _shifted_windows(module: Any, given: Mapping[str, Any]) -> Bands:
+    """Swin: windows of a grid, filled up to whole ones and in every other layer shifted.
+
+    A window that is larger than the grid is the grid. What a row gives to the fillers is left out.
+    """
+    rows, columns = given["input_dimensions"]
+    size, shift = module.window_size, module.shift_size
+    clamps = hasattr(module, "set_shift_and_window_size") and not given.get("always_partition")
+    if clamps and min(rows, columns) <= size:
+        size, shift = min(rows, columns), 0
+    places = torch.arange(rows * columns, device=given["hidden_states"].device).view(rows, columns)
+    filled = nn.functional.pad(places, (0, -columns % size, 0, -rows % size), value=NOWHERE)
+    shifted = filled.roll((-shift, -shift), dims=(0, 1))
+    windows = shifted.unfold(0, size, size).unfold(1, size, size).flatten(2).flatten(0, 1)
+    keys = windows.repeat_interleave(size**2, dim=0)
+    return square([Band("yhqk", windows.view(1, -1), keys[None, None])], rows * columns, 0)
+
+
+def _mask_units(module: Any, given: Mapping[str, Any]) -> Bands:
+    """Hiera: units whose tokens are spread through the sequence, and queries pooled within each."""
+    states = given["hidden_states"]
+    tokens, stride, device = states.shape[1], module.query_stride, states.device
+    units = tokens // (stride * module.window_size) if module.use_mask_unit_attn else 1
+    keys = torch.arange(tokens, device=device).view(-1, units).T  # `[unit, key]`
+    rows = torch.arange(tokens // stride, device=device).view(-1, units).T
+    seen = keys.repeat_interleave(rows.shape[1], dim=0)
+    band = Band("bhnqk", rows.reshape(1, -1), seen[None, None])
+    return Bands([band], tokens // stride, tokens, module.num_heads)
 
 
 def _streams_of_next_tokens(module: Any, given: Mapping[str, Any]) -> Bands:
@@ -210,7 +152,7 @@ def _streams_of_next_tokens(module: Any, given: Mapping[str, Any]) -> Bands:
         Band("bhqk", places[None], places[None, None, None]),
         Band("bnhqk", rows[None], keys[None, None]),
     ]
-    return Bands(each, states.shape[1], module.num_attn_heads)
+    return square(each, states.shape[1], module.num_attn_heads)
 
 
 def _chunks(module: Any, given: Mapping[str, Any]) -> Bands:
@@ -232,7 +174,7 @@ def _chunks(module: Any, given: Mapping[str, Any]) -> Bands:
         seen = (places[:, None] // size + around) % (length // size)
         keys = (seen[..., None] * size + torch.arange(size, device=device)).flatten(1)
         band = Band("bhnqk", places[None], keys[None, None])
-    return Bands([band], tokens, module.num_attention_heads)
+    return square([band], tokens, module.num_attention_heads)
 
 
 def has_bands(module: nn.Module) -> bool:
@@ -268,4 +210,11 @@ BANDS: dict[str, Callable[[Any, Mapping[str, Any]], Bands]] = {
     "BigBirdPegasusEncoderAttention": _global_and_random_blocks,
     "ProphetNetNgramSelfAttention": _streams_of_next_tokens,
     "LocalSelfAttention": _chunks,
+    "SwinLayer": _shifted_windows,
+    "Swinv2Layer": _shifted_windows,
+    "DonutSwinLayer": _shifted_windows,
+    "MaskFormerSwinLayer": _shifted_windows,
+    "ClapAudioLayer": _shifted_windows,
+    "Swin2SRLayer": _shifted_windows,
+    "HieraMaskUnitAttention": _mask_units,
 }

@@ -205,7 +205,8 @@ class ModelFacts:
             return ["IS_NEXT", "NOT_NEXT"]
         if self.task is not None and self.task.name in ("image and text", "similarity"):
             return ["similarity"]
-        names: Mapping[int, str] = self.config.id2label
+        given = self.config.id2label or range(self.config.num_labels)
+        names = given if isinstance(given, Mapping) else {i: f"LABEL_{i}" for i in given}
         count = getattr(self.config, "num_qa_labels", len(names))
         if len(names) != count:  # some configurations give only the number of answers
             return [f"answer {index}" for index in range(count)]

@@ -11,6 +11,7 @@ from torch import nn
 from attlas.errors import UnsupportedModelError
 from attlas.models.facts import transformers_internals as internals
 from attlas.models.facts.bands import has_bands
+from attlas.models.facts.stages import has_stages
 from attlas.results import Site
 
 KINDS = ("encoder", "decoder", "cross", "vision", "cross_vision")
@@ -23,6 +24,8 @@ _OTHER_STREAM = (
     "cross_attention_states",
 )
 _IS_CROSS = ("is_cross_attention", "encoder_decoder_attention")
+
+BLOCK_LISTS = (nn.ModuleList, nn.Sequential)  # of the blocks of a stage
 
 # Module classes whose attention cannot be shown as [batch, head, query, key], with the reason.
 REFUSED = {
@@ -169,15 +172,18 @@ def _parameters(module_type: Any) -> tuple[str, ...]:
 def find_block(model: nn.Module, path: str) -> nn.Module:
     """The block of an attention module: the outermost `ModuleList` element above it, or itself.
 
-    In a list of lists, the blocks are the elements of the inner lists.
+    In a list of lists, the blocks are the elements of the inner lists; so they are where each
+    element of a list is a stage with a list of its own.
     """
-    module = model
+    staged = has_stages(model)
+    lists = BLOCK_LISTS if staged else nn.ModuleList
+    module, found = model, []
     for part in path.split("."):
-        inside_list = isinstance(module, nn.ModuleList)
+        inside_list = isinstance(module, lists)
         module = module.get_submodule(part)
-        if inside_list and not isinstance(module, nn.ModuleList):
-            return module
-    return module
+        if inside_list and not isinstance(module, lists):
+            found.append(module)
+    return found[-1 if staged else 0] if found else module
 
 
 def find_recurrent(model: nn.Module) -> str | None:

@@ -27,6 +27,7 @@ from attlas.models.relevance.positive_rules import PositiveRules
 from attlas.models.relevance.rules import RelevanceRules, caught
 from attlas.models.states.embeddings import entering, over_tokens
 from attlas.models.states.entrance import Entrance
+from attlas.models.tap.on_patches import effects_on_patches
 from attlas.results import Site
 from attlas.shapes import BatchScores, Logits, TokenScores, Vectors
 
@@ -112,6 +113,11 @@ def attention_relevance(question: Question, sites: Collection[Site]) -> Arrived:
     float64 meanwhile, if it can: shares are divided by sums near zero, of which float32 leaves
     few digits.
     """
+    found, stages = _in_best_precision(question, sites), question.subject.stages(question.inputs)
+    return Arrived([effects_on_patches(each, stages) for each in found.attention], found.lost)
+
+
+def _in_best_precision(question: Question, sites: Collection[Site]) -> Arrived:
     model, device = question.subject.model, question.subject.device
     with evaluation_mode(model), merged_adapters(model):
         is_single = next(model.parameters()).dtype == torch.float32

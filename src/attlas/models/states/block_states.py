@@ -16,6 +16,7 @@ from attlas.models.asking.scores import differentiate, run_logits, target_scores
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.sites import find_block
 from attlas.models.tap.call import Call
+from attlas.models.tap.on_patches import call_on_patches, slopes_on_patches, states_on_patches
 from attlas.results import Site
 
 STREAM = "hidden_states"
@@ -64,9 +65,18 @@ def state_gradients(question: Question, of: str) -> list[tuple[Call, Tensor, Ten
         scores = target_scores_in_graph(question, of)
         gradients = differentiate(question, scores, states, stream)
     calls = [replace(call, weights=call.weights.detach()) for call in seen.calls]
-    return [
+    found = [
         (call, state.detach(), torch.zeros_like(state) if gradient is None else gradient)
         for call, state, gradient in zip(calls, states, gradients, strict=True)
+    ]
+    stages = subject.stages(question.inputs)
+    return [
+        (
+            call_on_patches(call, stages),
+            states_on_patches(state, stages),
+            slopes_on_patches(gradient, stages),
+        )
+        for call, state, gradient in found
     ]
 
 

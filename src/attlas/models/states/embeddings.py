@@ -66,7 +66,8 @@ def _watched(subject: OpenModel, entrance: Entrance) -> Iterator[None]:
 
 def _doors(subject: OpenModel, entrance: Entrance) -> list[tuple[nn.Module, Any]]:
     """The modules before which vectors come in that no embedding of ids makes, and their hooks."""
-    if entrance.has_sound or (entrance.has_pictures and BY_MASK in subject.marks.values()):
+    by_mask = entrance.has_pictures and BY_MASK in subject.marks.values()
+    if entrance.has_sound or by_mask or not subject.ways_in:
         return [(find_block(subject.model, subject.places[0][1]), entrance.hear)]
     if entrance.has_pictures:
         return [(subject.text_stack, entrance.enter)]

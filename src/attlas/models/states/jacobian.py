@@ -18,6 +18,7 @@ from attlas.models.states.block_states import layer_outputs, rows_first
 from attlas.models.states.embeddings import entering, over_tokens
 from attlas.models.states.entrance import Entrance
 from attlas.models.tap.call import Call
+from attlas.models.tap.on_patches import states_on_patches
 from attlas.results import Site
 from attlas.shapes import Directions, QueryWeights, TokenSums
 
@@ -68,7 +69,7 @@ def _sum_over(
         layer_outputs(question.subject) as found,
     ):
         run_logits(repeated)
-        state = _state(found, layer, readout)
+        state = _state(question, found, layer, readout)
         total = state.new_zeros(length, dtype=torch.float32)
         for chunk in directions.to(state).split(copies):
             along = (state[: len(chunk)] * chunk).sum()
@@ -83,7 +84,9 @@ def _sum_over(
     return total
 
 
-def _state(layers: Sequence[Tensor], layer: int, readout: QueryWeights) -> Tensor:
+def _state(
+    question: Question, layers: Sequence[Tensor], layer: int, readout: QueryWeights
+) -> Tensor:
     """The state after a layer, averaged over the positions that are read, `[copy, feature]`."""
     stream = _chosen(layers, layer)
     if stream.ndim != 3:
@@ -91,6 +94,7 @@ def _state(layers: Sequence[Tensor], layer: int, readout: QueryWeights) -> Tenso
             f"layer {layer} hands on several streams, {tuple(stream.shape)}, so a position has no "
             "single state"
         )
+    stream = states_on_patches(stream, question.subject.stages(question.inputs))
     if stream.shape[1] != readout.shape[1]:
         raise UnsupportedModelError(
             f"layer {layer} has {stream.shape[1]} positions, but the prediction is read from "

@@ -18,7 +18,8 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from attlas.errors import UnsupportedModelError
-from attlas.models.facts.bands import BANDS, lay_out, pick_up
+from attlas.models.facts.band_layout import lay_out, pick_up
+from attlas.models.facts.bands import BANDS
 
 _SOFTMAX = {torch.softmax, functional.softmax, Tensor.softmax}
 _MIXING = {torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, Tensor.bmm, torch.einsum}
