@@ -113,7 +113,7 @@ softmax. For both, all of this holds, on two texts of twelve tokens (or two pict
 - The tap saw every map that transformers returns on `eager` with `output_attentions=True`, in the
   same order, to 1e-6. What is returned under that name but is not attention
   (SqueezeBERT's scores, the states of MiniMax' linear attention) is left out; windows are next to
-  the batch, as Swin gives them.
+  the batch, as MobileViT gives them.
 - The tap saw as many attentions as transformers returns or, if it returns fewer, as there were
   fused attentions and softmaxes of three or more axes (except those over the vocabulary). One
   softmax over two streams (T5Gemma 2) counts as two.

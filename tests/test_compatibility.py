@@ -39,7 +39,7 @@ EXPECTED = {
     "deepseek_v32": ("opened", {"decoder": 2}),
     "vit": ("opened", {"vision": 2}),
     "siglip": ("second road", {"vision": 3}),
-    "swin": ("opened", {"vision": 3}),
+    "swin": ("second road", {"vision": 3}),
     "hiera": ("second road", {"vision": 4}),
     "mamba": ("no softmax attention", {}),
     "longformer": ("second road", {"encoder": 2}),

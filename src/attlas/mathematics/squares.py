@@ -9,7 +9,15 @@ layer is to follow the maps of the stages with a token's patches weighing the sa
 import torch
 from torch import Tensor
 
-from attlas.shapes import Attention, Holders, QueryWeights, Visible
+from attlas.shapes import (
+    Attention,
+    Holders,
+    QueryWeights,
+    SpreadAttention,
+    SpreadVisible,
+    TokenScores,
+    Visible,
+)
 
 NOBODY = -1  # holds a token that is not there at a site
 
@@ -25,7 +33,7 @@ def squares_of(grid: tuple[int, int], count: int) -> Holders | None:
     return None
 
 
-def spread_attention(weights: Attention, queries: Holders, keys: Holders) -> Attention:
+def spread_attention(weights: Attention, queries: Holders, keys: Holders) -> SpreadAttention:
     """Attention over all tokens; a token that is not there attends to itself.
 
     `queries` and `keys` have, for each token, the row and the column that holds it.
@@ -37,29 +45,29 @@ def spread_attention(weights: Attention, queries: Holders, keys: Holders) -> Att
     return spread
 
 
-def spread_gradient(gradient: Attention, queries: Holders, keys: Holders) -> Attention:
+def spread_gradient(gradient: Attention, queries: Holders, keys: Holders) -> SpreadAttention:
     """The gradient on spread attention: a row of the model's map is the mean of its patches'."""
     shared = 1.0 / _sizes(queries, gradient.shape[-2]).to(gradient)
     return _spread(gradient * shared[:, None], queries, keys)
 
 
-def spread_effects(effects: Attention, queries: Holders, keys: Holders) -> Attention:
+def spread_effects(effects: Attention, queries: Holders, keys: Holders) -> SpreadAttention:
     """What each weight adds, such as attention × gradient: the sum stays the same."""
     shared = 1.0 / _sizes(keys, effects.shape[-1]).to(effects)
     return spread_gradient(effects * shared, queries, keys)
 
 
 def spread_states(states: Tensor, queries: Holders) -> Tensor:
-    """Each token's state, `[batch, token, feature]`, which is that of its square; or zeros."""
-    return states[:, queries.clamp_min(0)].masked_fill((queries == NOBODY)[:, None], 0)
+    """Each token's state or value, `[…, token, feature]`: that of its square, or zeros."""
+    return states[..., queries.clamp_min(0), :].masked_fill((queries == NOBODY)[:, None], 0)
 
 
-def spread_marks(visible: Visible, queries: Holders, keys: Holders) -> Visible:
+def spread_marks(visible: Visible, queries: Holders, keys: Holders) -> SpreadVisible:
     """Which tokens each token may see."""
     return _spread(visible, queries, keys)
 
 
-def spread_rows(weights: QueryWeights, queries: Holders) -> QueryWeights:
+def spread_rows(weights: QueryWeights, queries: Holders) -> TokenScores:
     """The weight of each row of a map, shared by the tokens that it holds."""
     shared = weights / _sizes(queries, weights.shape[-1]).to(weights)
     return shared[:, queries.clamp_min(0)].masked_fill(queries == NOBODY, 0)

@@ -64,7 +64,8 @@ def _scatter(own: Tensor, band: Band, size: tuple[int, int]) -> Tensor:
     """The rows of a softmax in a map; what belongs nowhere is dropped."""
     places = _places(band, size).expand_as(own).flatten(2)
     blank = own.new_zeros(*own.shape[:2], size[0] * size[1] + 1)
-    return blank.scatter_add(2, places, own.flatten(2))[..., :-1].unflatten(2, size)
+    laid = blank.scatter_add(2, places, own.flatten(2))[..., :-1]
+    return laid.reshape(*own.shape[:2], *size)
 
 
 def _gather(weights: Tensor, own: Tensor, band: Band) -> Tensor:

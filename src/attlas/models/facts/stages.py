@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,19 +20,10 @@ class Stages:
     grid: tuple[int, int]
     extra: int  # tokens that are no patches; they may enter at a later stage
 
-    @property
-    def tokens(self) -> int:
-        """How many tokens the picture has, patches and others."""
-        return self.grid[0] * self.grid[1] + self.extra
-
     def holders(self, count: int) -> Holders:
         """The place that holds each token, where an attention is over `count` places."""
-        order = _order(self.model, self.grid)
         for others in dict.fromkeys((0, self.extra)):
-            if order is not None and len(order) % max(count - others, 1) == 0:
-                patches = order % max(count - others, 1)
-            else:
-                patches = squares_of(self.grid, count - others)
+            patches = self._patch_holders(count - others)
             if patches is not None:
                 before = torch.arange(self.extra) if others else torch.full((self.extra,), NOBODY)
                 return torch.cat([before, patches + others])
@@ -39,6 +31,12 @@ class Stages:
             f"{type(self.model).__name__} attends to {count} places, which are no squares of its "
             f"{self.grid[0]} × {self.grid[1]} patches, so its maps have no place on the picture"
         )
+
+    def _patch_holders(self, count: int) -> Tensor | None:
+        order = _order(self.model, self.grid)
+        if order is None:
+            return squares_of(self.grid, count)
+        return order % count if count > 0 and len(order) % count == 0 else None
 
 
 def has_stages(model: nn.Module) -> bool:
@@ -53,7 +51,7 @@ def _order(model: nn.Module, grid: tuple[int, int]) -> Tensor | None:
 
     Hiera puts the patches that it will join as far apart as there are places after joining.
     """
-    config = getattr(model, "config", None)
+    config: Any = getattr(model, "config", None)
     if getattr(config, "model_type", None) != "hiera":
         return None
     strides = [tuple(config.query_stride)] * (len(config.depths) - 1)

@@ -14,11 +14,14 @@ from attlas.mathematics.squares import (
 )
 from attlas.models.facts.stages import Stages
 from attlas.models.tap.call import Call
-from attlas.shapes import Attention, HeadMean, QueryWeights
+from attlas.shapes import PlacedMap, PlacedRows, SiteWeights
 
 
 def call_on_patches(call: Call, stages: Stages | None) -> Call:
-    """The call with attention over all tokens of the picture; without stages, as it is."""
+    """The call with attention over all tokens of the picture; without stages, as it is.
+
+    What it mixes stays the same: the patches of a square share its weight and have its value.
+    """
     if stages is None:
         return call
     queries, keys = _holders(call.weights, stages)
@@ -27,20 +30,21 @@ def call_on_patches(call: Call, stages: Stages | None) -> Call:
         visible = call.visible if mask.shape[-2:] == call.weights.shape[-2:] else None
         mask = None if visible is None else spread_marks(visible, queries, keys)
     weights = spread_attention(call.weights, queries, keys)
-    return replace(call, weights=weights, mask=mask, values=None)
+    values = None if call.values is None else spread_states(call.values, keys)
+    return replace(call, weights=weights, mask=mask, values=values)
 
 
-def gradient_on_patches(gradient: Attention, stages: Stages | None) -> Attention:
+def gradient_on_patches(gradient: SiteWeights, stages: Stages | None) -> SiteWeights:
     """The gradient on the attention over all tokens of the picture."""
     return gradient if stages is None else spread_gradient(gradient, *_holders(gradient, stages))
 
 
-def effects_on_patches(effects: Attention, stages: Stages | None) -> Attention:
+def effects_on_patches(effects: SiteWeights, stages: Stages | None) -> SiteWeights:
     """What the attention of each patch to each patch adds, where places add this much."""
     return effects if stages is None else spread_effects(effects, *_holders(effects, stages))
 
 
-def mean_on_patches(mixing: HeadMean, stages: Stages | None) -> HeadMean:
+def mean_on_patches(mixing: PlacedMap, stages: Stages | None) -> PlacedMap:
     """A map without heads over all tokens of the picture; its rows keep their sums."""
     if stages is None:
         return mixing
@@ -55,14 +59,14 @@ def states_on_patches(states: Tensor, stages: Stages | None) -> Tensor:
 
 
 def slopes_on_patches(gradient: Tensor, stages: Stages | None) -> Tensor:
-    """The gradient on the states of all tokens, where that of a place is the mean of its tokens'."""
+    """The gradient on the states of all tokens; a place's state is the mean of its tokens'."""
     if stages is None:
         return gradient
     shares = rows_on_patches(gradient.new_ones(1, gradient.shape[1]), stages)
     return states_on_patches(gradient, stages) * shares[..., None]
 
 
-def rows_on_patches(weights: QueryWeights, stages: Stages | None) -> QueryWeights:
+def rows_on_patches(weights: PlacedRows, stages: Stages | None) -> PlacedRows:
     """The weights of the rows of the last stage, shared by the tokens that each holds."""
     if stages is None:
         return weights
