@@ -402,6 +402,7 @@ SOFTMAXES_BESIDES = {
 }
 
 # Classes that let no gradient through somewhere, although the attention before that counts.
+REVERSED = "its layers run without gradients, which only its training computes"
 CUTS_GRADIENTS = {
     "EsmForProteinFolding": "its frozen language model runs without gradients",
     "CLIPSegForImageSegmentation": "its frozen encoders run without gradients",
@@ -410,4 +411,8 @@ CUTS_GRADIENTS = {
     "Emu3Model": "no gradient passes the codes of its picture",
     "Emu3ForConditionalGeneration": "no gradient passes the codes of its picture",
     "ClvpModelForConditionalGeneration": "no gradient passes the codes of its speech",
+    "ReformerModel": REVERSED,
+    "ReformerModelWithLMHead": REVERSED,
+    "ReformerForQuestionAnswering": REVERSED,
+    "ReformerForSequenceClassification": REVERSED,
 }

@@ -11,7 +11,7 @@ from attlas.errors import UnsupportedModelError
 from attlas.methods import METHODS
 
 TEXT = "a cat sat"
-CUT = "BertForSequenceClassification lets no gradient through to encoder 0–0"
+CUT = "BertForSequenceClassification lets no gradient through to its attention at encoder 0–0"
 NEED_GRADIENTS = (
     "attattr",
     "attn_lrp",
@@ -76,4 +76,6 @@ def test_a_model_without_any_gradient():
     assert len(subject.sites) == 2
     with pytest.raises(UnsupportedModelError, match="no gradient through its last layers"):
         attlas.explain(subject, TEXT, "raw_attention")
+    with pytest.raises(UnsupportedModelError, match="its attention at encoder 0–1"):
+        attlas.explain(subject, TEXT, "gradient")
     assert np.isfinite(attlas.explain(subject, TEXT, "leave_one_out").scores).all()

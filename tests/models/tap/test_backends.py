@@ -3,7 +3,9 @@
 import pytest
 import tiny
 import torch
+import transformers
 from subjects import subject
+from transformers.models.seamless_m4t_v2 import modeling_seamless_m4t_v2
 
 import attlas
 from attlas.errors import UnsupportedModelError
@@ -92,6 +94,55 @@ def test_a_causal_module_without_a_mask_sees_what_sdpa_lets_it_see():
         assert (expected - found).abs().max() > 0.1  # there each query sees every key
         with tap(model):
             assert torch.equal(run(model, inputs), expected)
+
+
+SPEECH = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_mel_bins": 16}
+SPEECH |= {"intermediate_size": 64, "subsampling_conv_channels": 8, "conv_kernel_size": 3}
+SEAMLESS = {"hidden_size": 32, "feature_projection_input_dim": 16, "adaptor_kernel_size": 3}
+SEAMLESS |= {f"speech_encoder_{name}": 2 for name in ("layers", "attention_heads", "chunk_size")}
+SEAMLESS |= {"speech_encoder_intermediate_size": 64, "speech_encoder_left_chunk_num": 0}
+
+
+def speech_encoder(family):
+    """An encoder of speech, and frames of which the last 32 of the first row are filled in."""
+    if family == "SeamlessM4Tv2":
+        settings = transformers.SeamlessM4Tv2Config(**SEAMLESS)
+        kind = modeling_seamless_m4t_v2.SeamlessM4Tv2SpeechEncoder
+    else:
+        settings = getattr(transformers, f"{family}EncoderConfig")(**SPEECH)
+        kind = getattr(transformers, f"{family}Encoder")
+    torch.manual_seed(0)
+    model = kind(settings).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.1 * torch.randn_like(parameter)
+    mask = torch.ones(2, 96, dtype=torch.long)
+    mask[0, -32:] = 0
+    return model, {"input_features": torch.randn(2, 96, 16), "attention_mask": mask}
+
+
+@pytest.mark.parametrize("family", ["NemotronAsrStreaming", "SeamlessM4Tv2"])
+def test_a_mask_that_eager_misreads_is_read_as_sdpa_reads_it(family):
+    model, inputs = speech_encoder(family)
+
+    def states():
+        with torch.no_grad():
+            return model(**inputs).last_hidden_state
+
+    found = states()
+    with tap(model) as seen:
+        opened = states()
+    assert distance(opened, found) < 1e-5
+    assert torch.equal(states(), found)
+    with on_eager(model):
+        assert distance(states(), found) > 1e-3
+    read = seen.weights[0]
+    if family == "SeamlessM4Tv2":  # two frames see each other
+        chunks = torch.arange(read.shape[-1]) // 2
+        assert not read[1].masked_select(chunks[:, None] != chunks).any()
+    else:
+        frames = -(-64 // 8) + 1
+        assert not read[0, :, : frames - 1, frames:].any() and read[1, :, :, frames:].any()
 
 
 def test_check_judges_a_model_whose_eager_is_another_function():

@@ -44,7 +44,7 @@ Place: TypeAlias = tuple[Site, str]  # with the path of its attention module
 class OpenModel(ModelFacts):
     """A model that can be run on batches and opened at its attention."""
 
-    _cut: Sequence[Site] = ()  # sites that count although no gradient reaches them
+    _cut: Sequence[Site] = ()  # sites that no gradient reaches, although they count
 
     @property
     def sites(self) -> tuple[Site, ...]:
@@ -99,9 +99,10 @@ class OpenModel(ModelFacts):
         opened = tap(self.model, gradients=True, wants=among(sites))
         with torch.enable_grad(), evaluation_mode(self.model), opened as seen:
             total = self.run(inputs.arguments).sum()
-            slopes: Sequence[Tensor | None] = [None] * len(sites)
-            if total.requires_grad:
-                slopes = torch.autograd.grad(total, seen.weights, allow_unused=True)
+            if not total.requires_grad:
+                self._cut = sites
+                return found
+            slopes = torch.autograd.grad(total, seen.weights, allow_unused=True)
         reached = [site for site, slope in zip(sites, slopes, strict=True) if slope is not None]
         others = [site for site in sites if site not in reached]
         if others:
@@ -118,13 +119,13 @@ class OpenModel(ModelFacts):
             return self.run(inputs.arguments)
 
     def check_gradients(self, sites: Collection[Site] | None = None) -> None:
-        """Raise if no gradient reaches one of these sites, by default any, although it counts."""
+        """Raise if the model lets no gradient through to one of these sites, by default any."""
         cut = [site for site in self.sites if site in self._cut and site in (sites or self.sites)]
         if cut:
             raise UnsupportedModelError(
-                f"{type(self.model).__name__} lets no gradient through to {describe(cut)}, "
-                "although its prediction depends on the attention there: methods that need "
-                "gradients cannot run on it; leave_one_out, kernel_shap and lime need none"
+                f"{type(self.model).__name__} lets no gradient through to its attention at "
+                f"{describe(cut)}: methods that need gradients cannot run on it; leave_one_out, "
+                "kernel_shap and lime need none"
             )
 
     @cached_property

@@ -30,10 +30,11 @@ class Anatomy:
         Where eager is another function than the fused attention that the model came with, the
         model keeps the latter: it is spelled out where it is called.
         """
-        if any(owner.road == "interface" for owner in self.owners):
-            return internals.IMPLEMENTATION
-        differs = any(internals.eager_differs(owner.module) for owner in self.owners)
         is_fused = set(internals.implementations(self.configurations)) == {"sdpa"}
+        if any(owner.road == "interface" for owner in self.owners):
+            takes = any(internals.takes_boolean_masks(owner.module) for owner in self.owners)
+            return internals.WITH_BOOLEAN_MASKS if takes and is_fused else internals.IMPLEMENTATION
+        differs = any(internals.eager_differs(owner.module) for owner in self.owners)
         return "sdpa" if differs and is_fused else "eager"
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import nn
 from transformers import AttentionInterface, PretrainedConfig, PreTrainedModel
-from transformers.masking_utils import AttentionMaskInterface, eager_mask
+from transformers.masking_utils import AttentionMaskInterface, eager_mask, sdpa_mask
 
 _INTERFACE = "ALL_ATTENTION_FUNCTIONS"
 _OTHER_SIGNS = {
@@ -25,6 +25,8 @@ _OTHER_SIGNS = {
 }
 _MIXES_TWICE = {"DiffLlamaAttention"}
 _ADDS_ALIBI_TWICE = {"FalconAttention"}  # on eager: once in the mask and once more by itself
+# It takes a mask for one of true and false; that of eager is of numbers, and hides what it shows.
+_TAKES_BOOLEAN_MASKS = {"NemotronAsrStreamingEncoderAttention"}
 _HEAD_COUNTS = ("num_attention_heads", "num_heads", "n_heads", "n_head", "num_attn_heads")
 
 AttentionFunction = Callable[..., tuple[Any, Any]]
@@ -48,12 +50,14 @@ class StandInForEager(str):
 
 
 IMPLEMENTATION = StandInForEager("attlas")
+WITH_BOOLEAN_MASKS = StandInForEager("attlas_boolean")
 
 
 def register(attend: AttentionFunction) -> None:
-    """Register `attend` as an attention implementation that gets the masks of the eager one."""
-    AttentionInterface.register(str(IMPLEMENTATION), attend)
-    AttentionMaskInterface.register(str(IMPLEMENTATION), eager_mask)
+    """Register `attend` as an attention implementation, with the masks of eager and of sdpa."""
+    for name, mask in ((IMPLEMENTATION, eager_mask), (WITH_BOOLEAN_MASKS, sdpa_mask)):
+        AttentionInterface.register(str(name), attend)
+        AttentionMaskInterface.register(str(name), mask)
 
 
 @contextmanager
@@ -156,6 +160,11 @@ def eager_differs(module: nn.Module) -> bool:
     names = {parent.__name__ for parent in type(module).__mro__}
     alibi = getattr(getattr(module, "config", None), "alibi", False)
     return bool(names & _ADDS_ALIBI_TWICE) and bool(alibi)
+
+
+def takes_boolean_masks(module: nn.Module) -> bool:
+    """Whether a module misreads the mask of eager attention."""
+    return bool({parent.__name__ for parent in type(module).__mro__} & _TAKES_BOOLEAN_MASKS)
 
 
 def is_other_attention(module_type: Any) -> bool:

@@ -20,7 +20,16 @@ def run_eager(module: nn.Module, *args: Any, **kwargs: Any) -> tuple[Tensor, Ten
     return eager(module, *args, **kwargs)
 
 
-def implied_mask(
+def mask_of_fused(
+    module: nn.Module, query: Tensor, key: Tensor, mask: Tensor | None, given: Mapping[str, Any]
+) -> Tensor | None:
+    """The mask that makes eager attention compute what `sdpa` computes with the given one."""
+    if mask is None:
+        return _implied_mask(module, query, key, given)
+    return _added_mask(mask, query) if mask.dtype == torch.bool else mask
+
+
+def _implied_mask(
     module: nn.Module, query: Tensor, key: Tensor, given: Mapping[str, Any]
 ) -> Tensor | None:
     """The mask of a call that was handed none, as `sdpa` understands it; eager sees every key.
@@ -38,6 +47,15 @@ def implied_mask(
     closed = torch.ones(queries, keys, dtype=torch.bool, device=query.device).triu(1)
     lowest = torch.finfo(query.dtype).min
     return query.new_zeros(1, 1, queries, keys).masked_fill(closed, lowest)
+
+
+def _added_mask(mask: Tensor, query: Tensor) -> Tensor:
+    """A mask of true and false as eager attention adds it to the scores, as `sdpa` understands it.
+
+    Eager adds what it is handed: of true and false, one and zero, which hides nothing.
+    """
+    lowest = torch.finfo(query.dtype).min
+    return torch.zeros_like(mask, dtype=query.dtype).masked_fill(~mask, lowest)
 
 
 def mix(weights: Tensor, values: Tensor) -> Tensor:

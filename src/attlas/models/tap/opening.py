@@ -19,7 +19,7 @@ from attlas.models.facts.anatomy import Anatomy, anatomy
 from attlas.models.facts.evaluation_mode import model_lock
 from attlas.models.facts.sites import Owner
 from attlas.models.tap.call import Call, Seen
-from attlas.models.tap.eager_attention import implied_mask, run_eager
+from attlas.models.tap.eager_attention import mask_of_fused, run_eager
 from attlas.models.tap.edits import Edit
 from attlas.models.tap.fused import is_proven, prove, run_fused
 from attlas.models.tap.origins import takes_both
@@ -84,8 +84,8 @@ def attend(
     """The registered attention function: run eager attention and show it to the open taps."""
     opened = [each for each in open_taps.get() if each.owns(module)]
     if opened:
-        if attention_mask is None and opened[0].came_with(module) == "sdpa":
-            attention_mask = implied_mask(module, query, key, kwargs)
+        if opened[0].came_with(module) == "sdpa":
+            attention_mask = mask_of_fused(module, query, key, attention_mask, kwargs)
         streams = (query, key, value)
         taken = opened[-1].take_over(module, streams, attention_mask, kwargs, opened[:-1])
         if taken is not None:
