@@ -1,12 +1,11 @@
-"""Attention flow: ours, compared with networkx's Edmonds–Karp, which the first code used.
+"""Attention flow by itself: one row for several shapes, and what all rows of a map share.
 
-    python benchmarks/flow.py [--rounds 5]
+    python benchmarks/flow.py
 
-Random attention with rows that sum to one; half of each layer bypasses it. Both compute one row,
-from the first position of the highest layer to every token, for 6 layers of 32 tokens in one
-process; ours starts from the layers, networkx from a finished graph. Then only ours for larger
-shapes, and for maps of all rows the share of the pairs that need no search of their own. Times are
-processor times: the median of several rounds for ours, one round for networkx.
+Random attention with rows that sum to one; half of each layer bypasses it. One row goes from the
+last position of the highest layer to every token; for maps of all rows, the share of the pairs that
+need no search of their own. Times are processor times in one process. `python benchmarks/run.py
+--only flow` compares the whole call with networkx.
 """
 
 import argparse
@@ -14,11 +13,9 @@ import time
 from collections.abc import Callable
 from statistics import median
 
-import networkx
 import numpy as np
-from networkx.algorithms.flow import edmonds_karp
 
-from attlas.methods.support.flow import SCALE, lay_stack, share_out
+from attlas.methods.support.flow import SCALE, lay_stack
 from attlas.methods.support.flow_maps import shared_flows
 
 LARGER = ((12, 32), (12, 128), (12, 256))
@@ -36,23 +33,6 @@ def random_layers(depth: int, size: int, causal: bool = False) -> list[np.ndarra
 def ours(layers: list[np.ndarray], top: int) -> np.ndarray:
     pipes = lay_stack(layers, 0.5, len(layers[0]))
     return pipes.flows(top, range(len(layers[0])))
-
-
-def graph_of(layers: list[np.ndarray]) -> networkx.DiGraph:
-    graph = networkx.DiGraph()
-    for level, layer in enumerate(layers):
-        kept, read = share_out(layer, 0.5)
-        for (above, below), weight in np.ndenumerate(read + np.diag(kept)):
-            graph.add_edge((level + 1, above), (level, below), capacity=float(weight))
-    return graph
-
-
-def by_networkx(graph: networkx.DiGraph, depth: int, top: int, size: int) -> np.ndarray:
-    flows = [
-        networkx.maximum_flow_value(graph, (depth, top), (0, token), flow_func=edmonds_karp)
-        for token in range(size)
-    ]
-    return np.array(flows)
 
 
 def seconds(work: Callable[[], object], rounds: int) -> float:
@@ -82,18 +62,7 @@ def tell_whole_map(depth: int, size: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    given = parser.parse_args()
-    layers = random_layers(6, 32)
-    graph = graph_of(layers)
-    fast = seconds(lambda: ours(layers, 0), given.rounds)
-    start = time.process_time()
-    expected = by_networkx(graph, 6, 0, 32)
-    slow = time.process_time() - start
-    difference = np.abs(ours(layers, 0) - expected).max()
-    print(f"one row of 6 x 32: networkx {slow:.2f} s, ours {fast * 1e3:.1f} ms")
-    print(f"ratio {slow / fast:.0f}, largest difference {difference:.1e}")
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     for depth, size in LARGER:
         for causal in (False, True):
             layers = random_layers(depth, size, causal)

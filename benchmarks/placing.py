@@ -23,7 +23,6 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import torch
-from attattr import make_question
 from placing_table import Records, answer, by_budget, table
 from quadratures import (
     FEW,
@@ -40,6 +39,7 @@ from quadratures import (
     spread,
     straight,
 )
+from shapes import bert, one_question, texts_of
 from torch import Tensor
 
 import attlas
@@ -97,7 +97,8 @@ def questions(name: str, count: int, device: str) -> Iterator[Question]:
     """One question for each text; `random:128` is one text of 128 tokens on random weights."""
     model, _, data = name.rpartition(":")
     if model == "random":
-        yield make_question(device, torch.float32, int(data))
+        subject = bert(device)
+        yield one_question(subject, *texts_of(subject, [int(data)]))
         return
     subject = attlas.load(model, device=device)
     split = "dev" if data in ("sst2", "mnli") else None

@@ -21,7 +21,7 @@ PAGES = sorted(
     [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *SOURCE.rglob("*.md")],
     key=lambda path: path.relative_to(ROOT).as_posix(),
 )
-SCRIPTS = sorted([*(ROOT / "benchmarks").glob("*.py"), *(ROOT / "scripts").glob("*.py")])
+SCRIPTS = sorted([*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "scripts").glob("*.py")])
 INDEXED = ("methods", "measures", "trials", "studies")
 COMMANDS = typer.main.get_command(app).commands
 FILES = {path.name for path in ROOT.rglob("*") if ".git" not in path.parts}

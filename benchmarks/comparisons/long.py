@@ -1,0 +1,151 @@
+"""Long inputs: a decoder of 30 layers in the shape of SmolLM2-135M (a small vocabulary).
+
+Each call is the second in a new process, and its memory is what it added: in the allocator on a
+GPU, in the process on a CPU. On a GPU in bfloat16, at 8,192 tokens and, for rollout, at more. The
+differences are at 512 tokens in float32, from `output_attentions`.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from comparing import Row, Setup, apart, largest_difference
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers.utils import logging
+
+import attlas
+
+WORDS, MOST = 1000, 131_072
+FORWARD, BACKWARD = "a plain forward", "a plain forward and backward"
+CASES = {  # method: peer, goal of seconds, goal of megabytes
+    "raw_attention": (FORWARD, 1.5, 500.0),
+    "attention_rollout": (FORWARD, 3.0, 1500.0),
+    "generic_relevance": (BACKWARD, 5.0, 6000.0),
+}
+LONGER = {32_768: 4.0, MOST: None}  # tokens: how many plain forwards rollout may take
+COMPARED = 512
+
+
+def compare(setup: Setup) -> Iterator[Row]:
+    tokens = 8192 if setup.on_gpu else setup.size(2048, 128)
+    differences = apart(_differences, setup)
+    known: dict[str, tuple[float, float]] = {}
+    for name, (peer, factor, megabytes) in CASES.items():
+        goal = (factor, megabytes) if setup.on_gpu else (None, None)
+        yield _row(setup, name, peer, tokens, goal, differences.get(name), known)
+    if not setup.on_gpu:
+        yield _row(setup, "attention_rollout", "output_attentions", tokens, (None, None), None, {})
+        return
+    for longer, most in LONGER.items():
+        yield _row(setup, "attention_rollout", FORWARD, longer, (most, None), None, {})
+
+
+def _row(
+    setup: Setup,
+    name: str,
+    peer: str,
+    tokens: int,
+    goal: tuple[float | None, float | None],
+    difference: float | None,
+    known: dict[str, tuple[float, float]],
+) -> Row:
+    if peer not in known:
+        known[peer] = apart(_measured, setup, peer, tokens)
+    seconds, megabytes, note = None, None, ""
+    try:
+        seconds, megabytes = apart(_measured, setup, name, tokens)
+    except RuntimeError as problem:  # it does not fit
+        note = str(problem).splitlines()[0][:80]
+    return Row(
+        f"`{name}`, {tokens:,} tokens",
+        peer,
+        seconds,
+        known[peer][0],
+        difference=difference,
+        goal=None if goal[0] is None else (goal[0], 0.0),
+        megabytes=megabytes,
+        peer_megabytes=known[peer][1],
+        goal_megabytes=None if goal[1] is None else known[peer][1] + goal[1],
+        note=note,
+    )
+
+
+def _measured(setup: Setup, name: str, tokens: int) -> tuple[float, float]:
+    """Seconds and megabytes of one call, after everything is loaded."""
+    ids = _ids(tokens)
+    dtype = torch.bfloat16 if setup.on_gpu else torch.float32
+    work = _work(setup, name, dtype)
+    try:
+        work(ids if setup.on_gpu else ids[:16])
+        return setup.peak(lambda: work(ids))
+    except torch.OutOfMemoryError:  # its own class does not travel between processes
+        raise RuntimeError("out of memory") from None
+
+
+def _ids(tokens: int) -> list[int]:
+    return torch.randint(WORDS, (tokens,), generator=torch.Generator().manual_seed(0)).tolist()
+
+
+def _work(setup: Setup, name: str, dtype: torch.dtype) -> Callable[[list[int]], Any]:
+    eager, device = name == "output_attentions", setup.device
+    model = _model("eager" if eager else "sdpa", setup.size(30, 2)).to(device, dtype)
+    if name in CASES:
+        subject = attlas.Subject(model, _tokenizer())
+        return lambda ids: attlas.explain(subject, ids, name, maps=False)
+
+    def forward(ids: list[int]) -> Any:
+        given = torch.tensor([ids], device=device)
+        extra = {"output_attentions": True} if eager else {}
+        with torch.no_grad():
+            return model(given, use_cache=False, logits_to_keep=1, **extra)
+
+    def backward(ids: list[int]) -> Any:
+        given = torch.tensor([ids], device=device)
+        vectors = model.get_input_embeddings()(given).detach().requires_grad_()
+        found = model(inputs_embeds=vectors, use_cache=False, logits_to_keep=1)
+        return torch.autograd.grad(found.logits.max(), vectors)
+
+    return backward if name == BACKWARD else forward
+
+
+def _model(implementation: str, layers: int) -> LlamaForCausalLM:
+    logging.set_verbosity_error()
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        hidden_size=576,
+        intermediate_size=1536,
+        num_hidden_layers=layers,
+        num_attention_heads=9,
+        num_key_value_heads=3,
+        vocab_size=WORDS,
+        max_position_embeddings=MOST,
+        tie_word_embeddings=True,
+        attn_implementation=implementation,
+    )
+    return LlamaForCausalLM(config).eval().requires_grad_(False)
+
+
+def _tokenizer() -> PreTrainedTokenizerFast:
+    """A tokenizer with a word for each number; `0` is the unknown word."""
+    words = Tokenizer(WordLevel({str(i): i for i in range(WORDS)}, unk_token="0"))
+    words.pre_tokenizer = Whitespace()
+    return PreTrainedTokenizerFast(tokenizer_object=words, unk_token="0", model_max_length=MOST)
+
+
+def _differences(setup: Setup) -> dict[str, float]:
+    """How far the scores are from those of whole maps."""
+    ids = _ids(setup.size(COMPARED, 64))
+    model = _model("eager", setup.size(30, 2)).to(setup.device)
+    maps = model(torch.tensor([ids], device=setup.device), output_attentions=True).attentions
+    last = torch.eye(len(ids), device=setup.device)[-1]
+    for weights in reversed(maps):
+        last = (last + last @ weights[0].mean(0)) / 2
+    defined = {"raw_attention": maps[-1][0].mean(0)[-1], "attention_rollout": last}
+    subject = attlas.Subject(_model("sdpa", setup.size(30, 2)).to(setup.device), _tokenizer())
+    return {
+        name: largest_difference([attlas.explain(subject, ids, name).scores], [scores])
+        for name, scores in defined.items()
+    }

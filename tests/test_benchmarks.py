@@ -1,0 +1,99 @@
+"""Comparisons: rows and their goals, what a run keeps of earlier ones, and the page of them."""
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+
+@pytest.fixture
+def scripts(monkeypatch):
+    """The modules of the folder, as its scripts import them."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    names = ("comparing", "tables", "run")
+    before = set(sys.modules)
+    yield SimpleNamespace(**{name: __import__(name) for name in names})
+    for name in set(sys.modules) - before:
+        if name in names or name.startswith("comparisons"):
+            del sys.modules[name]
+
+
+def record(comparison, device="cpu", small=False, **changed):
+    fields = {"name": "work", "against": "loop", "ours": 0.5, "peer": 2.0, "inner": 0.25}
+    empty = dict.fromkeys(("difference", "goal", "megabytes", "peer_megabytes", "goal_megabytes"))
+    facts = {"machine": "a card", "versions": {"torch": "9"}, "date": "2026-01-01"}
+    place = {"comparison": comparison, "device": device, "small": small}
+    return {**place, **facts, **fields, **empty, "unit": "", "note": "", "reached": None, **changed}
+
+
+def test_the_page_says_what_the_rows_say(scripts):
+    tables = scripts.tables
+    text = tables.PAGE.read_text(encoding="utf-8")
+    assert text.count("<!-- table: ") == len(tables.DEVICES)
+    assert tables.page(text, tables.read(tables.RESULTS)) == text
+
+
+def test_new_rows_replace_those_of_their_comparison_device_and_size_alone(scripts):
+    known = [record("a", "cuda"), record("a", name="old"), record("b"), record("a", small=True)]
+    found = scripts.tables.merged(known, [record("a", name="one"), record("a", name="two")])
+    assert [(each["device"], each["small"], each["name"]) for each in found] == [
+        *[("cpu", False, "one"), ("cpu", False, "two"), ("cpu", True, "work")],
+        *[("cpu", False, "work"), ("cuda", False, "work")],
+    ]
+
+
+def test_small_rows_are_shown_where_there_are_no_others(scripts):
+    rows = [record("a", small=True), record("a", name="full"), record("b", small=True)]
+    assert scripts.tables.shown(rows, "cpu") == rows[1:]
+    assert scripts.tables.shown(rows, "cuda") == []
+
+
+def test_a_table_says_how_fast_and_whether_the_goal_is_reached(scripts):
+    slower = record("b", ours=3.0, inner=None, goal=[1.4, 0.002], reached=False, difference=1e-6)
+    *_, fast, slow = scripts.tables.markdown([record("a"), slower])
+    assert fast == "| work | loop | 500 ms | 2 s | 4 × as fast | 8 × as fast |  |  |"
+    assert "takes 1.5 × |  | 1.0e-06 | at most 1.4 × + 2 ms: **not reached**" in slow
+    (*_, lost) = scripts.tables.markdown([record("a", ours=None, note="out of memory")])
+    assert "| loop; out of memory | did not end | 2 s | – |" in lost
+
+
+@pytest.mark.parametrize(
+    ("ours", "megabytes", "reached"),
+    [(2.5, 10, True), (2.7, 10, False), (2.5, 30, False), (None, None, False)],
+)
+def test_a_goal_is_a_factor_some_seconds_and_some_memory(scripts, ours, megabytes, reached):
+    bounds = {"goal": (1.2, 0.2), "megabytes": megabytes, "goal_megabytes": 20}
+    assert scripts.comparing.Row("a", "b", ours, 2.0, **bounds).reached is reached
+    assert scripts.comparing.Row("a", "b", ours, 2.0).reached is None
+
+
+def test_a_run_goes_on_after_a_comparison_that_fails(scripts, monkeypatch, tmp_path, capsys):
+    def compare(setup):
+        assert (setup.device, setup.small, setup.size(9, 1)) == ("cpu", True, 1)
+        yield scripts.comparing.Row("work", "loop", *reversed(setup.in_turns(list, dict)))
+
+    def fail(setup):
+        raise RuntimeError("no such peer")
+
+    for name, function in {"fails": fail, "works": compare}.items():
+        module = SimpleNamespace(compare=function)
+        monkeypatch.setitem(sys.modules, f"comparisons.{name}", module)
+    monkeypatch.setattr(scripts.run, "COMPARISONS", ("fails", "works"))
+    out = tmp_path / "rows.json"
+    monkeypatch.setattr(sys, "argv", ["run.py", "--small", "--out", str(out)])
+    assert scripts.run.main() == 1
+    (row,) = json.loads(out.read_text())
+    assert row["ratio"] == row["peer"] / row["ours"]
+    assert row["comparison"] == "works" and row["versions"]["torch"]
+    assert "did not end: fails" in capsys.readouterr().err
+    assert "no such peer" not in out.read_text()
+
+
+@pytest.mark.slow
+def test_a_comparison_runs_as_it_stands(scripts):
+    (row,) = scripts.run.run("flow", "cpu", True)
+    assert row["difference"] < 1e-6 and row["ours"] > 0
