@@ -17,7 +17,7 @@ import platform
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -63,7 +63,8 @@ def run(name: str, device: str, small: bool) -> Iterator[Record]:
     compare: Callable[[Setup], Iterable[Any]] = import_module(f"comparisons.{name}").compare
     facts = where(device)
     with watched(None, name):
-        for row in compare(Setup(device, small)):
+        for measured in compare(Setup(device, small)):
+            row = replace(measured, goal=None) if small else measured  # goals are of full sizes
             said = {"comparison": name, "small": small, **facts, **asdict(row)}
             yield said | {"ratio": row.ratio, "reached": row.reached}
 

@@ -106,14 +106,17 @@ def section(records: Sequence[Record], device: str) -> Iterator[str]:
     yield from markdown(rows)
     yield ""
     origins: dict[str, list[str]] = {}
+    loads: dict[str, float] = {}
     for each in rows:
         versions = ", ".join(f"{name} {number}" for name, number in each["versions"].items())
         size = ", `--small`" if each["small"] else ""
         origin = f"{each['machine']}, {versions}, {each['date']}{size}"
+        loads[origin] = max(loads.get(origin, 0.0), each["load"])
         if each["comparison"] not in origins.setdefault(origin, []):
             origins[origin].append(each["comparison"])
     for origin, names in origins.items():
-        yield f"{', '.join(f'`{name}`' for name in names)}: {origin}."
+        told = ", ".join(f"`{name}`" for name in names)
+        yield f"{told}: {origin}, load of the machine up to {loads[origin]:g}."
 
 
 def page(text: str, records: Sequence[Record]) -> str:

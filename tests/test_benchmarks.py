@@ -25,7 +25,7 @@ def scripts(monkeypatch):
 def record(comparison, device="cpu", small=False, **changed):
     fields = {"name": "work", "against": "loop", "ours": 0.5, "peer": 2.0, "inner": 0.25}
     empty = dict.fromkeys(("difference", "goal", "megabytes", "peer_megabytes", "goal_megabytes"))
-    facts = {"machine": "a card", "versions": {"torch": "9"}, "date": "2026-01-01"}
+    facts = {"machine": "a card", "versions": {"torch": "9"}, "date": "2026-01-01", "load": 0.5}
     place = {"comparison": comparison, "device": device, "small": small}
     return {**place, **facts, **fields, **empty, "unit": "", "note": "", "reached": None, **changed}
 
@@ -61,6 +61,13 @@ def test_a_table_says_how_fast_and_whether_the_goal_is_reached(scripts):
     assert "| loop; out of memory | did not end | 2 s | – |" in lost
 
 
+def test_a_section_says_where_its_rows_are_from(scripts):
+    rows = [record("a", "cuda"), record("b", "cuda", load=3.0), record("c", "cuda", small=True)]
+    told = list(scripts.tables.section(rows, "cuda"))
+    assert told[-2] == "`a`, `b`: a card, torch 9, 2026-01-01, load of the machine up to 3."
+    assert told[-1].startswith("`c`: a card, torch 9, 2026-01-01, `--small`")
+
+
 @pytest.mark.parametrize(
     ("ours", "megabytes", "reached"),
     [(2.5, 10, True), (2.7, 10, False), (2.5, 30, False), (None, None, False)],
@@ -74,7 +81,7 @@ def test_a_goal_is_a_factor_some_seconds_and_some_memory(scripts, ours, megabyte
 def test_a_run_goes_on_after_a_comparison_that_fails(scripts, monkeypatch, tmp_path, capsys):
     def compare(setup):
         assert (setup.device, setup.small, setup.size(9, 1)) == ("cpu", True, 1)
-        yield scripts.comparing.Row("work", "loop", *reversed(setup.in_turns(list, dict)))
+        yield scripts.comparing.Row("work", "loop", *setup.in_turns(list, dict), goal=(1.0, 0.0))
 
     def fail(setup):
         raise RuntimeError("no such peer")
@@ -88,6 +95,7 @@ def test_a_run_goes_on_after_a_comparison_that_fails(scripts, monkeypatch, tmp_p
     assert scripts.run.main() == 1
     (row,) = json.loads(out.read_text())
     assert row["ratio"] == row["peer"] / row["ours"]
+    assert row["goal"] is row["reached"] is None
     assert row["comparison"] == "works" and row["versions"]["torch"]
     assert "did not end: fails" in capsys.readouterr().err
     assert "no such peer" not in out.read_text()

@@ -17,6 +17,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from transformers.utils import logging
 
 import attlas
+from attlas.errors import AttlasError
 
 WORDS, MOST = 1000, 131_072
 FORWARD, BACKWARD = "a plain forward", "a plain forward and backward"
@@ -57,10 +58,10 @@ def _row(
     seconds, megabytes, note = None, None, ""
     try:
         seconds, megabytes = apart(_measured, setup, name, tokens)
-    except RuntimeError as problem:  # it does not fit
+    except (RuntimeError, AttlasError) as problem:  # it does not fit
         note = str(problem).splitlines()[0][:80]
     return Row(
-        f"`{name}`, {tokens:,} tokens",
+        f"`{name}`, SmolLM2's shape, {tokens:,} tokens",
         peer,
         seconds,
         known[peer][0],

@@ -50,7 +50,6 @@ def _permutation(setup: Setup) -> Row:
         behind,
         largest_difference([found], [loop()]),
         "of a distance",
-        note="the public call also shuffles within heads, and sums up",
     )
 
 
