@@ -35,7 +35,12 @@ def listener(tmp_path_factory):
 
 
 def test_pictures_and_a_prompt(run, tmp_path):
-    folder = saved(tiny.llava_subject(), tmp_path / "llava")
+    model, processor = tiny.llava_subject()
+    processor.chat_template = (
+        "{% for m in messages %}{% for p in m.content %}"
+        "{{ '<image>' if p.type == 'image' else p.text }}{% endfor %}{% endfor %}"
+    )
+    folder = saved((model, processor), tmp_path / "llava")
     for seed in (0, 1):
         picture(seed).save(tmp_path / f"{seed}.png")
     seen = ["--image", tmp_path / "0.png", "--image", tmp_path / "1.png", "the film"]
@@ -45,6 +50,14 @@ def test_pictures_and_a_prompt(run, tmp_path):
     found = json.loads(out)
     assert len(found["outputs"]) == 2
     assert found["tokens"]["grids"] == {"image 1": [4, 4], "image 2": [4, 4]}
+    parts = [{"type": "image", "image": "0.png"}, {"type": "text", "text": "the film"}]
+    talk = tmp_path / "talk.json"
+    talk.write_text(json.dumps([{"role": "user", "content": parts}]))
+    asked = ["--messages", talk, "--method", "raw_attention", "--json"]
+    status, out, err = run("explain", "--model", folder, *asked)
+    assert status == 0, err
+    found = json.loads(out)["tokens"]
+    assert found["sources"] == {"1 user": "the film"} and found["grid"] == [4, 4]
 
 
 @pytest.mark.parametrize(("channels", "width"), [(1, 2), (2, 4)])

@@ -207,7 +207,7 @@ def _read_stdin() -> str:
 
 
 def _read_messages(name: str) -> Any:
-    from attlas.data.conversations import Conversation, is_conversation
+    from attlas.data.conversations import Conversation, is_conversation, place_pictures
 
     try:
         read = json.loads(_read_stdin() if name == "-" else Path(name).read_text("utf-8"))
@@ -217,7 +217,7 @@ def _read_messages(name: str) -> Any:
         asked = '[{"role": "user", "content": "Hello"}], or {"messages": […], "tools": […]}'
         raise UsageError(f"{name} holds no conversation: write {asked}")
     Conversation.of(read)
-    return read
+    return place_pictures(read, str(Path() if name == "-" else Path(name).parent))
 
 
 def _read_image(path: Path) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from PIL import Image
 
+from attlas.data.conversations import is_conversation, without_pictures
 from attlas.data.example import Example
 from attlas.errors import ModelError
 from attlas.explaining.licensing import HeatMap, licences, text_seed, two_removals
@@ -284,13 +285,12 @@ def _row_notes(scored: Scored, row: int) -> tuple[str, ...]:
 
 
 def plain_text(text: Any) -> Any:
-    """A text in a form that `explain` accepts again and a file can store.
-
-    Words become a list of one text; of a picture, only its type is kept.
-    """
+    """A text as a file can store it; words become a list of one text, pictures their type."""
     if isinstance(text, list) and not is_one_text(text):
         return [text]
-    if isinstance(text, Mapping) and "messages" not in text:
+    if is_conversation(text):
+        return without_pictures(text)
+    if isinstance(text, Mapping):
         return ENCODED
     if is_sound(text):
         return SAMPLES

@@ -188,7 +188,7 @@ def test_only_what_was_said_is_cut():
     [
         ([{"role": "user"}], "a role and a content"),
         ([{"role": 3, "content": "a"}], "a role and a content"),
-        ([{"role": "user", "content": [{"type": "image"}]}], "are texts here, not 'image'"),
+        ([{"role": "user", "content": [{"type": "image"}]}], "a picture in a message is"),
         ({"messages": [THEN], "tools": "bus"}, "tools are a list"),
         ({"messages": [THEN], "tool": []}, "not 'tool'"),
     ],

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tiny
 import tiny_pictures
 import torch
 from PIL import Image
@@ -246,3 +247,71 @@ def test_a_mask_says_where_kosmos_has_a_picture():
         attlas.explain(subject, (picture(0), TEXT), "leave_one_out")
     written = attlas.explain_generation(subject, (picture(0), TEXT), "gradient", max_new_tokens=2)
     assert len(written.outputs) == 2
+
+
+TEMPLATE = (
+    "{% for m in messages %}<s>{{ m.role }}: {% if m.content is string %}{{ m.content }}"
+    "{% else %}{% for p in m.content %}{% if p.type == 'image' %}MARK{% else %}{{ p.text }}"
+    "{% endif %}{% endfor %}{% endif %}</s>{% endfor %}"
+    "{% if add_generation_prompt %}<s>assistant:{% endif %}"
+)
+
+
+def talk(seen):
+    return [
+        {"role": "system", "content": "user"},  # a content that is also markup
+        {
+            "role": "user",
+            "content": [{"type": "image", "image": seen}, {"type": "text", "text": TEXT}],
+        },
+        {"role": "assistant", "content": "a cat"},
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "the "}, {"type": "text", "text": "dog"}],
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    ("build", "mark"), [(tiny.llava_subject, "<image>"), (tiny_pictures.mllama, "<|image|>")]
+)
+def test_a_picture_may_stand_in_a_message(build, mark, tmp_path):
+    model, processor = build()
+    processor.chat_template = TEMPLATE.replace("MARK", mark)
+    processor.tokenizer.model_max_length = 128
+    subject = attlas.Subject(model, processor)
+    picture(0).save(tmp_path / "seen.png")
+    found = attlas.explain(subject, talk(str(tmp_path / "seen.png")), "gradient")
+    text = (
+        f"<s>system: user</s><s>user: {mark}{TEXT}</s><s>assistant: a cat</s><s>user: the dog</s>"
+        "<s>assistant:"
+    )
+    ids = processor(
+        text=[text], images=[[picture(0)]], add_special_tokens=False, return_tensors="pt"
+    )
+    alone = attlas.explain(subject, dict(ids), "gradient")
+    np.testing.assert_array_equal(found.scores, alone.scores)
+    said = dict(found.tokens.sources)
+    assert said == {"1 system": "user", "2 user": TEXT, "3 assistant": "a cat", "4 user": "the dog"}
+    rows = list(zip(found.tokens.segments, found.tokens.offsets, strict=True))
+    for name, content in said.items():
+        own = [offset for segment, offset in rows if segment == name and offset]
+        assert (own[0][0], own[-1][1]) == (0, len(content))
+    assert found.tokens.segments[-1] == "5 assistant" and found.tokens.special[-1]
+    same = attlas.explain(subject, talk(picture(0)), "gradient")
+    np.testing.assert_array_equal(found.scores, same.scores)
+    assert "image_1 = ...  # a picture" in same.code() and "'image': image_1" in same.code()
+
+
+def test_messages_with_pictures_are_for_models_that_see():
+    words = attlas.Subject(*tiny.text_subject("Llama", "ForCausalLM", "bpe", **tiny.LLAMA_SHAPE))
+    with pytest.raises(UsageError, match="takes a text alone"):
+        attlas.explain(words, talk(picture(0)), "gradient")
+
+
+def test_a_picture_that_is_not_there_is_told(mllama):
+    processor = tiny_pictures.mllama()[1]
+    processor.chat_template = TEMPLATE.replace("MARK", "<|image|>")
+    subject = attlas.Subject(mllama.model, processor)
+    with pytest.raises(UsageError, match=r"nowhere\.png cannot be read"):
+        attlas.explain(subject, talk("nowhere.png"), "gradient")

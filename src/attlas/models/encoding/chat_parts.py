@@ -11,7 +11,7 @@ from functools import partial
 from itertools import pairwise, takewhile
 from typing import Any
 
-from attlas.data.conversations import Conversation, is_conversation
+from attlas.data.conversations import Conversation, is_conversation, said_in
 from attlas.errors import UsageError
 
 # Of a private range, so that no template looks for them and no text contains them.
@@ -61,11 +61,15 @@ class _Numbered:
         return f"{self.number} {self.message['role']}"
 
     def marked(self) -> dict[str, Any]:
-        return {"role": self.message["role"], "content": f"{_START}{self.number}{_STOP}"}
+        mark: Any = f"{_START}{self.number}{_STOP}"
+        if isinstance(self.message.get("content"), list):
+            seen = [{"type": "image"}] * len(Conversation((self.message,)).pictures)
+            mark = [*seen, {"type": "text", "text": mark}]
+        return {"role": self.message["role"], "content": mark}
 
     def pattern(self, exactly: bool) -> str:
         """What stands in place of the mark: the content, perhaps without spaces around it."""
-        content = str(self.message.get("content") or "")
+        content = said_in(self.message)
         if self.number == 0:
             return ".+?"
         if not exactly or self.message.get("tool_calls"):
@@ -147,7 +151,7 @@ def render(tokenizer: Any, conversation: Conversation, whole: bool = True) -> st
     continues = last["role"] == "assistant" and bool(last.get("content"))
     try:
         written: str = tokenizer.apply_chat_template(
-            [dict(each) for each in conversation.messages],
+            [_without_pixels(each) for each in conversation.messages],
             tools=list(conversation.tools) or None,
             tokenize=False,
             add_generation_prompt=whole and not continues,
@@ -157,6 +161,15 @@ def render(tokenizer: Any, conversation: Conversation, whole: bool = True) -> st
         why = " ".join(str(problem).split()) or type(problem).__name__
         raise UsageError(f"the chat template does not take this conversation: {why}") from problem
     return written
+
+
+def _without_pixels(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A message for a template, which writes a mark for each picture."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        return dict(message)
+    parts = [part if part["type"] == "text" else {"type": "image"} for part in content]
+    return {**message, "content": parts}
 
 
 _Write = Callable[..., str | None]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,16 @@ def as_picture(image: Any) -> Image.Image:
     """A picture that was given as an array as a PIL image."""
     if isinstance(image, Image.Image):
         return image
+    if isinstance(image, (str, Path)):
+        try:
+            with Image.open(image) as opened:
+                return opened.convert("RGB")
+        except (OSError, Image.DecompressionBombError) as problem:
+            raise UsageError(f"the picture {image} cannot be read: {problem}") from problem
+    if not is_image(image):
+        raise UsageError(
+            f"a picture is a path, a PIL image or an array, not {type(image).__name__}"
+        )
     if image.dtype != np.uint8 or image.shape[2:] not in ((), (1,), (3,), (4,)):
         raise UsageError(
             "a picture as an array is [row, column] or [row, column, colour] of uint8, "

@@ -12,7 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attlas.data.conversations import Conversation
 from attlas.errors import TextTooLongError, UnsupportedModelError, UsageError
+from attlas.models.encoding.chat_parts import render
 from attlas.models.encoding.encode import Encoded, encode_ids
 from attlas.models.encoding.images import as_picture, as_seen, is_image
 from attlas.models.encoding.request import Request
@@ -88,8 +90,10 @@ def beside_text(
     }
 
 
-def split_pictures(given: Any) -> tuple[list[Any], str]:
-    """The pictures that come with a text, and the text."""
+def split_pictures(given: Any) -> tuple[list[Any], Any]:
+    """The pictures that come with a text, and the text, or the conversation that they are in."""
+    if isinstance(given, Conversation):
+        return given.pictures, given
     given = given if isinstance(given, tuple) else (given,)
     pictures = [each for each in given if is_image(each)]
     texts = [each for each in given if isinstance(each, str)]
@@ -100,7 +104,7 @@ def split_pictures(given: Any) -> tuple[list[Any], str]:
 
 
 def processed(
-    facts: ModelFacts, pictures: Sequence[Any], text: str | None, request: Request
+    facts: ModelFacts, pictures: Sequence[Any], text: Any, request: Request
 ) -> dict[str, Any]:
     """What the processor makes of a text and its pictures, or of pictures alone."""
     processor: Any = facts.processor
@@ -112,14 +116,14 @@ def processed(
     shown = [as_picture(each).convert("RGB") for each in pictures]
     if text is None:
         return dict(facts.image_processor(images=shown, return_tensors="pt"))
-    if request.chat:
-        parts = [{"type": "image"} for _ in shown] + [{"type": "text", "text": text}]
-        text = processor.apply_chat_template(
-            [{"role": "user", "content": parts}], tokenize=False, add_generation_prompt=True
-        )
+    is_chat = request.chat or isinstance(text, Conversation)
+    if is_chat:
+        said = [*[{"type": "image"} for _ in shown], {"type": "text", "text": text}]
+        asked = Conversation(({"role": "user", "content": said},))
+        text = render(processor, text if isinstance(text, Conversation) else asked)
     elif facts.config.model_type not in _MARK_THEMSELVES:
         text = _with_marks(processor, text, len(shown))
-    special = {} if not request.chat else {"add_special_tokens": False}
+    special = {"add_special_tokens": False} if is_chat else {}
     if facts.config.model_type == "idefics":  # takes pictures among the words, or puts them last
         return dict(processor(text=[[*shown, text]], return_tensors="pt", **special))
     found = processor(text=[text], images=[shown], return_tensors="pt", **special)

@@ -1,10 +1,14 @@
 """Encoding one text or conversation as a batch of one, with its continuation if it needs one."""
 
+import re
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from attlas.data.conversations import Conversation, is_conversation
 from attlas.errors import UsageError
 from attlas.models.encoding.chat_parts import (
+    NOT_APART,
     WHOLE,
     ChatPart,
     WrittenChat,
@@ -19,7 +23,7 @@ from attlas.models.encoding.pictures_in_text import encode_with_pictures, has_pi
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.sounds import encode_sound
 from attlas.models.facts.model_facts import ModelFacts
-from attlas.tokens import Span, Tokens
+from attlas.tokens import Span, Tokens, overlap
 
 SEGMENTS = ("text", "text_a", "text_b")
 NO_PLACES = "this tokenizer gives no places of its tokens, so the messages are not told apart"
@@ -64,6 +68,10 @@ def encode_plain(facts: ModelFacts, text: Any, request: Request) -> Encoded:
     name = facts.task.name if facts.task else ""
     if facts.sound_argument is not None:
         return encode_sound(facts, text)
+    talk = Conversation.of(text) if is_conversation(text) else None
+    if talk and talk.pictures:
+        see = encode_with_pictures if facts.picture_argument is None else encode_across
+        return _by_message(facts, see(facts, talk, request), talk)
     if facts.picture_argument is not None:
         return encode_across(facts, text, request)
     if has_pictures(text):
@@ -118,6 +126,49 @@ def _tokens(
     )
     sources = {name: chat.text[slice(*span)] for name, span in said.items()}
     return Tokens(tuple(texts), offsets, marks, tuple(each.segment for each in parts), sources)
+
+
+def _by_message(facts: ModelFacts, encoded: Encoded, talk: Conversation) -> Encoded:
+    """Tell the messages of a conversation with pictures apart, in the text that was decoded.
+
+    What was said is found by how often the same words occur before it.
+    """
+    chat = write_chat(facts.processor, talk)
+    text, spans = encoded.tokens.sources["text"], {}
+    for part in (each for each in chat.parts if each.said):
+        said, before = chat.text[part.start : part.stop].strip(), chat.text[: part.start]
+        for mark in facts.tokenizer.all_special_tokens:
+            before = before.replace(mark, "")
+        places = [found.start() for found in re.finditer(re.escape(said), text)] if said else []
+        start = dict(enumerate(places)).get(before.count(said), -1)
+        spans[part.segment] = (start, start + len(said))
+    if NOT_APART in chat.notes or any(start < 0 for start, _ in spans.values()):
+        return replace(encoded, notes=(*encoded.notes, NOT_APART))
+    tokens = _told_apart(encoded.tokens, spans, chat.parts[-1].segment)
+    return replace(encoded, tokens=tokens, notes=(*encoded.notes, *chat.notes))
+
+
+def _told_apart(tokens: Tokens, spans: Mapping[str, Span], answer: str) -> Tokens:
+    """The tokens of a text, each in the message whose span it touches, or else comes before."""
+    segments, offsets, marks = list(tokens.segments), list(tokens.offsets), list(tokens.special)
+    latest = 0
+    for number, offset in enumerate(tokens.offsets):
+        if tokens.segments[number] != "text":
+            continue
+        latest = latest if offset is None else offset[0]
+        own = [name for name, span in spans.items() if offset and overlap(span, offset)]
+        later = [name for name, (_, stop) in spans.items() if stop > latest]
+        segments[number] = (own or later or [answer])[0]
+        marks[number] = marks[number] or not own
+        offsets[number] = _within(offset, spans[own[0]]) if own and offset else None
+    sources = {name: tokens.sources["text"][slice(*span)] for name, span in spans.items()}
+    return replace(
+        tokens,
+        offsets=tuple(offsets),
+        special=tuple(marks),
+        segments=tuple(segments),
+        sources=sources,
+    )
 
 
 def _within(place: Span, span: Span) -> Span:

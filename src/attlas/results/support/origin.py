@@ -1,5 +1,6 @@
 """The target that a result explains, and the origin that says how it was computed."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -9,6 +10,7 @@ from attlas.results.support.words import Unit
 
 ENCODED = "Inputs"  # stands for a text that was given as a model's arguments
 SAMPLES = "Samples"  # stands for a sound
+_NAMED = r"'(image_\d+)'"  # a picture in a message
 _FILLED = {
     "image": "the picture",
     "inputs": "what the processor made",
@@ -105,7 +107,9 @@ class Origin:
         if picture:
             names = _picture_names(text)
             lines += [f"{name} = ...  # {_FILLED.get(name, 'a picture')}" for name in names]
-            shown = names[0]
+            shown = names[0] if names else shown
+            if isinstance(text, (list, dict)):
+                shown = re.sub(_NAMED, r"\1", repr(text))
             if isinstance(text, tuple):
                 shown = f"({', '.join([*names, repr(text[-1])])})"
         elif isinstance(text, list) and text and isinstance(text[0], (str, list)):
@@ -119,5 +123,7 @@ def _picture_names(text: Any) -> list[str]:
     """The names of the pictures of a text in its code, or of what a processor made of both."""
     if text in (ENCODED, SAMPLES):
         return ["inputs" if text == ENCODED else "sound"]
+    if isinstance(text, (list, dict)):  # of messages
+        return re.findall(_NAMED, repr(text))
     count = len(text) - 1 if isinstance(text, tuple) else 1
     return ["image"] if count == 1 else [f"image_{number + 1}" for number in range(count)]
