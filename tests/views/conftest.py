@@ -7,7 +7,7 @@ import pytest
 from attlas.views import page, write_whole
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser():
     names = ("chromium", "chromium-browser", "google-chrome")
     path = next(filter(None, map(shutil.which, names)), None)
