@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from subjects import ASKED, TEXTS, subject, takes
+from subjects import ASKED, TEXTS, few, subject, takes
 from tiny import TASKS, subject_parts
 from tiny_tokenizers import SENTENCE_SPECIALS
 
@@ -340,7 +340,7 @@ def test_can_be_computed_again_from_its_record(task, method):
             asked = {name: value for name, value in asked.items() if name != "contrast"}
         if method in LOGITS_ALONE and asked.get("target") == " the dog":
             continue
-        found = attlas.explain(subject(task), TEXTS[task][0], method, **asked)
+        found = attlas.explain(subject(task), TEXTS[task][0], method, **asked, **few(method))
         twice = again(found, subject(task))
         assert np.array_equal(found.scores, twice.scores)
         assert found.target == twice.target
