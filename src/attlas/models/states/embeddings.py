@@ -19,6 +19,7 @@ from attlas.models.encoding.inputs import Inputs
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.model_facts import BY_MASK
 from attlas.models.facts.sites import find_block
+from attlas.models.facts.stages import has_stages
 from attlas.models.states.entrance import Entered, Entrance
 from attlas.shapes import BatchScores, StreamVectors
 
@@ -67,7 +68,8 @@ def _watched(subject: OpenModel, entrance: Entrance) -> Iterator[None]:
 def _doors(subject: OpenModel, entrance: Entrance) -> list[tuple[nn.Module, Any]]:
     """The modules before which vectors come in that no embedding of ids makes, and their hooks."""
     by_mask = entrance.has_pictures and BY_MASK in subject.marks.values()
-    if entrance.has_sound or by_mask or not subject.ways_in:
+    joins = has_stages(subject.model) and not subject.ways_in
+    if entrance.has_sound or by_mask or joins:
         return [(find_block(subject.model, subject.places[0][1]), entrance.hear)]
     if entrance.has_pictures:
         return [(subject.text_stack, entrance.enter)]
