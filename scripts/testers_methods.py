@@ -51,6 +51,23 @@ class GivenSound:
         return self.given
 
 
+class GivenBoth:
+    """Stands for a processor: whatever picture and text, the inputs are those of the tester."""
+
+    def __init__(self, texts: Any, picture: GivenPixels, inputs: Mapping[str, Any]) -> None:
+        self.tokenizer, self.image_processor = texts, picture
+        rows = len(inputs["input_ids"]) if "input_ids" in inputs else 1
+        own = {name: value for name, value in inputs.items() if not name.startswith("decoder")}
+        self.given = {
+            name: value[: len(value) // rows]
+            for name, value in own.items()
+            if name != "labels" and getattr(value, "ndim", 0)
+        }
+
+    def __call__(self, **_: Any) -> dict[str, Any]:
+        return self.given
+
+
 def tokenizer(config: Any) -> PreTrainedTokenizerFast:
     """A tokenizer of made-up words with the vocabulary and special tokens of a configuration."""
     size = _vocabulary(config)
@@ -107,7 +124,7 @@ def subject_of(model: Any, inputs: Mapping[str, Any]) -> attlas.Subject:
     if pixels is None:
         return attlas.Subject(model, texts)
     picture = GivenPixels(inputs)
-    both = SimpleNamespace(tokenizer=texts, image_processor=picture)
+    both = GivenBoth(texts, picture, inputs)
     reads_text = "input_ids" in inputs
     return attlas.Subject(model, both if reads_text else picture)
 
@@ -128,6 +145,8 @@ def text_of(subject: attlas.Subject) -> Any:
     if subject.fills_masks:
         words[1] = known.mask_token
     text = " ".join(words)
+    if subject.needs_pictures:
+        return grey, text
     if subject.reads_pairs:
         return sample_objects(subject.model) if subject.reads_objects else grey, text
     return (" ".join(words[place] for place in QUESTION), text) if is_pair else text

@@ -216,7 +216,7 @@ def _kind_of_processor(model: Any) -> str:
         alone = task is not None and task.name == "sound classification"
         return "feature extractor" if alone else "processor"
     reads_both = writes or (task is not None and task.pairs)
-    sees = not {"pixel_values", "flattened_patches"}.isdisjoint(signature(model.forward).parameters)
+    sees = "pixel_values" in signature(model.forward).parameters
     return "processor" if reads_both and sees else "tokenizer"
 
 

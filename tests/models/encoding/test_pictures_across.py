@@ -62,6 +62,7 @@ def test_what_fills_up_the_tiles_is_no_part_of_the_picture(mllama):
     found = attlas.explain(mllama, (Image.new("RGB", (32, 32), "red"), TEXT), "gradient")
     assert found.tokens.segments[:KEYS] == ("image",) * 17 + ("filling",) * 17
     assert all(found.tokens.special[17:KEYS]) and list(found.pictures) == ["image"]
+    assert found.notes == ()
 
 
 def test_the_maps_are_those_of_the_language_model(mllama, plain):

@@ -57,8 +57,7 @@ def sample_input(facts: ModelFacts) -> Any:
         return SAMPLE, sample_objects(facts.model)
     if facts.reads_images or facts.reads_pairs or facts.needs_pictures:
         picture = Image.new("RGB", (32, 32), "grey")
-        asked = bool(facts.marks) or (facts.needs_pictures and not facts.has_decoder)
-        return (picture, SAMPLE) if facts.reads_pairs or asked else picture
+        return (picture, SAMPLE) if facts.reads_pairs or facts.needs_pictures else picture
     if facts.compares:
         return SAMPLE, OTHER
     text = f"{facts.tokenizer.mask_token} {SAMPLE}" if facts.fills_masks else SAMPLE

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from attlas.tokens import Tokens
 
-_NOT_OF_TEXT = ("compared", "decoder", "pixel", "visual", "image", "sound", "aspect", "flattened")
+_NOT_OF_TEXT = ("compared", "decoder", "pixel", "visual", "image", "sound", "aspect")
 _OF_TEXT = ("image_attention_mask", "image_embeds_position_mask")
 COMPARED = "compared_with"  # the vector of a text that the input is compared with
 

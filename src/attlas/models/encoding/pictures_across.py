@@ -13,7 +13,7 @@ from torch import Tensor
 
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.encoding.encode import Encoded, encode_ids
-from attlas.models.encoding.images import as_seen, is_image
+from attlas.models.encoding.images import as_seen
 from attlas.models.encoding.inputs import Inputs
 from attlas.models.encoding.pictures_in_text import (
     beside_text,
@@ -30,54 +30,38 @@ from attlas.models.facts.model_facts import ModelFacts
 from attlas.models.tap.folding import fold_calls
 from attlas.tokens import PICTURE, Tokens
 
+FILLING = "filling"  # the segment of tiles that are not there
 MOST_SUMMARIES = 8  # vectors of a picture that stand before its patches, such as [CLS]
 
 
 def encode_across(facts: ModelFacts, given: Any, request: Request) -> Encoded:
-    """Encode a picture, and the text that is asked about it unless a decoder begins its own."""
-    arguments = _arguments(facts, given, request)
-    name = str(facts.picture_argument)
+    """Encode a text and the pictures that it is about."""
+    arguments = dict(given) if isinstance(given, Mapping) else _read(facts, given, request)
+    name, ids = str(facts.picture_argument), ids_in(arguments)
     if not isinstance(arguments.get(name), Tensor):
         raise UsageError(f"{facts.name} writes about pictures: what is encoded needs {name}")
-    ids = [] if facts.has_decoder else ids_in(arguments)
     words = per_token(arguments, len(ids))
     beside = beside_text(facts, arguments, words)
     text = encode_ids(facts.tokenizer, ids, "text")
-    whole = {**{key: torch.tensor([value]) for key, value in words.items()}, **beside}
-    if ids:
-        whole["input_ids"] = torch.tensor([ids])
-    tokens, seen = _parts(facts, whole, _count_keys(facts, whole))
-    unplaced = sorted({*tokens.segments} - {*tokens.grids})
-    notes = tuple(f"the parts of {each} have no known place in it" for each in unplaced)
-    if facts.has_decoder:
-        return Encoded(tokens, {}, notes, beside=beside, pictures=seen)
     lists = {**text.arguments, **words}
+    whole = {**{key: torch.tensor([value]) for key, value in lists.items()}, **beside}
+    tokens, seen = _parts(facts, whole, _count_keys(facts, whole))
+    unplaced = sorted({*tokens.segments} - {*tokens.grids, FILLING})
+    notes = tuple(f"the parts of {each} have no known place in it" for each in unplaced)
     return replace(text, arguments=lists, notes=notes, beside=beside, pictures=seen, before=tokens)
 
 
-def _arguments(facts: ModelFacts, given: Any, request: Request) -> dict[str, Any]:
-    """What the processor makes of a picture and the text beside it."""
-    if isinstance(given, Mapping):
-        return dict(given)
-    if not facts.has_decoder:
-        pictures, text = split_pictures(given)
-        if not pictures:
-            raise UsageError(
-                f"{facts.name} reads pictures with a text: give both, as (picture, text)"
-            )
-        return processed(facts, pictures, text, request)
-    if not is_image(given):
-        raise UsageError(
-            f"{facts.name} writes about a picture: give one, and what it has written as prefix, "
-            f"not {type(given).__name__}"
-        )
-    return processed(facts, [given], None, request)
+def _read(facts: ModelFacts, given: Any, request: Request) -> dict[str, Any]:
+    """What the processor makes of pictures and the text beside them."""
+    pictures, text = split_pictures(given)
+    if not pictures:
+        raise UsageError(f"{facts.name} reads pictures with a text: give both, as (picture, text)")
+    return processed(facts, pictures, text, request)
 
 
 def _count_keys(facts: ModelFacts, arguments: Mapping[str, Tensor]) -> int:
     """How many vectors of the picture the first cross-attention reads."""
-    start = {"decoder_input_ids": torch.zeros(1, 1, dtype=torch.long)} if facts.has_decoder else {}
-    given = {key: on_device(facts, each) for key, each in {**arguments, **start}.items()}
+    given = {key: on_device(facts, each) for key, each in arguments.items()}
     kinds = fold_calls(facts.model, lambda call: (call.path, call.site.kind, call.weights.shape))
     with kinds as calls, torch.no_grad():
         try:
@@ -118,7 +102,7 @@ def _names(is_filled: Sequence[bool]) -> list[str]:
     numbers = iter(range(1, len(is_filled) + 1))
     several = sum(is_filled) > 1
     return [
-        (f"{PICTURE} {next(numbers)}" if several else PICTURE) if filled else "filling"
+        (f"{PICTURE} {next(numbers)}" if several else PICTURE) if filled else FILLING
         for filled in is_filled
     ]
 

@@ -106,7 +106,7 @@ def split_pictures(given: Any) -> tuple[list[Any], Any]:
 def processed(
     facts: ModelFacts, pictures: Sequence[Any], text: Any, request: Request
 ) -> dict[str, Any]:
-    """What the processor makes of a text and its pictures, or of pictures alone."""
+    """What the processor makes of a text and its pictures."""
     processor: Any = facts.processor
     if processor is facts.tokenizer:
         raise UsageError(
@@ -114,8 +114,6 @@ def processed(
             f"tokenizer, or what it made ({{'input_ids': …, 'pixel_values': …}})"
         )
     shown = [as_picture(each).convert("RGB") for each in pictures]
-    if text is None:
-        return dict(facts.image_processor(images=shown, return_tensors="pt"))
     is_chat = request.chat or isinstance(text, Conversation)
     if is_chat:
         said = [*[{"type": "image"} for _ in shown], {"type": "text", "text": text}]

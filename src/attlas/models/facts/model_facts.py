@@ -23,7 +23,6 @@ GATHERERS = (
 OF_PICTURES = ("Vision", *GATHERERS)
 MASK = "image_embeds_position_mask"  # an argument that marks the places of a picture's parts
 BY_MASK = -1  # where it does so, instead of a token
-_PIXELS = ("pixel_values", "flattened_patches")  # arguments that bring pictures
 
 
 class ModelFacts:
@@ -83,10 +82,8 @@ class ModelFacts:
 
         Without an image processor, a model that can do without pictures reads a text alone.
         """
-        if not self.predicts_next or self.marks or self.sound_argument:
-            return None
-        found = next((name for name in _PIXELS if name in self.parameters), None)
-        return found if self.has_image_processor or internals.takes_pixels(self.model) else None
+        looks = self.predicts_next and self.crosses_to_pictures and self.has_image_processor
+        return "pixel_values" if looks and "pixel_values" in self.parameters else None
 
     @property
     def sound_argument(self) -> str | None:

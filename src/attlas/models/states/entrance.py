@@ -13,7 +13,6 @@ from attlas.models.facts.sites import replace_other
 from attlas.shapes import StreamVectors, Vectors
 
 SOUNDS = ("input_values", "input_features")  # arguments that bring a sound
-PIXELS = ("pixel_values", "flattened_patches")  # arguments that bring pictures
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +54,7 @@ class Entrance:
         self._values = values
         self._calls: list[_Call] = []
         self.has_sound = inputs.source.argument in SOUNDS
-        self.looks_across = inputs.prefix is not None and inputs.source.argument in PIXELS
+        self.looks_across = inputs.prefix is not None and inputs.source.argument == "pixel_values"
         self.has_pictures = bool(inputs.pictures) and inputs.source.argument == "input_ids"
         self._looked: tuple[Tensor, Tensor] | None = None  # what cross-attention reads, and gets
 

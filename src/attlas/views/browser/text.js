@@ -72,7 +72,8 @@ function writeSums(sums, units, limit, payload) {
 
 function flows(units, payload, put, sums = new Map()) {
   sums.clear();
-  const segments = [...new Set(units.map((unit) => unit.segment))];
+  const segments = [...new Set(units.map((unit) => unit.segment))]
+    .filter((name) => name !== "filling");  // tiles of a picture that are not there
   return segments.map((segment) => {
     const source = Array.from(payload.sources?.[segment] ?? "");  // offsets count code points
     const flow = make("p", "flow");
