@@ -198,3 +198,18 @@ def test_the_model_is_left_as_it_was(subject):
         importance(subject, by)
     assert subject.predict(LONG).equals(said)
     assert all(torch.equal(each, before[name]) for name, each in subject.model.state_dict().items())
+
+
+def test_conversations_are_asked_about_as_the_template_writes_them():
+    """The same importance as of the texts that the template makes of them."""
+    given = subjects.subject("causal lm")
+    words = deepcopy(given.tokenizer)
+    words.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}"
+    asked = attlas.Subject(given.model, words)
+    talks = [([{"role": "user", "content": text}], 7) for text in (LONG, SHORT)]
+    found = attlas.head_importance(asked, talks, "taylor")
+    expected = attlas.head_importance(asked, [(LONG, 7), (SHORT, 7)], "taylor")
+    np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-5)
+    with attlas.prune(asked, [(asked.sites[0], 1)]) as pruned:
+        talk, text = (pruned.predict(each) for each in (talks[0][0], LONG))
+    assert talk["probability"].tolist() == text["probability"].tolist()
