@@ -268,3 +268,13 @@ def test_vectors_enter_where_the_first_block_gets_them(subjects, picture):
 def test_flow_through_joined_tokens_is_refused(subjects, picture):
     with pytest.raises(UnsupportedModelError, match="SwinForImageClassification joins its tokens"):
         attlas.explain(subjects["Swin"], picture, "attention_flow")
+
+
+def test_a_model_whose_patches_attend_past_each_other_is_refused_by_name(picture):
+    config = transformers.MobileViTConfig(
+        image_size=SIZE, hidden_sizes=[8, 8, 8], neck_hidden_sizes=[8, 8, 8, 8, 8, 8, 8]
+    )
+    model = transformers.MobileViTForImageClassification(config).eval()
+    subject = attlas.Subject(model, ViTImageProcessorPil(size={"height": SIZE, "width": SIZE}))
+    with pytest.raises(UnsupportedModelError, match="MobileViTForImageClassification: the atten"):
+        attlas.explain(subject, picture, "gradient")

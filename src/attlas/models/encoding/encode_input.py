@@ -78,7 +78,11 @@ def encode_image(facts: ModelFacts, image: Any) -> Inputs:
         counts = [queries for _, queries, _ in _count_places(facts, arguments)]
         return Inputs.of_image(pixels, images.staged_tokens(facts.model, pixels, counts), image)
     size = images.patch_size(facts.model)
-    tokens = images.patch_tokens(pixels, size, _count_patches(facts, arguments))
+    count = _count_patches(facts, arguments)
+    try:
+        tokens = images.patch_tokens(pixels, size, count)
+    except UnsupportedModelError as problem:
+        raise UnsupportedModelError(f"{type(facts.model).__name__}: {problem}") from problem
     return Inputs.of_image(pixels, tokens, image)
 
 
