@@ -316,3 +316,14 @@ def test_a_picture_that_is_not_there_is_told(mllama):
     subject = attlas.Subject(mllama.model, processor)
     with pytest.raises(UsageError, match=r"nowhere\.png cannot be read"):
         attlas.explain(subject, talk("nowhere.png"), "gradient")
+
+
+def test_an_encoder_of_pictures_alone_is_refused_by_name():
+    small = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "d_kv": 8}
+    text = {**small, "num_layers": 1, "num_heads": 4, "d_ff": 64, "vocab_size": 99}
+    vision = {**small, "d_ff": 64, "patch_embed_hidden_size": 12, "seq_len": 16}
+    settings = {"text_config": text, "vision_config": vision}
+    model = tiny.build("Pix2Struct", "ForConditionalGeneration", settings)
+    subject = attlas.Subject(model, tiny.tokenizer("bpe"))
+    with pytest.raises(UnsupportedModelError, match="Pix2StructForConditionalGeneration cannot be"):
+        attlas.explain(subject, TEXT, "gradient")

@@ -23,7 +23,10 @@ from attlas.models.tap.folding import fold_calls
 from attlas.tokens import Tokens
 
 # Arguments of models that write about more than a text, and cannot do without it.
-_UNREAD = {"protein_input_ids", "actions", "encoder_inputs_embeds"}
+_UNREAD = {
+    *("protein_input_ids", "actions", "encoder_inputs_embeds"),
+    *("flattened_patches", "visual_bbox"),  # Pix2Struct and UDOP
+}
 SAMPLE = "one of these"  # several tokens: attention over a single one is always 1
 OTHER = "something else"
 
