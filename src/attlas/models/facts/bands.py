@@ -213,8 +213,5 @@ BANDS: dict[str, Callable[[Any, Mapping[str, Any]], Bands]] = {
     "SwinLayer": _shifted_windows,
     "Swinv2Layer": _shifted_windows,
     "DonutSwinLayer": _shifted_windows,
-    "MaskFormerSwinLayer": _shifted_windows,
-    "ClapAudioLayer": _shifted_windows,
-    "Swin2SRLayer": _shifted_windows,
     "HieraMaskUnitAttention": _mask_units,
 }
