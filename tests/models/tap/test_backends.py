@@ -145,6 +145,28 @@ def test_a_mask_that_eager_misreads_is_read_as_sdpa_reads_it(family):
         assert not read[0, :, : frames - 1, frames:].any() and read[1, :, :, frames:].any()
 
 
+def test_attention_that_looks_both_ways_on_sdpa_does_so_when_opened():
+    """Without a mask, as PaliGemma without a picture: on eager the same model is causal."""
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 50, "hidden_size": 32, "num_hidden_layers": 2, "intermediate_size": 64}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
+    config = transformers.GemmaConfig(**sizes, **heads, use_bidirectional_attention=True)
+    model = transformers.GemmaForCausalLM(config).eval()
+    ids = torch.arange(1, 8)[None]
+
+    def logits():
+        with torch.no_grad():
+            return model(ids).logits
+
+    found = logits()
+    with tap(model) as seen:
+        opened = logits()
+    assert distance(opened, found) < 1e-5 and torch.equal(logits(), found)
+    assert seen.weights[0][..., 0, -1].all()  # the first token sees the last
+    with on_eager(model):
+        assert distance(logits(), found) > 1e-3
+
+
 def test_check_judges_a_model_whose_eager_is_another_function():
     model, _ = falcon()
     words = tiny.tokenizer("bpe")

@@ -163,8 +163,14 @@ def eager_differs(module: nn.Module) -> bool:
 
 
 def takes_boolean_masks(module: nn.Module) -> bool:
-    """Whether a module misreads the mask of eager attention."""
-    return bool({parent.__name__ for parent in type(module).__mro__} & _TAKES_BOOLEAN_MASKS)
+    """Whether a module misreads the mask of eager attention, or gets another one on eager.
+
+    Where a configuration says that attention looks both ways, sdpa looks both ways in a text that
+    needs no mask, and eager is handed a causal one: so it is in PaliGemma without a picture.
+    """
+    both_ways = getattr(getattr(module, "config", None), "use_bidirectional_attention", None)
+    named = {parent.__name__ for parent in type(module).__mro__}
+    return both_ways is True or bool(named & _TAKES_BOOLEAN_MASKS)
 
 
 def is_other_attention(module_type: Any) -> bool:
