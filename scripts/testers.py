@@ -25,7 +25,7 @@ from compatibility_judge import Trial, first_line, judge, limited
 from compatibility_page import Row
 from testers_methods import cells
 from testers_models import built, classes, enter, families
-from testers_page import RAN, RAW, REFUSED, UNDEFINED, Tried, write
+from testers_page import RAW, SIGNS, Tried, write
 
 OUT = Path(tempfile.gettempdir()) / "attlas_testers"
 LIMIT, LIMIT_OF_FAMILY = 60, 1200  # seconds: to open one class, and for all of a family
@@ -47,7 +47,8 @@ def survey(checkout: Path, only: Sequence[str], out: Path, page: Path | None) ->
         if missing:
             print(f"{page} is without {len(missing)} families not tried yet: {', '.join(missing)}")
         found = [_read(path) for path in paths if path.exists()]
-        write(page, [Tried(Row(**each["row"]), each["cells"]) for f in found for each in f["rows"]])
+        tried = [Tried(Row(**each["row"]), each["cells"]) for f in found for each in f["rows"]]
+        write(page, tried, "; ".join(sorted({each["versions"] for each in found})))
 
 
 def _in_own_process(checkout: Path, family: str, path: Path) -> None:
@@ -112,7 +113,10 @@ def _told(error: Exception) -> str:
 
 def _keep(path: Path, rows: Sequence[dict[str, Any]], *, at: str = "", done: bool = False) -> None:
     beside = path.with_suffix(".part")
-    beside.write_text(json.dumps({"done": done, "at": at, "rows": list(rows)}, indent=1))
+    torch_version = torch.__version__.split("+")[0]
+    versions = f"transformers {transformers.__version__} with torch {torch_version}"
+    kept = {"done": done, "at": at, "versions": versions, "rows": list(rows)}
+    beside.write_text(json.dumps(kept, indent=1))
     beside.replace(path)
 
 
@@ -128,5 +132,5 @@ def _summary(found: dict[str, Any]) -> str:
         cell.split(":")[0] for each in found["rows"] for cell in (each["cells"] or {}).values()
     )
     shown = [f"{count} {verdict}" for verdict, count in verdicts.items()]
-    shown += [f"{methods[kind]} {kind}" for kind in (RAN, REFUSED, UNDEFINED, RAW) if methods[kind]]
+    shown += [f"{methods[kind]} {kind}" for kind in SIGNS if methods[kind]]
     return ", ".join(shown)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from compatibility_judge import first_line, limited
 from PIL import Image
-from testers_page import RAN, RAW, REFUSED, UNDEFINED
+from testers_page import LONG, RAN, RAW, REFUSED, UNDEFINED
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
@@ -177,6 +177,8 @@ def _cell(subject: attlas.Subject, text: Any, method: Any) -> str:
             found = attlas.explain(subject, text, method.name, prefix=prefix, **options)
     except AttlasError as error:
         return _refusal(error)
+    except TimeoutError as error:
+        return f"{LONG}: {first_line(str(error))}"
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{place.filename.split('site-packages/')[-1].split('src/')[-1]}:{place.lineno}"

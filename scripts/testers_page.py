@@ -7,12 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-import transformers
 from compatibility_page import OPENED, VERDICTS, Row, against, count, describe, named, share
 
-RAN, REFUSED, UNDEFINED, RAW = "ran", "refused", "not defined", "raw error"
-SIGNS = {RAN: "✓", REFUSED: "–", UNDEFINED: "·", RAW: "✗"}
+RAN, REFUSED, UNDEFINED, LONG, RAW = "ran", "refused", "not defined", "too long", "raw error"
+SIGNS = {RAN: "✓", REFUSED: "–", UNDEFINED: "·", LONG: "…", RAW: "✗"}
 
 
 @dataclass(frozen=True)
@@ -30,7 +28,7 @@ PAGE = """\
 and [the one of the methods](compatibility_testers_methods.md). It builds every class that the
 tests of a transformers checkout try, as they build it (small, with random weights), and opens it
 as [the other survey](compatibility.md) does: the same comparisons, the same words. The models are
-those of the installed transformers {transformers} and torch {torch}; a class that this version
+those of the installed library ({versions}); a class that this version
 cannot build, or that needs a library that is not there, is **not built**. A family that was tried
 before counts as it was found then; `--only FAMILY` tries it again.
 
@@ -56,10 +54,10 @@ Every method on every class of [the survey](compatibility_testers.md) that has a
 opened: {classes} classes of {families} families. Samples and steps are few; what counts is whether
 `explain` returns finite scores. A cell has how many of the family's classes ran; ✓ is all of them,
 – is a refusal by name, and · one because the method has no meaning on such a model: its error is a
-`NotDefinedError`. {raw} of {cells} cells are raw errors{broken}.
+`NotDefinedError`; … is more than the survey waits for. {raw} of {cells} cells are raw errors{broken}.
 
-| method | ran | refused | not defined | raw errors | share of all | of those it is defined for |
-|---|---|---|---|---|---|---|
+| method | ran | refused | not defined | too long | raw errors | of all | of those it is defined for |
+|---|---|---|---|---|---|---|---|
 {shares}
 
 ## Why methods are refused
@@ -77,20 +75,19 @@ method's definition, which the last column above leaves out.
 """
 
 
-def write(page: Path, tried: Sequence[Tried]) -> None:
+def write(page: Path, tried: Sequence[Tried], versions: str) -> None:
     """Write the page of the tap, and beside it that of the methods."""
-    page.write_text(tap_page([each.row for each in tried]))
+    page.write_text(tap_page([each.row for each in tried], versions))
     beside = page.with_name(f"{page.stem}_methods.md")
     beside.write_text(methods_page([each for each in tried if each.cells is not None]))
 
 
-def tap_page(rows: Sequence[Row]) -> str:
-    """What opens, class by class."""
+def tap_page(rows: Sequence[Row], versions: str) -> str:
+    """What opens, class by class, and with which versions of libraries."""
     counts = count(rows)
     closed = [row for row in rows if row.verdict in ("refused", "not built", "wrong")]
     return PAGE.format(
-        transformers=transformers.__version__,
-        torch=torch.__version__.split("+")[0],
+        versions=versions,
         heads=" | ".join(VERDICTS),
         lines="---|" * len(VERDICTS),
         families=len({row.kind for row in rows}),
@@ -150,7 +147,7 @@ def _share_of(method: str, tried: Sequence[Tried]) -> str:
     found = Counter(_kind(each, method) for each in tried)
     defined = found.total() - found[UNDEFINED]
     parts = [found[RAN] / max(1, total) for total in (found.total(), defined)]
-    counts = [str(found[kind]) for kind in (RAN, REFUSED, UNDEFINED, RAW)]
+    counts = [str(found[kind]) for kind in (RAN, REFUSED, UNDEFINED, LONG, RAW)]
     return f"| `{method}` | {' | '.join(counts)} | {parts[0]:.1%} | {parts[1]:.1%} |"
 
 
@@ -158,7 +155,7 @@ def _reasons(method: str, tried: Sequence[Tried]) -> str:
     found = [
         (_reason((each.cells or {})[method], each.row.head), f"`{each.row.head}`")
         for each in tried
-        if _kind(each, method) in (REFUSED, UNDEFINED)
+        if _kind(each, method) in (REFUSED, UNDEFINED, LONG)
     ]
     return f"### {method}\n\n" + ("\n".join(_grouped(found)) or "Never.") + "\n"
 

@@ -120,8 +120,9 @@ def test_the_models_of_a_checkout_are_opened_and_tried_one_process_a_family(tmp_
     assert "| `tinybert` | `BertModel` | opened | 1 encoder | 1 of 1 |  |" in written
     assert "wrong: its process died or hung here (1: `BertModel`)" in written
     methods = page.with_name("page_methods.md").read_text()
-    assert "| `raw_attention` | 1 | 0 | 0 | 0 | 100.0% | 100.0% |" in methods
+    assert "| `raw_attention` | 1 | 0 | 0 | 0 | 0 | 100.0% | 100.0% |" in methods
     assert "0 of 22 cells are raw errors." in methods
+    assert f"(transformers {transformers.__version__} with torch" in written
     before = (out / "tinybert.json").stat().st_mtime_ns
     testers.survey(tmp_path, (), out, None)
     assert (out / "tinybert.json").stat().st_mtime_ns == before  # what is done is not done again
@@ -137,13 +138,14 @@ def test_a_method_is_counted_among_the_classes_that_it_is_defined_for():
         "refused: A1 is odd",
         "not defined: A2 has two stacks",
         "refused: A3 is odd",
+        "too long: took over 9 s",
     ]
     tried = [
         testers.Tried(Row("a", f"A{place - 1}", "opened", {}), {"alti": cell})
         for place, cell in enumerate(cells)
     ]
     page = testers_page.methods_page(tried)
-    assert "| `alti` | 2 | 2 | 1 | 0 | 40.0% | 50.0% |" in page
+    assert "| `alti` | 2 | 2 | 1 | 1 | 0 | 33.3% | 40.0% |" in page
     assert "- the model is odd (2: `A1`, `A3`)" in page
     assert "- **not defined**: the model has two stacks (1: `A2`)" in page
 
@@ -151,6 +153,15 @@ def test_a_method_is_counted_among_the_classes_that_it_is_defined_for():
 def test_a_refusal_by_definition_is_told_apart_by_its_class():
     cell = testers_methods._cell(subject("sequence to sequence"), "a cat", METHODS["alti"])
     assert cell.startswith("not defined: ") and "a single stack" in cell
+
+
+def test_what_takes_longer_than_the_survey_waits_is_no_raw_error(monkeypatch):
+    def slow(*_, **__):
+        raise TimeoutError("took over 9 s")
+
+    monkeypatch.setattr(testers_methods.attlas, "explain", slow)
+    cell = testers_methods._cell(subject("sequence classification"), "a cat", METHODS["alti"])
+    assert cell == "too long: took over 9 s"
 
 
 def test_a_model_that_hears_gets_the_sound_of_its_tester():
