@@ -101,6 +101,8 @@ def _mask_words(
     """The ids of a stream with the mask token for hidden ones; patches among them become grey."""
     ids = inputs.arguments[stream.argument]
     hidden = hidden.to(ids.device)
+    if not subject.marks:
+        return {stream.argument: ids.masked_fill(hidden, mask_id(subject))}
     seen = _are_patches(inputs, stream).to(ids.device)
     changed = {}
     others = [number for name, number in subject.marks.items() if name != PICTURE]
