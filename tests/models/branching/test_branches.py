@@ -19,6 +19,7 @@ from attlas.models.encoding.inputs import Inputs, Stream
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Target
 from attlas.models.tap.edits import Edit
+from attlas.models.tap.opening import tap
 from attlas.results import Site
 from attlas.tokens import Tokens
 
@@ -65,7 +66,7 @@ def question_of(family, rows, dtype=torch.float64):
     case = FAMILIES[family]()
     one = attlas.Subject(case.model.to(dtype), tiny.tokenizer("wordpiece"))
     inputs = inputs_of(case, rows, dtype)
-    with one.tap() as seen, torch.no_grad():
+    with tap(one.model) as seen, torch.no_grad():
         one.run(inputs.arguments)
     one.__dict__["places"] = tuple((call.site, call.path) for call in seen.calls)
     one.__dict__["stream_axes"] = (
