@@ -54,9 +54,10 @@ Every method on every class of [the survey](compatibility_testers.md) that has a
 opened: {classes} classes of {families} families. Samples and steps are few; what counts is whether
 `explain` returns finite scores. A cell has how many of the family's classes ran; ✓ is all of them,
 – is a refusal by name, and · one because the method has no meaning on such a model: its error is a
-`NotDefinedError`; … is more than the survey waits for. {raw} of {cells} cells are raw errors{broken}.
+`NotDefinedError`; … is more than the survey waits for. {raw} of {cells} cells are raw
+errors{broken}.
 
-| method | ran | refused | not defined | too long | raw errors | of all | of those it is defined for |
+| method | ran | refused | not defined | too long | raw errors | of all | of defined |
 |---|---|---|---|---|---|---|---|
 {shares}
 

@@ -121,7 +121,7 @@ def test_the_models_of_a_checkout_are_opened_and_tried_one_process_a_family(tmp_
     assert "wrong: its process died or hung here (1: `BertModel`)" in written
     methods = page.with_name("page_methods.md").read_text()
     assert "| `raw_attention` | 1 | 0 | 0 | 0 | 0 | 100.0% | 100.0% |" in methods
-    assert "0 of 22 cells are raw errors." in methods
+    assert "0 of 22 cells are raw\nerrors." in methods
     assert f"(transformers {transformers.__version__} with torch" in written
     before = (out / "tinybert.json").stat().st_mtime_ns
     testers.survey(tmp_path, (), out, None)
