@@ -15,7 +15,6 @@ from attlas.methods import METHODS
 from attlas.models.facts.places import embedded_names
 
 
-
 def refusing(found):
     """The methods that say why they cannot run."""
     assert set(found.methods) == set(METHODS.names())
