@@ -109,11 +109,14 @@ means that the modelling file computes attention in its own code, and Attlas rea
 softmax. For both, all of this holds, on two texts of twelve tokens (or two pictures):
 
 - With the tap open, the model's output is bit for bit that on `eager`; closed again, it is bit for
-  bit what it was before (to 1e-6 if eager itself does not repeat its output).
+  bit what it was before (to 1e-6 if eager itself does not repeat its output). Where eager computes
+  another function than the fused attention that the model came with (Falcon with alibi, Kosmos-2),
+  it is that of the model as it was found, up to rounding, and the note says so.
 - The tap saw every map that transformers returns on `eager` with `output_attentions=True`, in the
   same order, to 1e-6. What is returned under that name but is not attention
   (SqueezeBERT's scores, the states of MiniMax' linear attention) is left out; windows are next to
-  the batch, as MobileViT gives them.
+  the batch, as MobileViT gives them. WavLM returns the mean of its heads, and BigBird one of the
+  weights of a block that a row sees several times: theirs is compared with what that makes of ours.
 - The tap saw as many attentions as transformers returns or, if it returns fewer, as there were
   fused attentions and softmaxes of three or more axes (except those over the vocabulary). One
   softmax over two streams (T5Gemma 2) counts as two.
