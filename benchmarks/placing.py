@@ -112,7 +112,7 @@ def asked_by_odds(question: Question) -> Question:
         LogOdds(**{each.name: getattr(target, each.name) for each in fields(target)})
         for target in question.targets
     )
-    return replace(question, targets=tuple(targets))
+    return question.asking(targets)
 
 
 def raised(question: Question, places: Sequence[Numbers], gradients: bool) -> list[Branched]:

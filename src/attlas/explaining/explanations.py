@@ -175,7 +175,8 @@ def _explain_all(
 ) -> list[Explanation]:
     call = calls[0]
     with torch.inference_mode(False):  # methods need gradients even if the caller turned them off
-        questions = subject.ask(texts, [each.request for each in calls])
+        ask = subject.pose if call.method.learns and not call.licence else subject.ask
+        questions = ask(texts, [each.request for each in calls])
         erasures = two_removals(questions) if call.licence else []
         size = sum(len(each) * _map_bytes(call.method, each) for each in questions)
         kept = size <= MOST_MAP_BYTES if call.maps is None else call.maps
@@ -265,7 +266,7 @@ def _record(
         question.predictions[row],
         (
             *([warned] if warned else []),
-            *inputs.notes[row],
+            *question.notes(row),
             *scored.notes,
             *_row_notes(scored, row),
             *notes,

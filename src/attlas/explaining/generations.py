@@ -175,7 +175,7 @@ def _record(
         written.outputs,
         tuple(target_record(question, row, call.method) for row in rows),
         origin(call, question.subject, asked, "explain_generation"),
-        (*question.inputs.notes[0], *notes, *call.notes),
+        (*question.notes(0), *notes, *call.notes),
         question.predictions,
         question.pictures(0),
         row_notes=tuple(note for each in scored for note in each.row_notes),

@@ -1,7 +1,7 @@
 """Whether a model answers with the gold label, with all heads or with some switched off."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -31,7 +31,7 @@ class CorrectAnswer(Target):
 def ask_whether_correct(question: Question) -> Question:
     """The same question, scored by whether the model chooses the target."""
     targets = tuple(CorrectAnswer(**vars(each)) for each in question.targets)
-    return replace(question, targets=targets)
+    return question.asking(targets)
 
 
 def are_correct(question: Question, edits: Sequence[Edit] = ()) -> BatchScores:

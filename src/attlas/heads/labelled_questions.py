@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from attlas.data import ReadData
@@ -66,7 +66,7 @@ def _ask_classifier(
         targets = tuple(
             Target(subject.labels[label], ((-1, label),), subject.link) for label in labels
         )
-        yield replace(question, targets=targets, known_scores=())
+        yield question.asking(targets)
 
 
 def _ask_for_tokens(

@@ -131,5 +131,5 @@ def _terms(question: Question) -> Iterator[Attention]:
     """The attention of each site times the gradient of the loss, −log p of the target, on it."""
     # A chained target is scored by its log-probability, also if it has only one token.
     logs = tuple(replace(target, chained=True) for target in question.targets)
-    for call, gradient in attention_gradients(replace(question, targets=logs), "probability"):
+    for call, gradient in attention_gradients(question.asking(logs), "probability"):
         yield -call.weights * gradient

@@ -140,7 +140,7 @@ def _record(
         made,
         question.predictions[0],
         (
-            *question.inputs.notes[0],
+            *question.notes(0),
             f"largest completeness error of the attribution in a layer: {error:.2g}",
         ),
     )

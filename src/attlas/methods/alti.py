@@ -32,6 +32,7 @@ EACH_BLOCK = DecompositionRules(own=equal_shares, each_block=True)
     cost="expensive",
     many_targets=True,
     fills=True,
+    learns=True,
 )
 def alti(question: Question) -> Scored:
     """Score each token by how close its contributions are to the attention outputs of all layers.
@@ -41,9 +42,10 @@ def alti(question: Question) -> Scored:
     the L1 distance. The layers' maps are multiplied, and the scores sum to one. Of the target, only
     the positions it is read from matter.
     """
+    readout = find_readout(question)
     mixing = torch.cat([mix(part) for part in in_small_batches(question)])
     maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
-    return Scored(read_row(mixing, find_readout(question)), maps, shows="share of each token")
+    return Scored(read_row(mixing, readout), maps, shows="share of each token")
 
 
 def mix(question: Question) -> HeadMean:

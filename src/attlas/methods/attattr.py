@@ -29,6 +29,7 @@ QUERIES = ("readout", "all")
     needs=("attention", "gradients", "branches"),
     cost="expensive",
     fills=True,
+    learns=True,
 )
 def attattr(
     question: Question,

@@ -35,6 +35,7 @@ from attlas.results import Site
     cost="expensive",
     many_targets=True,
     fills=True,
+    learns=True,
 )
 def attention_flow(
     question: Question,

@@ -35,6 +35,7 @@ TINY = 1e-30  # keeps a row without any weight at zero
     needs=("attention",),
     many_targets=True,
     fills=True,
+    learns=True,
 )
 def attention_rollout(
     question: Question,

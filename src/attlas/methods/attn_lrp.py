@@ -21,6 +21,7 @@ VARIANTS = {"attn": AttnRules, "cp": ConservativeRules}
     reading="How much the token adds to the target's logit, or takes from it if negative.",
     needs=("embeddings",),
     fills=True,
+    learns=True,
 )
 def attn_lrp(question: Question, *, variant: str = "attn") -> Scored:
     """Score each token by the relevance that layer-wise propagation assigns to its vector.

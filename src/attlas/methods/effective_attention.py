@@ -22,7 +22,6 @@ from attlas.methods.support.token_rows import (
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import find_readout, fold_attention
 from attlas.models.tap.call import Call
-from attlas.results import Site
 from attlas.shapes import HeadRanks
 
 
@@ -36,6 +35,7 @@ from attlas.shapes import HeadRanks
     needs=("attention",),
     many_targets=True,
     fills=True,
+    learns=True,
 )
 def effective_attention(
     question: Question,
@@ -54,19 +54,19 @@ def effective_attention(
     """
     chosen = reading_sites(question.inputs, question.subject.sites, layer)
     readout = find_readout(question)
-    mean, notes = LayerMean(), []
+    mean, notes, maps = LayerMean(), [], []
 
     def add(call: Call) -> None:
         read = readout_of(question.inputs, call.site.kind, readout)
-        found = effective_rows(call, read.any(dim=0).nonzero()[:, 0], keep_sums)
-        mean.add(call.site.kind, fuse_heads(found, fusion))
-        notes.append(describe_ranks(call, read.argmax(dim=1).tolist()))
+        rows = None if question.maps else read.any(dim=0).nonzero()[:, 0]
+        found = effective_rows(call, rows, keep_sums)
+        if question.maps:
+            maps.append((call.site, found))
+        if call.site in chosen:
+            mean.add(call.site.kind, fuse_heads(found, fusion))
+            notes.append(describe_ranks(call, read.argmax(dim=1).tolist()))
 
-    def whole(call: Call) -> tuple[Site, Tensor]:
-        return call.site, effective_rows(call, None, keep_sums)
-
-    fold_attention(question, add, chosen)
-    maps = fold_attention(question, whole).held if question.maps else ()
+    fold_attention(question, add, None if question.maps else chosen)
     scores = spread_over_tokens(question.inputs, mean.rows(question.inputs, readout))
     by_row = [tuple(note[row] for note in notes) for row in range(len(notes[0]))]
     return Scored(scores, maps, row_notes=by_row, shows="effective attention")

@@ -41,6 +41,7 @@ COPY = "copy"  # the stream of a decoder that reads the source once more
     needs=("attention", "gradients"),
     many_targets=True,
     fills=True,
+    learns=True,
 )
 def generic_relevance(question: Question, *, start_layer: int = 0) -> Scored:
     """Score each token by the gradient-weighted attention that leads from it to the prediction.

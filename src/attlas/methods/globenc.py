@@ -35,6 +35,7 @@ EACH_BLOCK = DecompositionRules(own=equal_shares, each_block=True)
     needs=("attention",),
     cost="expensive",
     many_targets=True,
+    learns=True,
 )
 def globenc(question: Question) -> Scored:
     """Score each token by the lengths of its contributions to the outputs of all layers.
@@ -44,10 +45,11 @@ def globenc(question: Question) -> Scored:
     are only comparable within one text: the largest entry of each row of the map is one. Of the
     target, only the positions it is read from matter.
     """
+    readout = find_readout(question)
     mixed = [mix(part) for part in in_small_batches(question)]
     mixing, scale = (torch.cat(each) for each in zip(*mixed, strict=True))
     maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
-    scores = read_scaled_rows(mixing, scale, find_readout(question))
+    scores = read_scaled_rows(mixing, scale, readout)
     return Scored(scores, maps, shows="length of contributions")
 
 

@@ -15,6 +15,7 @@ from attlas.models.states.embeddings import embedding_gradients, over_tokens
     needs=("embeddings",),
     many_targets=True,
     fills=True,
+    learns=True,
 )
 def gradient(question: Question) -> Scored:
     """Score each token by the length of the target's gradient on its embedding.

@@ -15,7 +15,7 @@ from attlas.methods.support.token_rows import (
     spread_over_tokens,
 )
 from attlas.models.asking.question import Question
-from attlas.models.asking.reading import attention_gradients, gradients_and_readout
+from attlas.models.asking.reading import gradients_and_readout
 from attlas.models.states.block_states import state_gradients
 from attlas.results import Site
 from attlas.shapes import Attention, TokenScores
@@ -33,6 +33,7 @@ ON = ("attention", "states")
     needs=("attention", "gradients"),
     many_targets=True,
     fills=True,
+    learns=True,
 )
 def gradient_attention(
     question: Question,
@@ -58,14 +59,14 @@ def gradient_attention(
     def weighed(attention: Attention, gradient: Attention) -> Attention:
         return weigh(attention, gradient, positive, times_attention)
 
-    sites = reading_sites(question.inputs, question.subject.sites, layer)
-    scores = torch.cat(
-        [score_rows(batch, sites, weighed) for batch in question.batches_holding(sites)]
-    )
-    found = attention_gradients(question, "logit") if question.maps else []
+    chosen = reading_sites(question.inputs, question.subject.sites, layer)
+    held = question.subject.sites if question.maps else chosen
+    batches = question.batches_holding(held)
+    scored = [score_rows(batch, chosen, held, weighed) for batch in batches]
+    sites = zip(*(maps for _, maps in scored), strict=True)
     return Scored(
-        scores,
-        [(call.site, weighed(call.weights, gradient)) for call, gradient in found],
+        torch.cat([scores for scores, _ in scored]),
+        [(own[0][0], torch.cat([weights for _, weights in own])) for own in sites],
         shows="attention × gradient" if times_attention else "gradient on attention",
     )
 
@@ -104,17 +105,25 @@ def weigh_states(
 
 def score_rows(
     question: Question,
-    sites: Collection[Site],
+    chosen: Collection[Site],
+    held: Collection[Site],
     weighed: Callable[[Attention, Attention], Attention],
-) -> TokenScores:
-    """Attention weighted by its gradient, in the rows that the prediction is read from."""
-    found = gradients_and_readout(question, sites)
-    mean = LayerMean()
+) -> tuple[TokenScores, list[tuple[Site, Attention]]]:
+    """Attention weighted by its gradient, in the rows that the prediction is read from.
+
+    Scores come from the chosen sites; maps, if the question wants them, from all that are held.
+    """
+    found = gradients_and_readout(question, held)
+    mean, maps = LayerMean(), []
     for call, gradient in found.held:
-        mean.add(call.site.kind, fuse_heads(weighed(call.weights, gradient)))
+        products = weighed(call.weights, gradient)
+        if call.site in chosen:
+            mean.add(call.site.kind, fuse_heads(products))
+        if question.maps:
+            maps.append((call.site, products))
     # The gradient contains the share of each row already: rows are summed, not averaged.
     read = (found.readout > 0).float()
-    return spread_over_tokens(question.inputs, mean.rows(question.inputs, read))
+    return spread_over_tokens(question.inputs, mean.rows(question.inputs, read)), maps
 
 
 def weigh(

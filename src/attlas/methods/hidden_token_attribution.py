@@ -22,6 +22,7 @@ from attlas.shapes import Directions, TokenScores
     needs=("embeddings",),
     cost="expensive",
     fills=True,
+    learns=True,
 )
 def hidden_token_attribution(
     question: Question, *, layer: int = -1, probes: int | None = None, seed: int = 0

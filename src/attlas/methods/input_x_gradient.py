@@ -15,6 +15,7 @@ from attlas.models.states.embeddings import embedding_gradients, over_tokens
     needs=("embeddings",),
     many_targets=True,
     fills=True,
+    learns=True,
 )
 def input_x_gradient(question: Question) -> Scored:
     """Score each token by its embedding times the target's gradient on it, summed over features.

@@ -8,7 +8,7 @@ from attlas.methods.support.token_rows import (
     spread_over_tokens,
 )
 from attlas.models.asking.question import Question
-from attlas.models.asking.reading import fold_attention, read_attention
+from attlas.models.asking.reading import fold_attention
 from attlas.models.tap.call import Call
 
 
@@ -22,6 +22,7 @@ from attlas.models.tap.call import Call
     needs=("attention",),
     many_targets=True,
     fills=True,
+    learns=True,
 )
 def raw_attention(question: Question, *, layer: int | None = -1, fusion: str = "mean") -> Scored:
     """Score each token by the attention that the predicting position pays to it.
@@ -31,13 +32,15 @@ def raw_attention(question: Question, *, layer: int | None = -1, fusion: str = "
     the prefix by the decoder's self-attention, and each sums to one. Of the target, only the
     positions it is read from matter. A large score does not mean that the token mattered.
     """
-    sites = reading_sites(question.inputs, question.subject.sites, layer)
-    mean = LayerMean()
+    chosen = reading_sites(question.inputs, question.subject.sites, layer)
+    mean, maps = LayerMean(), []
 
     def add(call: Call) -> None:
-        mean.add(call.site.kind, fuse_heads(call.weights, fusion))
+        if call.site in chosen:
+            mean.add(call.site.kind, fuse_heads(call.weights, fusion))
+        if question.maps:
+            maps.append((call.site, call.weights))
 
-    readout = fold_attention(question, add, sites).readout
+    readout = fold_attention(question, add, None if question.maps else chosen).readout
     scores = spread_over_tokens(question.inputs, mean.rows(question.inputs, readout))
-    calls = read_attention(question) if question.maps else []
-    return Scored(scores, [(call.site, call.weights) for call in calls], shows="attention")
+    return Scored(scores, maps, shows="attention")

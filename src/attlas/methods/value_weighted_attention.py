@@ -35,6 +35,7 @@ BYPASS = 0.5  # share of a rolled-out layer that bypasses attention, without `re
     needs=("attention",),
     many_targets=True,
     fills=True,
+    learns=True,
 )
 def value_weighted_attention(
     question: Question,
@@ -64,12 +65,12 @@ def value_weighted_attention(
     rolling = start_rolling(question, chosen, 0.0 if residual else BYPASS) if rolled_out else None
     mean, maps, notes = LayerMean(), [], []
 
-    def keep_map(projected: Projected) -> None:
-        added = Contributions(projected, residual=residual, layer_norm=layer_norm)
-        maps.append((projected.site, added.heads()))
-
     def add(projected: Projected) -> None:
         added = Contributions(projected, residual=residual, layer_norm=layer_norm)
+        if question.maps:
+            maps.append((projected.site, added.heads()))
+        if projected.site not in chosen:
+            return
         norms = added.norms()
         if rolling is not None:
             rolling.add(projected.site.kind, shares(norms))
@@ -78,9 +79,7 @@ def value_weighted_attention(
         if added.reads_itself:
             notes.append((projected.site.name, added.mixing_ratio().tolist()))
 
-    readout = fold_projected(question, add, chosen).readout
-    if question.maps:
-        fold_projected(question, keep_map, None)
+    readout = fold_projected(question, add, None if question.maps else chosen).readout
     if rolling is not None:
         scores = read_row(finish_rolling(question, chosen, rolling), readout)
     else:

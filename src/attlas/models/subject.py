@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from attlas.errors import UsageError
-from attlas.models.asking.ask import ask, predict_each
+from attlas.models.asking.ask import ask, pose, predict_each
 from attlas.models.asking.map_selection import MapSelection, maps_of
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
@@ -44,6 +44,14 @@ class Subject(OpenModel):
         The request is one for all texts, or a list with one for each.
         """
         return ask(self, texts, request)
+
+    def pose(
+        self,
+        texts: Sequence[Any],
+        request: Request | Sequence[Request] = Request(),  # noqa: B008
+    ) -> list[Question]:
+        """Like `ask`, before the model has run: targets are found by the first pass."""
+        return pose(self, texts, request)
 
     def predict(self, texts: Any) -> Frame:
         """The label and probability that the model gives each text."""

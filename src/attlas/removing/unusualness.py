@@ -151,8 +151,7 @@ def _filled_states(
     found: StateTable = np.empty((len(rows), 0))
     for batch in split_by_length(lengths, NEAR[device.type], plain_tokens(device)):
         given = rows[batch], torch.from_numpy(hidden[batch]), int(lengths[batch].max())
-        targets = tuple(texts[row].targets[0] for row in rows[batch])
-        joined = replace(texts[0], targets=targets)
+        joined = texts[0].asking([texts[row].targets[0] for row in rows[batch]])
         if how == "delete":
             states = readout_states(joined.about(pool.packed_without(*given)))
         else:
@@ -176,11 +175,8 @@ def _read(rows: Sequence[Question], marks: Sequence[Tensor], how: str) -> StateT
 
     def work(numbers: Sequence[int]) -> Tensor:
         own = [rows[number] for number in numbers]
-        joined = replace(
-            own[0],
-            inputs=stack([row.inputs for row in own]),
-            targets=tuple(row.targets[0] for row in own),
-        )
+        targets = [row.targets[0] for row in own]
+        joined = replace(own[0].asking(targets), inputs=stack([row.inputs for row in own]))
         if how == "delete":
             return readout_states(joined)
         hidden = torch.cat([marks[number] for number in numbers])

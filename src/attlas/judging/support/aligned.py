@@ -196,7 +196,7 @@ def _record(
             verb="judge",
         ),
         question.predictions[0],
-        question.inputs.notes[0],
+        question.notes(0),
     )
 
 

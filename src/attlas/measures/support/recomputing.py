@@ -36,7 +36,7 @@ class Recipe:
 
     def _scored(self, question: Question) -> list[Scored]:
         """What the method gives, in batches that fit; no maps are made."""
-        asked = replace(question, maps=False, known_scores=())
+        asked = replace(question.asking(question.targets), maps=False)
 
         def score(rows: Sequence[int]) -> Scored:
             return self.method.score(asked.rows(rows), self.options)

@@ -67,6 +67,7 @@ class Method:
     cost: str = "cheap"  # a key of COSTS
     many_targets: bool = False  # whether one pass serves several targets of one input
     fills: bool = False  # whether texts of several lengths may share a padded batch
+    learns: bool = False  # whether its first pass finds the target; otherwise one more is needed
 
     def __post_init__(self) -> None:
         check_known("family", [self.family], FAMILIES)

@@ -125,10 +125,8 @@ def filled(questions: Sequence[Question]) -> Question:
     return replace(
         first,
         inputs=stack([_lengthened(first.subject, each.inputs, width) for each in questions]),
-        targets=tuple(target for each in questions for target in each.targets),
-        predictions=tuple(known for each in questions for known in each.predictions),
+        asked=tuple(asked for each in questions for asked in each.asked),
         order=tuple(text for each in questions for text in each.order),
-        known_scores=tuple(known for each in questions for known in each.known_scores),
     )
 
 

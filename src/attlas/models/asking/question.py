@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from attlas.models.asking.asked import Asked, look
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.encoding.images import as_seen
 from attlas.models.encoding.inputs import Inputs
@@ -17,26 +18,56 @@ from attlas.results import Site
 class Question:
     """A batch of inputs of equal length, and what to explain of each: the argument of a method.
 
-    `order` has the place of each row among the user's texts. `maps` tells whether a method should
-    return maps besides scores. One input may have several targets: what belongs to the input
-    (attention, vectors) then has a batch of one, and what belongs to the targets a row each.
+    What a user leaves open, such as the target, is known once the model has run. A question that
+    was only posed learns it from the first pass over it (`own_scores_in_graph`); if it is needed
+    before, the model runs for it. `order` has the place of each row among the user's texts. `maps`
+    tells whether a method should return maps besides scores. One input may have several targets:
+    what belongs to the input (attention, vectors) then has a batch of one, and what belongs to the
+    targets a row each.
     """
 
     subject: OpenModel
     inputs: Inputs
-    targets: tuple[Target, ...]
-    predictions: tuple[tuple[Mapping[str, Any], ...], ...]
+    asked: tuple[Asked, ...]
     order: tuple[int, ...]
-    known_scores: tuple[Mapping[str, float], ...] = ()  # logit and probability of each target
     maps: bool = True
 
     def __len__(self) -> int:
-        return len(self.targets)
+        return len(self.asked)
 
     @property
     def is_shared(self) -> bool:
         """Whether several targets share one input."""
-        return len(self.inputs) == 1 < len(self.targets)
+        return len(self.inputs) == 1 < len(self.asked)
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the target of each row is known."""
+        return all(each.target is not None for each in self.asked)
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """What to explain of each row."""
+        if not self.is_answered:
+            look(self.subject, self.inputs, self.asked)
+        return tuple(each.target for each in self.asked if each.target is not None)
+
+    @property
+    def predictions(self) -> tuple[tuple[Mapping[str, Any], ...], ...]:
+        """The model's best choices for each row."""
+        return tuple(each.prediction for each, _ in zip(self.asked, self.targets, strict=True))
+
+    @property
+    def known_scores(self) -> tuple[Mapping[str, float], ...]:
+        """The logit and the probability of each target, or nothing where they were not computed."""
+        known = [each.scores for each, _ in zip(self.asked, self.targets, strict=True)]
+        found = tuple(scores for scores in known if scores is not None)
+        return found if len(found) == len(known) else ()
+
+    def notes(self, row: int) -> tuple[str, ...]:
+        """What to tell the user of a row's encoding and target."""
+        own = self.inputs.notes[0 if self.is_shared else row]
+        return (*own, *self.asked[row].notes)
 
     def answers(self) -> Iterator[tuple[int, Target, tuple[Mapping[str, Any], ...]]]:
         """For each row: its place among the texts, its target, and the model's best choices."""
@@ -54,22 +85,32 @@ class Question:
         return replace(
             self,
             inputs=self.inputs if self.is_shared else self.inputs.rows(rows),
-            targets=tuple(self.targets[row] for row in rows),
-            predictions=tuple(self.predictions[row] for row in rows),
+            asked=tuple(self.asked[row] for row in rows),
             order=tuple(self.order[row] for row in rows),
-            known_scores=tuple(self.known_scores[row] for row in rows) if self.known_scores else (),
         )
 
     def batches_holding(self, sites: Collection[Site]) -> list["Question"]:
         """The question in batches small enough to hold the attention of these sites."""
         most = self.subject.rows_holding(self.inputs, sites)
+        if len(self) <= most:
+            return [self]
         starts = range(0, len(self), most)
         return [self.rows(range(start, min(start + most, len(self)))) for start in starts]
 
+    def asking(self, targets: Sequence[Target]) -> "Question":
+        """The same inputs with other targets; one input may get several."""
+        best = self.predictions
+        same = len(targets) == len(self)
+        asked = tuple(
+            Asked(target=target, prediction=best[row] if same else ())
+            for row, target in enumerate(targets)
+        )
+        return replace(self, asked=asked, order=self.order if same else self.order[:1] * len(asked))
+
     def about(self, inputs: Inputs) -> "Question":
         """The same targets for other inputs."""
-        return replace(self, inputs=inputs)
+        return replace(self.asking(self.targets), inputs=inputs)
 
     def copied(self) -> "Question":
         """The same question with a copy of the input for each target."""
-        return self.about(self.inputs.rows([0] * len(self))) if self.is_shared else self
+        return replace(self, inputs=self.inputs.rows([0] * len(self))) if self.is_shared else self

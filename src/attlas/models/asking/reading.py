@@ -16,7 +16,11 @@ from attlas.models.asking.readout import (
     shares,
     stream_gradients,
 )
-from attlas.models.asking.scores import differentiate, target_scores_in_graph
+from attlas.models.asking.scores import (
+    differentiate,
+    own_scores_in_graph,
+    target_scores_in_graph,
+)
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.tap.call import Call
 from attlas.models.tap.edits import Edit
@@ -60,7 +64,7 @@ def fold_attention(
         question.subject.folding(keep_on_patches, _chosen(question, sites)) as held,
         last_stream(question.subject) as stream,
     ):
-        total = target_scores_in_graph(question, "logit").sum()
+        total = own_scores_in_graph(question, "logit").sum()
         gradients = stream_gradients(question.subject, total, stream)
     return Folded(held, _readout(question, *gradients))
 
@@ -77,7 +81,9 @@ def attention_gradients(
     """
     tap = question.subject.tap(edits, gradients=True, sites=_chosen(question, sites))
     with torch.enable_grad(), tap as seen, last_stream(question.subject) as stream:
-        scores = target_scores_in_graph(question, of)
+        scores = (
+            target_scores_in_graph(question, of) if edits else own_scores_in_graph(question, of)
+        )
         gradients = differentiate(question, scores, seen.weights, stream)
     return _pair(question, seen.calls, gradients)
 
@@ -88,7 +94,7 @@ def gradients_and_readout(
     """Like `attention_gradients` for the logit, with the readout from the same pass."""
     tap = question.subject.tap(gradients=True, sites=_chosen(question, sites))
     with torch.enable_grad(), tap as seen, last_stream(question.subject) as stream:
-        scores = target_scores_in_graph(question, "logit")
+        scores = own_scores_in_graph(question, "logit")
         gradients: Sequence[Tensor | None]
         if question.is_shared:
             last = torch.autograd.grad(scores.sum(), stream, retain_graph=True)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from attlas.models.asking.asked import first_places, learn
 from attlas.models.asking.many_targets import differentiate_each, reached_tokens
 from attlas.models.asking.question import Question
 from attlas.models.encoding.target import score_each
@@ -15,9 +16,8 @@ from attlas.shapes import BatchScores, Hidden, Logits, Table
 
 def run_logits(question: Question) -> Logits:
     """The output from the first place where a target is read; in a graph if grad is enabled."""
-    subject = question.subject
-    first = min(target.first_place() for target in question.targets)
-    return subject.run(question.inputs.arguments, first if subject.predicts_next else None)
+    subject, places = question.subject, [target.first_place() for target in question.targets]
+    return subject.run(question.inputs.arguments, min(places) if subject.predicts_next else None)
 
 
 def target_scores(question: Question, of: str, edits: Edit | Sequence[Edit] = ()) -> BatchScores:
@@ -33,6 +33,19 @@ def target_scores(question: Question, of: str, edits: Edit | Sequence[Edit] = ()
 def target_scores_in_graph(question: Question, of: str) -> BatchScores:
     """Like `target_scores`, for use inside an open tap: it keeps the autograd graph."""
     logits = run_logits(question).expand(len(question), -1, -1)
+    return score_each(question.targets, logits, of)
+
+
+def own_scores_in_graph(question: Question, of: str) -> BatchScores:
+    """Like `target_scores_in_graph`, for a pass that changes nothing of what the model computes.
+
+    Targets that are not known yet are found from its output.
+    """
+    if question.is_answered:
+        return target_scores_in_graph(question, of)
+    subject, inputs, asked = question.subject, question.inputs, question.asked
+    logits = subject.run(inputs.arguments, first_places(subject, inputs, asked))
+    learn(subject, inputs, asked, logits)
     return score_each(question.targets, logits, of)
 
 

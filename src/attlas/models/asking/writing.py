@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from attlas.errors import UsageError
+from attlas.models.asking.asked import Asked
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.asking.resolve import best_choices, show_ids
@@ -45,7 +46,8 @@ class Written:
         inputs = _until(asked.inputs, stop)
         target = asked.targets[0]
         (_, token), *_ = target.picks
-        return replace(asked, inputs=inputs, targets=(replace(target, picks=((-1, token),)),))
+        last = replace(asked.asked[0], target=replace(target, picks=((-1, token),)))
+        return replace(asked, inputs=inputs, asked=(last,))
 
 
 def ask_written(
@@ -171,9 +173,14 @@ def _question(subject: OpenModel, inputs: Inputs, ids: Sequence[int]) -> Questio
     return Question(
         subject,
         inputs,
-        targets,
-        tuple(best_choices(logits[place], "softmax", name) for place in places),
+        tuple(
+            Asked(
+                target=target,
+                prediction=best_choices(logits[place], "softmax", name),
+                scores={of: float(target.score(logits, of)) for of in QUANTITIES},
+            )
+            for place, target in zip(places, targets, strict=True)
+        ),
         tuple(range(len(ids))),
-        tuple({of: float(target.score(logits, of)) for of in QUANTITIES} for target in targets),
         maps=False,
     )

@@ -127,18 +127,22 @@ def _gather(
     table: Logits, picks: Sequence[tuple[Pick, ...]], quantity: str, either: bool
 ) -> BatchScores:
     """Sum what each row picks from its own table, `[batch, place, choice]`."""
+    _check_choices([pick for row in picks for pick in row], table.shape[-1])
     index = torch.tensor(picks, device=table.device)  # `[batch, pick, (place, choice)]`
     rows = torch.arange(len(table), device=table.device)[:, None]
     return _together(table[rows, index[..., 0], index[..., 1]], quantity, either)
 
 
 def _sum(table: Tensor, picks: tuple[Pick, ...], quantity: str, either: bool) -> Tensor:
-    count = table.shape[-1]
-    if any(choice >= count for _, choice in picks):
-        last = max(choice for _, choice in picks)
-        raise UsageError(f"the target is choice {last}, but the model has 0 to {count - 1}")
+    _check_choices(picks, table.shape[-1])
     chosen = [table[..., place, choice] for place, choice in picks]
     return _together(torch.stack(chosen, dim=-1), quantity, either)
+
+
+def _check_choices(picks: Sequence[Pick], count: int) -> None:
+    last = max(choice for _, choice in picks)
+    if last >= count:
+        raise UsageError(f"the target is choice {last}, but the model has 0 to {count - 1}")
 
 
 def _together(chosen: Tensor, quantity: str, either: bool) -> Tensor:

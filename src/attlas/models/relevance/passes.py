@@ -16,7 +16,7 @@ from attlas.errors import NotDefinedError, UnsupportedModelError
 from attlas.models.asking.ask import ask
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
-from attlas.models.asking.scores import run_logits, target_scores_in_graph
+from attlas.models.asking.scores import own_scores_in_graph, run_logits, target_scores_in_graph
 from attlas.models.encoding.encode_input import sample_input
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Pick, Target
@@ -72,7 +72,7 @@ def carry(question: Question, rules_of: type[AttnRules]) -> Carried:
     with evaluation_mode(subject.model), entering(subject, question.inputs) as entrance:
         rules = rules_of(lambda: entrance.leaves)
         with ruled(question, rules), subject.tap(sites=()):
-            scores = target_scores_in_graph(question, "logit")
+            scores = own_scores_in_graph(question, "logit")
     leaves = [*entrance.all_leaves(), *(leaf for _, leaf in rules.constants)]
     found = torch.autograd.grad(scores.sum(), leaves, allow_unused=True)
     return Carried(entrance, rules.constants, found, scores.detach())

@@ -12,7 +12,7 @@ from attlas.errors import UnsupportedModelError
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.asking.readout import last_stream
-from attlas.models.asking.scores import differentiate, run_logits, target_scores_in_graph
+from attlas.models.asking.scores import differentiate, own_scores_in_graph, run_logits
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.sites import find_block
 from attlas.models.tap.call import Call
@@ -62,7 +62,7 @@ def state_gradients(question: Question, of: str) -> list[tuple[Call, Tensor, Ten
         block_states(subject, places) as states,
         last_stream(subject) as stream,
     ):
-        scores = target_scores_in_graph(question, of)
+        scores = own_scores_in_graph(question, of)
         gradients = differentiate(question, scores, states, stream)
     calls = [replace(call, weights=call.weights.detach()) for call in seen.calls]
     found = [

@@ -14,7 +14,12 @@ from torch import Tensor, nn
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.asking.readout import last_stream
-from attlas.models.asking.scores import differentiate, run_logits, target_scores_in_graph
+from attlas.models.asking.scores import (
+    differentiate,
+    own_scores_in_graph,
+    run_logits,
+    target_scores_in_graph,
+)
 from attlas.models.encoding.inputs import Inputs
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.model_facts import BY_MASK
@@ -107,7 +112,11 @@ def embedding_gradients(
         entering(subject, question.inputs, values) as entrance,
         last_stream(subject) as stream,
     ):
-        scores = target_scores_in_graph(question, of)
+        scores = (
+            own_scores_in_graph(question, of)
+            if values is None
+            else target_scores_in_graph(question, of)
+        )
         gradients = differentiate(question, scores, entrance.all_leaves(), stream)
     return entrance.entered(gradients), scores.detach()
 

@@ -45,7 +45,7 @@ def nudging(question: Question, nudges: Directions, chosen: Hidden) -> Iterator[
         for table in tables:
             own_moves = moves if table in subject.ways_in else None
             stack.enter_context(_reading_tags(table, stride, own_moves))
-        yield replace(question, inputs=moved, known_scores=())
+        yield question.about(moved)
 
 
 def check_words(question: Question) -> None:

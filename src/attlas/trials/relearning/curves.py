@@ -184,7 +184,7 @@ def _about_predictions(question: Question) -> Question:
     with torch.no_grad(), evaluation_mode(subject.model):
         best = run_logits(question)[:, -1].argmax(dim=-1).tolist()
     targets = tuple(Target(subject.labels[label], ((-1, label),), subject.link) for label in best)
-    return replace(question, targets=targets, known_scores=(), maps=False)
+    return replace(question.asking(targets), maps=False)
 
 
 def none_hidden(question: Question) -> Hidden:

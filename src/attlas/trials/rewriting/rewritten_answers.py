@@ -7,7 +7,7 @@ is not used.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
@@ -90,7 +90,7 @@ def with_change_targets(question: Question) -> Question:
         AnswerChange(**{field.name: getattr(target, field.name) for field in fields(target)})
         for target in with_whole_answers(question).targets
     )
-    return replace(question, targets=made)
+    return question.asking(made)
 
 
 def run_plan(

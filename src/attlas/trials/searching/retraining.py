@@ -95,7 +95,7 @@ def _cases(copy: AttentionCopy, scope: Scope, examples: Sequence[Example]) -> li
             for text, target in zip(question.order, question.targets, strict=True)
             for name in [str(examples[text].label)]
         )
-        cases.append(make_case(copy, replace(question, targets=targets), scope))
+        cases.append(make_case(copy, question.asking(targets), scope))
     return cases
 
 

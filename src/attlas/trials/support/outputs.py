@@ -1,6 +1,6 @@
 """The whole answer of a model where a target is read: its distributions and its decision."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
@@ -34,7 +34,7 @@ def with_whole_answers(question: Question) -> Question:
 
     `run_branches` then returns distributions, `[variant, batch, pick, choice]`.
     """
-    return replace(question, targets=tuple(_answer(target) for target in question.targets))
+    return question.asking([_answer(target) for target in question.targets])
 
 
 def _answer(target: Target) -> Answer:
