@@ -321,15 +321,15 @@ def first_line(text: str) -> str:
 
 @contextmanager
 def limited(seconds: int) -> Iterator[None]:
-    """Raise an error if the block takes longer."""
+    """Raise an error if the block takes more processor time, however busy the machine is."""
 
     def stop(*_: Any) -> None:
         raise TimeoutError(f"took over {seconds} s")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

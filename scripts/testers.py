@@ -28,7 +28,8 @@ from testers_models import built, classes, enter, families
 from testers_page import RAW, SIGNS, Tried, write
 
 OUT = Path(tempfile.gettempdir()) / "attlas_testers"
-LIMIT, LIMIT_OF_FAMILY = 60, 1200  # seconds: to open one class, and for all of a family
+LIMIT = 60  # seconds of processor time to open one class
+LIMIT_OF_FAMILY = 3600  # seconds for all of a family
 
 
 def survey(checkout: Path, only: Sequence[str], out: Path, page: Path | None) -> None:

@@ -20,7 +20,7 @@ from attlas.errors import AttlasError, NotDefinedError
 from attlas.methods import METHODS
 from attlas.models.encoding.images import sample_objects
 
-LIMIT = 120  # seconds for one method
+LIMIT = 60  # seconds of processor time for one method
 
 OF_PICTURES = ("pixel_values", "pixel_attention_mask", "pixel_mask", "spatial_shapes")
 OF_SOUNDS = ("input_values", "input_features")
