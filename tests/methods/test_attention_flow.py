@@ -1,6 +1,5 @@
 """Attention flow against networkx on the attention that transformers itself returns."""
 
-from dataclasses import replace
 
 import networkx
 import numpy as np
@@ -180,13 +179,7 @@ def test_processes_give_the_same():
 
 def test_several_targets_of_one_input():
     first, second = (ask("token classification", position=place) for place in (1, 3))
-    both = replace(
-        first,
-        targets=first.targets + second.targets,
-        predictions=first.predictions + second.predictions,
-        order=(0, 1),
-        known_scores=first.known_scores + second.known_scores,
-    )
+    both = first.asking([*first.targets, *second.targets])
     for name in ("attention_flow", "attention_rollout", "raw_attention"):
         method = METHODS[name].score_tokens
         expected = torch.cat([method(first).scores, method(second).scores])

@@ -216,13 +216,9 @@ def test_several_targets_of_one_input_get_what_each_gets_alone(task):
     question = ask(task)
     targets = (Target("one", ((-1, 7),)), Target("other", ((-2, 9),)))
 
-    def about(*chosen):
-        each = {"predictions": question.predictions * len(chosen), "order": (0,) * len(chosen)}
-        return replace(question, targets=chosen, known_scores=(), **each)
-
-    together = generic_relevance(about(*targets))
+    together = generic_relevance(question.asking(targets))
     for row, target in enumerate(targets):
-        alone = generic_relevance(about(target))
+        alone = generic_relevance(question.asking([target]))
         check(together.scores[row], alone.scores[0])
         check(together.maps[0][1][row], alone.maps[0][1][0])
     assert (together.scores[0] - together.scores[1]).abs().max() > 1e-3

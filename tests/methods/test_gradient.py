@@ -1,6 +1,5 @@
 """Gradient against plain autograd on what transformers' own embeddings give."""
 
-from dataclasses import replace
 
 import pytest
 import torch
@@ -51,9 +50,7 @@ def test_the_class_token_of_an_image_model_scores_zero():
 def test_one_pass_serves_several_targets():
     task, question = "causal lm", ask("causal lm")
     targets = [Target("one", ((-1, 7),)), Target("two", ((-3, 9),))]
-    several = replace(
-        question, targets=tuple(targets), predictions=((), ()), order=(0, 0), known_scores=()
-    )
+    several = question.asking(targets)
     for name, score in (("gradient", length), ("input_x_gradient", product)):
         found = METHODS[name].score(several, {}).scores
         for row, target in zip(found, targets, strict=True):

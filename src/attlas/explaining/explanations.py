@@ -21,6 +21,7 @@ from attlas.explaining.method_call import (
     target_record,
 )
 from attlas.methods import Method, Scored
+from attlas.models.asking.filling import fill_list, unfilled
 from attlas.models.asking.map_selection import map_bytes, maps_of
 from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.question import Question
@@ -182,7 +183,7 @@ def _explain_all(
         kept = size <= MOST_MAP_BYTES if call.maps is None else call.maps
         notes = call.notes if kept or call.maps is False else (*call.notes, _left_out(size))
         explanations: dict[int, Explanation] = {}
-        for question in questions:
+        for question in fill_list(questions) if call.method.fills else questions:
             asked = replace(question, maps=kept)
             explanations.update(_explain_each(asked, calls, notes))
         if call.licence:
@@ -218,8 +219,8 @@ def _explain_each(
     method, options = calls[0].method, calls[0].options
 
     def score(rows: Sequence[int]) -> tuple[Question, Scored]:
-        asked = batch.rows(rows)
-        return asked, method.score(asked, options)
+        asked = batch if len(rows) == len(batch) else batch.rows(rows)
+        return asked, _on_this_machine(method.score(asked, options))
 
     for batch in question.batches_holding(_map_sites(method, question) if question.maps else ()):
         for asked, scored in in_fitting_batches(
@@ -227,6 +228,15 @@ def _explain_each(
         ):
             for row, index in enumerate(asked.order):
                 yield index, _record(calls[index], asked, scored, row, notes)
+
+
+def _on_this_machine(scored: Scored) -> Scored:
+    """Scores and maps in memory that numpy reads, moved at once for all rows."""
+    return replace(
+        scored,
+        scores=scored.scores.detach().float().cpu(),
+        maps=[(site, each.detach().float().cpu()) for site, each in scored.maps],
+    )
 
 
 def _map_sites(method: Method, question: Question) -> Sequence[Site]:
@@ -250,20 +260,24 @@ def _left_out(size: int) -> str:
 def _record(
     call: MethodCall, question: Question, scored: Scored, row: int, notes: Sequence[str]
 ) -> Explanation:
-    inputs, method = question.inputs, call.method
-    scores = scored.scores[row].detach().float().cpu().numpy()
-    if not torch.isfinite(scored.scores[row]).all():
+    method, inputs = call.method, unfilled(question.inputs, row)
+    more = len(question.inputs.tokens[row]) - len(inputs.tokens[0])
+    scores = scored.scores[row, : len(inputs.tokens[0])].numpy()
+    if not np.isfinite(scores).all():
         name = question.subject.name
         raise ModelError(f"{method.name} gave scores that are not finite for {name}")
-    maps = scored.maps if question.maps else ()
+    maps = [
+        (site, each[row : row + 1, :, : each.shape[2] - more, : each.shape[3] - more])
+        for site, each in (scored.maps if question.maps else ())
+    ]
     details = dict(scored.row_details[row]) if scored.row_details else {}
     warned = scored.row_warnings[row] if scored.row_warnings else ""
     explanation = Explanation(
-        inputs.tokens[row],
+        inputs.tokens[0],
         scores,
         target_record(question, row, method),
-        origin(call, question.subject, {"text": plain_text(inputs.texts[row])}, "explain"),
-        question.predictions[row],
+        origin(call, question.subject, {"text": plain_text(inputs.texts[0])}, "explain"),
+        question.answered[row].prediction,
         (
             *([warned] if warned else []),
             *question.notes(row),
@@ -271,7 +285,7 @@ def _record(
             *_row_notes(scored, row),
             *notes,
         ),
-        maps_of(inputs, row, maps, method.signed, shows=scored.shows or method.name)
+        maps_of(inputs, 0, maps, method.signed, shows=scored.shows or method.name)
         if maps
         else None,
         question.pictures(row),

@@ -97,11 +97,13 @@ def memory_message(method: Method, question: Question) -> str:
 
 def target_record(question: Question, row: int, method: Method) -> TargetRecord:
     """The target of one row and its value, as a result stores it."""
-    target, of = question.targets[row], method.of or "probability"
+    of, asked = method.of or "probability", question.answered[row]
+    target, scores = asked.target, asked.scores
+    assert target is not None and scores is not None
     return TargetRecord(
         target.name,
         target.quantity(of),
-        question.known_scores[row][of],
+        scores[of],
         target.contrast_name,
         target.position,
     )

@@ -22,6 +22,8 @@ from tiny import (
 import attlas
 from attlas import Target
 from attlas.errors import ModelError, TextTooLongError, UsageError
+from attlas.models.asking.asked import Asked
+from attlas.models.asking.question import Question
 from attlas.models.asking.reading import attention_gradients
 from attlas.models.asking.scores import target_scores
 from attlas.models.encoding import continuations
@@ -167,10 +169,9 @@ def test_rows_of_a_question():
 
 
 def test_a_question_put_together_by_hand():
-    from attlas.models.asking.question import Question
-
     question = ask("causal lm")
-    own = Question(question.subject, question.inputs, question.targets, ((),), (0,))
+    own = Question(question.subject, question.inputs, (Asked(target=question.targets[0]),), (0,))
+    assert own.targets == question.targets and own.known_scores == ()
     assert len(own.rows([0, 0])) == 2
 
 

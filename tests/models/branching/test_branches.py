@@ -10,6 +10,7 @@ from subjects import LONG, SHORT, TEXTS, subject
 
 import attlas
 from attlas.errors import UnsupportedModelError, UsageError
+from attlas.models.asking.asked import Asked
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import attention_gradients
 from attlas.models.asking.scores import target_scores
@@ -72,8 +73,8 @@ def question_of(family, rows, dtype=torch.float64):
     one.__dict__["stream_axes"] = (
         (1, 0) if family == "xlnet" else (0, 1)
     )  # its sample is not in this vocabulary
-    targets = tuple(Target(str(row), ((-1, 1 + row),)) for row in range(rows))
-    return Question(one, inputs, targets, ((),) * rows, tuple(range(rows)), ({},) * rows)
+    asked = tuple(Asked(target=Target(str(row), ((-1, 1 + row),))) for row in range(rows))
+    return Question(one, inputs, asked, tuple(range(rows)))
 
 
 def as_edit(branch, number):

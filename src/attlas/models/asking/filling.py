@@ -20,7 +20,8 @@ from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.tokens import Tokens
 
 FILLER = ""  # the text of a filling token; no other token has an empty text
-NEAR = {"cuda": 16}  # how many lengths share a batch; on a CPU this gains nothing
+NEAR = {"cuda": 16}  # how many lengths share a batch
+NEAR_ON_CPU = 4  # there, if a method runs on many texts: passes cost more than a few fillers
 SMALL = 2**14  # tokens: smaller batches take as long, so any lengths share one
 TOLERANCE = 1e-5
 STEPS = 8  # of a number's precision: by so much other shapes round otherwise in half precision
@@ -34,11 +35,20 @@ def fill(questions: Sequence[Question]) -> list[Question]:
     Those of any lengths are, as long as the batch stays small.
     """
     near = NEAR.get(questions[0].subject.device.type) if questions else None
-    if near is None:
-        return list(questions)
+    return list(questions) if near is None else _joined(questions, near, SMALL)
+
+
+def fill_list(questions: Sequence[Question]) -> list[Question]:
+    """Like `fill`, for the texts of one call: on a CPU too."""
+    if questions and questions[0].subject.device.type == "cpu":
+        return _joined(questions, NEAR_ON_CPU, 0)
+    return fill(questions)
+
+
+def _joined(questions: Sequence[Question], near: int, small: int) -> list[Question]:
     groups: list[list[Question]] = []
     for question in sorted(questions, key=_length, reverse=True):
-        if groups and can_fill(question) and _has_place(groups[-1], question, near):
+        if groups and can_fill(question) and _has_place(groups[-1], question, near, small):
             groups[-1].append(question)
         else:
             groups.append([question])
@@ -49,11 +59,11 @@ def _length(question: Question) -> int:
     return len(question.inputs.tokens[0])
 
 
-def _has_place(group: Sequence[Question], question: Question, near: int) -> bool:
+def _has_place(group: Sequence[Question], question: Question, near: int, small: int) -> bool:
     longest = _length(group[0])
     rows = len(question) + sum(map(len, group))
     is_near = longest - _length(question) < near
-    return can_fill(group[0]) and (is_near or longest * rows <= SMALL)
+    return can_fill(group[0]) and (is_near or longest * rows <= small)
 
 
 def split_by_length(
@@ -146,6 +156,16 @@ def _lengthened(subject: OpenModel, inputs: Inputs, width: int) -> Inputs:
 def fillers(tokens: Tokens) -> int:
     """How many filling tokens a text ends with."""
     return next((n for n, text in enumerate(reversed(tokens)) if text != FILLER), len(tokens))
+
+
+def unfilled(inputs: Inputs, row: int) -> Inputs:
+    """One row of a batch as it is shown: without its filling tokens, and without arguments."""
+    tokens, source, more = inputs.tokens[row], inputs.source, fillers(inputs.tokens[row])
+    if more:
+        tokens = tokens.select(range(len(tokens) - more))
+        source = replace(source, stop=source.stop - more)
+    texts = inputs.texts[row : row + 1]
+    return replace(inputs, arguments={}, tokens=(tokens,), texts=texts, source=source)
 
 
 def _followed(tokens: Tokens, more: int) -> Tokens:

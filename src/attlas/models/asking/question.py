@@ -46,21 +46,26 @@ class Question:
         return all(each.target is not None for each in self.asked)
 
     @property
-    def targets(self) -> tuple[Target, ...]:
-        """What to explain of each row."""
+    def answered(self) -> tuple[Asked, ...]:
+        """What is asked, with the target of each row: the model runs if it has not yet."""
         if not self.is_answered:
             look(self.subject, self.inputs, self.asked)
-        return tuple(each.target for each in self.asked if each.target is not None)
+        return self.asked
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """What to explain of each row."""
+        return tuple(each.target for each in self.answered if each.target is not None)
 
     @property
     def predictions(self) -> tuple[tuple[Mapping[str, Any], ...], ...]:
         """The model's best choices for each row."""
-        return tuple(each.prediction for each, _ in zip(self.asked, self.targets, strict=True))
+        return tuple(each.prediction for each in self.answered)
 
     @property
     def known_scores(self) -> tuple[Mapping[str, float], ...]:
         """The logit and the probability of each target, or nothing where they were not computed."""
-        known = [each.scores for each, _ in zip(self.asked, self.targets, strict=True)]
+        known = [each.scores for each in self.answered]
         found = tuple(scores for scores in known if scores is not None)
         return found if len(found) == len(known) else ()
 
