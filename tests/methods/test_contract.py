@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from part_folders import check_files
-from subjects import ASKED, LABELLED, REFUSES, TEXTS, few, subject, takes
+from subjects import ASKED, LABELLED, REFUSES, TEXTS, few, in_short, subject, takes
 from tiny import TASKS, subject_parts
 
 import attlas
@@ -69,7 +69,7 @@ def test_gives_one_finite_score_for_each_token(task, method):
         assert found.prediction
 
 
-@every_pair
+@pytest.mark.parametrize(("task", "method"), in_short(PAIRS))
 def test_a_batch_gives_what_each_text_gives_alone(task, method):
     lengths = {len(found.tokens) for found in together(task, method)}
     assert len(lengths) > 1 or task == "image classification"
@@ -106,7 +106,9 @@ def test_maps_are_about_the_tokens(task, method):
         assert found.maps is None or found.maps.signed == METHODS[method].signed
 
 
-@pytest.mark.parametrize(("task", "method"), [pair for pair in PAIRS if pair[0] in TWO_TARGETS])
+@pytest.mark.parametrize(
+    ("task", "method"), [pair for pair in in_short(PAIRS) if pair[0] in TWO_TARGETS]
+)
 def test_respects_the_target(task, method):
     first, second = (alone_before(task, method, 0, target) for target in TWO_TARGETS[task])
     assert first.target.name != second.target.name
