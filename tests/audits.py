@@ -8,6 +8,8 @@ AIMS = ("comprehensiveness", "sufficiency")
 REMOVALS = ("delete", "mask")
 TRUTH = "input_x_gradient"  # in a bag of words: each word's weight, for the predicted class
 READINGS = ("raw_attention", TRUTH)
+# Where nothing hangs on what methods and measures find.
+SMALLEST = {"methods": ("raw_attention",), "measures": ("sufficiency",), "removal": ("mask",)}
 
 
 def bag_texts(count, start=0):

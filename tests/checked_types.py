@@ -38,12 +38,13 @@ def checked(found: Any = None, **_checker: Any) -> Any:
         if dataclasses.is_dataclass(found) and not hasattr(found.__init__, "__wrapped__"):
             found.__init__ = in_a_context(found.__init__, check_calls(found.__init__))
         return found
-    # Beartype checks the arguments of a generator only when it is first asked for a value.
-    if not isinstance(found, FunctionType) or inspect.isgeneratorfunction(found):
+    if not isinstance(found, FunctionType):
         return jaxtyped(found, typechecker=beartype)
-    return in_a_context(
-        found, inner(found) if "<locals>" in found.__qualname__ else check_calls(found)
-    )
+    if "<locals>" in found.__qualname__:
+        return in_a_context(found, inner(found))
+    if inspect.isgeneratorfunction(found):
+        return in_a_context(found, around(check_calls(shell(found)), found))
+    return in_a_context(found, check_calls(found))
 
 
 def inner(function: FunctionType) -> Callable[..., Any]:
@@ -51,18 +52,27 @@ def inner(function: FunctionType) -> Callable[..., Any]:
     code = function.__code__
     if code not in inner_checks:
         inner_checks[code] = check_calls(shell(function))
-    made = inner_checks[code]
+    return around(inner_checks[code], function)
+
+
+def around(made: FunctionType, function: FunctionType) -> Callable[..., Any]:
+    """A check that was made for the shell of a function, around the function itself."""
     if WRAPPED not in (made.__kwdefaults__ or {}):
-        return check_calls(function)
+        return function  # it says nothing of its types: beartype gave the shell back
     found = FunctionType(made.__code__, made.__globals__, made.__name__)
     found.__kwdefaults__ = {**made.__kwdefaults__, WRAPPED: function}
     return found
 
 
 def shell(function: FunctionType) -> FunctionType:
-    """The same function without what it captured, which a check that stays would keep alive."""
+    """The same function without what it captured, which a check that stays would keep alive.
+
+    Nor is it a generator: of one, beartype checks the arguments only when it is first asked for a
+    value.
+    """
     captured = tuple(CellType() for _ in function.__code__.co_freevars)
-    given = function.__code__, function.__globals__, function.__name__, function.__defaults__
+    code = function.__code__.replace(co_flags=function.__code__.co_flags & ~inspect.CO_GENERATOR)
+    given = code, function.__globals__, function.__name__, function.__defaults__
     found = FunctionType(*given, captured)
     found.__kwdefaults__, found.__annotations__ = function.__kwdefaults__, function.__annotations__
     return found
@@ -70,20 +80,24 @@ def shell(function: FunctionType) -> FunctionType:
 
 def in_a_context(function: Callable[..., Any], check: Callable[..., Any]) -> Callable[..., Any]:
     """Axes of the same name have the same size, from the arguments of a call to its result."""
+    if check is function:
+        return function
+    config = jaxtyping.config
     hints = function.__annotations__.values()
     has_axes = any(isinstance(hint, str) or "jaxtyping" in repr(hint) for hint in hints)
 
-    @wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
         __tracebackhide__ = True
-        if jaxtyping.config.jaxtyping_disable:
+        return (function if config.jaxtyping_disable else check)(*arguments, **options)
+
+    def call_with_axes(*arguments: Any, **options: Any) -> Any:
+        __tracebackhide__ = True
+        if config.jaxtyping_disable:
             return function(*arguments, **options)
-        if not has_axes:
-            return check(*arguments, **options)
         with jaxtyped("context"):
             return check(*arguments, **options)
 
-    return call
+    return wraps(function)(call_with_axes if has_axes else call)
 
 
 jaxtyping.jaxtyped = checked

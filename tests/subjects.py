@@ -6,6 +6,7 @@ for answers that are computed without Attlas. Both are shared: do not change the
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from functools import cache
 from typing import Any
 
@@ -62,6 +63,33 @@ ASKED: dict[str, dict[str, Any]] = {"sequence to sequence": {"prefix": "Das Haus
 REFUSES: dict[str, set[str]] = {
     name: {"sequence to sequence"} for name in ("alti", "decompx", "globenc")
 }
+
+
+# Tasks whose models or readouts are met nowhere else; the others are other heads of one encoder.
+APART = (
+    "sequence classification",
+    "token classification",
+    "causal lm",
+    "sequence to sequence",
+    "image classification",
+)
+# One method for each way of asking a model.
+WAYS = (
+    "raw_attention",
+    "gradient_attention",
+    "integrated_gradients",
+    "alti",
+    "attn_lrp",
+    "value_zeroing",
+    "leave_one_out",
+)
+
+
+def in_short(
+    pairs: Iterable[tuple[str, str]], apart: Collection[str] = APART
+) -> list[tuple[str, str]]:
+    """Of models and methods: every method with the models apart, every model with the ways."""
+    return [(model, method) for model, method in pairs if model in apart or method in WAYS]
 
 
 def takes(method: str, task: str) -> bool:

@@ -58,54 +58,74 @@ def test_a_card_says_the_task_and_the_attention_of_its_model(card):
     )
 
 
-CALL = """
-import json, sys
+CALLS = """
+import contextlib, io, json, sys
 from attlas.cli.main import main
-sys.argv = ["attlas", *json.loads(sys.argv[1])]
-try:
-    main()
-except SystemExit as stopped:
-    status = stopped.code or 0
-print("torch" in sys.modules, status, file=sys.stderr)
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["attlas", *arguments]
+    status, out, err = 0, io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as stopped:
+            status = stopped.code or 0
+    print(json.dumps([status, "torch" in sys.modules, out.getvalue(), err.getvalue()]))
 """
+ASKED = [
+    (["methods"], 0, ""),
+    (["methods", "--json"], 0, ""),
+    (["models"], 0, ""),
+    (["explain", "--methd", "x", "a"], 2, "No such option: --methd"),
+    (["explain", "--method", "atention_rollout", "a"], 2, "unknown method"),
+    (["explain", "--option", "stps=2", "a"], 2, "unknown option of attn_lrp"),
+    (["explain", "--model", "./nowhere", "a"], 1, "the folder ./nowhere is not there"),
+    (["audit", "--measure", "locaton"], 2, "unknown measure 'locaton'"),
+    (["audit", "--trial", "permutations"], 2, "unknown trial 'permutations'"),
+    (["audit", "--data", "nothing.csv"], 2, "nothing.csv"),
+    (["trial", "uniform", "--option", "repeats=3"], 2, "unknown option of uniform"),
+    (["heads", "--data", "nothing.csv"], 2, "nothing.csv"),
+    (["triggers", "--model", "./nowhere"], 1, "the folder ./nowhere is not there"),
+    (["explain", "--model", "sentimnet", "a"], 1, "did you mean 'sentiment'"),
+    (["explain", "--dtype", "float3", "a"], 2, "did you mean 'float32'"),
+    (["explain", "--device", "gpu:0", "a"], 2, "unknown device 'gpu:0'"),
+    (["explain", "--task", "causal", "a"], 2, "did you mean 'causal lm'"),
+    (["explain", "--html", "nowhere/a.html", "a"], 2, "the folder nowhere is not there"),
+    (["explain", " "], 2, "the text is empty"),
+    (["audit", "--data", "reviews", "--split", "tset"], 2, "has no split 'tset'"),
+    (["tree", "--variant", "publishd", "a"], 2, "did you mean 'published'"),
+    (["trial", "uniform", "--scope", "al"], 2, "did you mean 'all'"),
+    (["heads", "--by", "atattr"], 2, "did you mean 'attattr'"),
+    (["methods", "--score", "--model", "recal"], 2, "did you mean 'recall'"),
+]
+
+
+@pytest.fixture(scope="module")
+def called():
+    """What each command said, all asked of one process: the first to wait for torch is seen."""
+    asked = json.dumps([arguments for arguments, _, _ in ASKED])
+    done = subprocess.run(
+        [sys.executable, "-c", CALLS, asked],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "COLUMNS": "80"},
+    )
+    lines = done.stdout.splitlines()
+    return {
+        tuple(arguments): json.loads(line)
+        for (arguments, _, _), line in zip(ASKED, lines, strict=True)
+    }
 
 
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
-    [
-        (["methods"], 0, ""),
-        (["methods", "--json"], 0, ""),
-        (["models"], 0, ""),
-        (["explain", "--methd", "x", "a"], 2, "No such option: --methd"),
-        (["explain", "--method", "atention_rollout", "a"], 2, "unknown method"),
-        (["explain", "--option", "stps=2", "a"], 2, "unknown option of attn_lrp"),
-        (["explain", "--model", "./nowhere", "a"], 1, "the folder ./nowhere is not there"),
-        (["audit", "--measure", "locaton"], 2, "unknown measure 'locaton'"),
-        (["audit", "--trial", "permutations"], 2, "unknown trial 'permutations'"),
-        (["audit", "--data", "nothing.csv"], 2, "nothing.csv"),
-        (["trial", "uniform", "--option", "repeats=3"], 2, "unknown option of uniform"),
-        (["heads", "--data", "nothing.csv"], 2, "nothing.csv"),
-        (["triggers", "--model", "./nowhere"], 1, "the folder ./nowhere is not there"),
-        (["explain", "--model", "sentimnet", "a"], 1, "did you mean 'sentiment'"),
-        (["explain", "--dtype", "float3", "a"], 2, "did you mean 'float32'"),
-        (["explain", "--device", "gpu:0", "a"], 2, "unknown device 'gpu:0'"),
-        (["explain", "--task", "causal", "a"], 2, "did you mean 'causal lm'"),
-        (["explain", "--html", "nowhere/a.html", "a"], 2, "the folder nowhere is not there"),
-        (["explain", " "], 2, "the text is empty"),
-        (["audit", "--data", "reviews", "--split", "tset"], 2, "has no split 'tset'"),
-        (["tree", "--variant", "publishd", "a"], 2, "did you mean 'published'"),
-        (["trial", "uniform", "--scope", "al"], 2, "did you mean 'all'"),
-        (["heads", "--by", "atattr"], 2, "did you mean 'attattr'"),
-        (["methods", "--score", "--model", "recal"], 2, "did you mean 'recall'"),
-    ],
+    ASKED,
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_lists_and_mistakes_do_not_wait_for_torch(arguments, status, message):
-    command = [sys.executable, "-c", CALL, json.dumps(arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    *told, last = done.stderr.splitlines()
-    assert last == f"False {status}"
-    assert message in " ".join(told) and (status == 0) == bool(done.stdout)
+def test_lists_and_mistakes_do_not_wait_for_torch(arguments, status, message, called):
+    ended, waited, out, err = called[tuple(arguments)]
+    assert (ended, waited) == (status, False)
+    assert message in " ".join(err.splitlines()) and (status == 0) == bool(out)
 
 
 def test_what_is_known_before_torch_is_what_is_known_after():
@@ -115,8 +135,5 @@ def test_what_is_known_before_torch_is_what_is_known_after():
 
 
 @pytest.mark.parametrize("command", ["methods", "models"])
-def test_lists_fit_eighty_columns(command):
-    known = {**os.environ, "COLUMNS": "80"}
-    asked = [sys.executable, "-m", "attlas", command]
-    done = subprocess.run(asked, capture_output=True, text=True, check=True, env=known)
-    assert max(map(len, done.stdout.splitlines())) <= 80
+def test_lists_fit_eighty_columns(command, called):
+    assert max(map(len, called[command,][2].splitlines())) <= 80

@@ -43,6 +43,14 @@ def adding(more: int):
     return add
 
 
+def counting_from(first: int):
+    @checked
+    def count(number: int) -> Iterator[int]:
+        yield from range(first, first + number)
+
+    return count
+
+
 def summing():
     captured = torch.ones(3)
 
@@ -110,6 +118,20 @@ def test_the_check_of_an_inner_function_keeps_nothing_that_it_captured():
     del total
     gc.collect()
     assert captured() is None
+
+
+def test_an_inner_generator_is_checked_as_itself_and_before_it_is_asked():
+    made = [counting_from(first) for first in (1, 5)]
+    assert [list(count(2)) for count in made] == [[1, 2], [5, 6]]
+    with pytest.raises(TypeCheckError):
+        made[0]("two")
+
+
+def test_what_says_nothing_of_its_types_is_left_as_it_is():
+    def untold(number):
+        return number
+
+    assert checked(untold) is untold
 
 
 def test_checks_can_be_left_out(monkeypatch):

@@ -2,6 +2,7 @@
 
 import ast
 from collections import Counter
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -49,9 +50,15 @@ def room_of(path):
     return path.relative_to(HOUSE).parts[0].removesuffix(".py")
 
 
+@cache
+def nodes(path):
+    """Whatever a file says, as a list: all tests look at the same."""
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
 def imported_modules(path):
     """The modules of attlas that a file imports, wherever in the file it does so."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         modules = []
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: imports are written in full"
@@ -166,10 +173,7 @@ def test_every_folder_says_in_one_sentence_what_it_is():
 
 def test_no_class_name_exists_twice():
     names = Counter(
-        node.name
-        for path in files()
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ClassDef)
+        node.name for path in files() for node in nodes(path) if isinstance(node, ast.ClassDef)
     )
     twice = {name for name, count in names.items() if count > 1}
     assert twice - NAMES_TWICE == set(), "choose another name"

@@ -16,9 +16,9 @@ from attlas.trials import TRIALS
 ROOT = Path(__file__).parents[1]
 
 
-def run(code):
+def run(code, **given):
     return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, **given
     ).stdout
 
 
@@ -58,9 +58,12 @@ heavy = {"torch", "transformers", "scipy", "numpy", "pandas", "tokenizers", "PIL
 print(json.dumps([names, sorted(heavy & set(sys.modules))]))
 """
 EXPLAINED = """
-import sys
-from attlas.cli.main import app
-app(["explain", "a warm and funny film"], standalone_mode=False)
+import runpy, sys
+sys.argv = ["attlas", "explain", "-"]
+try:
+    runpy.run_module("attlas", run_name="__main__")
+except SystemExit as stopped:
+    assert not stopped.code
 rooms = ("heads", "judging", "measures", "scoring", "trials", "auditing.settings", "checking")
 unused = {"pandas", "pyarrow", "scipy.stats", "matplotlib", "networkx", "datasets"}
 print(sorted((unused | {f"attlas.{room}" for room in rooms}) & set(sys.modules)))
@@ -80,8 +83,9 @@ def test_lists_and_help_bring_in_nothing_heavy_and_say_what_the_registries_say()
     assert names == {kind: registry.names() for kind, registry in registries.items()}
 
 
-def test_an_explanation_brings_in_only_what_it_uses():
-    assert run(EXPLAINED).splitlines()[-1] == "[]"
+def test_an_explanation_of_standard_input_brings_in_only_what_it_uses():
+    *shown, last = run(EXPLAINED, input="a warm and funny film\n").splitlines()
+    assert any("funny" in line for line in shown) and last == "[]"
 
 
 def test_the_marker_of_typed_packages_is_shipped():

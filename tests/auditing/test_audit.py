@@ -152,7 +152,7 @@ def test_weights_that_are_all_there_is_are_supported():
 
 
 def test_weights_that_nothing_reads_are_not_supported():
-    texts = distinct(60, ["good", "bad", "fine"], marked=False)
+    texts = distinct(40, ["good", "bad", "fine"], marked=False)
     said = small_audit(ignores_attention(), texts).verdict
     assert said.word == "not supported" and said.used.value == pytest.approx(0, abs=1e-6)
     assert {each.finding for each in said.bounds.values()} == {"against"}
@@ -271,13 +271,13 @@ def test_mistakes_are_named_before_the_model_is_asked(asked, message, monkeypatc
         small_audit(**asked)
 
 
-@pytest.mark.parametrize("change", ["bias", "weight", "nothing"])
+@pytest.mark.parametrize("change", ["bias", "nothing"])
 def test_a_model_that_always_says_the_same_is_audited_without_a_warning(change):
     """Its answer is the same to the last bit, or to the eighth digit: nothing ranks the methods."""
     model, words = tiny.subject_parts("sequence classification")
     with torch.no_grad():
         model.classifier.bias[0] += 1000
-        model.classifier.weight *= {"bias": 1, "weight": 1e-12, "nothing": 0}[change]
+        model.classifier.weight *= {"bias": 1, "nothing": 0}[change]
     texts = ["the film was not good", "a cat sat", "my dog was not kind", "it was a bad film"]
     methods = ["raw_attention", "attention_rollout", TRUTH]
     measures = [*AIMS, "sensitivity", "randomisation", "decision_flip"]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from audits import TRUTH, bag_texts, small_audit
+from audits import SMALLEST, TRUTH, bag_texts, small_audit
 from known_models import LONGEST, WEIGHTS, bag_of_words
 from subjects import TEXTS, subject
 
@@ -13,7 +13,6 @@ from attlas.errors import UsageError
 from attlas.models.encoding.request import Request
 
 TEXTS_USED = bag_texts(4)
-QUICKLY = {"methods": ["raw_attention"], "measures": ["sufficiency"], "removal": ["mask"]}
 
 
 def usable(data, chosen=None, **asked):
@@ -34,7 +33,7 @@ def test_what_cannot_be_used_is_counted_and_listed():
     long = " ".join(["w01"] * LONGEST)
     rows = [{"text": text, "label": "positive"} for text in (*TEXTS_USED, "", "w01", long)]
     more = [{"text": "w02 w03", "label": "mixed"}, {"text": "w03 w04", "label": None}]
-    data = small_audit(data=[*rows, *more], **QUICKLY).data
+    data = small_audit(data=[*rows, *more], **SMALLEST).data
     assert data.texts == 4 and sum(data.left_out.values()) == 5
     found = {row.row: row.reason for row in data.left_out_rows}
     assert found["4"] == "no text"
@@ -48,7 +47,7 @@ def test_what_cannot_be_used_is_counted_and_listed():
 
 def test_a_long_list_is_counted_whole_and_listed_in_part():
     texts = [*TEXTS_USED, *sorted(WEIGHTS)[:30]]
-    data = small_audit(data=texts, **QUICKLY).data
+    data = small_audit(data=texts, **SMALLEST).data
     assert data.left_out == {"fewer than two tokens that can be removed": 30}
     assert len(data.left_out_rows) == 20
 
@@ -89,10 +88,10 @@ def test_accuracy_is_the_share_of_texts_with_the_label_predicted():
     sums = [sum(WEIGHTS[word] for word in text.split()) for text in TEXTS_USED]
     right = ["POSITIVE" if total > 0 else "NEGATIVE" for total in sums]
     wrong = "NEGATIVE" if right[0] == "POSITIVE" else "POSITIVE"
-    accuracy = small_audit(data=labelled([wrong, *right[1:]]), **QUICKLY).data.accuracy
+    accuracy = small_audit(data=labelled([wrong, *right[1:]]), **SMALLEST).data.accuracy
     assert (accuracy.value, accuracy.n) == (0.75, 4)
     assert 0 < accuracy.low < 0.75 < accuracy.high < 1
-    assert small_audit(data=TEXTS_USED, **QUICKLY).data.accuracy is None
+    assert small_audit(data=TEXTS_USED, **SMALLEST).data.accuracy is None
 
 
 def test_pairs_are_one_text_to_the_model():
@@ -110,7 +109,7 @@ def test_pairs_are_one_text_to_the_model():
 
 
 def test_a_language_model_is_asked_for_its_next_token():
-    report = small_audit(subject("causal lm"), TEXTS["causal lm"], **QUICKLY)
+    report = small_audit(subject("causal lm"), TEXTS["causal lm"], **SMALLEST)
     assert report.task == "causal lm" and report.data.labels == ()
     (figure,) = [row.cells[0].figure for row in report.table.rows if row.method == "raw_attention"]
     assert figure.n == 3 and np.isfinite(figure.value)
@@ -118,14 +117,14 @@ def test_a_language_model_is_asked_for_its_next_token():
 
 def test_a_removal_that_cannot_be_is_said_and_the_others_are_used():
     masked = subject("masked lm"), TEXTS["masked lm"]
-    report = small_audit(*masked, **{**QUICKLY, "removal": ["delete", "mask"]})
+    report = small_audit(*masked, **{**SMALLEST, "removal": ["delete", "mask"]})
     assert list(report.verdict.bounds) == ["mask", "pad"]  # the first two that it allows
     assert any(note.startswith("delete was left out: tokens cannot be") for note in report.notes)
 
 
 def test_what_has_no_probability_is_refused_with_the_reason():
     with pytest.raises(UsageError, match="it has no probability that could fall"):
-        small_audit(subject("regression"), TEXTS["regression"], **QUICKLY)
+        small_audit(subject("regression"), TEXTS["regression"], **SMALLEST)
 
 
 def test_texts_that_belong_together_are_one_unit():
@@ -134,8 +133,8 @@ def test_texts_that_belong_together_are_one_unit():
     found = usable([*data, "w01 w02"])
     assert found.groups.tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 2]
     assert usable(texts).groups is None
-    together = small_audit(data=data, **QUICKLY)
-    apart = small_audit(data=texts, **QUICKLY)
+    together = small_audit(data=data, **SMALLEST)
+    apart = small_audit(data=texts, **SMALLEST)
     one, other = (each.to_pandas().set_index("method") for each in (together, apart))
     assert np.allclose(one["value"], other["value"], rtol=1e-12)
     assert not np.allclose(one["low"], other["low"], rtol=1e-3)
@@ -151,7 +150,7 @@ def test_dear_work_is_done_on_texts_drawn_by_the_seed():
     assert set(first.batches(7)[-1]) == set(first.drawn(7))
     assert min(map(len, first.batches(2))) > 1  # one alone would have no other text to borrow from
     report = small_audit(
-        data=bag_texts(6), texts_for_expensive=2, **{**QUICKLY, "methods": ["attention_flow"]}
+        data=bag_texts(6), texts_for_expensive=2, **{**SMALLEST, "methods": ["attention_flow"]}
     )
     counts = report.to_pandas().set_index("method")["n"]
     assert counts["attention_flow"] == 2 and counts["shuffled"] == 2

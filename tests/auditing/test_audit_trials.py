@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import update_wrapper
 
 import pytest
-from audits import bag_texts, small_audit, without_times
+from audits import SMALLEST, bag_texts, small_audit, without_times
 from known_models import bag_of_words, ignores_attention
 from subjects import subject
 
@@ -27,7 +27,7 @@ def stop_at_the_report(step):
 
 
 def test_what_a_trial_found_is_in_the_report():
-    report = small_audit(trials=USE)
+    report = small_audit(trials=USE, **SMALLEST)
     assert [each.name for each in report.trials] == ["permutation"] * 2 + ["uniform"] * 2
     first, everywhere = report.trials[:2]
     assert first.scope.startswith("last layer") and everywhere.scope.startswith("all layers")
@@ -39,7 +39,7 @@ def test_what_a_trial_found_is_in_the_report():
 def test_attention_that_is_not_used_is_never_supported():
     said = small_audit(ignores_attention(), trials=USE, count=30).verdict
     assert said.word in ("not supported", "too few texts")
-    found = small_audit(ignores_attention(), trials=USE)
+    found = small_audit(ignores_attention(), trials=USE, **SMALLEST)
     differences = [
         each.figure.value
         for trial in found.trials
@@ -50,11 +50,12 @@ def test_attention_that_is_not_used_is_never_supported():
 
 
 def test_a_trial_that_was_done_is_read_again(tmp_path, monkeypatch):
-    whole = small_audit(trials=USE, out=tmp_path / "whole")
+    asked = {"trials": USE, **SMALLEST}
+    whole = small_audit(**asked, out=tmp_path / "whole")
     with pytest.raises(Stopped):
-        small_audit(trials=USE, out=tmp_path / "cut", watch=stop_at_the_report)
+        small_audit(**asked, out=tmp_path / "cut", watch=stop_at_the_report)
     monkeypatch.setattr(trials, "_run", lambda *_: pytest.fail("a trial was run again"))
-    again = small_audit(trials=USE, out=tmp_path / "cut")
+    again = small_audit(**asked, out=tmp_path / "cut")
     assert without_times(again) == without_times(whole)
 
 
@@ -63,23 +64,24 @@ def test_a_trial_that_refuses_says_why(monkeypatch):
         raise UnsupportedModelError("there is\nno way")
 
     monkeypatch.setattr(trials, "_run", refuse)
-    report = small_audit(trials=["erasure"])
+    report = small_audit(trials=["erasure"], **SMALLEST)
     (trial,) = report.trials
     assert trial.sentence == "It could not be run: there is no way." and trial.figures == ()
 
 
 def test_none_is_none():
-    assert small_audit(bag_of_words(), trials=[]).trials == ()
+    assert small_audit(trials=[], **SMALLEST).trials == ()
 
 
 def test_accuracy_is_told_where_the_labels_are_known():
     subject, texts = bag_of_words(), bag_texts(6)
     labels = list(subject.predict(texts)["label"])
-    report = small_audit(subject, list(zip(texts, labels, strict=True)), trials=["uniform"])
+    asked = {"trials": ["uniform"], **SMALLEST}
+    report = small_audit(subject, list(zip(texts, labels, strict=True)), **asked)
     figures = {each.name: each.figure.value for each in report.trials[0].figures}
     assert figures["right as it is"] == 1.0
     assert figures["right"] == 1.0 - figures["flips"]
-    plain = small_audit(subject, texts, trials=["uniform"])
+    plain = small_audit(subject, texts, **asked)
     assert "right" not in {each.name for each in plain.trials[0].figures}
 
 
@@ -105,6 +107,7 @@ def test_texts_to_train_on_add_the_trial_that_trains_on_all_texts(short_training
     report = small_audit(
         subject("sequence classification"),
         data=LABELLED,
+        **SMALLEST,
         trials=[],
         retrain=LEARNED,
         texts_for_slowest=2,

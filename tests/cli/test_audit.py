@@ -135,6 +135,8 @@ def test_an_audit_that_is_stopped_says_how_to_go_on(
     told, command = err.splitlines()
     assert told.startswith("attlas: stopped after 4 of 4 parts; what is done is kept in ")
     assert command.startswith("attlas audit --model ") and command.endswith(f"{tmp_path / 'kept'}")
+    if name == "SIGTERM":
+        return
     _, _, err = audit(*FEW)
     assert "nothing was kept: an audit with a folder (out=, --out) can be continued" in err
 

@@ -1,8 +1,8 @@
 """The command line as a user meets it: the right words, one line for a mistake, its status."""
 
+import io
 import json
 import os
-import subprocess
 import sys
 
 import pytest
@@ -66,14 +66,10 @@ def test_options_of_the_method_are_handed_on(run):
     assert json.loads(out)["origin"]["options"]["residual"] == 0.9
 
 
-def test_the_text_may_come_from_standard_input():
-    done = subprocess.run(
-        [sys.executable, "-m", "attlas", "explain", "--json", "-"],
-        input=TEXT.encode(),
-        capture_output=True,
-        check=True,
-    )
-    assert json.loads(done.stdout)["origin"]["asked"]["text"] == TEXT
+def test_the_text_may_come_from_standard_input(run, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(f"{TEXT}\n".encode())))
+    status, out, _ = run("explain", "--json", "-")
+    assert status == 0 and json.loads(out)["origin"]["asked"]["text"] == TEXT
 
 
 def test_a_language_model_and_a_picture_are_explained_too(run, folder, tmp_path):

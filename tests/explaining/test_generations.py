@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from subjects import LONG, REFUSES, few, plain, small, subject
+from subjects import LONG, REFUSES, few, in_short, plain, small, subject
 from tiny import BART_SHAPE, LLAMA_SHAPE
 
 import attlas
@@ -37,7 +37,7 @@ WRITTEN = [
 ]
 
 
-@pytest.mark.parametrize(("writer", "method"), WRITTEN)
+@pytest.mark.parametrize(("writer", "method"), in_short(WRITTEN, apart=("Gpt2", "T5")))
 def test_a_row_is_the_explanation_of_that_token(writer, method):
     asked = WRITERS[writer]()
     found = attlas.explain_generation(asked, LONG, method, max_new_tokens=4, **few(method))

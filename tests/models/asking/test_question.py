@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from subjects import ASKED, TEXTS, ask, few, small, subject, takes
+from subjects import ASKED, TEXTS, ask, few, in_short, small, subject, takes
 from tiny import BART_SHAPE, BERT_SHAPE, LLAMA_SHAPE, TASKS
 
 import attlas
@@ -163,7 +163,7 @@ def test_gradients_at_some_sites_are_those_among_all(task):
 
 
 @pytest.mark.parametrize(
-    ("task", "method"), [(t, m) for t in TASKS for m in METHODS.names() if takes(m, t)]
+    ("task", "method"), in_short((t, m) for t in TASKS for m in METHODS.names() if takes(m, t))
 )
 def test_maps_make_no_difference_to_scores(task, method):
     def explained(maps):
