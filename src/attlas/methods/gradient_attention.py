@@ -1,6 +1,7 @@
 """Gradient × attention: attention weights times the gradient of the target on them."""
 
 from collections.abc import Callable, Collection
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -14,8 +15,10 @@ from attlas.methods.support.token_rows import (
     reading_sites,
     spread_over_tokens,
 )
+from attlas.methods.support.top_down import mean_row
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import attention_gradients, gradients_and_readout
+from attlas.models.rows.handing import Handover, is_for_rows, score_handed
 from attlas.models.states.block_states import state_gradients
 from attlas.results import Site
 from attlas.shapes import Attention, TokenScores
@@ -59,6 +62,8 @@ def gradient_attention(
         return weigh(attention, gradient, positive, times_attention)
 
     sites = reading_sites(question.inputs, question.subject.sites, layer)
+    if is_for_rows(question, sites):
+        return Scored(score_handed(question, sites, partial(sum_rows, weighed)))
     scores = torch.cat(
         [score_rows(batch, sites, weighed) for batch in question.batches_holding(sites)]
     )
@@ -115,6 +120,14 @@ def score_rows(
     # The gradient contains the share of each row already: rows are summed, not averaged.
     read = (found.readout > 0).float()
     return spread_over_tokens(question.inputs, mean.rows(question.inputs, read))
+
+
+def sum_rows(weighed: Callable[[Attention, Attention], Attention], found: Handover) -> TokenScores:
+    """The same rows, from what the attention was handed; see `score_rows`."""
+    read = (found.readout > 0).to(found.readout)
+    return mean_row(
+        found.calls, read, lambda part: fuse_heads(weighed(part.weights, part.gradient))
+    )
 
 
 def weigh(
