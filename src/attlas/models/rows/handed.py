@@ -18,7 +18,7 @@ from attlas.models.tap.eager_attention import (
 from attlas.models.tap.fused import is_fusible, run_fused, run_fused_as_found
 from attlas.results import Site
 
-SLICE_BYTES = {"cpu": 2**25, "cuda": 2**28}  # what the weights of one slice of rows may take
+SLICE_BYTES = {"cpu": 2**24, "cuda": 2**28}  # what the weights of one slice of rows may take
 COPIES = 4  # of these weights that exist while they are computed
 FUSED_ON = {"cuda"}  # where the gradient of fused attention is faster than slices
 

@@ -30,7 +30,7 @@ from attlas.models.tap.tap import Tap
 from attlas.results import Site
 from attlas.shapes import QueryWeights, TokenScores
 
-LONG = 2**26  # bytes of one layer's weights of one input, from which on rows are computed alone
+LONG = 2**24  # bytes of one layer's weights of one input, from which on rows are computed alone
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-5}
 _agrees: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 
