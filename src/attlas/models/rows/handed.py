@@ -86,17 +86,19 @@ class HandedCall:
             mask = mask_of_fused(self.module, query, key, mask, self.given)
         return run_eager(self.module, *self.streams, mask, **self.given)
 
-    @torch.no_grad()
     def slices(self, rows: Tensor) -> Iterator[RowSlice]:
         """The weights of these query rows, a few rows at a time."""
-        query, key, value = self.streams
         targets = 1 if self.gradient is None else len(self.gradient)
-        for part in rows.split(self._rows_at_once(targets)):
-            keys, mask = self._narrowed(part)
-            # The mixed values are not asked for: one feature of them costs next to nothing.
-            streams = (query[:, :, part], key[:, :, keys], value[:, :, keys, :1])
-            _, weights = run_eager(self.module, *streams, mask, **self._given(part))
-            yield RowSlice(self.site, part, keys, weights, self._gradient_on(part, keys))
+        return map(self._spell_out, rows.split(self._rows_at_once(targets)))
+
+    @torch.no_grad()
+    def _spell_out(self, rows: Tensor) -> RowSlice:
+        query, key, value = self.streams
+        keys, mask = self._narrowed(rows)
+        # The mixed values are not asked for: one feature of them costs next to nothing.
+        streams = (query[:, :, rows], key[:, :, keys], value[:, :, keys, :1])
+        _, weights = run_eager(self.module, *streams, mask, **self._given(rows))
+        return RowSlice(self.site, rows, keys, weights, self._gradient_on(rows, keys))
 
     def pull(self, row: Tensor) -> Tensor | None:
         """Rows over the queries times the mean of all heads, `[target, key]`, without any map.
