@@ -30,7 +30,7 @@ MODEL_FLOORS = [
     {"tap"},
     {"encoding"},
     {"asking"},
-    {"states", "branching"},
+    {"states", "branching", "rows"},
     {"decomposing", "relevance"},
     {"intervening"},
     {"subject"},

@@ -16,8 +16,11 @@ from attlas.methods.support.token_rows import (
     read_row,
     sites_in_turn,
 )
+from attlas.methods.support.top_down import rolled_row
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import fold_attention
+from attlas.models.rows.handed import RowSlice
+from attlas.models.rows.handing import hand_over, is_for_rows
 from attlas.models.tap.call import Call
 from attlas.results import Site
 from attlas.shapes import HeadMean
@@ -59,13 +62,20 @@ def attention_rollout(
     last = last_site(sites)
     if head is not None and not 0 <= head < last.heads:
         raise UsageError(f"unknown head {head}: the last layer has heads 0 to {last.heads - 1}")
+
+    def combine(call: Call | RowSlice) -> HeadMean:
+        if head is None or call.site != last:
+            return fuse_heads(call.weights, fusion)
+        return fuse_heads(call.weights[:, head : head + 1], fusion)
+
+    if discard == 0 and is_for_rows(question, sites):
+        found = hand_over(question, sites)
+        fuse = None if fusion == "mean" and head is None else combine
+        return Scored(rolled_row(found.calls, found.readout, residual, fuse))
     rolling = start_rolling(question, sites, residual)
 
     def add(call: Call) -> None:
-        weights = call.weights
-        if head is not None and call.site == last:
-            weights = weights[:, head : head + 1]
-        rolling.add(call.site.kind, drop_smallest(fuse_heads(weights, fusion), discard))
+        rolling.add(call.site.kind, drop_smallest(combine(call), discard))
 
     readout = fold_attention(question, add, sites).readout
     mixing = finish_rolling(question, sites, rolling)

@@ -22,9 +22,11 @@ from attlas.methods.support.relevance_spread import (
     weigh_heads,
 )
 from attlas.methods.support.token_rows import read_row, sites_in_turn
+from attlas.methods.support.top_down import relevant_row
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import gradients_and_readout
 from attlas.models.encoding.inputs import Inputs
+from attlas.models.rows.handing import Handover, is_for_rows, score_handed
 from attlas.results import Site
 from attlas.shapes import HeadMean, TokenScores
 
@@ -52,10 +54,19 @@ def generic_relevance(question: Question, *, start_layer: int = 0) -> Scored:
     picture = question.inputs.picture
     through = question.subject.sites if picture else sites_in_turn(question.subject)
     sites = layers_from(through, start_layer)
+    if is_for_rows(question, sites):
+        return Scored(score_handed(question, sites, _gained))
     related = [_relate(batch, sites) for batch in question.batches_holding(sites)]
     mixing = torch.cat([each for _, each in related])
     maps = [(Site("all", 0, 1), mixing[:, None])] if question.maps else []
     return Scored(torch.cat([scores for scores, _ in related]), maps, shows="relevance")
+
+
+def _gained(found: Handover) -> TokenScores:
+    """What the positions that the prediction is read from gain of each token, in all layers."""
+    return relevant_row(
+        found.calls, found.readout, lambda part: weigh_heads(part.weights, part.gradient)
+    )
 
 
 def layers_from(sites: Sequence[Site], start: int) -> list[Site]:

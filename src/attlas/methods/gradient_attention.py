@@ -1,6 +1,7 @@
 """Gradient × attention: attention weights times the gradient of the target on them."""
 
 from collections.abc import Callable, Collection
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -14,8 +15,10 @@ from attlas.methods.support.token_rows import (
     reading_sites,
     spread_over_tokens,
 )
+from attlas.methods.support.top_down import mean_row
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import gradients_and_readout
+from attlas.models.rows.handing import Handover, is_for_rows, score_handed
 from attlas.models.states.block_states import state_gradients
 from attlas.results import Site
 from attlas.shapes import Attention, TokenScores
@@ -60,6 +63,8 @@ def gradient_attention(
         return weigh(attention, gradient, positive, times_attention)
 
     chosen = reading_sites(question.inputs, question.subject.sites, layer)
+    if is_for_rows(question, chosen):
+        return Scored(score_handed(question, chosen, partial(sum_rows, weighed)))
     held = question.subject.sites if question.maps else chosen
     batches = question.batches_holding(held)
     scored = [score_rows(batch, chosen, held, weighed) for batch in batches]
@@ -124,6 +129,14 @@ def score_rows(
     # The gradient contains the share of each row already: rows are summed, not averaged.
     read = (found.readout > 0).float()
     return spread_over_tokens(question.inputs, mean.rows(question.inputs, read)), maps
+
+
+def sum_rows(weighed: Callable[[Attention, Attention], Attention], found: Handover) -> TokenScores:
+    """The same rows, from what the attention was handed; see `score_rows`."""
+    read = (found.readout > 0).to(found.readout)
+    return mean_row(
+        found.calls, read, lambda part: fuse_heads(weighed(part.weights, part.gradient))
+    )
 
 
 def weigh(

@@ -7,8 +7,10 @@ from attlas.methods.support.token_rows import (
     reading_sites,
     spread_over_tokens,
 )
+from attlas.methods.support.top_down import mean_row
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import fold_attention
+from attlas.models.rows.handing import hand_over, is_for_rows
 from attlas.models.tap.call import Call
 
 
@@ -33,6 +35,10 @@ def raw_attention(question: Question, *, layer: int | None = -1, fusion: str = "
     positions it is read from matter. A large score does not mean that the token mattered.
     """
     chosen = reading_sites(question.inputs, question.subject.sites, layer)
+    if is_for_rows(question, chosen):
+        found = hand_over(question, chosen)
+        row = mean_row(found.calls, found.readout, lambda part: fuse_heads(part.weights, fusion))
+        return Scored(spread_over_tokens(question.inputs, [(chosen[0].kind, row)]))
     mean, maps = LayerMean(), []
 
     def add(call: Call) -> None:

@@ -66,7 +66,7 @@ def fold_attention(
     ):
         total = own_scores_in_graph(question, "logit").sum()
         gradients = stream_gradients(question.subject, total, stream)
-    return Folded(held, _readout(question, *gradients))
+    return Folded(held, readout_from(question, *gradients))
 
 
 def attention_gradients(
@@ -103,7 +103,7 @@ def gradients_and_readout(
             leaves = [*seen.weights, *stream]
             both = torch.autograd.grad(scores.sum(), leaves, materialize_grads=True)
             gradients, last = both[: len(seen.weights)], both[len(seen.weights) :]
-    return Folded(_pair(question, seen.calls, gradients), _readout(question, *last))
+    return Folded(_pair(question, seen.calls, gradients), readout_from(question, *last))
 
 
 def _chosen(question: Question, sites: Collection[Site] | None) -> Collection[Site]:
@@ -134,7 +134,7 @@ def readout_states(question: Question) -> StateRows:
     return torch.cat(parts, dim=1)
 
 
-def _readout(question: Question, *gradients: Tensor) -> QueryWeights:
+def readout_from(question: Question, *gradients: Tensor) -> QueryWeights:
     """The positions that each target is read from, by its gradient on the last stream.
 
     A model may fill its input up to whole windows; it reads nothing from what comes after the text.

@@ -24,13 +24,26 @@ class Anatomy:
         return any(owner.road != "interface" for owner in self.owners)
 
     @property
+    def is_fused(self) -> bool:
+        """Whether the model is on `sdpa` now, with all of its parts."""
+        return set(internals.implementations(self.configurations)) == {"sdpa"}
+
+    @property
+    def with_few_masks(self) -> str:
+        """The attention implementation to set so that no mask is made which `sdpa` can do without.
+
+        A model that came on another implementation keeps the masks of eager attention.
+        """
+        return internals.WITH_BOOLEAN_MASKS if self.is_fused else self.implementation
+
+    @property
     def implementation(self) -> str:
         """The attention implementation to set: ours, or eager if no module uses the interface.
 
         Where eager is another function than the fused attention that the model came with, the
         model keeps the latter: it is spelled out where it is called.
         """
-        is_fused = set(internals.implementations(self.configurations)) == {"sdpa"}
+        is_fused = self.is_fused
         if any(owner.road == "interface" for owner in self.owners):
             takes = any(internals.takes_boolean_masks(owner.module) for owner in self.owners)
             return internals.WITH_BOOLEAN_MASKS if takes and is_fused else internals.IMPLEMENTATION

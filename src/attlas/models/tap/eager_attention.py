@@ -24,36 +24,40 @@ def mask_of_fused(
     module: nn.Module, query: Tensor, key: Tensor, mask: Tensor | None, given: Mapping[str, Any]
 ) -> Tensor | None:
     """The mask that makes eager attention compute what `sdpa` computes with the given one."""
-    if mask is None:
-        return _implied_mask(module, query, key, given)
-    return _added_mask(mask, query) if mask.dtype == torch.bool else mask
+    if mask is not None:
+        return added_mask(mask, query)
+    if not looks_back(module, query, given):
+        return None
+    return causal_mask(query, torch.arange(query.shape[2], device=query.device), key.shape[2])
 
 
-def _implied_mask(
-    module: nn.Module, query: Tensor, key: Tensor, given: Mapping[str, Any]
-) -> Tensor | None:
-    """The mask of a call that was handed none, as `sdpa` understands it; eager sees every key.
+def looks_back(module: nn.Module, query: Tensor, given: Mapping[str, Any]) -> bool:
+    """Whether `sdpa` lets query i see only the keys up to i in a call that was handed no mask.
 
-    Unless the call or its module says that it is not causal, `sdpa` lets query i see the keys up to
-    i. This changes what a module computes that is causal by its class but gets no mask, as
-    Kosmos-2's does when it reads the picture.
+    It does unless the call or its module says that it is not causal; eager sees every key. This
+    changes what a module computes that is causal by its class but gets no mask, as Kosmos-2's does
+    when it reads the picture.
     """
     causal = given.get("is_causal")
     if causal is None:
         causal = getattr(module, "is_causal", True)
-    queries, keys = query.shape[2], key.shape[2]
-    if queries == 1 or not causal:
-        return None
-    closed = torch.ones(queries, keys, dtype=torch.bool, device=query.device).triu(1)
+    return query.shape[2] > 1 and bool(causal)
+
+
+def causal_mask(query: Tensor, rows: Tensor, keys: int) -> Tensor:
+    """The mask that lets each of these query rows see the keys up to itself."""
+    closed = torch.arange(keys, device=query.device) > rows[:, None]
     lowest = torch.finfo(query.dtype).min
-    return query.new_zeros(1, 1, queries, keys).masked_fill(closed, lowest)
+    return query.new_zeros(1, 1, len(rows), keys).masked_fill(closed, lowest)
 
 
-def _added_mask(mask: Tensor, query: Tensor) -> Tensor:
-    """A mask of true and false as eager attention adds it to the scores, as `sdpa` understands it.
+def added_mask(mask: Tensor, query: Tensor) -> Tensor:
+    """A mask as eager attention adds it to the scores, if it is one of true and false.
 
     Eager adds what it is handed: of true and false, one and zero, which hides nothing.
     """
+    if mask.dtype != torch.bool:
+        return mask
     lowest = torch.finfo(query.dtype).min
     return torch.zeros_like(mask, dtype=query.dtype).masked_fill(~mask, lowest)
 

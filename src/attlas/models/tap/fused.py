@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from transformers import AttentionInterface
 
-_HANDED_ON = ("dropout", "scaling", "position_bias")
+_HANDED_ON = ("dropout", "scaling", "position_bias", "is_causal")
 # Arguments that do not change the result of attention, or that the mask contains already.
 _HARMLESS = {
     *("deterministic", "is_causal", "output_attentions", "output_hidden_states"),
@@ -30,6 +30,19 @@ def run_fused(
 
     `streams` are query, key and value. The mask is that of eager attention and is complete.
     """
+    return _run(module, streams, mask, {**given, "is_causal": False})
+
+
+def run_fused_as_found(
+    module: nn.Module, streams: tuple[Tensor, Tensor, Tensor], mask: Any, given: Mapping[str, Any]
+) -> Tensor | None:
+    """Like `run_fused`, with a mask for `sdpa`: a call without one may be causal."""
+    return _run(module, streams, mask, given)
+
+
+def _run(
+    module: nn.Module, streams: tuple[Tensor, Tensor, Tensor], mask: Any, given: Mapping[str, Any]
+) -> Tensor | None:
     asked = {name for name, value in given.items() if value is not None}
     # A comparison may miss a soft cap, which changes only large scores: refuse unknown arguments.
     if _fusible.get(module) is False or not asked <= _HARMLESS.union(_HANDED_ON):
@@ -37,7 +50,7 @@ def run_fused(
     fused = AttentionInterface()["sdpa"]
     options = {name: given[name] for name in _HANDED_ON if name in given}
     try:
-        output: Tensor = fused(module, *streams, mask, is_causal=False, **options)[0]
+        output: Tensor = fused(module, *streams, mask, **options)[0]
     except (ValueError, RuntimeError):
         _fusible[module] = False
         return None
@@ -47,6 +60,11 @@ def run_fused(
 def is_proven(module: nn.Module) -> bool:
     """Whether fused and eager attention of this module have been compared."""
     return module in _fusible
+
+
+def is_fusible(module: nn.Module) -> bool:
+    """Whether fused and eager attention of this module were found to agree."""
+    return _fusible.get(module) is True
 
 
 def prove(module: nn.Module, fused: Tensor | None, eager: Tensor) -> None:

@@ -9,7 +9,7 @@ is locked, so that edits from two threads cannot mix.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
@@ -19,13 +19,15 @@ from attlas.models.facts.anatomy import Anatomy, anatomy
 from attlas.models.facts.evaluation_mode import model_lock
 from attlas.models.facts.sites import Owner
 from attlas.models.tap.call import Call, Seen
-from attlas.models.tap.eager_attention import mask_of_fused, run_eager
+from attlas.models.tap.eager_attention import run_eager
 from attlas.models.tap.edits import Edit
 from attlas.models.tap.fused import is_proven, prove, run_fused
 from attlas.models.tap.origins import takes_both
 from attlas.models.tap.softmax_watch import SoftmaxWatch
 from attlas.models.tap.tap import Tap, open_taps
 from attlas.results import Site
+
+AnyTap = TypeVar("AnyTap", bound=Tap)
 
 
 @contextmanager
@@ -50,14 +52,21 @@ def tap(
 
 
 @contextmanager
-def opened_by(opened: Tap, known: Anatomy) -> Iterator[Tap]:
-    """Put this tap in place within the block, and restore the model afterwards."""
+def opened_by(
+    opened: AnyTap, known: Anatomy, implementation: str | None = None
+) -> Iterator[AnyTap]:
+    """Put this tap in place within the block, and restore the model afterwards.
+
+    `implementation` is the attention implementation to set, by default the one that the model's
+    anatomy names.
+    """
     _register()
     model = opened.model
     with ExitStack() as stack:
         stack.enter_context(model_lock(model))
         opened.notice_backends(known.configurations)
-        stack.enter_context(internals.implementation(known.configurations, known.implementation))
+        name = implementation or known.implementation
+        stack.enter_context(internals.implementation(known.configurations, name))
         for handle in _watch(opened, known):
             stack.callback(handle.remove)
         token = open_taps.set((*open_taps.get(), opened))
@@ -84,8 +93,7 @@ def attend(
     """The registered attention function: run eager attention and show it to the open taps."""
     opened = [each for each in open_taps.get() if each.owns(module)]
     if opened:
-        if opened[0].came_with(module) == "sdpa":
-            attention_mask = mask_of_fused(module, query, key, attention_mask, kwargs)
+        attention_mask = opened[0].complete(module, query, key, attention_mask, kwargs)
         streams = (query, key, value)
         taken = opened[-1].take_over(module, streams, attention_mask, kwargs, opened[:-1])
         if taken is not None:

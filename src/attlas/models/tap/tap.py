@@ -16,7 +16,7 @@ from attlas.errors import UnsupportedModelError
 from attlas.models.facts import transformers_internals as internals
 from attlas.models.facts.sites import Owner
 from attlas.models.tap.call import Call, Seen, SiteKeys, join
-from attlas.models.tap.eager_attention import check_mixing, mix
+from attlas.models.tap.eager_attention import check_mixing, mask_of_fused, mix
 from attlas.models.tap.edits import Edit
 from attlas.models.tap.origins import Origins
 from attlas.models.tap.softmax_watch import Pieces
@@ -69,6 +69,19 @@ class Tap:
     def came_with(self, module: nn.Module) -> str | None:
         """The attention implementation that this module used before the tap was opened."""
         return self._backends.get(id(getattr(module, "config", None)))
+
+    def complete(
+        self,
+        module: nn.Module,
+        query: Tensor,
+        key: Tensor,
+        mask: Tensor | None,
+        given: Mapping[str, Any],
+    ) -> Tensor | None:
+        """The mask of a call as eager attention takes it."""
+        if self.came_with(module) != "sdpa":
+            return mask
+        return mask_of_fused(module, query, key, mask, given)
 
     def begin(self) -> None:
         """A model is called: start a new pass, unless one is already running."""

@@ -1,0 +1,207 @@
+"""What an attention function was handed, and any rows of its weights computed again from that."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from attlas.models.tap.eager_attention import (
+    added_mask,
+    causal_mask,
+    looks_back,
+    mask_of_fused,
+    run_eager,
+)
+from attlas.models.tap.fused import is_fusible, run_fused, run_fused_as_found
+from attlas.results import Site
+
+SLICE_BYTES = {"cpu": 2**24, "cuda": 2**28}  # what the weights of one slice of rows may take
+COPIES = 4  # of these weights that exist while they are computed
+FUSED_ON = {"cuda"}  # where the gradient of fused attention is faster than slices
+
+
+@dataclass(frozen=True, eq=False)
+class RowSlice:
+    """The weights of some query rows over the keys that one of them can see."""
+
+    site: Site
+    rows: Tensor
+    keys: slice
+    weights: Tensor  # `[batch, head, row, key]`
+    gradient: Tensor  # of the target on these weights; empty if none was asked for
+
+
+@dataclass(frozen=True, eq=False)
+class HandedCall:
+    """What the attention function of one site was handed in a pass.
+
+    `by_sdpa` tells whether the mask is one for `sdpa`: then a call without one may be causal.
+    `gradient` is that of the target on the output, `[target, query, head, width]`.
+    """
+
+    site: Site
+    module: nn.Module
+    streams: tuple[Tensor, Tensor, Tensor]  # query, key and value
+    mask: Tensor | None
+    given: Mapping[str, Any]
+    by_sdpa: bool
+    gradient: Tensor | None = None
+
+    @property
+    def queries(self) -> int:
+        """How many positions attend."""
+        return self.streams[0].shape[2]
+
+    @property
+    def keys(self) -> int:
+        """How many positions are attended to."""
+        return self.streams[1].shape[2]
+
+    def output(self) -> Tensor:
+        """The output of the attention: fused where that was proven, otherwise slice by slice."""
+        fused = self._fused(self.streams)
+        if fused is not None:
+            return fused
+        every = torch.arange(self.queries, device=self.streams[0].device)
+        in_graph = torch.is_grad_enabled() and any(each.requires_grad for each in self.streams)
+        return torch.cat(
+            [
+                # A graph would hold the weights of all slices; they are computed once more instead.
+                checkpoint(self._mixed, rows, use_reentrant=False, preserve_rng_state=False)
+                if in_graph
+                else self._mixed(rows)
+                for rows in every.split(self._rows_at_once(1))
+            ],
+            dim=1,
+        )
+
+    def spelled_out(self) -> tuple[Tensor, Tensor]:
+        """The output and the weights of all rows at once, which only a short input bears."""
+        query, key, _ = self.streams
+        mask = self.mask
+        if self.by_sdpa:
+            mask = mask_of_fused(self.module, query, key, mask, self.given)
+        return run_eager(self.module, *self.streams, mask, **self.given)
+
+    def slices(self, rows: Tensor) -> Iterator[RowSlice]:
+        """The weights of these query rows, a few rows at a time."""
+        targets = 1 if self.gradient is None else len(self.gradient)
+        return map(self._spell_out, rows.split(self._rows_at_once(targets)))
+
+    @torch.no_grad()
+    def _spell_out(self, rows: Tensor) -> RowSlice:
+        query, key, value = self.streams
+        keys, mask = self._narrowed(rows)
+        # The mixed values are not asked for: one feature of them costs next to nothing.
+        streams = (query[:, :, rows], key[:, :, keys], value[:, :, keys, :1])
+        _, weights = run_eager(self.module, *streams, mask, **self._given(rows))
+        return RowSlice(self.site, rows, keys, weights, self._gradient_on(rows, keys))
+
+    def pull(self, row: Tensor) -> Tensor | None:
+        """Rows over the queries times the mean of all heads, `[target, key]`, without any map.
+
+        It is the gradient of fused attention on its values if the row is the gradient on its
+        output. None where fused attention was not proven, or where slices are faster.
+        """
+        if self.streams[0].device.type not in FUSED_ON or not is_fusible(self.module):
+            return None
+        return self.pull_fused(row)
+
+    def pull_fused(self, row: Tensor) -> Tensor | None:
+        """What `pull` returns, on any device."""
+        query, key, value = self.streams
+        batch = len(query)
+        parts = _in_precision(row, query.dtype)  # `[target, query, part]`
+        columns = parts if batch > 1 else parts.movedim(0, 1).flatten(1)[None]
+        pulled = []
+        for some in columns.split(value.shape[-1], dim=-1):
+            with torch.enable_grad():
+                mixed = torch.zeros_like(value).requires_grad_()
+                output = self._fused((query, key, mixed))
+                if output is None:
+                    return None
+                above = torch.zeros_like(output)
+                above[..., : some.shape[-1]] = some[:, :, None]
+                (found,) = torch.autograd.grad(output, mixed, above)
+            pulled.append(found[..., : some.shape[-1]].to(row.dtype).sum(dim=1) / query.shape[1])
+        joined = torch.cat(pulled, dim=-1)  # `[batch, key, column]`
+        each = joined if batch > 1 else joined[0].unflatten(1, (len(row), -1)).movedim(1, 0)
+        return each.sum(dim=-1)
+
+    def _fused(self, streams: tuple[Tensor, Tensor, Tensor]) -> Tensor | None:
+        if not is_fusible(self.module):
+            return None
+        run = run_fused_as_found if self.by_sdpa else run_fused
+        return run(self.module, streams, self.mask, self.given)
+
+    def _mixed(self, rows: Tensor) -> Tensor:
+        query, key, value = self.streams
+        keys, mask = self._narrowed(rows)
+        streams = (query[:, :, rows], key[:, :, keys], value[:, :, keys])
+        return run_eager(self.module, *streams, mask, **self._given(rows))[0]
+
+    def _gradient_on(self, rows: Tensor, keys: slice) -> Tensor:
+        """The gradient on the weights: that on the output times the values."""
+        if self.gradient is None:
+            return self.streams[2].new_empty(0)
+        above = self.gradient[:, rows].transpose(1, 2)  # `[target, head, row, width]`
+        values = self.streams[2][:, :, keys]
+        groups = above.shape[1] // values.shape[1]
+        shared = values if groups == 1 else values.repeat_interleave(groups, dim=1)
+        return above @ shared.mT
+
+    def _narrowed(self, rows: Tensor) -> tuple[slice, Tensor | None]:
+        """The keys that some of these rows can see, and the mask of the rows over these keys."""
+        query = self.streams[0]
+        every = slice(0, self.keys)
+        if self.mask is None:
+            if not (self.by_sdpa and looks_back(self.module, query, self.given)):
+                return every, None
+            stop = self.keys if self._is_biased else min(int(rows[-1]) + 1, self.keys)
+            return slice(0, stop), causal_mask(query, rows, stop)
+        mask = self.mask if self.mask.shape[-2] == 1 else self.mask.index_select(-2, rows)
+        keys = every if self._is_biased else _seen_keys(mask[..., every])
+        mask = mask[..., keys]
+        return keys, added_mask(mask, query) if self.by_sdpa else mask
+
+    @property
+    def _is_biased(self) -> bool:
+        """Whether the call was handed more tensors with an axis for the keys."""
+        return any(map(self._has_rows, self.given.values()))
+
+    def _has_rows(self, value: Any) -> bool:
+        wide = isinstance(value, Tensor) and value.ndim > 2
+        return wide and tuple(value.shape[-2:]) == (self.queries, self.keys)
+
+    def _given(self, rows: Tensor) -> dict[str, Any]:
+        return {
+            name: value.index_select(-2, rows) if self._has_rows(value) else value
+            for name, value in self.given.items()
+        }
+
+    def _rows_at_once(self, targets: int) -> int:
+        query = self.streams[0]
+        most = SLICE_BYTES.get(query.device.type, SLICE_BYTES["cpu"])
+        size = COPIES * 4 * max(len(query), targets) * query.shape[1] * self.keys
+        return max(1, most // size)
+
+
+def _seen_keys(mask: Tensor) -> slice:
+    """The span of the keys that some row can see; all if a row sees none, which reads them all."""
+    seen = mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
+    each = seen.flatten(0, -2)
+    if not each.any(dim=-1).all():
+        return slice(0, mask.shape[-1])
+    found = each.any(dim=0).nonzero()
+    return slice(int(found[0]), int(found[-1]) + 1)
+
+
+def _in_precision(row: Tensor, kind: torch.dtype) -> Tensor:
+    """A row in this precision, `[target, query, part]`: in half precision a high and a low part."""
+    if torch.finfo(kind).bits >= torch.finfo(row.dtype).bits:
+        return row[..., None].to(kind)
+    high = row.to(kind)
+    return torch.stack([high, (row - high.to(row.dtype)).to(kind)], dim=-1)

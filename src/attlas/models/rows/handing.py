@@ -1,0 +1,223 @@
+"""Handing over: one fused pass that keeps what each attention was handed, and the readout."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+
+from attlas.errors import UnsupportedModelError
+from attlas.models.asking.as_found import distance, rounding
+from attlas.models.asking.many_targets import share_of_each
+from attlas.models.asking.map_selection import map_bytes
+from attlas.models.asking.open_model import OWN_FAILURES, OpenModel
+from attlas.models.asking.question import Question
+from attlas.models.asking.reading import readout_from
+from attlas.models.asking.readout import last_stream, shares, stream_gradients
+from attlas.models.asking.scores import own_scores_in_graph
+from attlas.models.encoding.encode_input import sample_inputs
+from attlas.models.facts.anatomy import anatomy
+from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.facts.sites import Owner
+from attlas.models.rows.handed import HandedCall
+from attlas.models.tap.eager_attention import mix
+from attlas.models.tap.folding import among
+from attlas.models.tap.opening import is_tapped, opened_by
+from attlas.models.tap.tap import Tap
+from attlas.results import Site
+from attlas.shapes import QueryWeights, TokenScores
+
+LONG = 2**24  # bytes of one layer's weights of one input, from which on rows are computed alone
+TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-5}
+_agrees: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, eq=False)
+class Handover:
+    """What each attention was handed, lowest layer first, and where the target is read.
+
+    The readout is in the precision that scores are computed in.
+    """
+
+    calls: Sequence[HandedCall]
+    readout: QueryWeights
+
+
+class HandingTap(Tap):
+    """A tap that keeps what each attention is handed, and leaves its weights uncomputed."""
+
+    def __init__(
+        self, model: nn.Module, owners: Sequence[Owner], sites: Collection[Site], gradients: bool
+    ) -> None:
+        super().__init__(model, owners, gradients=gradients, wants=among(sites))
+        self.calls: list[HandedCall] = []
+        self.outputs: list[Tensor] = []  # of these calls, in the graph if gradients are asked for
+
+    def complete(
+        self,
+        module: nn.Module,
+        query: Tensor,
+        key: Tensor,
+        mask: Tensor | None,
+        given: Mapping[str, Any],
+    ) -> Tensor | None:
+        """The mask as it was handed over: each slice of rows makes its own."""
+        return mask
+
+    def take_over(
+        self,
+        module: nn.Module,
+        streams: tuple[Tensor, Tensor, Tensor],
+        mask: Tensor | None,
+        given: Mapping[str, Any],
+        outer: Sequence[Tap],
+    ) -> Tensor:
+        """The attention output of a call; what made it is kept if its site is read."""
+        owner = self._owners[id(module)]
+        self._unmet[owner.path] -= 1
+        (part,) = self._parts(owner, streams[0].shape[1])
+        by_sdpa = self.came_with(module) == "sdpa"
+        call = HandedCall(part.site, module, streams, mask, given, by_sdpa)
+        output = call.output()
+        if self.wants is None or self.wants(part.site):
+            if self.gradients and not output.requires_grad:
+                output = output.detach().requires_grad_()
+            query, key, value = (each.detach() for each in streams)
+            self.calls.append(replace(call, streams=(query, key, value)))
+            self.outputs.append(output)
+        return output
+
+
+def hand_over(question: Question, sites: Collection[Site]) -> Handover:
+    """What the attention at these sites is handed, and the readout, from one forward pass."""
+    subject = question.subject
+    with (
+        torch.enable_grad(),
+        _handing(subject, sites, gradients=False) as tap,
+        last_stream(subject) as stream,
+    ):
+        total = own_scores_in_graph(question, "logit").sum()
+        gradients = stream_gradients(subject, total, stream)
+    return _checked(tap.calls, readout_from(question, *gradients))
+
+
+def score_handed(
+    question: Question, sites: Collection[Site], score: Callable[[Handover], TokenScores]
+) -> TokenScores:
+    """The scores that a function makes of what was handed over with the gradient on each output.
+
+    There is one forward pass, and one backward pass for all inputs, or one for each of several
+    targets of an input: `score` then gets the targets one by one.
+    """
+    subject = question.subject
+    subject.check_gradients(sites)
+    with (
+        torch.enable_grad(),
+        _handing(subject, sites, gradients=True) as tap,
+        last_stream(subject) as stream,
+    ):
+        total = own_scores_in_graph(question, "logit").sum()
+        found = _each_backward(question, total, tap.outputs, stream)
+        return torch.cat([_scored(tap.calls, *each, score) for each in found])
+
+
+def _scored(
+    calls: Sequence[HandedCall],
+    gradients: Sequence[Tensor],
+    readout: QueryWeights,
+    score: Callable[[Handover], TokenScores],
+) -> TokenScores:
+    pairs = zip(calls, gradients, strict=True)
+    told = [replace(call, gradient=gradient) for call, gradient in pairs]
+    return score(_checked(told, readout))
+
+
+def _each_backward(
+    question: Question, total: Tensor, outputs: Sequence[Tensor], stream: Sequence[Tensor]
+) -> Iterator[tuple[Sequence[Tensor], QueryWeights]]:
+    """The gradient on each output with the readout: of all inputs, or of one target at a time."""
+    if not question.is_shared:
+        found = torch.autograd.grad(total, [*outputs, *stream], materialize_grads=True)
+        yield found[: len(outputs)], readout_from(question, *found[len(outputs) :])
+        return
+    (above,) = torch.autograd.grad(total, stream, retain_graph=True)
+    for own in share_of_each(above, question.targets):
+        gradients = torch.autograd.grad(
+            stream[0], outputs, own, retain_graph=True, materialize_grads=True
+        )
+        yield gradients, shares(own)[:, : len(question.inputs.tokens[0])]
+
+
+@contextmanager
+def _handing(subject: OpenModel, sites: Collection[Site], gradients: bool) -> Iterator[HandingTap]:
+    known = anatomy(subject.model)
+    tap = HandingTap(subject.model, known.owners, sites, gradients)
+    with evaluation_mode(subject.model), opened_by(tap, known, known.with_few_masks):
+        yield tap
+
+
+def _checked(calls: Sequence[HandedCall], readout: QueryWeights) -> Handover:
+    for call in calls:
+        if not call.queries == call.keys == readout.shape[1]:
+            raise UnsupportedModelError(
+                f"the attention at {call.site.name} is of {call.queries} positions over "
+                f"{call.keys}, not of the {readout.shape[1]} tokens of the input"
+            )
+    wide = torch.promote_types(calls[0].streams[0].dtype, readout.dtype)
+    return Handover(calls, readout.to(wide))
+
+
+def is_for_rows(question: Question, sites: Sequence[Site]) -> bool:
+    """Whether a question is to be answered by rows: its maps are large, and nobody asks for them.
+
+    It needs one stack of attention, whose rows were seen to be those of its maps.
+    """
+    subject, inputs = question.subject, question.inputs
+    if question.maps or max(map_bytes(inputs, [site]) for site in sites) <= LONG:
+        return False
+    if inputs.picture is not None or inputs.prefix is not None or is_tapped(subject.model):
+        return False
+    if subject.stages(inputs) is not None or subject.merges_streams:
+        return False
+    if len({site.kind for site in subject.sites}) > 1:
+        return False
+    if subject.model not in _agrees:
+        _agrees[subject.model] = rows_agree(subject)
+    return _agrees[subject.model]
+
+
+def rows_agree(subject: OpenModel) -> bool:
+    """Whether rows computed again are those of the whole maps, tried on a short input."""
+    if anatomy(subject.model).has_second_road:
+        return False
+    inputs = sample_inputs(subject)
+    count = len(inputs.tokens[0])
+    try:
+        with subject.tap():
+            expected = subject.forward(inputs)
+        with _handing(subject, subject.sites, gradients=False) as tap:
+            found = subject.forward(inputs)
+            fits = all(_rows_are_of_map(call, count) for call in tap.calls)
+    except OWN_FAILURES:
+        return False
+    return fits and distance(found, expected) <= rounding(found.dtype)
+
+
+@torch.no_grad()
+def _rows_are_of_map(call: HandedCall, count: int) -> bool:
+    """Whether single rows of a call are those of its map, and its output its values mixed by it."""
+    output, weights = call.spelled_out()
+    if weights.shape[2:] != (count, count):
+        return False
+    rows = torch.zeros_like(weights)
+    for row in torch.arange(count, device=weights.device)[:, None]:
+        for part in call.slices(row):
+            rows[:, :, part.rows, part.keys] = part.weights
+    tolerance = TOLERANCE.get(weights.dtype, 1e-2)
+    mixed = mix(weights, call.streams[2])
+    return torch.allclose(rows, weights, tolerance, tolerance) and (
+        mixed.shape == output.shape and torch.allclose(mixed, output, tolerance, tolerance)
+    )
