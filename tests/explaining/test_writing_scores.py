@@ -3,7 +3,9 @@
 import errno
 import json
 import os
+import re
 from copy import deepcopy
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -21,6 +23,7 @@ from attlas.results.support.lock import locked
 TEXTS = [LONG, SHORT, OTHER, SHORT, LONG, OTHER, SHORT]
 TOO_LONG = " ".join(["film"] * 5000)
 METHOD = "raw_attention"
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -244,22 +247,22 @@ def test_a_run_that_ended_before_the_parts_were_deleted_is_done(classifier, out,
 
 
 def test_two_runs_into_one_file_are_refused(classifier, out, stopped):
-    with locked(stopped / "lock"), pytest.raises(UsageError, match="in use .* another file"):
+    with locked(stopped / "lock"), pytest.raises(UsageError, match=r"in use .* another file"):
         attlas.explain_to(classifier, TEXTS, out, METHOD)
     assert attlas.explain_to(classifier, TEXTS, out, METHOD).rows == 7
 
 
-def test_a_full_disk_is_one_clear_line_and_the_work_can_go_on(classifier, out, stopped, monkeypatch):
+def test_a_full_disk_is_one_clear_line_and_work_can_go_on(classifier, out, stopped, monkeypatch):
     def full(*others, **named):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
         patch.setattr("attlas.views.files.os.replace", full)
-        with pytest.raises(ResultFileError, match="cannot write .*No space left on device"):
+        with pytest.raises(ResultFileError, match=r"cannot write .*No space left on device"):
             attlas.explain_to(classifier, TEXTS, out, METHOD)
     with monkeypatch.context() as patch:
         patch.setattr(score_parts.parquet, "ParquetWriter", full)
-        with pytest.raises(ResultFileError, match="No space left .* goes on from there"):
+        with pytest.raises(ResultFileError, match=r"No space left .* goes on from there"):
             attlas.explain_to(classifier, TEXTS, out, METHOD)
     written = attlas.explain_to(classifier, TEXTS, out, METHOD)
     assert (written.rows, written.earlier) == (7, 7)
@@ -270,6 +273,25 @@ def test_parts_become_groups_of_rows(classifier, out, monkeypatch):
     attlas.explain_to(classifier, TEXTS, out, METHOD)
     assert parquet.ParquetFile(out).num_row_groups == 3
     assert pa.concat_tables([parquet.read_table(out)]).num_rows == 7
+
+
+def test_the_page_on_many_texts_is_true(tmp_path, monkeypatch):
+    """Its Python runs as it stands, one block after the other."""
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"review": ["a warm film", "", "dull"]}).to_csv("reviews.csv", index=False)
+    page = (ROOT / "docs" / "guides" / "many_texts.md").read_text(encoding="utf-8")
+    known = {}
+    for block in re.findall(r"^```python\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE):
+        exec(block, known)
+    assert (len(known["table"]), len(known["problems"]), known["written"].rows) == (3, 1, 3)
+    assert {"token", "score"} <= {*known["tokens"].columns}
+    assert known["settings"]["method"] == "attention_rollout"
+
+
+def test_the_page_on_many_texts_describes_every_column():
+    page = (ROOT / "docs" / "guides" / "many_texts.md").read_text(encoding="utf-8")
+    first_cells = re.findall(r"^\| (`[^|]*) \|", page, flags=re.MULTILINE)
+    assert re.findall(r"`(\w+)`", " ".join(first_cells)) == writing_scores.SCHEMA.names
 
 
 def test_how_far_it_is_is_told(classifier, out):
