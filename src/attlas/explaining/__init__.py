@@ -1,1 +1,1 @@
-"""The verbs `explain`, `explain_to` and `explain_generation`: run a method and record the result."""
+"""The verbs `explain`, `explain_to`, `explain_generation`: run a method, record what it gives."""
