@@ -161,9 +161,7 @@ def test_what_no_text_can_be_asked_is_an_error_and_leaves_nothing(classifier, ou
 def test_mistakes_are_told_before_anything_is_written(classifier, tmp_path, given, problem):
     asked = {"data": TEXTS, "out": "scores.parquet", "method": METHOD, **given}
     with pytest.raises(UsageError, match=problem):
-        attlas.explain_to(
-            classifier, asked.pop("data"), tmp_path / asked.pop("out"), **asked
-        )
+        attlas.explain_to(classifier, asked.pop("data"), tmp_path / asked.pop("out"), **asked)
     assert names_in(tmp_path) == []
 
 
