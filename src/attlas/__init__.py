@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from attlas.errors import AttlasError
     from attlas.explaining.explanations import attribute, explain
     from attlas.explaining.generations import explain_generation
+    from attlas.explaining.writing_scores import explain_to
     from attlas.heads.curves import head_effectiveness, prune_curve
     from attlas.heads.importance import head_importance
     from attlas.heads.pruning import prune
@@ -80,6 +81,7 @@ _HOMES = {
     "edits": "models.tap.edits",
     "explain": "explaining.explanations",
     "explain_generation": "explaining.generations",
+    "explain_to": "explaining.writing_scores",
     "head_effectiveness": "heads.curves",
     "head_importance": "heads.importance",
     "head_redundancy": "heads.redundancy",
@@ -131,6 +133,7 @@ __all__ = [
     "edits",
     "explain",
     "explain_generation",
+    "explain_to",
     "head_effectiveness",
     "head_importance",
     "head_redundancy",

@@ -12,8 +12,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from attlas.auditing.folder import Folder, first_difference
+from attlas.auditing.folder import Folder
 from attlas.errors import AttlasError, ResultFileError, UsageError
+from attlas.results.support.tables import first_difference
 
 SETTINGS = {"model": "m", "seed": 0, "methods": ["a", "b"], "options": {"lime": {"samples": 9}}}
 
@@ -177,7 +178,7 @@ def test_a_place_that_cannot_be_written(tmp_path, monkeypatch):
     def refuse(*given, **options):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-    monkeypatch.setattr("attlas.auditing.lock.FileIO", refuse)
+    monkeypatch.setattr("attlas.results.support.lock.FileIO", refuse)
     with pytest.raises(ResultFileError, match=r"cannot write in.*Permission denied"):
         Folder(tmp_path, SETTINGS).__enter__()
 

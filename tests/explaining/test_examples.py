@@ -7,11 +7,12 @@ import pytest
 
 import attlas
 
-VERBS = ["check", "explain", "explain_generation"]
+VERBS = ["check", "explain", "explain_generation", "explain_to"]
 
 
 @pytest.mark.parametrize("name", VERBS)
-def test_the_example_in_the_docstring_runs(name):
+def test_the_example_in_the_docstring_runs(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     verb = inspect.unwrap(getattr(attlas, name))
     (example,) = doctest.DocTestFinder(recurse=False).find(verb, name, globs={})
     assert example.examples

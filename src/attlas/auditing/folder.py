@@ -13,19 +13,22 @@ from urllib.parse import quote, unquote
 
 import pandas as pd
 import pyarrow as pa
-from pyarrow import parquet
 
-from attlas.auditing.lock import locked
 from attlas.errors import ResultFileError, UsageError
 from attlas.results.support.files import plain
+from attlas.results.support.lock import locked
+from attlas.results.support.tables import (
+    difference,
+    make_folder,
+    pack_table,
+    unpack_table,
+)
 from attlas.views import write_whole
 
 MANIFEST = "manifest.json"
 RESULTS = "results.parquet"
 CLAIM = ".claim"
 FORMAT = 1
-_DETAILS = b"attlas"  # the key of the details among the metadata of a Parquet file
-_MISSING = "not given"
 
 
 class Folder:
@@ -45,7 +48,7 @@ class Folder:
 
     def __enter__(self) -> "Folder":
         with ExitStack() as held:
-            _make(self.path)
+            make_folder(self.path)
             held.enter_context(locked(self.path / "lock"))
             self._begin()
             self._held = held.pop_all()
@@ -69,19 +72,18 @@ class Folder:
             }
             _write_manifest(self.path, manifest)
         self._check(manifest)
-        _make(self._tables)
+        make_folder(self._tables)
         for draft in (*self.path.glob(".attlas-*"), *self._tables.glob(".attlas-*")):
             draft.unlink(missing_ok=True)  # left by a run that was killed while writing
         self._forget_claims()
 
     def _check(self, manifest: dict[str, Any]) -> None:
         """Refuse a folder that was begun with other settings."""
-        differs = first_difference(manifest["settings"], self.settings)
-        if differs is not None:
-            name, there, here = differs
+        differs = difference(manifest["settings"], self.settings)
+        if differs:
             raise UsageError(
-                f"{self.path} holds an audit with other settings: {name} is {_shown(there)} there "
-                f"and {_shown(here)} here; use the same settings to resume it, or another folder"
+                f"{self.path} holds an audit with other settings: {differs}; "
+                "use the same settings to resume it, or another folder"
             )
         self.manifest = manifest
 
@@ -111,9 +113,9 @@ class Folder:
 
     def read(self, name: str) -> tuple[pd.DataFrame, dict[str, Any]]:
         """A table and its details."""
-        table = _unpacked(self._file(name))
+        table, details = unpack_table(self._file(name))
         self._intact.add(name)
-        return table
+        return table.to_pandas(use_threads=False), details
 
     def remove(self, name: str) -> None:
         """Delete a table."""
@@ -192,7 +194,8 @@ class Folder:
 
     def results(self) -> pd.DataFrame:
         """The results as written."""
-        return _unpacked(self.path / RESULTS)[0]
+        frame: pd.DataFrame = unpack_table(self.path / RESULTS)[0].to_pandas(use_threads=False)
+        return frame
 
 
 class JoinedFolder(Folder):
@@ -225,64 +228,15 @@ def read_manifest(path: Path) -> dict[str, Any] | None:
     return manifest
 
 
-def first_difference(there: Any, here: Any, name: str = "") -> tuple[str, Any, Any] | None:
-    """The name of the first setting that differs, and both values."""
-    before, now = _members(there), _members(here)
-    if before is None or now is None or type(there) is not type(here):
-        return None if there == here else (name or "all", there, here)
-    for key in dict.fromkeys([*now, *before]):
-        inner = f"{name}.{key}" if name else str(key)
-        pair = before.get(key, _MISSING), now.get(key, _MISSING)
-        if (difference := first_difference(*pair, inner)) is not None:
-            return difference
-    return None
-
-
-def _members(value: Any) -> dict[Any, Any] | None:
-    if isinstance(value, list):
-        return dict(enumerate(value, 1))
-    return value if isinstance(value, dict) else None
-
-
-def _shown(value: Any) -> str:
-    text = value if value == _MISSING else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else f"{text[:59]}…"
-
-
 def _write_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
     write_whole(path / MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=2) + "\n")
 
 
 def _packed(frame: pd.DataFrame | pa.Table, details: Mapping[str, Any]) -> bytes:
-    """A Parquet file with checksums, without the index of the frame, that holds the details too."""
-    table: Any = frame
+    """A table as a file, without the index of the frame."""
     if isinstance(frame, pd.DataFrame):
-        table = pa.Table.from_pandas(frame, preserve_index=False)
-    encoded = json.dumps(plain(details), allow_nan=False).encode()
-    table = table.replace_schema_metadata({**(table.schema.metadata or {}), _DETAILS: encoded})
-    sink = pa.BufferOutputStream()
-    parquet.write_table(table, sink, write_page_checksum=True)
-    return bytes(sink.getvalue())
-
-
-def _unpacked(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """The table and the details in a file; one kind of error for whatever is wrong with it."""
-    try:
-        table = parquet.ParquetFile(path, page_checksum_verification=True).read(use_threads=False)
-        details = json.loads(table.schema.metadata[_DETAILS])
-        return table.to_pandas(use_threads=False), dict(details)
-    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise ResultFileError(f"{str(path)!r} cannot be read: {reason}") from error
-
-
-def _make(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError) as error:
-        raise UsageError(f"{path} cannot be a folder: a file of that name exists") from error
-    except OSError as error:
-        raise ResultFileError(f"cannot make the folder {str(path)!r}: {error.strerror}") from error
+        return pack_table(pa.Table.from_pandas(frame, preserve_index=False), details)
+    return pack_table(frame, details)
 
 
 def _now() -> str:

@@ -1,12 +1,8 @@
 """The command `audit`."""
 
-import shlex
-import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from signal import SIGINT, SIGTERM, signal
 from time import time
 from typing import Annotated, Any
 
@@ -14,7 +10,7 @@ import typer
 
 from attlas.catalogue import check_names
 from attlas.cli.options import AsJson, DataOptions, LoadOptions, Model, Truncate
-from attlas.cli.output import print_json, print_line, print_result, tell
+from attlas.cli.output import print_json, print_line, print_result, stoppable, tell
 from attlas.progress import Step, Watch, watched
 
 _BESIDE = "The verdict does not depend on it."
@@ -132,7 +128,7 @@ def audit(
         clock = _Clock(watch)
         meanwhile = (lambda: None) if as_json else (lambda: clock.begin(estimate().seconds))
         plan = replace(plan, started=started)
-        with _stoppable(clock, out):
+        with stoppable(lambda: _stopped(clock, out), resumes=out is not None):
             report = run_shared(plan, out, count, _joining(options), clock.tell, tell, meanwhile)
     if as_json:
         print_json(report.to_dict())
@@ -160,25 +156,11 @@ class _Clock:
         self._watch(self.last)
 
 
-@contextmanager
-def _stoppable(clock: _Clock, out: Path | None) -> Iterator[None]:
-    """Say how to go on, if the user or the system stops the audit within the block."""
+def _stopped(clock: _Clock, out: Path | None) -> str:
     from attlas.auditing.audit import stopped_note
 
-    def stop(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt(number)
-
-    before = signal(SIGTERM, stop)
-    try:
-        yield
-    except KeyboardInterrupt as stopped:
-        done = f"{clock.last.done} of {clock.last.total} parts" if clock.last.total else "no part"
-        tell(f"attlas: stopped after {done}; {stopped_note(out)}")
-        if out is not None:
-            tell(shlex.join(["attlas", *sys.argv[1:]]))
-        raise typer.Exit(128 + (SIGTERM if stopped.args else SIGINT)) from None
-    finally:
-        signal(SIGTERM, before)
+    done = f"{clock.last.done} of {clock.last.total} parts" if clock.last.total else "no part"
+    return f"{done}; {stopped_note(out)}"
 
 
 def _joining(options: Mapping[str, Any]) -> Callable[[Path], list[str]]:

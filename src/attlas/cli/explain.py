@@ -1,7 +1,9 @@
 """The command `explain`."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from shlex import quote
 from typing import Annotated, Any
 
@@ -17,12 +19,61 @@ from attlas.cli.options import (
     Truncate,
     parse_options,
 )
+from attlas.cli.output import print_json, print_line, stoppable
 from attlas.errors import UsageError
+from attlas.progress import Step, watched
+
+
+@dataclass(frozen=True)
+class ScoreOptions:
+    """Many texts, whose scores go to a file: which data are read, and where the scores go."""
+
+    data: Annotated[
+        str | None,
+        typer.Option(help="Explain every text of a file (csv, jsonl, parquet, …) or a named set."),
+    ] = None
+    out: Annotated[
+        Path | None, typer.Option(help="With --data: the Parquet file for the scores.")
+    ] = None
+    text_column: Annotated[
+        str | None, typer.Option("--text", help="With --data: the column of the text.")
+    ] = None
+    label: Annotated[str | None, typer.Option(help="With --data: the column of the label.")] = None
+    split: Annotated[
+        str | None, typer.Option(help="With --data: the split; test if not given.")
+    ] = None
+    count: Annotated[
+        int | None, typer.Option(help="With --data: how many texts to draw, by the seed.")
+    ] = None
+    seed: Annotated[int | None, typer.Option(help="With --count: decides what is drawn.")] = None
+
+    def check(self, inputs: InputOptions, output: OutputOptions, alone: Mapping[str, Any]) -> None:
+        """Refuse what goes with one text `alone`, and data that are not there."""
+        given = {"a text": inputs.text, "--html": output.html, "--save": output.save, **alone}
+        given |= {f"--{name}": getattr(inputs, name) for name in ("image", "audio", "messages")}
+        for option, value in given.items():
+            if value:
+                raise UsageError(f"--data explains many texts, so it does not go with {option}")
+        if self.out is None:
+            raise UsageError("--data needs --out, the file for the scores: --out scores.parquet")
+        from attlas.data.read_examples import check_data
+        from attlas.explaining.score_parts import check_out
+
+        check_out(self.out)
+        columns = {"text": self.text_column, "pair": inputs.pair, "label": self.label}
+        check_data(str(self.data), **columns, split=self.split)
+
+    def refuse_alone(self) -> None:
+        """Refuse options that have no meaning without data."""
+        for name, value in asdict(self).items():
+            if value is not None:
+                raise UsageError(f"--{name.removesuffix('_column')} needs --data")
 
 
 def explain(
     *,
     inputs: InputOptions,
+    scores: ScoreOptions,
     model: Model = "sentiment",
     method: Annotated[
         str | None, typer.Option(help="See `attlas methods`; the best that runs if not given.")
@@ -69,6 +120,8 @@ def explain(
 ) -> None:
     """Explain a prediction: a score for each token.
 
+    With --data and --out, every text of a file is explained; asked again, stopped work goes on.
+
     Example: attlas explain --method attention_rollout "not a great film, but I could not look away"
     """
     asked: dict[str, Any] = {
@@ -80,6 +133,14 @@ def explain(
     loading.check(model)
     output.check()
     options = {"chat": chat, "truncate": truncate, **_method_options(method, option or [])}
+    if scores.data is not None:
+        alone: dict[str, Any] = {"--generate": generate, "--output": generated, "--maps": maps}
+        alone |= {"--tokens": tokens, "--without-sinks": without_sinks}
+        scores.check(inputs, output, alone)
+        options |= {**asked, "licence": licence, "pair": inputs.pair}
+        _write_scores(loading.load(model), scores, method, options, as_json=output.as_json)
+        return
+    scores.refuse_alone()
     text = inputs.read()
     if generate is not None or generated is not None:
         _check_generation(generate, [*asked.values(), maps, licence or None])
@@ -93,6 +154,38 @@ def explain(
     result = _verb(generate)(subject, text, method, **asked, **options)
     shown = result.without_sinks() if without_sinks else result
     output.show(shown, tokens=tokens, last=_how_far(subject, result.origin.method, model))
+
+
+def _write_scores(
+    subject: Any,
+    scores: ScoreOptions,
+    method: str | None,
+    asked: Mapping[str, Any],
+    *,
+    as_json: bool,
+) -> None:
+    from attlas.explaining.score_parts import stopped_note
+    from attlas.explaining.writing_scores import explain_to
+
+    out = str(scores.out)
+    read: dict[str, Any] = {"text": scores.text_column, "label": scores.label}
+    read |= {"split": scores.split, "count": scores.count, "seed": scores.seed or 0}
+    with watched(None, f"explaining {scores.data}") as watch:
+        last = [Step("no text", 0, 0)]
+
+        def take(step: Step) -> None:
+            last[0] = step if step.total else last[0]
+            watch(step)
+
+        with stoppable(lambda: f"{last[0].what}; {stopped_note(out)}", resumes=True):
+            written = explain_to(subject, scores.data, out, method, watch=take, **read, **asked)
+    if as_json:
+        print_json(written.to_dict())
+        return
+    problems = f", {written.problems:,} of them with a problem" if written.problems else ""
+    new = written.rows - written.earlier
+    rate = f"; {new / written.seconds:,.0f} texts a second" if new else "; all were there already"
+    print_line(f"wrote {out}: {written.rows:,} rows{problems}{rate}")
 
 
 def _position(given: str | None) -> Any:

@@ -106,7 +106,8 @@ class InputOptions:
 
     text: Annotated[str, typer.Argument(help="The text, or - to read it from standard input.")] = ""
     pair: Annotated[
-        str | None, typer.Option(help="A second text, or the context of a question.")
+        str | None,
+        typer.Option(help="A second text, or the context of a question; with --data its column."),
     ] = None
     image: Annotated[
         list[Path] | None, typer.Option(help="A picture instead of a text or with one; repeatable.")

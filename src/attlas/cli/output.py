@@ -1,12 +1,17 @@
 """What commands print: results, tables, JSON and single lines."""
 
 import json
+import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from shutil import get_terminal_size
+from signal import SIGINT, SIGTERM, signal
 from textwrap import wrap
 from typing import Any
+
+import typer
 
 from attlas.progress import hush
 
@@ -37,6 +42,25 @@ def tell(line: str) -> None:
     """Print a line on standard error."""
     hush()
     print(line, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def stoppable(told: Callable[[], str], *, resumes: bool) -> Iterator[None]:
+    """Say how to go on, if the user or the system stops the work within the block."""
+
+    def stop(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt(number)
+
+    before = signal(SIGTERM, stop)
+    try:
+        yield
+    except KeyboardInterrupt as stopped:
+        tell(f"attlas: stopped after {told()}")
+        if resumes:
+            tell(shlex.join(["attlas", *sys.argv[1:]]))
+        raise typer.Exit(128 + (SIGTERM if stopped.args else SIGINT)) from None
+    finally:
+        signal(SIGTERM, before)
 
 
 def print_result(

@@ -7,30 +7,18 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b, sha256
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from attlas.data.example import Example
-from attlas.data.files.delimited import comma_table, tab_table
-from attlas.data.files.raw_table import RawTable, TableRow, table_of
-from attlas.data.files.records import (
-    dataset_table,
-    frame_table,
-    is_dataset,
-    json_lines_table,
-    json_table,
-    list_table,
-    parquet_table,
-)
-from attlas.data.files.rows import Columns, UnusableRow, find_columns, read_row
+from attlas.data.files.raw_table import TableRow
+from attlas.data.files.rows import UnusableRow, read_row
 from attlas.data.sampling import sample_and_total
-from attlas.data.sets.hub import Hub, hub_installed, hub_rows
-from attlas.data.texts_by_name import check_split, texts, texts_and_total, texts_names
+from attlas.data.sources import columns_of, is_hub_id, is_named, open_table, refuse
+from attlas.data.texts_by_name import check_split, texts_and_total
 from attlas.errors import UsageError
 
 SHOWN = 60
-ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
 UNLABELLED = "no label, though others have one"
 
 
@@ -115,15 +103,15 @@ def read_examples(
     """
     asked = {"text": text, "pair": pair, "label": label, "spans": spans}
     if isinstance(source, ReadData):
-        _refuse(f"{source.source} was read already", {**asked, "split": split})
+        refuse(f"{source.source} was read already", {**asked, "split": split})
         examples, total = sample_and_total(source.examples, count, seed)
         return replace(source, examples=examples, total=total)
-    if isinstance(source, (str, Path)) and _is_named(str(source)):
-        _refuse(f"{source} is a named set, whose columns are known", asked)
+    if isinstance(source, (str, Path)) and is_named(str(source)):
+        refuse(f"{source} is a named set, whose columns are known", asked)
         read = texts_and_total(str(source), split, count, seed)
         return ReadData(read[0], [], str(source), total=read[1])
-    name, table = _open(source, split)
-    columns = _columns(table, tuple(asked.values())).named()
+    name, table = open_table(source, split)
+    columns = columns_of(table, tuple(asked.values())).named()
     left_out: list[LeftOut] = []
     usable = _usable(table.rows(columns.values()), columns, left_out)
     examples, total = sample_and_total(usable, count, seed)
@@ -146,18 +134,12 @@ def check_data(
     No rows are read, and nothing is fetched from the hub.
     """
     asked = {"text": text, "pair": pair, "label": label, "spans": spans}
-    if _is_named(str(source)):
-        _refuse(f"{source} is a named set, whose columns are known", asked)
+    if is_named(str(source)):
+        refuse(f"{source} is a named set, whose columns are known", asked)
         check_split(str(source), split)
-    elif not _is_hub_id(str(source)):
-        _, table = _open(source, split)
-        _columns(table, tuple(asked.values()))
-
-
-def _columns(table: RawTable, asked: tuple[str | None, ...]) -> Columns:
-    if not table.columns and not any(asked):  # only Examples, or nothing readable
-        return Columns("text")
-    return find_columns(table.columns, *asked)
+    elif not is_hub_id(str(source)):
+        _, table = open_table(source, split)
+        columns_of(table, tuple(asked.values()))
 
 
 def _usable(
@@ -178,80 +160,6 @@ def _usable(
         else:
             seen.add(digest)
             yield example
-
-
-def _open(source: Any, split: str | None) -> tuple[str, RawTable]:
-    if isinstance(source, (str, Path)):
-        return str(source), _open_path(str(source), split)
-    if is_dataset(source):
-        return "a Dataset", dataset_table(source, split)
-    if split is not None:
-        raise UsageError(f"split={split!r} is for data with splits, not for a list or a DataFrame")
-    if isinstance(source, import_module("pandas").DataFrame):
-        return "a DataFrame", frame_table(source)
-    if isinstance(source, Iterable) and not isinstance(source, (Mapping, bytes)):
-        return "a list", list_table(source)
-    raise UsageError(
-        f"data are a name, a file ({', '.join(ENDINGS)}), a DataFrame, a Dataset or a list, "
-        f"not a value of type {type(source).__name__}"
-    )
-
-
-def _open_path(name: str, split: str | None) -> RawTable:
-    path = Path(name).expanduser()
-    ending = Path(path.stem).suffix if path.suffix.lower() == ".gz" else path.suffix
-    ending = ending.lower()
-    if ending in ENDINGS:
-        return _open_file(path, ending, split)
-    if path.exists():
-        kind = "a folder: give a file in it" if path.is_dir() else "a file of an unknown kind"
-        allowed = f"{', '.join(ENDINGS)}, each but .parquet also with .gz"
-        raise UsageError(f"{name} is {kind}; allowed: {allowed}")
-    if _is_hub_id(name):
-        return _open_hub(name, split)
-    texts(name)  # raises the error that lists the known names
-    raise UsageError(f"there is no data called {name}")
-
-
-def _is_hub_id(name: str) -> bool:
-    ending = Path(name).suffix.lower()
-    is_file = ending in (*ENDINGS, ".gz") or Path(name).expanduser().exists()
-    return name.count("/") == 1 and not name.startswith((".", "/", "~")) and not is_file
-
-
-def _open_file(path: Path, ending: str, split: str | None) -> RawTable:
-    if ending == ".json":
-        return json_table(path, split)
-    if split is not None:
-        raise UsageError(f"split={split!r}: {path} has no splits")
-    readers = {
-        ".csv": comma_table,
-        ".tsv": tab_table,
-        ".jsonl": json_lines_table,
-        ".ndjson": json_lines_table,
-        ".parquet": parquet_table,
-    }
-    return readers[ending](path)
-
-
-def _open_hub(name: str, split: str | None) -> RawTable:
-    if not hub_installed():
-        raise UsageError(
-            f"{name} is no file, and `datasets` is not installed to ask the hub for it"
-        )
-    place, _, config = name.partition(":")
-    rows = hub_rows(Hub(place, config or None), split or "test")
-    return table_of(TableRow(number, row.record()) for number, row in enumerate(rows, 1))
-
-
-def _is_named(name: str) -> bool:
-    return name.lower().replace("-", "_") in texts_names()
-
-
-def _refuse(why: str, asked: Mapping[str, str | None]) -> None:
-    for what, value in asked.items():
-        if value is not None:
-            raise UsageError(f"{what}={value!r}: {why}")
 
 
 def _nothing_usable(name: str, left_out: Collection[LeftOut]) -> str:

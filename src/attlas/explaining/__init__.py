@@ -1,1 +1,1 @@
-"""The verbs `explain` and `explain_generation`: run a method and record what it gives."""
+"""The verbs `explain`, `explain_to`, `explain_generation`: run a method, record what it gives."""

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias, overload
+from functools import partial
+from typing import Any, overload
 
 import numpy as np
 import torch
-from PIL import Image
 
-from attlas.data.conversations import is_conversation, without_pictures
 from attlas.data.example import Example
 from attlas.errors import ModelError
 from attlas.explaining.licensing import HeatMap, licences, text_seed, two_removals
@@ -17,41 +16,26 @@ from attlas.explaining.method_call import (
     first_that_runs,
     memory_message,
     origin,
+    plain_text,
     requests_for,
     target_record,
 )
+from attlas.explaining.streams import TextStream
 from attlas.methods import Method, Scored
 from attlas.models.asking.filling import fill_list, unfilled
 from attlas.models.asking.map_selection import map_bytes, maps_of
 from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.question import Question
 from attlas.models.encoding.request import Request
-from attlas.models.encoding.sounds import is_sound
-from attlas.models.encoding.text_inputs import are_pairs, is_one_text, texts_of
+from attlas.models.encoding.text_inputs import ManyTexts, OneText, are_pairs, texts_of
 from attlas.models.subject import Subject, check_subject
 from attlas.progress import Watch
 from attlas.removing.erasures import Erasures
 from attlas.results import Explanation, Site
-from attlas.results.support.origin import ENCODED, SAMPLES
 from attlas.results.support.sinks import sink_notes
 from attlas.verbs import verb
 
 MOST_MAP_BYTES = 2**28  # of maps that are kept without being asked for
-
-Picture: TypeAlias = Image.Image | np.ndarray
-Message: TypeAlias = dict[str, Any]
-OneText: TypeAlias = str | tuple[Any, Any] | list[int] | list[Message] | Message | Picture | Example
-ManyTexts: TypeAlias = (
-    list[str]
-    | list[tuple[Any, Any]]
-    | list[str | tuple[str, str]]
-    | list[list[str]]
-    | list[list[int]]
-    | list[list[Message]]
-    | list[Image.Image]
-    | list[np.ndarray]
-    | list[Example]
-)
 
 
 @overload
@@ -71,6 +55,23 @@ def explain(
     watch: Watch = ...,
     **options: Any,
 ) -> list[Explanation]: ...
+@overload
+def explain(
+    subject: Subject,
+    text: Iterator[Any],
+    method: str | None = ...,
+    target: Any = ...,
+    *,
+    contrast: Any = ...,
+    position: Any = ...,
+    prefix: Any = ...,
+    chat: bool = ...,
+    truncate: bool = ...,
+    maps: bool | None = ...,
+    licence: bool = ...,
+    watch: Watch = ...,
+    **options: Any,
+) -> Iterator[Explanation]: ...
 @overload
 def explain(
     subject: Subject,
@@ -104,7 +105,7 @@ def explain(
     licence: bool = False,
     watch: Watch = lambda step: None,
     **options: Any,
-) -> Explanation | list[Explanation]:
+) -> Explanation | list[Explanation] | Iterator[Explanation]:
     """Explain a prediction by a score for each token of the text.
 
     Args:
@@ -116,13 +117,14 @@ def explain(
             A conversation is one text too: a list of messages, `[{"role": "user", "content":
             "Hello"}]`, or `{"messages": …, "tools": …}`. Any other list, Series or array is a list
             of texts; in it, a list of strings is one text given as words. So `["not", "bad"]` are
-            two texts, and `[["not", "bad"]]` is one of two words.
+            two texts, and `[["not", "bad"]]` is one of two words. An iterator or generator of texts
+            gives an iterator of Explanations in the same order, and 512 are held at a time.
         method: The name of a method; `attlas.list_methods()` lists them. By default, the best that
             runs on the model: `attn_lrp`, otherwise `gradient_attention`.
         target: The class, label, token or string to explain, or a saved target. By default, what
             the model predicts. A list means either of several: the mean of their logits, or the sum
             of their probabilities. With a list of texts, a list holds one target for each; so it is
-            with `contrast`, `position` and `prefix`.
+            with `contrast`, `position` and `prefix`. With an iterator it is one target for all.
         contrast: Explain the target against this one, or a list: the difference of the two.
         position: Where to explain the prediction, in models that label or fill tokens: the number
             of a token, a word, or a word and which one, `("was", 2)`.
@@ -130,7 +132,8 @@ def explain(
         chat: Take the text as the message of a user, for the tokenizer's chat template.
         truncate: Cut a text that is too long for the model; otherwise it is an error.
         maps: Keep the method's maps beside the scores. By default they are kept unless those of
-            all texts take more than 256 MB; then a note says that they were left out.
+            all texts take more than 256 MB; then a note says that they were left out. Those of an
+            iterator are kept only if asked for.
         licence: Say for each text whether its largest scores may be read as the tokens that matter.
             The model is asked about 40 times for each token.
         watch: Is told how far the licence is.
@@ -148,12 +151,16 @@ def explain(
         ['POSITIVE', 'NEGATIVE']
     """
     check_subject(subject, "explain")
+    how = {"contrast": contrast, "position": position, "prefix": prefix}
+    if isinstance(text, Iterator):
+        how |= {"target": target, "chat": chat, "truncate": truncate, "licence": licence}
+        explain_list = partial(explain, subject, watch=watch)
+        return TextStream(explain_list, method, bool(maps), how, options).explain(text)
     texts, alone = texts_of(text)
     if subject.task is None and are_pairs(texts):
         subject = subject.comparing()
     count = None if alone else len(texts)
-    asked = {"target": target, "contrast": contrast, "position": position, "prefix": prefix}
-    requests = requests_for(count, asked, Request(chat=chat, truncate=truncate))
+    requests = requests_for(count, {"target": target, **how}, Request(chat=chat, truncate=truncate))
     given = [each.text if isinstance(each, Example) else each for each in texts]
 
     def run(chosen: Method, notes: tuple[str, ...]) -> list[Explanation]:
@@ -297,18 +304,3 @@ def _record(
 
 def _row_notes(scored: Scored, row: int) -> tuple[str, ...]:
     return scored.row_notes[row] if scored.row_notes else ()
-
-
-def plain_text(text: Any) -> Any:
-    """A text as a file can store it; words become a list of one text, pictures their type."""
-    if isinstance(text, list) and not is_one_text(text):
-        return [text]
-    if is_conversation(text):
-        return without_pictures(text)
-    if isinstance(text, Mapping):
-        return ENCODED
-    if is_sound(text):
-        return SAMPLES
-    if isinstance(text, tuple):
-        return tuple(plain_text(each) for each in text)
-    return text if isinstance(text, (str, tuple, list, Mapping)) else type(text).__name__

@@ -8,12 +8,12 @@ import torch
 
 from attlas.data.example import Example
 from attlas.errors import ModelError, UsageError
-from attlas.explaining.explanations import ManyTexts, OneText, plain_text
 from attlas.explaining.method_call import (
     MethodCall,
     first_that_runs,
     memory_message,
     origin,
+    plain_text,
     target_record,
 )
 from attlas.methods import METHODS, Method, Scored
@@ -21,7 +21,7 @@ from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.scores import visible_tokens
 from attlas.models.asking.writing import Written, ask_written
 from attlas.models.encoding.request import Request
-from attlas.models.encoding.text_inputs import encode_plain, texts_of
+from attlas.models.encoding.text_inputs import ManyTexts, OneText, encode_plain, texts_of
 from attlas.models.subject import Subject, check_subject
 from attlas.results import Generation
 from attlas.results.support.sinks import sink_notes

@@ -9,15 +9,18 @@ import torch
 import transformers
 
 from attlas.catalogue import BEST_METHODS
+from attlas.data.conversations import is_conversation, without_pictures
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.methods import METHODS, Method
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.encoding.request import Request
+from attlas.models.encoding.sounds import is_sound
 from attlas.models.encoding.target import Target
+from attlas.models.encoding.text_inputs import is_one_text
 from attlas.models.encoding.token_ids import is_number
 from attlas.results import TargetRecord
-from attlas.results.support.origin import Origin
+from attlas.results.support.origin import ENCODED, SAMPLES, Origin
 from attlas.version import __version__
 
 Result = TypeVar("Result")
@@ -71,11 +74,7 @@ def first_that_runs(
 
     A note says why a better one did not run. If maps are wanted, only methods that make some count.
     """
-    if method is not None:
-        return run(METHODS[method], ())
-    methods = [METHODS[name] for name in BEST_METHODS]
-    if maps:
-        methods = [each for each in methods if each.maps is not None]
+    methods = methods_to_try(method, maps=maps)
     notes: tuple[str, ...] = ()
     for better, next_best in pairwise(methods):
         try:
@@ -84,6 +83,14 @@ def first_that_runs(
             why = f"{better.name} does not run on this model ({error})"
             notes = (*notes, f"{why}, so {next_best.name} explains it")
     return run(methods[-1], notes)
+
+
+def methods_to_try(method: str | None, *, maps: bool | None) -> list[Method]:
+    """The method of this name; without a name, the best ones, the very best first."""
+    if method is not None:
+        return [METHODS[method]]
+    best = [METHODS[name] for name in BEST_METHODS]
+    return [each for each in best if each.maps is not None] if maps else best
 
 
 def memory_message(method: Method, question: Question) -> str:
@@ -148,3 +155,18 @@ def _as_json(argument: Any) -> Any:
     if isinstance(argument, (list, tuple)):
         return [_as_json(each) for each in argument]
     return int(argument) if is_number(argument) else argument
+
+
+def plain_text(text: Any) -> Any:
+    """A text as a file can store it; words become a list of one text, pictures their type."""
+    if isinstance(text, list) and not is_one_text(text):
+        return [text]
+    if is_conversation(text):
+        return without_pictures(text)
+    if isinstance(text, Mapping):
+        return ENCODED
+    if is_sound(text):
+        return SAMPLES
+    if isinstance(text, tuple):
+        return tuple(plain_text(each) for each in text)
+    return text if isinstance(text, (str, tuple, list, Mapping)) else type(text).__name__

@@ -15,8 +15,7 @@ import torch
 
 from attlas.catalogue import VARIANTS, check_word
 from attlas.errors import ModelError, UnsupportedModelError, UsageError
-from attlas.explaining.explanations import plain_text
-from attlas.explaining.method_call import MethodCall, origin, target_record
+from attlas.explaining.method_call import MethodCall, origin, plain_text, target_record
 from attlas.heads.site_attribution import attribute_sites, check_one_stack
 from attlas.methods import METHODS
 from attlas.methods.support.token_rows import check_share

@@ -3,9 +3,13 @@
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
+
+import numpy as np
+from PIL import Image
 
 from attlas.data.conversations import Conversation, is_conversation
+from attlas.data.example import Example
 from attlas.errors import UsageError
 from attlas.models.encoding.chat_parts import (
     NOT_APART,
@@ -27,6 +31,21 @@ from attlas.tokens import Span, Tokens, overlap
 
 SEGMENTS = ("text", "text_a", "text_b")
 NO_PLACES = "this tokenizer gives no places of its tokens, so the messages are not told apart"
+
+Picture: TypeAlias = Image.Image | np.ndarray
+Message: TypeAlias = dict[str, Any]
+OneText: TypeAlias = str | tuple[Any, Any] | list[int] | list[Message] | Message | Picture | Example
+ManyTexts: TypeAlias = (
+    list[str]
+    | list[tuple[Any, Any]]
+    | list[str | tuple[str, str]]
+    | list[list[str]]
+    | list[list[int]]
+    | list[list[Message]]
+    | list[Image.Image]
+    | list[np.ndarray]
+    | list[Example]
+)
 
 
 def texts_of(given: Any) -> tuple[list[Any], bool]:

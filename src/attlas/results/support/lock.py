@@ -18,10 +18,10 @@ _FAR = 2**30  # Windows hides the bytes it locks: lock one that nobody reads
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path, place: str = "folder") -> Iterator[None]:
     """Lock the file, or raise an error that says which process holds it.
 
-    The file is never deleted: two processes could hold locks on two files of that name.
+    Only its holder may delete the file. `place` is what the user may choose another of.
     """
     try:
         file = FileIO(path, "a+")
@@ -34,7 +34,7 @@ def locked(path: Path) -> Iterator[None]:
         except BlockingIOError as error:
             raise UsageError(
                 f"{path.parent} is in use by another run (process {_holder(file)}): "
-                "wait until it ends, or use another folder"
+                f"wait until it ends, or use another {place}"
             ) from error
         except OSError as error:
             reason = f"cannot lock {str(path)!r}: {error.strerror}"
@@ -49,6 +49,8 @@ def _take(file: FileIO) -> None:
     """Lock without waiting; BlockingIOError if another process holds the lock."""
     if fcntl is not None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(file.fileno()).st_nlink == 0:  # deleted by who held it: another may be there
+            raise BlockingIOError
         return
     import msvcrt
 
