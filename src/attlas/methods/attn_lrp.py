@@ -11,6 +11,8 @@ from attlas.models.relevance.gradient_rules import AttnRules, ConservativeRules
 from attlas.models.relevance.passes import check_conservation, token_relevance
 
 VARIANTS = {"attn": AttnRules, "cp": ConservativeRules}
+# What holds the part of the logit that no token has.
+RESTS = {"attn": "biases, and what the rule of the softmax loses", "cp": "biases"}
 
 
 @method(
@@ -32,4 +34,5 @@ def attn_lrp(question: Question, *, variant: str = "attn") -> Scored:
     if variant not in VARIANTS:
         raise UnknownNameError("variant", variant, VARIANTS)
     check_conservation(question.subject)
-    return Scored(token_relevance(question, VARIANTS[variant]))
+    scores = token_relevance(question, VARIANTS[variant])
+    return Scored(scores, row_details=[{"rest_of": RESTS[variant]} for _ in scores])

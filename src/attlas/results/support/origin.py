@@ -29,6 +29,17 @@ class TargetRecord:
     position: int | None = None  # the token it was read at, if the model has an output at each
 
 
+def mean_target(name: str, targets: Sequence[TargetRecord]) -> TargetRecord:
+    """The target of the mean of several explanations: the mean of their values."""
+    contrasts = {target.contrast for target in targets}
+    return TargetRecord(
+        name,
+        " and ".join(dict.fromkeys(target.quantity for target in targets)),
+        sum(target.value for target in targets) / len(targets),
+        contrasts.pop() if len(contrasts) == 1 else None,
+    )
+
+
 def why(
     target: TargetRecord, prediction: Sequence[Mapping[str, Any]], words: Sequence[Unit]
 ) -> str:
