@@ -11,8 +11,8 @@ from attlas.models.relevance.gradient_rules import AttnRules, ConservativeRules
 from attlas.models.relevance.passes import check_conservation, token_relevance
 
 VARIANTS = {"attn": AttnRules, "cp": ConservativeRules}
-# What holds the part of the logit that no token has.
-RESTS = {"attn": "biases, and what the rule of the softmax loses", "cp": "biases"}
+# Where the part of the logit is that no token has.
+RESTS = {"attn": "lost to biases and the softmax", "cp": "lost to biases"}
 
 
 @method(
@@ -20,7 +20,7 @@ RESTS = {"attn": "biases, and what the rule of the softmax loses", "cp": "biases
     signed=True,
     of="logit",
     paper="arXiv:2402.05602",
-    reading="How much the token adds to the target's logit, or takes from it if negative.",
+    reading="How much the token adds to the target, or takes from it if negative.",
     needs=("embeddings",),
     fills=True,
 )

@@ -95,6 +95,16 @@ def with_places(units: Sequence[ShownUnit]) -> list[ShownUnit]:
     return named
 
 
+def token_places(tokens: Sequence[Mapping[str, Any]]) -> dict[int, str]:
+    """Which one of several equal tokens each is, by position; none for special tokens."""
+    found: dict[str, list[int]] = {}
+    for position, token in enumerate(tokens):
+        if not token["special"]:
+            found.setdefault(token["label"], []).append(position)
+    several = [positions for positions in found.values() if len(positions) > 1]
+    return {each: ordinal(i + 1) for positions in several for i, each in enumerate(positions)}
+
+
 def ordinal(number: int) -> str:
     """First, second, third: `1st`, `2nd`, `3rd`, `4th`."""
     teen = 10 < number % 100 < 14
