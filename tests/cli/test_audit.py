@@ -102,17 +102,19 @@ def test_explain_says_how_far_it_was_found_right_or_how_to_find_out(audit, run, 
     asked = ("explain", "--model", place / "model", "--method", "raw-attention", LONG)
     _, before, _ = run(*asked)
     command = f"attlas audit --model {place / 'model'} --data FILE --quick"
-    assert before.splitlines()[-1] == f"How far can you trust this? Find out: {command}"
+    assert before.splitlines()[-2:] == ["How far can you trust this? Find out:", f"  {command}"]
     audit(*FEW, "--out", place / "out")
     _, after, _ = run(*asked)
     kept = Report.from_dict(json.loads((place / "out" / "report.json").read_text("utf-8")))
     own = [each.figure for each in kept.standings if each.method == "raw_attention"]
     low, high = min(each.low for each in own), max(each.high for each in own)
     found = f"{100 * low:.0f} % to {100 * high:.0f} %".replace("-", "−")
-    assert after.splitlines()[-1] == (
-        f"Audited on 3 texts of {place / 'texts.csv'}: raw_attention finds {found} of what matters "
-        f"(0 %: chance). See {place / 'out' / 'report.html'}"
+    told, page = after.rsplit("Audited on", 1)[1].rsplit("\n", 2)[:2]
+    assert " ".join(told.split()) == (
+        f"3 texts of {place / 'texts.csv'}: raw_attention finds {found} of what matters "
+        "(0 %: chance)."
     )
+    assert page == f"See {place / 'out' / 'report.html'}"
     _, other, _ = run(*asked[:-2], "alti", LONG)
     assert "How far can you trust this?" in other  # it was not among the methods
     _, as_json, _ = run(*asked, "--json")

@@ -67,6 +67,14 @@ def test_methods_that_add_up_give_their_base_value(method):
     assert explain("a cat", "gradient").payload()["sum"] is None
 
 
+@pytest.mark.parametrize("variant", ["attn", "cp"])
+def test_what_no_token_holds_is_told(variant):
+    found = explain("a cat", "attn_lrp", variant=variant)
+    total = found.payload()["sum"]
+    assert "base" not in total and "biases" in total["rest_of"]
+    assert total["scores"] == pytest.approx(found.scores.sum(), abs=1e-5)
+
+
 def test_lists_of_one_and_of_none():
     (found,) = explain(["a cat"])
     assert found.tokens.sources["text"] == "a cat"

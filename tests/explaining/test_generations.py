@@ -195,6 +195,26 @@ def test_can_be_computed_again(tmp_path):
     assert "attlas.explain_generation(subject, 'the film was not good'" in found.code()
 
 
+def test_rows_say_how_their_scores_add_up(tmp_path):
+    found = attlas.explain_generation(
+        subject("causal lm"), LONG, "integrated_gradients", max_new_tokens=3
+    )
+    kept = attlas.Generation.load(found.save(tmp_path / "kept"))
+    for shown in (found, kept):
+        for row, total in enumerate(shown.payload()["sums"]):
+            assert total == shown.row(row).payload()["sum"]
+            missed = shown.targets[row].value - total["base"] - total["scores"]
+            assert abs(missed) < 0.1 or shown.row_warnings[row]
+        bases = [total["base"] for total in shown.payload()["sums"]]
+        assert shown.mean().payload()["sum"]["base"] == pytest.approx(np.mean(bases))
+    rows = attlas.explain_generation(subject("causal lm"), LONG, "attn_lrp", max_new_tokens=2)
+    assert all("biases" in total["rest_of"] for total in rows.payload()["sums"])
+    assert "biases" in rows.mean().payload()["sum"]["rest_of"]
+    plain = attlas.explain_generation(subject("causal lm"), LONG, "gradient", max_new_tokens=2)
+    assert plain.payload()["sums"] == [None, None]
+    assert plain.mean().payload()["sum"] is None
+
+
 def test_random_rows_differ():
     found = attlas.explain_generation(subject("causal lm"), LONG, "random_scores", max_new_tokens=3)
     assert not np.array_equal(found.scores[0, :5], found.scores[1, :5])

@@ -413,6 +413,9 @@ def test_scores_that_add_up_say_how(show):
     tab = show({**samples.film(), "sum": {**found, "scores": 0.1}})
     assert tab.locator(".sum .figure").all_text_contents() == ["0.125", "0.100", "0.065", "0.290"]
     assert show(samples.film()).locator(".sum").count() == 0
+    tab = show({**samples.film(), "sum": {"rest_of": "biases", "scores": 0.34}})
+    assert tab.locator(".sum .figure").all_text_contents() == ["0.340", "−0.050", "0.290"]
+    assert "base value" not in tab.locator(".sum").inner_text()
 
 
 def test_a_warning_stands_above_the_scores(show):

@@ -49,6 +49,19 @@ def test_the_order_of_the_page(show):
     assert "explain_generation" in tab.locator("footer pre").inner_text()
 
 
+def test_the_sum_is_that_of_what_is_chosen(show):
+    payload = samples.generation()
+    values = [target["value"] for target in payload["targets"]]
+    payload["sums"] = [{"rest_of": "biases", "scores": value - 0.125} for value in values]
+    tab = show(payload)
+    figures = tab.locator(".sum .figure")
+    mean = np.mean(values)
+    assert figures.all_text_contents() == [f"{mean - 0.125:.3f}", "0.125", f"{mean:.3f}"]
+    word(tab, "Seine").click()
+    one = values[OUTPUTS.index(11)]
+    assert figures.all_text_contents() == [f"{one - 0.125:.3f}", "0.125", f"{one:.3f}"]
+
+
 def test_the_table_has_a_legend(show):
     payload = samples.generation()
     key = show(payload).locator(".whole .legend").inner_text().split()

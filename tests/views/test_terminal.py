@@ -63,6 +63,8 @@ def test_scores_that_add_up_say_how():
     line = "base value 0.125 (every token masked) + scores 0.165 = probability 0.290"
     assert line in shown({**samples.film(), "sum": found})
     assert line in fragment({**samples.film(), "sum": found})
+    line = "scores 0.340 - 0.050 (biases) = probability 0.290"
+    assert line in shown({**samples.film(), "sum": {"rest_of": "biases", "scores": 0.34}})
 
 
 def test_two_segments():

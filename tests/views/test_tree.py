@@ -47,6 +47,13 @@ def shown(payload):
     return console.file.getvalue()
 
 
+def test_tokens_that_occur_twice_carry_their_place():
+    twice = tree(("[CLS]", "thin", "plot", "thin", "play"))
+    assert "thin (2nd)  0.500" in shown(twice) and "thin (1st)  0.125" in shown(twice)
+    labels = [box["label"] for box in twice["drawing"]["boxes"]]
+    assert sorted(labels) == ["[CLS]", "plot", "thin 1st", "thin 2nd"]
+
+
 def test_the_terminal_shows_each_edge_under_the_token_that_reads():
     lines = shown(tree()).splitlines()
     start = lines.index("[CLS]")

@@ -212,11 +212,12 @@ def _how_far(subject: Any, method: str, model: str) -> str:
             f"Audited on {record.texts} texts of {record.data}: {method} finds {low} to {high} of "
             "what matters (0 %: chance)."
         )
-        return told if record.page is None else f"{told} See {record.page}"
+        return told if record.page is None else f"{told}\nSee {record.page}"
     data = "" if model == "sentiment" else " --data FILE"
     quick = " --quick" if method in QUICK_METHODS else ""
     asked = f"attlas audit --model {quote(model)}{data}{quick}"
-    return f"How far can you trust this? Find out: {asked}"
+    line = f"How far can you trust this? Find out: {asked}"
+    return line if len(line) <= 80 else line.replace("out: ", "out:\n  ", 1)
 
 
 def _method_options(named: str | None, given: Sequence[str]) -> dict[str, Any]:

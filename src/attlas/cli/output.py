@@ -68,7 +68,7 @@ def print_result(
 ) -> None:
     """Print a result as it shows itself with parts of its payload changed, then what was written.
 
-    `last` is printed as it is, below.
+    `last` is printed below; a path or command that stands on a line of its own is never broken.
     """
     from rich.console import Console
     from rich.text import Text
@@ -80,8 +80,10 @@ def print_result(
     console.print(views.render({**result.payload(), **changed}))
     for path in written:
         console.print(Text(f"wrote {path}"), soft_wrap=True)
-    if last:
-        console.print(Text(last), soft_wrap=True)
+    first, *alone = last.splitlines() or [""]
+    for line, unbroken in [(first, not alone), *((each, True) for each in alone)]:
+        if line:
+            console.print(Text(line), soft_wrap=unbroken)
 
 
 def print_table(rows: Iterable[Sequence[str]], indent: int = 0) -> None:

@@ -180,6 +180,7 @@ def _record(
         question.pictures(0),
         row_notes=tuple(note for each in scored for note in each.row_notes),
         row_warnings=tuple(warning for each in scored for warning in each.row_warnings),
+        row_details=tuple(details for each in scored for details in each.row_details),
     )
     warned = [generation.warning] if generation.warning else []
     sinks = sink_notes(generation.tokens, generation.sinks)

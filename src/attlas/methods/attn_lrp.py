@@ -11,6 +11,8 @@ from attlas.models.relevance.gradient_rules import AttnRules, ConservativeRules
 from attlas.models.relevance.passes import check_conservation, token_relevance
 
 VARIANTS = {"attn": AttnRules, "cp": ConservativeRules}
+# Where the part of the logit is that no token has.
+RESTS = {"attn": "lost to biases and the softmax", "cp": "lost to biases"}
 
 
 @method(
@@ -18,7 +20,7 @@ VARIANTS = {"attn": AttnRules, "cp": ConservativeRules}
     signed=True,
     of="logit",
     paper="arXiv:2402.05602",
-    reading="How much the token adds to the target's logit, or takes from it if negative.",
+    reading="How much the token adds to the target, or takes from it if negative.",
     needs=("embeddings",),
     fills=True,
     learns=True,
@@ -33,4 +35,5 @@ def attn_lrp(question: Question, *, variant: str = "attn") -> Scored:
     if variant not in VARIANTS:
         raise UnknownNameError("variant", variant, VARIANTS)
     check_conservation(question.subject)
-    return Scored(token_relevance(question, VARIANTS[variant]))
+    scores = token_relevance(question, VARIANTS[variant])
+    return Scored(scores, row_details=[{"rest_of": RESTS[variant]} for _ in scores])

@@ -61,6 +61,7 @@ class CheckResult(Result):
         return {
             "kind": self.view_kind,
             "version": 1,
+            "headline": f"Is {self.model} opened exactly?",
             "model": self.model,
             "task": self.task,
             "tokens": [],

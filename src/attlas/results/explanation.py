@@ -20,6 +20,7 @@ from attlas.results.support.pictures import (
 )
 from attlas.results.support.result import Result
 from attlas.results.support.sinks import Sink, find_sinks, removal_note
+from attlas.results.support.sums import score_sum
 from attlas.results.support.words import segment_units, word_units
 from attlas.shapes import Picture, TokenVector
 from attlas.tokens import Tokens
@@ -197,20 +198,12 @@ class Explanation(Result):
             "pictures": picture_rows(self.tokens, self.pictures),
             "sinks": [sink.to_dict() for sink in self.sinks],
             "licence": self.licence.to_dict() if self.licence else None,
-            "sum": self._sum(),
+            "sum": score_sum(self.details, float(self.scores.sum(dtype=np.float64))),
             "warning": self.warning,
             "notes": [note for note in self.notes if note != self.warning],
             "code": self.code(),
             "maps": self.maps.payload_section() if self.maps else None,
         }
-
-    def _sum(self) -> dict[str, Any] | None:
-        """How the scores add up to the target, for methods that give a base value."""
-        base = self.details.get("base")
-        if not isinstance(base, float):
-            return None
-        total = float(self.scores.sum(dtype=np.float64))
-        return {"base": base, "of": str(self.details.get("base_of", "")), "scores": total}
 
     def code(self) -> str:
         """The Python lines that compute this again; you must fill in a picture yourself."""

@@ -1,7 +1,7 @@
 """Generation: the scores of one method for every token that a model wrote."""
 
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -11,15 +11,17 @@ from attlas.errors import UnknownNameError, UsageError
 from attlas.results.explanation import Explanation
 from attlas.results.maps import token_rows
 from attlas.results.support.files import plain
-from attlas.results.support.frames import Frame, Labels, frame, labels
+from attlas.results.support.frames import Frame, frame
 from attlas.results.support.generated_text import (
     check_matrix,
+    shortened,
     tokens_before,
+    unit_labels,
     unit_rows,
     unit_scores,
     written_text,
 )
-from attlas.results.support.origin import Origin, TargetRecord
+from attlas.results.support.origin import Origin, TargetRecord, mean_target
 from attlas.results.support.pictures import (
     check_pictures,
     picture_arrays,
@@ -28,6 +30,7 @@ from attlas.results.support.pictures import (
 )
 from attlas.results.support.result import Result
 from attlas.results.support.sinks import Sink, find_sinks, removal_note
+from attlas.results.support.sums import mean_details, score_sum
 from attlas.results.support.words import (
     Unit,
     segment_units,
@@ -45,8 +48,6 @@ LEVELS: Mapping[str, Callable[[Tokens], list[Unit]]] = {
     "sentences": sentence_units,
     "segments": segment_units,
 }
-
-LONGEST = 60  # characters of what was written, in a line
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +75,7 @@ class Generation(Result):
     )  # by segment, as the model saw them
     row_notes: tuple[tuple[str, ...], ...] = ()  # notes on single rows
     row_warnings: tuple[str, ...] = ()  # why a row must not be relied on, or ""
+    row_details: tuple[Mapping[str, Any], ...] = ()  # what else the method computed, as JSON
 
     def __post_init__(self) -> None:
         check_matrix(self.tokens, self.scores, self.outputs)
@@ -83,6 +85,7 @@ class Generation(Result):
         check_pictures(self.pictures)
         predictions = tuple(tuple(plain(each) for each in row) for row in self.predictions)
         object.__setattr__(self, "predictions", predictions)
+        object.__setattr__(self, "row_details", tuple(plain(row) for row in self.row_details))
 
     def __len__(self) -> int:
         """How many tokens are explained."""
@@ -129,8 +132,11 @@ class Generation(Result):
                 *(self.row_notes[place] if self.row_notes else ()),
             ),
             pictures=self.pictures,
-            details={"warning": warned} if warned else {},
+            details={**self._details(place), **({"warning": warned} if warned else {})},
         )
+
+    def _details(self, place: int) -> Mapping[str, Any]:
+        return self.row_details[place] if self.row_details else {}
 
     def mean(self, start: int = 0, stop: int | None = None) -> Explanation:
         """Return the mean of the rows from `start` up to `stop` as one explanation.
@@ -146,21 +152,17 @@ class Generation(Result):
         return Explanation(
             tokens_before(self.tokens, last),
             scores.mean(axis=0, dtype=np.float64).astype(scores.dtype),
-            self._mean_target(places),
+            mean_target(
+                written_text(self.tokens, [self.outputs[place] for place in places]),
+                [self.targets[place] for place in places],
+            ),
             self.origin.followed_by(f".mean({places.start}, {places.stop})"),
             notes=(*self.notes, count),
-            details={"warning": self.warning} if self.warning else {},
+            details={
+                **mean_details([self._details(place) for place in places]),
+                **({"warning": self.warning} if self.warning else {}),
+            },
             pictures=self.pictures,
-        )
-
-    def _mean_target(self, places: range) -> TargetRecord:
-        targets = [self.targets[place] for place in places]
-        contrasts = {target.contrast for target in targets}
-        return TargetRecord(
-            written_text(self.tokens, [self.outputs[place] for place in places]),
-            " and ".join(dict.fromkeys(target.quantity for target in targets)),
-            float(np.mean([target.value for target in targets])),
-            contrasts.pop() if len(contrasts) == 1 else None,
         )
 
     @property
@@ -196,8 +198,8 @@ class Generation(Result):
         written = [units[i] for i in unit_rows(self.outputs, units)]
         return frame(
             unit_scores(self.scores, self.outputs, units),
-            index=_labels(written, "output"),
-            columns=_labels(units, "input"),
+            index=unit_labels(written, "output"),
+            columns=unit_labels(units, "input"),
         )
 
     def to_pandas(self) -> Frame:
@@ -229,6 +231,7 @@ class Generation(Result):
             "notes": list(self.notes),
             "row_notes": [list(notes) for notes in self.row_notes],
             **({"row_warnings": list(self.row_warnings)} if self.row_warnings else {}),
+            **({"row_details": list(map(dict, self.row_details))} if self.row_details else {}),
         }
 
     def payload(self) -> dict[str, Any]:
@@ -236,7 +239,7 @@ class Generation(Result):
         return {
             "kind": self.view_kind,
             "version": 1,
-            "headline": f"Why “{_short(self.text)}”?",
+            "headline": f"Why “{shortened(self.text)}”?",
             **self.origin.view_facts(),
             "tokens": token_rows(self.tokens),
             "words": [unit.to_dict() for unit in word_units(self.tokens)],
@@ -249,10 +252,15 @@ class Generation(Result):
             "data": b64encode(self.scores.astype("<f4").tobytes()).decode("ascii"),
             "pictures": picture_rows(self.tokens, self.pictures),
             "sinks": [sink.to_dict() for sink in self.sinks],
+            "sums": self._sums(),
             "warning": self.warning,
             "notes": list(self._own_notes()),
             "code": self.code(),
         }
+
+    def _sums(self) -> list[dict[str, Any] | None]:
+        totals = self.scores.sum(axis=1, dtype=np.float64).tolist()
+        return [score_sum(self._details(place), total) for place, total in enumerate(totals)]
 
     def code(self) -> str:
         """The Python lines that compute this again; you must fill in a picture yourself."""
@@ -277,6 +285,7 @@ class Generation(Result):
             read_pictures(arrays),
             tuple(tuple(notes) for notes in header["row_notes"]),
             tuple(header.get("row_warnings", ())),
+            tuple(header.get("row_details", ())),
         )
 
     @classmethod
@@ -287,13 +296,5 @@ class Generation(Result):
         return cls._from_record(record, {"scores": scores})
 
     def __repr__(self) -> str:
-        shown = visible(_short(self.text))
+        shown = visible(shortened(self.text))
         return f"Generation({self.method} of {len(self)} written tokens: {shown})"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
-
-
-def _labels(units: Sequence[Unit], name: str) -> Labels:
-    return labels([(unit.positions[0], unit.text) for unit in units], [name, "text"])

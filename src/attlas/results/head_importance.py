@@ -9,7 +9,7 @@ import numpy as np
 from attlas.errors import UsageError
 from attlas.results.maps import Site
 from attlas.results.support.frames import Frame, frame
-from attlas.results.support.origin import Origin
+from attlas.results.support.origin import Origin, subject_line
 from attlas.results.support.result import Result
 from attlas.shapes import HeadVector
 
@@ -150,7 +150,7 @@ class HeadImportance(Result):
     def code(self) -> str:
         """The Python lines that compute this again; you must fill in the data yourself."""
         options = "".join(f", {key}={value!r}" for key, value in self.origin.options.items())
-        load = f"subject = attlas.load({self.origin.model!r})"
+        load = subject_line(self.origin.model)
         data = "data = ...  # the texts with their labels"
         call = f"attlas.head_importance(subject, data, {self.by!r}{options})"
         return f"import attlas\n{load}\n{data}\n{call}"

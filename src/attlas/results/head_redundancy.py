@@ -10,7 +10,7 @@ from attlas.errors import UsageError
 from attlas.results.head_importance import Head
 from attlas.results.maps import Site
 from attlas.results.support.frames import Frame, frame, labels
-from attlas.results.support.origin import Origin
+from attlas.results.support.origin import Origin, subject_line
 from attlas.results.support.result import Result
 from attlas.shapes import HeadPairs
 
@@ -87,7 +87,7 @@ class HeadRedundancy(Result):
 
     def code(self) -> str:
         """The Python lines that compute this again; you must fill in the texts yourself."""
-        load = f"subject = attlas.load({self.origin.model!r})"
+        load = subject_line(self.origin.model)
         return f"import attlas\n{load}\ntexts = ...\nattlas.head_redundancy(subject, texts)"
 
     def _page_title(self) -> str:

@@ -10,6 +10,7 @@ from attlas.results.explanation import Explanation
 from attlas.results.support.files import plain
 from attlas.results.support.frames import Frame, frame
 from attlas.results.support.licence import Licence
+from attlas.results.support.origin import subject_line
 from attlas.results.support.result import Result
 
 
@@ -112,7 +113,7 @@ class Judgement(Result):
         origin = self.explanation.origin
         if origin.verb == "judge":
             text = "".join(f", {key}={value!r}" for key, value in origin.asked.items())
-            lines = ["import attlas", f"subject = attlas.load({origin.model!r})"]
+            lines = ["import attlas", subject_line(origin.model)]
             lines.append("given = ...  # the tokens and their scores")
             return "\n".join([*lines, f"attlas.judge(subject, given{options}{text})"])
         *lines, last = self.explanation.code().splitlines()

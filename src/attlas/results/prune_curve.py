@@ -8,7 +8,7 @@ from attlas.errors import UnknownNameError
 from attlas.results.head_importance import HeadImportance
 from attlas.results.support.files import plain
 from attlas.results.support.frames import Frame, frame
-from attlas.results.support.origin import Origin
+from attlas.results.support.origin import Origin, subject_line
 from attlas.results.support.result import Result
 
 SHARE_AXIS = "share of all heads switched off"
@@ -135,7 +135,7 @@ class PruneCurve(Result):
         """The Python lines that compute this again; you must fill in the data yourself."""
         given = "rank_on, try_on" if self.origin.verb == "prune_curve" else "data"
         options = "".join(f", {key}={value!r}" for key, value in self.origin.options.items())
-        load = f"subject = attlas.load({self.origin.model!r})"
+        load = subject_line(self.origin.model)
         data = "".join(f"{name} = ...  # texts with their labels\n" for name in given.split(", "))
         call = f"attlas.{self.origin.verb}(subject, {given}{options})"
         return f"import attlas\n{load}\n{data}{call}"

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from attlas.errors import UnknownNameError
 from attlas.results.support.files import plain, rebuild
 from attlas.results.support.frames import Frame, frame
-from attlas.results.support.origin import Origin
+from attlas.results.support.origin import Origin, subject_line
 from attlas.results.support.report_sections import DataRecord, Figure, TrialFigure, TrialSection
 from attlas.results.support.result import Result
 
@@ -124,7 +124,7 @@ class TrialResult(Result):
         if scope:
             given = ", ".join(f"{key}={each!r}" for key, each in scope.items())
             options = f", scope=attlas.Scope({given}){options}"
-        lines = ["import attlas", f"subject = attlas.load({self.origin.model!r})"]
+        lines = ["import attlas", subject_line(self.origin.model)]
         if data is None:
             lines.append("data = ...  # the texts")
         shown = "data" if data is None else repr(data)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from attlas.results.support.files import plain
 from attlas.results.support.frames import Frame, frame
-from attlas.results.support.origin import Origin
+from attlas.results.support.origin import Origin, subject_line
 from attlas.results.support.result import Result
 from attlas.views.units import visible
 
@@ -138,7 +138,7 @@ class Triggers(Result):
         """The Python lines that compute this again; you must fill in the data yourself."""
         given = {key: value for key, value in self.origin.options.items() if value is not None}
         options = "".join(f", {key}={value!r}" for key, value in given.items())
-        load = f"subject = attlas.load({self.origin.model!r})"
+        load = subject_line(self.origin.model)
         data = "data = ...  # the texts with their labels"
         return f"import attlas\n{load}\n{data}\nattlas.triggers(subject, data{options})"
 

@@ -18,11 +18,11 @@ MOST_NAMED = 4  # tokens of an example
 MOST_BEST = 3  # methods in a short answer
 
 
-def figure_words(figure: Payload) -> str:
+def figure_words(figure: Payload, digits: int = 2) -> str:
     """A figure with its interval and the number of its texts."""
-    parts = [number(figure["value"])]
+    parts = [number(figure["value"], digits)]
     if figure["low"] is not None and figure["high"] is not None:
-        parts.append(f"({number(figure['low'])} to {number(figure['high'])})")
+        parts.append(f"({number(figure['low'], digits)} to {number(figure['high'], digits)})")
     words = " ".join(parts)
     return words if figure["n"] is None else f"{words}, {text_count(figure['n'])}"
 
@@ -227,9 +227,9 @@ def cell_words(cell: Payload) -> str:
     return f"{star}{number(cell['figure']['value'])}{odd}"
 
 
-def number(value: float | int | None) -> str:
+def number(value: float | int | None, digits: int = 2) -> str:
     """A number with two decimals, or a dash if it is unknown."""
-    return "–" if value is None else f"{value:.2f}".replace("-", "−")
+    return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
 
 
 def text_count(count: int) -> str:
@@ -270,8 +270,10 @@ def trial_fragments(payload: Payload) -> Iterator[str]:
 
 
 def _trial_figure(each: Payload) -> str:
-    words = figure_words(each["figure"])
-    return words if each["ceiling"] is None else f"{words}; at most {number(each['ceiling'])}"
+    known = [value for value in (each["figure"]["value"], each["ceiling"]) if value is not None]
+    digits = 3 if known and max(map(abs, known)) < 0.1 else 2  # as on the page
+    words, ceiling = figure_words(each["figure"], digits), each["ceiling"]
+    return words if ceiling is None else f"{words}; at most {number(ceiling, digits)}"
 
 
 def _plot_words(trial: Payload) -> str:

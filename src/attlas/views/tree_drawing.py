@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from attlas.errors import UsageError
 from attlas.views.colours import LIGHT, RGB, Theme, css, strength
 from attlas.views.terminal import fit
-from attlas.views.units import score_text, visible
+from attlas.views.units import score_text, token_places, visible
 
 SIGN, STORY = 8.0, 68.0  # the width of a character, the height of a layer
 BOX = 26.0  # the height of a token's box
@@ -36,8 +36,9 @@ def lay_out_tree(tokens: Sequence[Mapping[str, Any]], nodes: Mapping[int, int]) 
     layers = sorted(set(nodes.values()), reverse=True)
     heights = {layer: _MARGIN + BOX / 2 + STORY * row for row, layer in enumerate(layers)}
     root = max(nodes, key=nodes.__getitem__)
+    named = token_places(tokens)
     placed = [
-        _box(tokens[place], place, nodes[place], heights[nodes[place]])
+        _box(tokens[place], place, nodes[place], heights[nodes[place]], named.get(place, ""))
         for place in sorted(set(nodes) - {root})
     ]
     roomy = sum(box["width"] + _GAP for box in placed) <= _WIDE
@@ -60,9 +61,12 @@ def lay_out_tree(tokens: Sequence[Mapping[str, Any]], nodes: Mapping[int, int]) 
     }
 
 
-def _box(token: Mapping[str, Any], place: int, layer: int, height: float) -> dict[str, Any]:
+def _box(
+    token: Mapping[str, Any], place: int, layer: int, height: float, which: str = ""
+) -> dict[str, Any]:
     shown = visible(token["label"])
     label = fit(shown, min(cell_len(shown), _LONGEST)).rstrip()
+    label += f" {which}" if which else ""
     return {
         "position": place,
         "label": label,

@@ -95,6 +95,16 @@ def with_places(units: Sequence[ShownUnit]) -> list[ShownUnit]:
     return named
 
 
+def token_places(tokens: Sequence[Mapping[str, Any]]) -> dict[int, str]:
+    """Which one of several equal tokens each is, by position; none for special tokens."""
+    found: dict[str, list[int]] = {}
+    for position, token in enumerate(tokens):
+        if not token["special"]:
+            found.setdefault(token["label"], []).append(position)
+    several = [positions for positions in found.values() if len(positions) > 1]
+    return {each: ordinal(i + 1) for positions in several for i, each in enumerate(positions)}
+
+
 def ordinal(number: int) -> str:
     """First, second, third: `1st`, `2nd`, `3rd`, `4th`."""
     teen = 10 < number % 100 < 14
@@ -132,17 +142,19 @@ def score_text(score: float, limit: float, *, signed: bool) -> str:
 
 
 def sum_words(payload: Mapping[str, Any]) -> str:
-    """How the scores add up to the target; empty if the method gives no base value."""
+    """How the scores add up to the target; empty if the method says nothing about it."""
     found, target = payload.get("sum"), payload["target"]
     if not found:
         return ""
-    top = max(abs(found["base"]), abs(found["scores"]), abs(target["value"]))
-    base, scores, value = (
-        score_text(each, top, signed=False)
-        for each in (found["base"], found["scores"], target["value"])
-    )
-    start = f"base value {base} ({visible(found['of'])})"
-    return f"{start} + scores {scores} = {target['quantity']} {value}"
+    base, scores, value = found.get("base") or 0.0, found["scores"], target["value"]
+    top = max(abs(each) for each in (base, scores, value))
+    end = f"= {target['quantity']} {score_text(value, top, signed=False)}"
+    total = f"scores {score_text(scores, top, signed=False)}"
+    if rest := found.get("rest_of"):
+        left = score_text(value - scores, top, signed=True)
+        return f"{total} {left[0]} {left[1:]} ({visible(rest)}) {end}"
+    start = f"base value {score_text(base, top, signed=False)} ({visible(found['of'])})"
+    return f"{start} + {total} {end}"
 
 
 def _show(sign: str) -> str:

@@ -45,7 +45,8 @@ class Scored:
     notes: tuple[str, ...] = ()
     row_notes: Sequence[tuple[str, ...]] = ()  # for each row, if they differ
     # For each row, what its result also stores. A method whose scores add up to the target from a
-    # base value says so here: `base` is that value, and `base_of` what it is the value of.
+    # base value says so here: `base` is that value, and `base_of` what it is the value of. One that
+    # divides the target among the tokens and something else says of what the rest is: `rest_of`.
     row_details: Sequence[Mapping[str, Any]] = ()
     row_warnings: Sequence[str] = ()  # for each row, why its scores must not be relied on, or ""
     shows: str = ""  # what a weight of the maps is, such as attention × gradient

@@ -7,9 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attlas.errors import UsageError
+from attlas.results.support.frames import Labels, labels
 from attlas.results.support.words import Unit
 from attlas.shapes import OutputScores
 from attlas.tokens import Tokens
+
+LONGEST = 60  # characters of what was written, in a line
 
 
 def check_matrix(tokens: Tokens, scores: OutputScores, outputs: Sequence[int]) -> None:
@@ -40,6 +43,11 @@ def written_text(tokens: Tokens, positions: Sequence[int]) -> str:
     return tokens.sources.get(segment, "")[start:end].strip()
 
 
+def shortened(text: str) -> str:
+    """What was written, cut to one line."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
 def tokens_before(tokens: Tokens, stop: int) -> Tokens:
     """The tokens before position `stop`; source texts are cut where their last token ends."""
     kept = tokens.select(range(stop))
@@ -62,6 +70,11 @@ def unit_rows(outputs: Sequence[int], units: Sequence[Unit]) -> Mapping[int, lis
     rows = {place: row for row, place in enumerate(outputs)}
     held = {i: [rows[p] for p in unit.positions if p in rows] for i, unit in enumerate(units)}
     return {i: found for i, found in held.items() if found}
+
+
+def unit_labels(units: Sequence[Unit], name: str) -> Labels:
+    """The labels of a table over units: the position of the first token, and the text."""
+    return labels([(unit.positions[0], unit.text) for unit in units], [name, "text"])
 
 
 def unit_scores(

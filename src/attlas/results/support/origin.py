@@ -11,6 +11,7 @@ from attlas.results.support.words import Unit
 ENCODED = "Inputs"  # stands for a text that was given as a model's arguments
 SAMPLES = "Samples"  # stands for a sound
 _NAMED = r"'(image_\d+)'"  # a picture in a message
+_CLASS = r"[A-Z]\w*(Model|For[A-Z]\w*)"  # stands for a model that was made in memory
 _FILLED = {
     "image": "the picture",
     "inputs": "what the processor made",
@@ -29,11 +30,22 @@ class TargetRecord:
     position: int | None = None  # the token it was read at, if the model has an output at each
 
 
+def mean_target(name: str, targets: Sequence[TargetRecord]) -> TargetRecord:
+    """The target of the mean of several explanations: the mean of their values."""
+    contrasts = {target.contrast for target in targets}
+    return TargetRecord(
+        name,
+        " and ".join(dict.fromkeys(target.quantity for target in targets)),
+        sum(target.value for target in targets) / len(targets),
+        contrasts.pop() if len(contrasts) == 1 else None,
+    )
+
+
 def why(
     target: TargetRecord, prediction: Sequence[Mapping[str, Any]], words: Sequence[Unit]
 ) -> str:
     """The question that a result answers, for the headline of its page."""
-    name = target.name if target.quantity != "value" else f"{target.name} {target.value:.4g}"
+    name = target.name if target.quantity != "value" else _with_value(target)
     read_at = [unit.text for unit in words if target.position in unit.positions]
     if read_at:
         name = f"{name} at “{read_at[0]}”"
@@ -41,6 +53,10 @@ def why(
         name = f"{name} rather than {target.contrast}"
     is_predicted = not prediction or prediction[0].get("label") == target.name
     return f"Why {name}?" if is_predicted else f"What speaks for {name}?"
+
+
+def _with_value(target: TargetRecord) -> str:
+    return f"{target.name} {target.value:.3f}".replace("-", "−")
 
 
 @dataclass(frozen=True)
@@ -102,7 +118,7 @@ class Origin:
             del given["method"]
         text = given.pop("text", "…")
         options = "".join(f", {key}={value!r}" for key, value in given.items() if value is not None)
-        lines = ["import attlas", f"subject = attlas.load({self.model!r})"]
+        lines = ["import attlas", subject_line(self.model)]
         shown, chosen = repr(text), ""
         if picture:
             names = _picture_names(text)
@@ -117,6 +133,13 @@ class Origin:
             shown, chosen = repr([text] if isinstance(text[0], str) else text), "[0]"
         lines.append(f"attlas.{self.verb}(subject, {shown}{options}){chosen}{self.part}")
         return "\n".join(lines)
+
+
+def subject_line(model: str) -> str:
+    """The line of Python that makes the subject; a model from memory you must fill in yourself."""
+    if re.fullmatch(_CLASS, model):
+        return f"subject = attlas.Subject(model, tokenizer)  # your {model}"
+    return f"subject = attlas.load({model!r})"
 
 
 def _picture_names(text: Any) -> list[str]:

@@ -1,9 +1,9 @@
 // A check of a model: whether it is opened exactly, and which methods can run on it.
 
-VIEWS.check = [drawHeader, drawAnswers, drawMethods, drawFoot];
+VIEWS.check = [drawHeader, beside([drawAnswers], [drawMethods]), drawFoot];
 
 function drawAnswers(element, payload) {
-  const title = payload.passed ? "Opened exactly" : "NOT opened exactly";
+  const title = payload.passed ? "Yes, opened exactly" : "NOT opened exactly";
   section(element, title, "check").append(pairList(
     payload.answers.map(({question, answer}) => [question, answer])));
 }

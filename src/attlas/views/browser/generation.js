@@ -2,7 +2,7 @@
 // `picked` holds the chosen rows of the matrix; before a choice, `over` holds those pointed at.
 
 VIEWS.generation = [
-  drawHeader, drawReading, beside([drawWriting, drawPicture], [drawBars, drawMightHave]), drawTable,
+  drawHeader, drawReading, beside([drawWriting, drawPicture], [drawBars, drawSum, drawMightHave]), drawTable,
   drawNotes, drawFoot, drawTip
 ];
 

@@ -89,7 +89,7 @@ function drawFoot(element, payload) {
   for (const [name, value] of facts) {
     if (value) list.append(make("dt", "", name), make("dd", "mono", visible(value)));
   }
-  foot.append(list);
+  if (list.children.length) foot.append(list);
   if (payload.code) foot.append(codeBox(payload.code));
   element.append(foot);
 }

@@ -12,7 +12,8 @@ function drawImportances(element, payload, state) {
   if (names.length > 1) made.append(choice("Ranking", "ranking", names, state));
   const told = make("p", "told one-line"), reading = make("p", "hint quiet"), grid = make("div", "scroll");
   const first = make("ol", "first-heads");
-  made.append(reading, make("div", "pair", make("div", "", told, grid), first));
+  const titles = make("p", "first-heads quiet", ...["head", "importance", "95 % interval"].map((each) => make("span", "", each)));
+  made.append(make("div", "pair", make("div", "", reading, told, grid), make("div", "", make("h3", "", "Strongest"), titles, first)));
   const show = () => {
     const importance = payload.importances.find((each) => each.by === state.ranking);
     const heads = importance.sites.flatMap((site) => site.heads);

@@ -19,7 +19,7 @@ function drawPicture(element, payload, state) {
     over.append(make("figure", "", frameOf(picture, cells), ...captionOf(picture, shownOnes)));
   }
   const seen = shownOnes.some((picture) => patches.length && pictureOf(picture));
-  section(element, titleOf(shownOnes)).append(over, ...(seen ? [opacity(over)] : []), told, key);
+  section(element, titleOf(shownOnes)).append(over, ...(seen ? [opacity(over, shownOnes.every(isSound) ? "sound" : "picture")] : []), told, key);
   const colour = () => {
     const shown = patchScores(patches, payload, state);
     told.replaceChildren(...shown.told);
@@ -127,13 +127,13 @@ function pieceOf(picture, [rows, columns], row, column) {
 }
 
 // A slider from the picture alone to the scores alone.
-function opacity(frame) {
+function opacity(frame, name) {
   const slider = make("input", "");
   Object.assign(slider, {type: "range", min: 0, max: 100, value: 60});
   const follow = () => frame.style.setProperty("--scores", slider.value / 100);
   slider.addEventListener("input", follow);
   follow();
-  const label = make("label", "opacity", "picture", slider, "scores");
-  slider.setAttribute("aria-label", "Opacity of the scores over the picture");
+  const label = make("label", "opacity", name, slider, "scores");
+  slider.setAttribute("aria-label", `Opacity of the scores over the ${name}`);
   return label;
 }

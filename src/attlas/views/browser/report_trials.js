@@ -12,14 +12,16 @@ const isNumber = (value) => typeof value === "number";
 function drawTrials(made, payload, state) {
   for (const trial of payload.trials) {
     const lines = trialLines(trial.figures), plots = trial.plots.map((plot) => plotFigure(plot, state));
-    made.append(make("h3", "", visible(trial.name)), make("p", "lead", visible(trial.sentence)),
+    const found = make("div", "", make("h3", "", visible(trial.name)), make("p", "lead", visible(trial.sentence)),
       make("p", "hint quiet", `Which attention: ${visible(trial.scope)}`),
       make("ul", "standings", ...lines.slice(0, MOST_FIGURES)));
     if (lines.length > MOST_FIGURES) {
-      made.append(make("details", "", make("summary", "", `${lines.length - MOST_FIGURES} more figures`),
+      found.append(make("details", "", make("summary", "", `${lines.length - MOST_FIGURES} more figures`),
         make("ul", "standings", ...lines.slice(MOST_FIGURES))));
     }
-    made.append(make("div", "plots", ...plots), ...doesNotShow([trial.does_not_show]));
+    found.append(...doesNotShow([trial.does_not_show]));
+    const besides = plots.length === 1 && !plots[0].classList.contains("wide");
+    made.append(make("div", besides ? "pair" : "", found, make("div", "plots", ...plots)));
   }
 }
 
@@ -29,7 +31,14 @@ function trialLines(figures) {
   const span = [Math.min(0, ...known), Math.max(0, ...known) || 1];
   return figures.map(({name, figure, ceiling}) => make("li", "", make("span", "who", visible(name)),
     track([{figure, family: "W"}], span, isNumber(ceiling) ? [{at: 0}, {at: ceiling}] : [{at: 0}]),
-    make("span", "mono figure", `${reportFigure(figure)}${isNumber(ceiling) ? ` of ${reportNumber(ceiling)}` : ""}`)));
+    make("span", "mono figure", trialFigure(figure, ceiling))));
+}
+
+// Small figures have a third decimal.
+function trialFigure(figure, ceiling) {
+  const digits = Math.max(Math.abs(figure.value ?? 0), Math.abs(ceiling ?? 0)) < 0.1 ? 3 : 2;
+  const end = isNumber(ceiling) ? ` of ${reportNumber(ceiling, digits)}` : "";
+  return `${reportNumber(figure.value, digits)} (${reportInterval(figure, digits)})${end}`;
 }
 
 function plotFigure(plot, state) {

@@ -8,6 +8,7 @@ function drawVerdictBounds(made, payload) {
   const {verdict} = payload, rules = payload.settings.rules ?? {};
   made.append(make("p", "hint quiet", "0: chance. 1: as much as can be found. A line is a 95 % interval; all of " +
     "them hold at once. A thin bar is the threshold that the line must clear."));
+  made.append(familyKey(["W", ...verdict.readings.map((each) => each.family)]));
   const list = make("ul", "standings bounds");
   list.append(axisLine([-1, 1], [[-1, "−1"], [0, "0"], [1, "1"]]));
   for (const [removal, bounds] of Object.entries(verdict.bounds)) {

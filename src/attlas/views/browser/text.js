@@ -182,15 +182,31 @@ function barLabel(unit, places, payload) {
     ...(place ? [make("span", "place quiet", ` ${place}`)] : []));
 }
 
-// For methods whose scores add up: from the base value to the target.
-function drawSum(element, payload) {
-  if (!payload.sum) return;
-  const {base, of, scores} = payload.sum, {value, quantity} = payload.target;
-  const limit = Math.max(...[base, scores, value].map(Math.abs));
+// How the scores add up to the target: from a base value, or with something that is no token's.
+function drawSum(element, payload, state) {
+  if (!payload.sum && !payload.sums?.some(Boolean)) return;
+  const list = make("ul", "sum");
+  section(element, "How the scores add up").append(list);
+  const show = () => list.replaceChildren(...sumRows(payload.sum ? [payload.sum] : rowsShown(state).map((row) => payload.sums[row]),
+    payload.sum ? [payload.target] : rowsShown(state).map((row) => payload.targets[row])));
+  if (!payload.sum) state.on(["scores"], show);
+  show();
+}
+
+// The rows of one sum, or of the mean of several.
+function sumRows(sums, targets) {
+  const mean = (values) => values.reduce((total, each) => total + each, 0) / values.length;
+  const {of, rest_of: restOf} = sums[0], base = mean(sums.map((sum) => sum.base ?? 0));
+  const scores = mean(sums.map((sum) => sum.scores)), value = mean(targets.map((target) => target.value));
+  const limit = Math.max(...[base, scores, value].map(Math.abs)), rest = value - base - scores;
   const row = (name, number, words = "") => make("li", "", make("span", "", name),
     make("span", "mono figure", figure(number, limit, false)), make("span", "quiet", words));
-  const rest = value - base - scores, missed = Math.abs(rest) > 0.005 * limit;
-  section(element, "How the scores add up").append(make("ul", "sum", row("base value", base, visible(of)),
-    row("+ all scores", scores, "special tokens included"),
-    ...(missed ? [row("+ what they miss", rest)] : []), row(`= ${visible(quantity)}`, value, visible(payload.target.name))));
+  const missed = restOf || Math.abs(rest) > 0.005 * limit;
+  const [target] = targets, one = targets.length === 1;
+  return [
+    ...(restOf ? [] : [row("base value", base, visible(of))]),
+    row(restOf ? "all scores" : "+ all scores", scores, "special tokens included"),
+    ...(missed ? [row(restOf ? "+ the rest" : "+ what they miss", rest, restOf ? visible(restOf) : "")] : []),
+    row(`= ${one ? "" : "mean "}${visible(target.quantity)}`, value, one ? visible(target.name) : ""),
+  ];
 }

@@ -90,7 +90,8 @@ function showTrace(picture, trace) {
 }
 
 function traceWords(trace, payload) {
-  const word = (position) => make("bdi", "mono strong", visible(payload.tokens[position].label));
+  const labels = new Map(payload.drawing.boxes.map((box) => [box.position, box.label]));
+  const word = (position) => make("bdi", "mono strong", visible(labels.get(position) ?? payload.tokens[position].label));
   const top = Math.max(...payload.edges.map((edge) => edge.attribution));
   return [word(payload.root), ...trace.flatMap((edge) => [
     make("span", "quiet", " reads "), word(edge.child),

@@ -13,7 +13,7 @@ from attlas.views import terminal
 from attlas.views.colours import DARK, css
 from attlas.views.markup import card, heading, notes, prediction
 from attlas.views.tree_drawing import colour_of, segments_of, tree_svg
-from attlas.views.units import score_text, visible
+from attlas.views.units import score_text, token_places, visible
 
 
 def render(payload: Mapping[str, Any]) -> Group:
@@ -55,7 +55,9 @@ def _label(payload: Mapping[str, Any], place: int, segments: list[str]) -> Text:
     token = payload["tokens"][place]
     colour = css(colour_of(token["segment"], segments, DARK))
     style = Style(dim=True) if token["special"] else Style(color=colour, bold=True)
-    return Text(visible(token["label"]), style=style)
+    label = Text(visible(token["label"]), style=style)
+    which = token_places(payload["tokens"]).get(place)
+    return label.append(f" ({which})", style="dim") if which else label
 
 
 def _legend(segments: list[str]) -> list[Text]:
