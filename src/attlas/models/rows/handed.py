@@ -20,6 +20,7 @@ from attlas.results import Site
 
 SLICE_BYTES = {"cpu": 2**24, "cuda": 2**28}  # what the weights of one slice of rows may take
 COPIES = 4  # of these weights that exist while they are computed
+TINY = 1e-30  # keeps a row of zeros at zero
 FUSED_ON = {"cuda"}  # where the gradient of fused attention is faster than slices
 
 
@@ -114,7 +115,8 @@ class HandedCall:
         """What `pull` returns, on any device."""
         query, key, value = self.streams
         batch = len(query)
-        parts = _in_precision(row, query.dtype)  # `[target, query, part]`
+        largest = row.abs().amax(dim=-1, keepdim=True).clamp_min(TINY)
+        parts = _in_precision(row / largest, query.dtype)  # `[target, query, part]`
         columns = parts if batch > 1 else parts.movedim(0, 1).flatten(1)[None]
         pulled = []
         for some in columns.split(value.shape[-1], dim=-1):
@@ -129,7 +131,7 @@ class HandedCall:
             pulled.append(found[..., : some.shape[-1]].to(row.dtype).sum(dim=1) / query.shape[1])
         joined = torch.cat(pulled, dim=-1)  # `[batch, key, column]`
         each = joined if batch > 1 else joined[0].unflatten(1, (len(row), -1)).movedim(1, 0)
-        return each.sum(dim=-1)
+        return largest * each.sum(dim=-1)
 
     def _fused(self, streams: tuple[Tensor, Tensor, Tensor]) -> Tensor | None:
         if not is_fusible(self.module):
