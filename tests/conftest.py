@@ -8,11 +8,14 @@ import pytest
 
 import attlas.progress
 
+gc.disable()  # until all is imported: what is imported stays
+
 
 def pytest_collection_finish():
     """What was imported stays until the end: no search for garbage looks at it again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -62,7 +62,7 @@ def test_swapping_turns_a_pair_around():
 @each_kind
 def test_texts_are_seeded_and_labels_balanced(kind):
     examples = shortcuts.generate(1000, 8, kind)
-    assert examples == shortcuts.generate(1000, 8, kind)
+    assert examples[:200] == shortcuts.generate(200, 8, kind)
     assert 0.45 < sum(e.label == "LEFT" for e in examples) / 1000 < 0.55
 
 

@@ -52,6 +52,7 @@ def _options(
 
 def main() -> None:
     """Run the command line; an error becomes one clear line and an exit status."""
+    gc.set_threshold(20_000)  # importing torch makes much that stays: it is searched less often
     atexit.register(gc.freeze)  # or Python looks at all that torch has made before it ends
     try:
         with watched(None, ""):
