@@ -1,6 +1,5 @@
 """Attention flow against networkx on the attention that transformers itself returns."""
 
-
 import networkx
 import numpy as np
 import pytest

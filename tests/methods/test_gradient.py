@@ -1,6 +1,5 @@
 """Gradient against plain autograd on what transformers' own embeddings give."""
 
-
 import pytest
 import torch
 from entered import TABLES, entered

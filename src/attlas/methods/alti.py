@@ -33,6 +33,7 @@ EACH_BLOCK = DecompositionRules(own=equal_shares, each_block=True)
     many_targets=True,
     fills=True,
     learns=True,
+    passes=2,
 )
 def alti(question: Question) -> Scored:
     """Score each token by how close its contributions are to the attention outputs of all layers.

@@ -36,6 +36,7 @@ from attlas.results import Site
     many_targets=True,
     fills=True,
     learns=True,
+    passes=1,
 )
 def attention_flow(
     question: Question,

@@ -24,6 +24,7 @@ RESTS = {"attn": "lost to biases and the softmax", "cp": "lost to biases"}
     needs=("embeddings",),
     fills=True,
     learns=True,
+    passes=1,
 )
 def attn_lrp(question: Question, *, variant: str = "attn") -> Scored:
     """Score each token by the relevance that layer-wise propagation assigns to its vector.

@@ -28,6 +28,7 @@ WHOLE_MODEL = DecompositionRules(own=equal_shares, shared=aligned_shares, slope=
     cost="expensive",
     many_targets=True,
     fills=True,
+    passes=2,
 )
 def decompx(question: Question) -> Scored:
     """Score each token by its term of the logit, followed from layer to layer to the output.

@@ -36,6 +36,7 @@ from attlas.shapes import HeadRanks
     many_targets=True,
     fills=True,
     learns=True,
+    passes=2,
 )
 def effective_attention(
     question: Question,

@@ -44,6 +44,7 @@ COPY = "copy"  # the stream of a decoder that reads the source once more
     many_targets=True,
     fills=True,
     learns=True,
+    passes=1,
 )
 def generic_relevance(question: Question, *, start_layer: int = 0) -> Scored:
     """Score each token by the gradient-weighted attention that leads from it to the prediction.

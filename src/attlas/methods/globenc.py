@@ -36,6 +36,7 @@ EACH_BLOCK = DecompositionRules(own=equal_shares, each_block=True)
     cost="expensive",
     many_targets=True,
     learns=True,
+    passes=2,
 )
 def globenc(question: Question) -> Scored:
     """Score each token by the lengths of its contributions to the outputs of all layers.

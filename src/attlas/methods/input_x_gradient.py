@@ -16,6 +16,7 @@ from attlas.models.states.embeddings import embedding_gradients, over_tokens
     many_targets=True,
     fills=True,
     learns=True,
+    passes=1,
 )
 def input_x_gradient(question: Question) -> Scored:
     """Score each token by its embedding times the target's gradient on it, summed over features.

@@ -31,6 +31,7 @@ LOST_COARSE = 0.2  # in half precision
     reading="How much each token adds, by attention that supports the target, to the prediction.",
     needs=("attention", "gradients", "embeddings"),
     fills=True,
+    passes=3,
 )
 def lrp_relevance(question: Question, *, start_layer: int = 0, normalise: bool = True) -> Scored:
     """Score each token by relevant attention, times its gradient, that leads to the prediction.

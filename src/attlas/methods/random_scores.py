@@ -15,6 +15,7 @@ from attlas.models.asking.question import Question
     paper="",
     reading="Nothing: these numbers are random.",
     many_targets=True,
+    passes=1,
 )
 def random_scores(question: Question, *, seed: int = 0) -> Scored:
     """Score each token by a random number between zero and one.

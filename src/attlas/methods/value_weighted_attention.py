@@ -36,6 +36,7 @@ BYPASS = 0.5  # share of a rolled-out layer that bypasses attention, without `re
     many_targets=True,
     fills=True,
     learns=True,
+    passes=1,
 )
 def value_weighted_attention(
     question: Question,

@@ -29,6 +29,7 @@ from attlas.shapes import HeadMean
     needs=("attention", "branches"),
     cost="expensive",
     many_targets=True,
+    passes=2,
 )
 def value_zeroing(question: Question, *, layer: int | None = None) -> Scored:
     """Score each token by how far states move when its value is set to zero in a layer.

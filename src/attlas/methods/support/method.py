@@ -69,6 +69,7 @@ class Method:
     many_targets: bool = False  # whether one pass serves several targets of one input
     fills: bool = False  # whether texts of several lengths may share a padded batch
     learns: bool = False  # whether its first pass finds the target; otherwise one more is needed
+    passes: int | None = None  # how often the model runs for one text; None: that depends on it
 
     def __post_init__(self) -> None:
         check_known("family", [self.family], FAMILIES)

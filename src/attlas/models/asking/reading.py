@@ -16,11 +16,7 @@ from attlas.models.asking.readout import (
     shares,
     stream_gradients,
 )
-from attlas.models.asking.scores import (
-    differentiate,
-    own_scores_in_graph,
-    target_scores_in_graph,
-)
+from attlas.models.asking.scores import differentiate, own_scores_in_graph, target_scores_in_graph
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.tap.call import Call
 from attlas.models.tap.edits import Edit
@@ -79,11 +75,11 @@ def attention_gradients(
 
     The gradient is zero if the output does not depend on a site.
     """
+    if edits:
+        question.answered  # noqa: B018  before a tap changes what the model computes
     tap = question.subject.tap(edits, gradients=True, sites=_chosen(question, sites))
     with torch.enable_grad(), tap as seen, last_stream(question.subject) as stream:
-        scores = (
-            target_scores_in_graph(question, of) if edits else own_scores_in_graph(question, of)
-        )
+        scores = own_scores_in_graph(question, of)
         gradients = differentiate(question, scores, seen.weights, stream)
     return _pair(question, seen.calls, gradients)
 

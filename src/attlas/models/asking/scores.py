@@ -22,6 +22,7 @@ def run_logits(question: Question) -> Logits:
 
 def target_scores(question: Question, of: str, edits: Edit | Sequence[Edit] = ()) -> BatchScores:
     """The score of each row's target, `logit` or `probability`, under these edits of attention."""
+    question.answered  # noqa: B018  before a tap changes what the model computes
     with torch.no_grad():
         if not edits:
             with evaluation_mode(question.subject.model):
