@@ -125,7 +125,7 @@ def test_texts_of_a_list_get_what_each_gets_alone(method):
 
 
 def test_a_list_of_near_lengths_is_one_batch(runs):
-    texts = ["the film was good", "the film was", "the film was good good"]
+    texts = ["a cat sat", "a cat sat a", "a cat sat a a"]
     attlas.explain(subject(TASK), texts, "raw_attention")
     runs.clear()
     attlas.explain(subject(TASK), texts, "raw_attention")
