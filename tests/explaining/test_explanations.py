@@ -75,6 +75,20 @@ def test_what_no_token_holds_is_told(variant):
     assert total["scores"] == pytest.approx(found.scores.sum(), abs=1e-5)
 
 
+def test_the_headline_tells_equal_words_apart():
+    tagger = subject("token classification")
+    heads = [attlas.explain(tagger, "a cat on a mat", position=("a", each)) for each in (1, 2)]
+    assert [each.headline.split(" at ")[1] for each in heads] == ["“a” (1st)?", "“a” (2nd)?"]
+    assert attlas.explain(tagger, "a cat", position="cat").headline.endswith("at “cat”?")
+
+
+def test_words_that_the_tokenizer_does_not_know_are_no_targets():
+    recall = attlas.load("recall")
+    for asked in ({"target": "elephant"}, {"target": "koi", "contrast": "elephant"}):
+        with pytest.raises(UsageError, match="does not know 'elephant': it reads <unk>"):
+            attlas.explain(recall, "b bee k koi r ram k", **asked)
+
+
 def test_lists_of_one_and_of_none():
     (found,) = explain(["a cat"])
     assert found.tokens.sources["text"] == "a cat"

@@ -125,3 +125,15 @@ def test_a_processor_that_cuts_patches_itself_is_refused_by_name():
     cut = attlas.Subject(plain("image classification"), patches)
     with pytest.raises(UnsupportedModelError, match="cuts the picture into 16 patches itself"):
         attlas.explain(cut, np.zeros((32, 32, 3), np.uint8), "raw_attention")
+
+
+def test_attention_takes_a_prefix_where_something_writes_behind_it():
+    short, long = (
+        subject("sequence to sequence").attention("a cat sat", prefix=each)
+        for each in ("the", "the cat sat")
+    )
+    assert long["decoder.0"].shape[-1] > short["decoder.0"].shape[-1]
+    with pytest.raises(UsageError, match="a prefix is for an encoder–decoder"):
+        subject("sequence classification").attention("a cat", prefix="the")
+    with pytest.raises(UsageError, match="a prefix is a text, not 3"):
+        subject("sequence to sequence").attention("a cat", prefix=3)

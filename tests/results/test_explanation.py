@@ -371,6 +371,7 @@ TWO = ({"label": "NEGATIVE", "probability": 0.75}, {"label": "POSITIVE", "probab
         ),
         (TargetRecord("NEGATIVE", "logit", 1.5, position=4), "Why NEGATIVE at “films”?"),
         (TargetRecord("NEGATIVE", "value", 1.8372), "Why NEGATIVE 1.837?"),
+        (TargetRecord("NEGATIVE", "value", -1.8372), "Why NEGATIVE −1.837?"),
     ],
 )
 def test_the_headline_is_the_question(target, question):

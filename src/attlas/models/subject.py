@@ -67,7 +67,7 @@ class Subject(OpenModel):
         heads: int | Sequence[int] | None = None,
         queries: int | Sequence[int] | None = None,
         *,
-        prefix: str | None = None,
+        prefix: Any = None,
         chat: bool = False,
         truncate: bool = False,
     ) -> Maps:
@@ -79,6 +79,8 @@ class Subject(OpenModel):
         `Maps.queries` tells which tokens the rows are. `prefix`, `chat` and `truncate` are those of
         `explain`.
         """
+        if prefix and not self.has_decoder:
+            raise UsageError(f"a prefix is for an encoder–decoder that writes, not {self.name}")
         inputs = self.encode(text, Request(prefix=prefix, chat=chat, truncate=truncate))
         selection = MapSelection.of(self.sites, inputs, sites, heads, queries)
         stages = self.stages(inputs)

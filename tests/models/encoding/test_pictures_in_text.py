@@ -245,6 +245,9 @@ def test_pictures_that_no_token_stands_for_are_refused_by_name(llava):
     [
         ((picture(0), picture(1)), "pictures and one text"),
         ((picture(0), "a", "b"), "pictures and one text"),
+        (picture(0), "pictures and one text: give both, not"),
+        (("cat.png", "What is this?"), "pictures and one text: give both, not str, str"),
+        ((picture(0), "<image> and <image>"), "has 2 of <image>, .*, and 1 came with it"),
         ({"input_ids": torch.ones(2, 3, dtype=torch.long)}, r"a tensor \[1, token\]"),
     ],
 )

@@ -180,12 +180,21 @@ def test_what_is_encoded_already_is_explained_as_it_is(classifier):
         ((TONE, 8000), "has 8000 samples a second, and this model reads 16000"),
         ((TONE[:0], RATE), "at least one sample"),
         ((TONE * np.nan, RATE), "finite"),
+        ((TONE[:100], RATE), "a sound of 100 samples is too short"),
+        ((np.stack([TONE, TONE]), RATE), r"not \(an array of shape \(2, "),
+        ((TONE, "16k"), r"not \(an array of shape \(.*,\), str\)"),
         ({"input_ids": torch.ones(1, 2)}, "needs input_values"),
     ],
 )
 def test_what_is_no_sound(classifier, given, message):
     with pytest.raises(UsageError, match=message):
         attlas.explain(classifier, given, "gradient")
+
+
+def test_samples_may_be_a_tensor(classifier):
+    one = attlas.explain(classifier, (torch.from_numpy(TONE), RATE), "gradient")
+    same = attlas.explain(classifier, (TONE, RATE), "gradient")
+    assert np.array_equal(one.scores, same.scores)
 
 
 @pytest.mark.slow

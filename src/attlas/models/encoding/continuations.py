@@ -14,7 +14,7 @@ from attlas.models.encoding.encode import Encoded, encode_ids
 from attlas.models.encoding.inputs import Inputs, Stream
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Target
-from attlas.models.encoding.token_ids import following_ids, token_ids
+from attlas.models.encoding.token_ids import following_ids, text_ids, token_ids
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.model_facts import MASK, ModelFacts
 
@@ -95,7 +95,7 @@ def _prefix_and_chain(subject: ModelFacts, inputs: Inputs, request: Request) -> 
     no_tokens = target is None or isinstance(target, (Target, list))
     chain = [] if no_tokens else token_ids(tokenizer, target, written=True)
     if request.prefix is not None or subject.task is None:
-        prefix = token_ids(tokenizer, request.prefix, written=True) if request.prefix else []
+        prefix = text_ids(tokenizer, request.prefix, written=True) if request.prefix else []
         return [*first_tokens(subject), *prefix], chain, ()
     start, own = write(subject, inputs, MOST_NEW_TOKENS)
     shown = tokenizer.decode(own, skip_special_tokens=True)

@@ -13,6 +13,7 @@ from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.encoding import images
 from attlas.models.encoding.images import Objects, feature_width, is_image, sample_objects
 from attlas.models.encoding.inputs import Inputs, Stream
+from attlas.models.encoding.pictures_in_text import has_pictures, split_pictures
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.similarity import encode_compared
 from attlas.models.encoding.text_inputs import encode_text
@@ -46,6 +47,8 @@ def encode_input(facts: ModelFacts, text: Any, request: Request) -> Inputs:
         return encode_compared(facts, text, request)
     if facts.reads_images:
         return encode_image(facts, text)
+    if facts.marks and (is_image(text) or isinstance(text, tuple)) and not has_pictures(text):
+        split_pictures(text)  # says what is missing
     if is_image(text):
         raise UsageError(f"{facts.name} reads text, not pictures")
     return encode_text(facts, text, request)

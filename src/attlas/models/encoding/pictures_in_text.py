@@ -132,9 +132,12 @@ def _with_marks(processor: Any, text: str, count: int) -> str:
     """The text with a mark where each picture belongs; before the text, if it has none."""
     mark = getattr(processor, "boi_token", None) or getattr(processor, "image_token", None)
     mark = getattr(mark, "content", mark)
-    if mark is None or str(mark) in text:
-        return text
-    return str(mark) * count + text
+    marked = text.count(str(mark)) if mark else count
+    if marked not in (0, count):
+        raise UsageError(
+            f"the text has {marked} of {mark}, which stands for a picture, and {count} came with it"
+        )
+    return text if marked else str(mark) * count + text
 
 
 def ids_in(arguments: Mapping[str, Any]) -> list[int]:

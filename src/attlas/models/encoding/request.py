@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from attlas.errors import UsageError
+
 
 @dataclass(frozen=True)
 class Request:
@@ -14,11 +16,13 @@ class Request:
     target: Any = None
     contrast: Any = None
     position: Any = None  # a number, a word, or a word and which one: ("was", 2)
-    prefix: str | None = None
+    prefix: Any = None  # a text
     chat: bool = False
     truncate: bool = False
 
     def __post_init__(self) -> None:
+        if self.prefix is not None and not isinstance(self.prefix, str):
+            raise UsageError(f"a prefix is a text, not {self.prefix!r}")
         for name in ("target", "contrast", "position"):
             given = getattr(self, name)
             if getattr(given, "ndim", None) == 0 and hasattr(given, "item"):

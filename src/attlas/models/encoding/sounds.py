@@ -17,6 +17,7 @@ from attlas.tokens import Grid, Tokens
 SOUND = "sound"  # the segment of the frames
 WINDOW, HOP = 400, 160  # samples of a spectrogram's column, and from one to the next
 _BANDS = ("num_mel_bins", "feature_projection_input_dim", "input_feat_per_channel")
+SHORTEST = 1600  # samples below which a failure is laid on a sound
 FLOOR = 80.0  # decibels below the loudest that are drawn as silence
 
 
@@ -25,7 +26,7 @@ def is_sound(given: Any) -> bool:
     return (
         isinstance(given, tuple)
         and len(given) == 2
-        and isinstance(given[0], np.ndarray)
+        and isinstance(given[0], (np.ndarray, Tensor))
         and given[0].ndim == 1
         and isinstance(given[1], (int, np.integer))
     )
@@ -53,9 +54,9 @@ def _extracted(facts: ModelFacts, given: Any) -> dict[str, Any]:
     if not is_sound(given):
         raise UsageError(
             "this model reads sounds: give a pair (samples, sampling rate), an array with one axis "
-            f"and a number, not {type(given).__name__}"
+            f"and a number, not {_what(given)}"
         )
-    samples, rate = given
+    samples, rate = np.asarray(given[0]), given[1]
     extractor: Any = facts.feature_extractor
     if hasattr(extractor, "convert_tokens_to_ids"):
         raise UsageError(
@@ -69,6 +70,17 @@ def _extracted(facts: ModelFacts, given: Any) -> dict[str, Any]:
         raise UsageError("a sound has at least one sample, and all of them are finite")
     wide = samples / 32768 if samples.dtype == np.int16 else samples
     return dict(extractor(wide.astype(np.float32), sampling_rate=rate, return_tensors="pt"))
+
+
+def _what(given: Any) -> str:
+    if not isinstance(given, tuple):
+        return type(given).__name__
+    shapes = [getattr(each, "shape", None) for each in given]
+    words = [
+        f"an array of shape {tuple(shape)}" if shape else type(each).__name__
+        for each, shape in zip(given, shapes, strict=True)
+    ]
+    return f"({', '.join(words)})"
 
 
 def _seconds(facts: ModelFacts, values: Tensor) -> float:
@@ -98,7 +110,13 @@ def _count_frames(facts: ModelFacts, values: Tensor) -> int:
         fold_calls(facts.model, lambda call: call.weights.shape[-1]) as lengths,
         torch.no_grad(),
     ):
-        facts.model(**arguments)
+        try:
+            facts.model(**arguments)
+        except RuntimeError as problem:  # a convolution that is wider than the sound
+            if values.ndim == 2 and values.shape[1] < SHORTEST:
+                few = f"a sound of {values.shape[1]} samples is too short for {facts.name}"
+                raise UsageError(few) from problem
+            raise
     return int(lengths[0])
 
 

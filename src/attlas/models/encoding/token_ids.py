@@ -23,8 +23,13 @@ def token_ids(tokenizer: Any, target: Any, written: bool = False) -> list[int]:
         return [int(target)]
     if not isinstance(target, str) or not target:
         raise UsageError(f"a target is a string or a token id, not {target!r}")
-    given = {"text_target" if written else "text": target}
-    return _own_token(tokenizer, target, tokenizer(**given, add_special_tokens=False)["input_ids"])
+    return _known(tokenizer, target, text_ids(tokenizer, target, written))
+
+
+def text_ids(tokenizer: Any, text: str, written: bool) -> list[int]:
+    """The ids of a text that need not be known to the tokenizer, such as a prefix."""
+    given = {"text_target" if written else "text": text}
+    return _own_token(tokenizer, text, tokenizer(**given, add_special_tokens=False)["input_ids"])
 
 
 def following_ids(tokenizer: Any, prompt: Tokens, target: Any, written: str | None) -> list[int]:
@@ -40,10 +45,17 @@ def following_ids(tokenizer: Any, prompt: Tokens, target: Any, written: str | No
         whole = tokenizer(text + target, add_special_tokens=not plain)["input_ids"]
         # A prompt that was cut or ends in a special token is not followed by the target.
         if alone == before and len(whole) > len(before) and whole[: len(before)] == before:
-            return _own_token(tokenizer, target, whole[len(before) :])
+            return _known(tokenizer, target, _own_token(tokenizer, target, whole[len(before) :]))
     return token_ids(tokenizer, target)
 
 
 def _own_token(tokenizer: Any, target: str, ids: list[int]) -> list[int]:
     known: dict[str, int] = tokenizer.get_vocab()
     return [known[target]] if len(ids) != 1 and target in known else list(ids)
+
+
+def _known(tokenizer: Any, target: str, ids: list[int]) -> list[int]:
+    """The ids; a target that the tokenizer reads as its unknown token is refused."""
+    if tokenizer.unk_token_id in ids and tokenizer.unk_token not in target:
+        raise UsageError(f"the tokenizer does not know {target!r}: it reads {tokenizer.unk_token}")
+    return ids

@@ -7,6 +7,7 @@ from typing import Any
 
 from attlas.results.support.files import plain
 from attlas.results.support.words import Unit
+from attlas.views.units import ordinal, visible
 
 ENCODED = "Inputs"  # stands for a text that was given as a model's arguments
 SAMPLES = "Samples"  # stands for a sound
@@ -45,18 +46,23 @@ def why(
     target: TargetRecord, prediction: Sequence[Mapping[str, Any]], words: Sequence[Unit]
 ) -> str:
     """The question that a result answers, for the headline of its page."""
-    name = target.name if target.quantity != "value" else _with_value(target)
-    read_at = [unit.text for unit in words if target.position in unit.positions]
+    name = visible(target.name.strip() or target.name)
+    if target.quantity == "value":
+        name = f"{name} {target.value:.3f}".replace(" -", " −")
+    read_at = [unit for unit in words if target.position in unit.positions]
     if read_at:
-        name = f"{name} at “{read_at[0]}”"
+        name = f"{name} at {_quoted(read_at[0], words)}"
     if target.contrast:
         name = f"{name} rather than {target.contrast}"
     is_predicted = not prediction or prediction[0].get("label") == target.name
     return f"Why {name}?" if is_predicted else f"What speaks for {name}?"
 
 
-def _with_value(target: TargetRecord) -> str:
-    return f"{target.name} {target.value:.3f}".replace("-", "−")
+def _quoted(unit: Unit, words: Sequence[Unit]) -> str:
+    """A word, and which one it is if it occurs more than once."""
+    same = [each.positions for each in words if each.text == unit.text]
+    which = f" ({ordinal(same.index(unit.positions) + 1)})" if len(same) > 1 else ""
+    return f"“{unit.text}”{which}"
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 VIEWS.check = [drawHeader, beside([drawAnswers], [drawMethods]), drawFoot];
 
 function drawAnswers(element, payload) {
-  const title = payload.passed ? "Yes, opened exactly" : "NOT opened exactly";
+  const title = payload.passed ? "Opened exactly" : "NOT opened exactly";
   section(element, title, "check").append(pairList(
     payload.answers.map(({question, answer}) => [question, answer])));
 }
