@@ -9,21 +9,19 @@ import numpy as np
 import torch
 
 from attlas.data.example import Example
-from attlas.errors import ModelError
 from attlas.explaining.licensing import HeatMap, licences, text_seed, two_removals
 from attlas.explaining.method_call import (
     MethodCall,
+    explanation_of,
     first_that_runs,
     memory_message,
-    origin,
-    plain_text,
+    on_this_machine,
     requests_for,
-    target_record,
 )
 from attlas.explaining.streams import TextStream
 from attlas.methods import Method, Scored
-from attlas.models.asking.filling import fill_list, unfilled
-from attlas.models.asking.map_selection import map_bytes, maps_of
+from attlas.models.asking.filling import fill_list
+from attlas.models.asking.map_selection import map_bytes
 from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.question import Question
 from attlas.models.encoding.request import Request
@@ -32,7 +30,6 @@ from attlas.models.subject import Subject, check_subject
 from attlas.progress import Watch
 from attlas.removing.erasures import Erasures
 from attlas.results import Explanation, Site
-from attlas.results.support.sinks import sink_notes
 from attlas.verbs import verb
 
 MOST_MAP_BYTES = 2**28  # of maps that are kept without being asked for
@@ -227,23 +224,14 @@ def _explain_each(
 
     def score(rows: Sequence[int]) -> tuple[Question, Scored]:
         asked = batch if len(rows) == len(batch) else batch.rows(rows)
-        return asked, _on_this_machine(method.score(asked, options))
+        return asked, on_this_machine(method.score(asked, options))
 
     for batch in question.batches_holding(_map_sites(method, question) if question.maps else ()):
         for asked, scored in in_fitting_batches(
             range(len(batch)), score, memory_message(method, batch)
         ):
             for row, index in enumerate(asked.order):
-                yield index, _record(calls[index], asked, scored, row, notes)
-
-
-def _on_this_machine(scored: Scored) -> Scored:
-    """Scores and maps in memory that numpy reads, moved at once for all rows."""
-    return replace(
-        scored,
-        scores=scored.scores.detach().float().cpu(),
-        maps=[(site, each.detach().float().cpu()) for site, each in scored.maps],
-    )
+                yield index, explanation_of(calls[index], asked, scored, row, notes)
 
 
 def _map_sites(method: Method, question: Question) -> Sequence[Site]:
@@ -262,45 +250,3 @@ def _left_out(size: int) -> str:
     return (
         f"The maps were left out: they take {size / 2**20:.0f} MB (maps=True, --maps keeps them)."
     )
-
-
-def _record(
-    call: MethodCall, question: Question, scored: Scored, row: int, notes: Sequence[str]
-) -> Explanation:
-    method, inputs = call.method, unfilled(question.inputs, row)
-    more = len(question.inputs.tokens[row]) - len(inputs.tokens[0])
-    scores = scored.scores[row, : len(inputs.tokens[0])].numpy()
-    if not np.isfinite(scores).all():
-        name = question.subject.name
-        raise ModelError(f"{method.name} gave scores that are not finite for {name}")
-    maps = [
-        (site, each[row : row + 1, :, : each.shape[2] - more, : each.shape[3] - more])
-        for site, each in (scored.maps if question.maps else ())
-    ]
-    details = dict(scored.row_details[row]) if scored.row_details else {}
-    warned = scored.row_warnings[row] if scored.row_warnings else ""
-    explanation = Explanation(
-        inputs.tokens[0],
-        scores,
-        target_record(question, row, method),
-        origin(call, question.subject, {"text": plain_text(inputs.texts[0])}, "explain"),
-        question.answered[row].prediction,
-        (
-            *([warned] if warned else []),
-            *question.notes(row),
-            *scored.notes,
-            *_row_notes(scored, row),
-            *notes,
-        ),
-        maps_of(inputs, 0, maps, method.signed, shows=scored.shows or method.name)
-        if maps
-        else None,
-        question.pictures(row),
-        {**details, **({"warning": warned} if warned else {})},
-    )
-    sinks = sink_notes(explanation.tokens, explanation.sinks)
-    return replace(explanation, notes=(*explanation.notes, *sinks))
-
-
-def _row_notes(scored: Scored, row: int) -> tuple[str, ...]:
-    return scored.row_notes[row] if scored.row_notes else ()

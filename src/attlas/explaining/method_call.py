@@ -1,17 +1,20 @@
 """A method as it is called for every text, and the records that its results carry."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 import transformers
 
 from attlas.catalogue import BEST_METHODS
 from attlas.data.conversations import is_conversation, without_pictures
-from attlas.errors import UnsupportedModelError, UsageError
-from attlas.methods import METHODS, Method
+from attlas.errors import ModelError, UnsupportedModelError, UsageError
+from attlas.methods import METHODS, Method, Scored
+from attlas.models.asking.filling import unfilled
+from attlas.models.asking.map_selection import maps_of
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.encoding.request import Request
@@ -19,8 +22,9 @@ from attlas.models.encoding.sounds import is_sound
 from attlas.models.encoding.target import Target
 from attlas.models.encoding.text_inputs import is_one_text
 from attlas.models.encoding.token_ids import is_number
-from attlas.results import TargetRecord
+from attlas.results import Explanation, TargetRecord
 from attlas.results.support.origin import ENCODED, SAMPLES, Origin
+from attlas.results.support.sinks import sink_notes
 from attlas.version import __version__
 
 Result = TypeVar("Result")
@@ -170,3 +174,55 @@ def plain_text(text: Any) -> Any:
     if isinstance(text, tuple):
         return tuple(plain_text(each) for each in text)
     return text if isinstance(text, (str, tuple, list, Mapping)) else type(text).__name__
+
+
+def on_this_machine(scored: Scored) -> Scored:
+    """Scores and maps in memory that numpy reads, moved at once for all rows."""
+    return replace(
+        scored,
+        scores=scored.scores.detach().float().cpu(),
+        maps=[(site, each.detach().float().cpu()) for site, each in scored.maps],
+    )
+
+
+def explanation_of(
+    call: MethodCall, question: Question, scored: Scored, row: int, notes: Sequence[str]
+) -> Explanation:
+    """The result for one row of a batch, without the tokens that it was filled up with."""
+    method, inputs = call.method, unfilled(question.inputs, row)
+    more = len(question.inputs.tokens[row]) - len(inputs.tokens[0])
+    scores = scored.scores[row, : len(inputs.tokens[0])].numpy()
+    if not np.isfinite(scores).all():
+        name = question.subject.name
+        raise ModelError(f"{method.name} gave scores that are not finite for {name}")
+    maps = [
+        (site, each[row : row + 1, :, : each.shape[2] - more, : each.shape[3] - more])
+        for site, each in (scored.maps if question.maps else ())
+    ]
+    details = dict(scored.row_details[row]) if scored.row_details else {}
+    warned = scored.row_warnings[row] if scored.row_warnings else ""
+    explanation = Explanation(
+        inputs.tokens[0],
+        scores,
+        target_record(question, row, method),
+        origin(call, question.subject, {"text": plain_text(inputs.texts[0])}, "explain"),
+        question.answered[row].prediction,
+        (
+            *([warned] if warned else []),
+            *question.notes(row),
+            *scored.notes,
+            *_row_notes(scored, row),
+            *notes,
+        ),
+        maps_of(inputs, 0, maps, method.signed, shows=scored.shows or method.name)
+        if maps
+        else None,
+        question.pictures(row),
+        {**details, **({"warning": warned} if warned else {})},
+    )
+    sinks = sink_notes(explanation.tokens, explanation.sinks)
+    return replace(explanation, notes=(*explanation.notes, *sinks))
+
+
+def _row_notes(scored: Scored, row: int) -> tuple[str, ...]:
+    return scored.row_notes[row] if scored.row_notes else ()

@@ -22,8 +22,7 @@ from tiny import (
 import attlas
 from attlas import Target
 from attlas.errors import ModelError, TextTooLongError, UsageError
-from attlas.models.asking.asked import Asked
-from attlas.models.asking.question import Question
+from attlas.models.asking.question import Asked, Question
 from attlas.models.asking.reading import attention_gradients
 from attlas.models.asking.scores import target_scores
 from attlas.models.encoding import continuations

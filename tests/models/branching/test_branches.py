@@ -10,8 +10,7 @@ from subjects import LONG, SHORT, TEXTS, subject
 
 import attlas
 from attlas.errors import UnsupportedModelError, UsageError
-from attlas.models.asking.asked import Asked
-from attlas.models.asking.question import Question
+from attlas.models.asking.question import Asked, Question
 from attlas.models.asking.reading import attention_gradients
 from attlas.models.asking.scores import target_scores
 from attlas.models.branching import blocks, branch_memory, branches, variants

@@ -4,10 +4,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from attlas.models.asking.asked import Asked, look
 from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.open_model import OpenModel
-from attlas.models.asking.question import Question
+from attlas.models.asking.question import Asked, Question, look
 from attlas.models.encoding.encode_input import encode_input
 from attlas.models.encoding.inputs import Inputs, group_by_shape, stack
 from attlas.models.encoding.request import Request

@@ -60,6 +60,8 @@ def _length(question: Question) -> int:
 
 
 def _has_place(group: Sequence[Question], question: Question, near: int, small: int) -> bool:
+    if question.inputs.arguments.keys() != group[0].inputs.arguments.keys():
+        return False
     longest = _length(group[0])
     rows = len(question) + sum(map(len, group))
     is_near = longest - _length(question) < near

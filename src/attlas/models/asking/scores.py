@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from attlas.models.asking.asked import first_places, learn
 from attlas.models.asking.many_targets import differentiate_each, reached_tokens
-from attlas.models.asking.question import Question
+from attlas.models.asking.question import Question, first_places, learn
 from attlas.models.encoding.target import score_each
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.tap.edits import Edit

@@ -7,9 +7,8 @@ from typing import Any
 import torch
 
 from attlas.errors import UsageError
-from attlas.models.asking.asked import Asked
 from attlas.models.asking.open_model import OpenModel
-from attlas.models.asking.question import Question
+from attlas.models.asking.question import Asked, Question
 from attlas.models.asking.resolve import best_choices, show_ids
 from attlas.models.encoding.continuations import (
     as_inputs,
