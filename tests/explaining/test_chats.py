@@ -5,6 +5,7 @@ import pytest
 from tiny import subject_parts
 
 import attlas
+from attlas.errors import UsageError
 from attlas.models.encoding.request import Request
 
 TEMPLATE = (
@@ -121,3 +122,8 @@ def test_an_audit_reads_a_file_of_messages(chatty, tmp_path):
     asked = {"trials": [], "methods": ["raw_attention"], "measures": ["comprehensiveness"]}
     report = attlas.audit(chatty, lines, quick=True, out=tmp_path / "audit", **asked)
     assert report.data.texts == len(pets)
+
+
+def test_a_message_without_its_role_is_told_what_it_lacks():
+    with pytest.raises(UsageError, match=r"a message has a role and a content: .*, not .*'rol'"):
+        attlas.explain(attlas.load("recall"), [{"rol": "user", "content": "b bee"}])

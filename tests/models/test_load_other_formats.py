@@ -70,6 +70,11 @@ def test_adapters_that_cannot_be_opened(tmp_path, monkeypatch):
         attlas.load(tmp_path / "prompts")
 
 
+def test_a_gguf_file_that_is_not_there(tmp_path):
+    with pytest.raises(ModelError, match=r"the file .*none\.gguf is not there"):
+        attlas.load(str(tmp_path / "none.gguf"))
+
+
 def test_a_gguf_file_without_its_package(tmp_path, monkeypatch):
     path = tmp_path / "model.gguf"
     path.write_bytes(b"GGUF")

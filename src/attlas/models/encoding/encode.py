@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any
 
+from attlas.data.conversations import ALLOWED
 from attlas.errors import TextTooLongError, UsageError
 from attlas.tokens import Span, Tokens
 
@@ -73,6 +74,8 @@ def split_segments(text: Any, names: Sequence[str]) -> Segments:
         found = Segments({names[1]: text[0], names[2]: text[1]})
     elif isinstance(text, list) and text and all(isinstance(word, str) for word in text):
         found = Segments({names[0]: " ".join(text)}, {names[0]: _spans(text)})
+    elif isinstance(text, Mapping):  # a message that lacks its role
+        raise UsageError(f"{ALLOWED}, not {dict(text)!r}")
     else:
         raise UsageError(
             "a text is a string, a pair (a tuple of two strings), a list of words or a list of "

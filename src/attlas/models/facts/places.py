@@ -51,7 +51,8 @@ def find_model(name: str) -> str:
     if path.exists():
         raise ModelError(f"{name} is a file: give the folder that holds the model")
     if name.startswith((".", "/", "~")) or name.count("/") > 1:
-        raise ModelError(f"the folder {name} is not there")
+        kind = "file" if name.endswith(".gguf") else "folder"
+        raise ModelError(f"the {kind} {name} is not there")
     return name
 
 
