@@ -157,6 +157,28 @@ def test_where_not_only_attention_mixes_tokens_nothing_is_defined(method):
         attlas.explain(attlas.Subject(asked.model, asked.tokenizer), LONG, method)
 
 
+def convolution(kernel):
+    """A GPT-NeoX with a convolution in its second block, over as many tokens as the kernel has."""
+    asked = small("GPTNeoX", "ForCausalLM", "bpe", **TOWER, max_position_embeddings=64)
+    block = asked.model.gpt_neox.layers[1]
+    block.convolution = torch.nn.Conv1d(8, 8, kernel)
+    return attlas.Subject(asked.model, asked.tokenizer)
+
+
+@pytest.mark.parametrize("method", ["alti", "decompx", "globenc"])
+def test_where_a_convolution_mixes_tokens_nothing_is_defined(method):
+    with pytest.raises(NotDefinedError, match=r"Conv1d convolution of GPTNeoXLayer does without"):
+        attlas.explain(convolution(3), LONG, method)
+    assert attlas.explain(convolution(1), LONG, method).scores.any()
+
+
+def test_convolutions_that_only_weigh_leave_the_terms_of_convbert_whole():
+    asked = small("ConvBert", "ForSequenceClassification", **TOWER)
+    (question,) = asked.ask([LONG])
+    found = METHODS["decompx"].score(question, {}).scores.sum(dim=1)
+    torch.testing.assert_close(found, target_scores(question, "logit"), rtol=1e-4, atol=1e-4)
+
+
 def test_a_loss_of_relevance_is_by_definition_only_where_a_mixer_is():
     plain, mixing = torch.nn.Sequential(), torch.nn.Sequential(TinyGatedDeltaNet())
     assert isinstance(without_rule(mixing, "half is lost"), NotDefinedError)

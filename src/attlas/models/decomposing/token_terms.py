@@ -14,7 +14,7 @@ from attlas.models.decomposing.term_states import DecompositionRules
 from attlas.models.decomposing.term_tracker import TermTracker
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode, merged_adapters
-from attlas.models.facts.sites import find_block, find_recurrent
+from attlas.models.facts.sites import find_block, find_convolution, find_recurrent
 from attlas.models.states.block_states import STREAM
 
 # Pairs of tokens: each has a vector in every hidden state.
@@ -57,9 +57,9 @@ def tracking_terms(
             at_sum(whole.detach().reshape(shape), terms.reshape(len(terms), *shape))
 
     tracker.sums.met = meet_sum
-    blocks = [find_block(model, path) for _, path in question.subject.places]
+    blocks = blocks_of(question)
     with evaluation_mode(model), merged_adapters(model), ExitStack() as stack:
-        for block in {id(each): each for each in blocks}.values():
+        for block in blocks:
             stack.callback(block.register_forward_pre_hook(hooks.enter, with_kwargs=True).remove)
             stack.callback(block.register_forward_hook(hooks.leave).remove)
         for owner in anatomy(model).owners:
@@ -90,6 +90,13 @@ def is_activation(module: nn.Module) -> bool:
     return torch.allclose(whole[:, :1], alone)
 
 
+def blocks_of(question: Question) -> list[nn.Module]:
+    """The blocks that hold the attentions of the question's model, each once."""
+    model = question.subject.model
+    blocks = [find_block(model, path) for _, path in question.subject.places]
+    return list({id(block): block for block in blocks}.values())
+
+
 def check_one_stack(question: Question) -> None:
     """Raise unless tokens run through a single stack, and are mixed by self-attention alone."""
     kinds = {site.kind for site in question.subject.sites}
@@ -98,7 +105,7 @@ def check_one_stack(question: Question) -> None:
             f"{question.subject.name} cannot be divided into terms by token: that needs a single "
             f"stack of self-attention, and it has the kinds {', '.join(sorted(kinds))}"
         )
-    mixer = find_recurrent(question.subject.model)
+    mixer = find_recurrent(question.subject.model) or find_convolution(blocks_of(question))
     if mixer is not None:
         raise NotDefinedError(
             f"{question.subject.name} cannot be divided into terms by token: only attention may "

@@ -45,6 +45,10 @@ RECURRENT = (
     *("ShortConv", "ShortConvolution", "Rglru", "LightningAttention"),
 )
 
+CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+# Module classes whose convolution computes weights that values are mixed by, not the values.
+WEIGHING = ("SeparableConv1D",)  # of ConvBERT
+
 
 @dataclass(frozen=True, eq=False)
 class Owner:
@@ -190,6 +194,24 @@ def find_recurrent(model: nn.Module) -> str | None:
     """The class of a module that mixes tokens in turn instead of by attention, if there is one."""
     names = (type(module).__name__ for module in model.modules())
     return next((name for name in names if name.endswith(RECURRENT)), None)
+
+
+def find_convolution(blocks: Iterable[nn.Module]) -> str | None:
+    """The path and class of a module in one of the blocks that mixes tokens by a kernel, if any.
+
+    A kernel of size one mixes none.
+    """
+    for block in blocks:
+        weighing = [
+            f"{path}."
+            for path, module in block.named_modules()
+            if type(module).__name__ in WEIGHING
+        ]
+        for path, module in block.named_modules():
+            mixes = isinstance(module, CONVOLUTIONS) and max(module.kernel_size) > 1
+            if mixes and not path.startswith(tuple(weighing)):
+                return f"the {type(module).__name__} {path} of {type(block).__name__}"
+    return None
 
 
 def describe(sites: Iterable[Site]) -> str:
