@@ -129,7 +129,7 @@ def explain(
         chat: Take the text as the message of a user, for the tokenizer's chat template.
         truncate: Cut a text that is too long for the model; otherwise it is an error.
         maps: Keep the method's maps beside the scores. By default they are kept unless those of
-            all texts take more than 256 MB; then a note says that they were left out. Those of an
+            all texts take 256 MB or more; then a note says that they were left out. Those of an
             iterator are kept only if asked for.
         licence: Say for each text whether its largest scores may be read as the tokens that matter.
             The model is asked about 40 times for each token.
@@ -184,7 +184,7 @@ def _explain_all(
         questions = ask(texts, [each.request for each in calls])
         erasures = two_removals(questions) if call.licence else []
         size = sum(len(each) * _map_bytes(call.method, each) for each in questions)
-        kept = size <= MOST_MAP_BYTES if call.maps is None else call.maps
+        kept = size < MOST_MAP_BYTES if call.maps is None else call.maps
         notes = call.notes if kept or call.maps is False else (*call.notes, _left_out(size))
         explanations: dict[int, Explanation] = {}
         for question in fill_list(questions) if call.method.fills else questions:
