@@ -24,7 +24,7 @@ def pages() -> Iterator[tuple[str, attlas.Explanation | attlas.Generation | attl
     subject = attlas.load()
     yield "explanation", attlas.explain(subject, SENTENCE), 690
     written = attlas.explain_generation(attlas.load("dates"), DATE, max_new_tokens=10)
-    yield "generation", written, 1240
+    yield "generation", written, 1210
     yield "report", attlas.audit(subject, "reviews", quick=True), 900
 
 
