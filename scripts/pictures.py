@@ -22,9 +22,9 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 def pages() -> Iterator[tuple[str, attlas.Explanation | attlas.Generation | attlas.Report, int]]:
     """The name of each picture, the result that it shows, and its height."""
     subject = attlas.load()
-    yield "explanation", attlas.explain(subject, SENTENCE), 780
+    yield "explanation", attlas.explain(subject, SENTENCE), 690
     written = attlas.explain_generation(attlas.load("dates"), DATE, max_new_tokens=10)
-    yield "generation", written, 980
+    yield "generation", written, 1210
     yield "report", attlas.audit(subject, "reviews", quick=True), 900
 
 
