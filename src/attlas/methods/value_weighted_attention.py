@@ -196,8 +196,8 @@ def norms_of_heads(weights: Attention, vectors: HeadVectors) -> Attention:
 
 def gated_norms_of_sums(gated: GatedValues, matrix: HeadMatrices) -> HeadMean:
     """The norm of the sum over heads of what a gate leaves of each value, through its matrix."""
-    sums: Tensor = gated.flatten(-2) @ matrix.flatten(0, 1)
-    return sums.norm(dim=-1)
+    norms: Tensor = (gated.flatten(-2) @ matrix.flatten(0, 1)).norm(dim=-1)
+    return norms
 
 
 def gated_norms_of_heads(gated: GatedValues, matrix: HeadMatrices) -> Tensor:
