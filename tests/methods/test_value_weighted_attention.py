@@ -13,7 +13,7 @@ from subjects import ASKED, TEXTS, arguments, ask, plain, small, subject
 from tiny import LLAMA_SHAPE, XLNET_SHAPE
 
 import attlas
-from attlas.errors import UnsupportedModelError
+from attlas.errors import NotDefinedError, UnsupportedModelError
 from attlas.methods.value_weighted_attention import norms_of_sums, value_weighted_attention
 
 TASK = "sequence classification"
@@ -130,6 +130,56 @@ def test_grouped_heads():
         row = torch.einsum("hk,khw,fhw->kf", output.attentions[1][0, :, -1], shared, slices)
         row[-1] += stream[-1]
     np.testing.assert_allclose(found.scores, row.norm(dim=-1), rtol=1e-4, atol=1e-5)
+
+
+GATED_SHAPE = {**LLAMA_SHAPE, "head_dim": WIDTH, "layer_types": ["full_attention"] * 2}
+
+
+def gated_parts(qwen):
+    """Of the last layer of a Qwen3-Next: what each key adds to each query, `[head, query, key]`."""
+    layer, ids = qwen.model.model.layers[1], torch.tensor([qwen.tokenizer(TEXT)["input_ids"]])
+    block = layer.self_attn
+    qwen.model.set_attn_implementation("eager")
+    output = qwen.model(ids, output_attentions=True, output_hidden_states=True)
+    given = layer.input_layernorm(output.hidden_states[1][0])
+    gate = block.q_proj(given).unflatten(-1, (HEADS, 2 * WIDTH))[..., WIDTH:].sigmoid()
+    values = block.v_proj(given).unflatten(-1, (2, WIDTH)).repeat_interleave(2, dim=1)
+    slices = block.o_proj.weight.unflatten(1, (HEADS, WIDTH))
+    return torch.einsum("hqk,qhw,khw,fhw->hqkf", output.attentions[1][0], gate, values, slices)
+
+
+@pytest.mark.parametrize("most", [1, 2**24])
+@torch.no_grad()
+def test_a_gate_is_held_as_it_is(monkeypatch, most):
+    """With few numbers at once, each query is alone."""
+    monkeypatch.setitem(value_weighted_attention.__globals__, "NUMBERS_AT_ONCE", most)
+    qwen = small("Qwen3Next", "ForCausalLM", "bpe", **GATED_SHAPE, mlp_only_layers=[0, 1])
+    found = attlas.explain(qwen, TEXT, "value_weighted_attention")
+    parts = gated_parts(qwen)
+    total = parts.sum(dim=0)
+    np.testing.assert_allclose(found.scores, total[-1].norm(dim=-1), rtol=1e-4, atol=1e-5)
+    heads = parts.norm(dim=-1)
+    np.testing.assert_allclose(found.maps.weights[-1], heads, rtol=1e-4, atol=1e-5)
+    own = total.diagonal(dim1=0, dim2=1).T
+    others = (total.sum(dim=1) - own).norm(dim=-1)
+    ratio = float((others / (others + own.norm(dim=-1))).mean())
+    assert found.notes[0] == f"decoder.1: mixing ratio {ratio:.2f}"
+
+
+def test_a_factor_that_comes_from_the_mixed_values_is_no_gate():
+    llama = small("Llama", "ForCausalLM", "bpe", **LLAMA_SHAPE)
+    projection = llama.model.model.layers[1].self_attn.o_proj
+    projection.register_forward_pre_hook(lambda _, given: given[0] * given[0].sigmoid())
+    with pytest.raises(UnsupportedModelError, match="does not pass the mixed values") as refused:
+        attlas.explain(llama, TEXT, "value_weighted_attention")
+    assert not isinstance(refused.value, NotDefinedError)
+
+
+@pytest.mark.parametrize("family", ["BitNet", "DiffLlama"])
+def test_mixed_values_behind_a_norm_have_no_terms(family):
+    normed = small(family, "ForCausalLM", "bpe", **LLAMA_SHAPE)
+    with pytest.raises(NotDefinedError, match=r"applies a norm to the mixed values of .*layers\.0"):
+        attlas.explain(normed, TEXT, "value_weighted_attention")
 
 
 def test_cross_attention_has_no_part_of_its_own():

@@ -5,6 +5,8 @@ Kobayashi et al., "Attention is Not Only a Weight: Analyzing Transformers with V
 EMNLP 2021.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -20,8 +22,17 @@ from attlas.methods.support.token_rows import (
 )
 from attlas.models.asking.question import Question
 from attlas.models.decomposing.projections import Projected, fold_projected
-from attlas.shapes import Attention, BatchScores, HeadMean, HeadVectors, Vectors
+from attlas.shapes import (
+    Attention,
+    BatchScores,
+    GatedValues,
+    HeadMatrices,
+    HeadMean,
+    HeadVectors,
+    Vectors,
+)
 
+NUMBERS_AT_ONCE = 2**24  # of values that a gate changes for each query
 BYPASS = 0.5  # share of a rolled-out layer that bypasses attention, without `residual`
 
 
@@ -49,7 +60,8 @@ def value_weighted_attention(
     """Score each token by the norm of what attention adds of it to the predicting position.
 
     What is added is the token's value after the output projection, times its weight, summed over
-    heads. `layer` counts from the top if negative; None takes the mean over all layers. `residual`
+    heads. Where the model multiplies the mixed values of a query by a gate, the gate is held as it
+    is. `layer` counts from the top if negative; None takes the mean over all layers. `residual`
     adds the stream that bypasses attention to the token's own contribution. `layer_norm` applies
     the norm behind attention, as it acted on this input. `rolled_out` multiplies the shares of all
     layers, half of each bypassing attention unless `residual` is set, and ignores `layer`. Norms
@@ -107,6 +119,7 @@ class Contributions:
         self._norm = projected.norm if layer_norm else None
         self._stream = projected.stream if residual else None
         self._vectors = self._normed(projected.through())
+        self._matrix = self._normed(projected.matrix)
 
     @property
     def reads_itself(self) -> bool:
@@ -115,12 +128,18 @@ class Contributions:
 
     def heads(self) -> Attention:
         """The norm of what each head adds; the residual stream belongs to no head."""
-        norms = norms_of_heads(self._projected.weights, self._vectors)
+        if self._projected.gate is None:
+            norms = norms_of_heads(self._projected.weights, self._vectors)
+        else:
+            norms = self._in_parts(gated_norms_of_heads).permute(0, 3, 1, 2)
         return norms if self._norm is None else norms / self._norm.spread[:, None]
 
     def norms(self) -> HeadMean:
         """The norm of what all heads add together, with any residual stream on the diagonal."""
-        norms = norms_of_sums(self._projected.weights, self._vectors)
+        if self._projected.gate is None:
+            norms = norms_of_sums(self._projected.weights, self._vectors)
+        else:
+            norms = self._in_parts(gated_norms_of_sums)
         if self._stream is not None and self.reads_itself:
             norms.diagonal(dim1=-2, dim2=-1).copy_(self._own().norm(dim=-1))
         return norms if self._norm is None else norms / self._norm.spread
@@ -129,6 +148,13 @@ class Contributions:
         """The share of each position that comes from others."""
         attended = self._projected.output - self._projected.bias
         return mixing_ratio(self._normed(attended - self._projected.own_terms()), self._own())
+
+    def _in_parts(self, norms_of: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+        """Norms of what a gate leaves of the values, for some queries at a time."""
+        values, queries = self._projected.values, self._projected.weights.shape[2]
+        most = max(1, NUMBERS_AT_ONCE // max(values.numel(), 1))
+        parts = (slice(start, start + most) for start in range(0, queries, most))
+        return torch.cat([norms_of(self._projected.gated(p), self._matrix) for p in parts], dim=1)
 
     def _own(self) -> Tensor:
         own = self._projected.own_terms()
@@ -166,6 +192,23 @@ def norms_of_heads(weights: Attention, vectors: HeadVectors) -> Attention:
     """The norm of each weight times its key's vector, for each head."""
     sizes: Tensor = vectors.norm(dim=-1)
     return weights * sizes[:, :, None, :]
+
+
+def gated_norms_of_sums(gated: GatedValues, matrix: HeadMatrices) -> HeadMean:
+    """The norm of the sum over heads of what a gate leaves of each value, through its matrix."""
+    norms: Tensor = (gated.flatten(-2) @ matrix.flatten(0, 1)).norm(dim=-1)
+    return norms
+
+
+def gated_norms_of_heads(gated: GatedValues, matrix: HeadMatrices) -> Tensor:
+    """The norm of what a gate leaves of each value, through its matrix, `[…, query, key, head]`.
+
+    It is computed from the inner products of the rows of each matrix, as `norms_of_sums` is.
+    """
+    wide, rows = gated.double(), matrix.double()
+    products = torch.einsum("hwf,hvf->hwv", rows, rows)
+    squares = torch.einsum("bqkhw,hwv,bqkhv->bqkh", wide, products, wide)
+    return squares.clamp_min(0).sqrt().to(gated.dtype)
 
 
 def mixing_ratio(others: Vectors, own: Vectors) -> BatchScores:

@@ -2,9 +2,9 @@
 
 A block passes the mixed values through one linear map, adds its own input and, in some families,
 applies a norm. Where these are differs between families and is found by running: the projection is
-the linear module that gets the mixed values unchanged, and the residual is what a norm behind it
-finds added. Every call checks that the terms sum to what the model computed; if not, the family is
-refused.
+the linear module that gets the mixed values, and the residual is what a norm behind it
+finds added. A gate that the mixed values are multiplied by is held as it is. Every call checks that
+the terms sum to what the model computed; if not, the family is refused.
 """
 
 from collections.abc import Callable, Collection
@@ -15,9 +15,10 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from attlas.errors import UnsupportedModelError
+from attlas.errors import NotDefinedError, UnsupportedModelError
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import Folded, fold_attention
+from attlas.models.decomposing.gates import GateWatch, are_close
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode, merged_adapters
 from attlas.models.facts.sites import find_block
@@ -47,7 +48,8 @@ class Projected:
     """One attention with its output projection: its output is a sum of terms, one for each key.
 
     What key j adds to query i is `z[i, j] = sum over heads of weights[h, i, j] * f[h, j]` with
-    `f = through()`, and `z` summed over the keys, plus `bias`, is `output`.
+    `f = through()`, and `z` summed over the keys, plus `bias`, is `output`. Where the model
+    multiplies the mixed values of each query by a gate, so is each of the values that it mixed.
     """
 
     site: Site
@@ -58,6 +60,7 @@ class Projected:
     output: Tensor  # `[batch, query, feature]`, as the model computed it
     stream: Tensor | None = None  # the residual added to the output; None if not found
     norm: LinearNorm | None = None  # applied to the sum of both in post-norm families
+    gate: Tensor | None = None  # `[batch, query, head, width]`; None if there is none
 
     def through(self) -> Tensor:
         """The values through the slices of their heads, `[batch, head, key, feature]`."""
@@ -65,12 +68,23 @@ class Projected:
 
     def terms(self, queries: slice = slice(None)) -> Tensor:
         """What each key adds to these queries, `[batch, query, key, feature]`: n² vectors."""
+        if self.gate is not None:
+            return self.gated(queries).flatten(-2) @ self.matrix.flatten(0, 1)
         return torch.einsum("bhqk,bhkf->bqkf", self.weights[:, :, queries], self.through())
 
     def own_terms(self) -> Tensor:
         """What each position adds to itself, `[batch, query, feature]`, in self-attention."""
         diagonal = self.weights.diagonal(dim1=-2, dim2=-1)
+        if self.gate is not None:
+            gated = torch.einsum("bhk,bkhw,bhkw->bkhw", diagonal, self.gate, self.values)
+            return gated.flatten(-2) @ self.matrix.flatten(0, 1)
         return torch.einsum("bhk,bhkf->bkf", diagonal, self.through())
+
+    def gated(self, queries: slice = slice(None)) -> Tensor:
+        """What a gate leaves of each weighted value, `[batch, query, key, head, width]`."""
+        assert self.gate is not None
+        weights, gate = self.weights[:, :, queries], self.gate[:, queries]
+        return torch.einsum("bhqk,bqhw,bhkw->bqkhw", weights, gate, self.values)
 
 
 def fold_projected(
@@ -97,8 +111,10 @@ class _Open:
 
     call: Call
     streams: list[Tensor]  # the input of its module, and that of the norm before it, if any
-    mixed: Tensor
+    mixed: Tensor  # `[batch, query, head × width]`; with the gate, once that is known
     projection: nn.Module | None = None
+    gate: Tensor | None = None
+    is_normed: bool = False  # the projection gets the mixed values through a norm
     output: Tensor | None = None
     stream: Tensor | None = None
     norm: tuple[nn.Module, Tensor, Tensor] | None = None  # with its input and output
@@ -114,6 +130,7 @@ class ProjectionWatch:
     open: list[_Open] = field(default_factory=list)
     streams: list[Tensor] = field(default_factory=list)
     last_norm: tuple[Tensor, Tensor] | None = None
+    gates: GateWatch = field(default_factory=GateWatch)
 
     def enter(self, stack: ExitStack) -> None:
         """Put the hooks in place until the stack is closed."""
@@ -130,6 +147,7 @@ class ProjectionWatch:
                 stack.callback(module.register_forward_hook(self._leave_norm).remove)
         for block in blocks.values():
             stack.callback(block.register_forward_hook(self._leave_block).remove)
+        stack.enter_context(self.gates)
 
     def meet(self, call: Call) -> None:
         """An attention was read: look for its mixed values from here on."""
@@ -138,8 +156,9 @@ class ProjectionWatch:
                 f"{type(self.model).__name__} computes its attention itself, so the values that "
                 "it mixes cannot be read"
             )
-        mixed = mix(call.weights, call.values).flatten(2)
-        self.open.append(_Open(call, self.streams, mixed))
+        mixed = mix(call.weights, call.values).detach()
+        self.gates.begin(mixed)
+        self.open.append(_Open(call, self.streams, mixed.flatten(2)))
 
     def _arrive(self, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         given = [*args, *kwargs.values()]
@@ -151,8 +170,13 @@ class ProjectionWatch:
         waiting = self.open[-1] if self.open else None
         if waiting is None or waiting.projection is not None or not args:
             return
+        waiting.is_normed = waiting.is_normed or self.gates.is_normed(args[0])
+        gate = self.gates.gate_of(args[0])
+        if gate is not None:
+            waiting.gate, waiting.mixed = gate, waiting.mixed * gate.flatten(2)
         if are_close(args[0], waiting.mixed):
             waiting.projection = module
+            self.gates.end()
 
     def _leave_linear(self, module: nn.Module, _: Any, output: Any) -> None:
         waiting = self.open[-1] if self.open else None
@@ -162,6 +186,7 @@ class ProjectionWatch:
     def _leave_norm(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
         if not args or not isinstance(output, Tensor):
             return
+        self.gates.note_norm(args[0], output)
         waiting = self.open[-1] if self.open else None
         if waiting is not None and waiting.output is not None and waiting.norm is None:
             for stream in waiting.streams:
@@ -174,11 +199,17 @@ class ProjectionWatch:
         given = output if isinstance(output, Tensor) else output[0]
         ends_in_norm = self.last_norm is not None and self.last_norm[1] is given
         finished, self.open = self.open, []
+        self.gates.end()
         with torch.no_grad():
             self.held += [self.keep(self._projected(each, ends_in_norm)) for each in finished]
 
     def _projected(self, found: _Open, ends_in_norm: bool) -> Projected:
         weights, values = found.call.weights.detach(), found.call.values
+        if found.is_normed and found.projection is None:
+            raise NotDefinedError(
+                f"{type(self.model).__name__} applies a norm to the mixed values of "
+                f"{found.call.path} before it projects them, so its output has no terms by key"
+            )
         if found.projection is None or found.output is None or values is None:
             raise UnsupportedModelError(
                 f"{type(self.model).__name__} does not pass the mixed values of {found.call.path} "
@@ -201,6 +232,7 @@ class ProjectionWatch:
             _wide(found.output),
             None if found.stream is None else _wide(found.stream.detach()),
             linear_norm(*found.norm) if found.norm is not None and ends_in_norm else None,
+            None if found.gate is None else _wide(found.gate),
         )
 
 
@@ -219,15 +251,6 @@ def matrix_of(module: nn.Module, like: Tensor) -> tuple[Tensor, Tensor]:
         unit = torch.eye(width, dtype=like.dtype, device=like.device)
         matrix = module(unit[None])[0] - module(torch.zeros_like(unit)[None])[0]
     return matrix, module(like.new_zeros(1, 1, width))[0, 0].detach()
-
-
-def are_close(first: Tensor, second: Tensor) -> bool:
-    """Whether two tensors hold the same numbers up to rounding, whatever their shapes."""
-    if first.numel() != second.numel():
-        return False
-    one, two = first.detach().reshape(-1), second.detach().reshape(-1)
-    tolerance = 1e-4 if two.dtype in (torch.float32, torch.float64) else 2e-2
-    return bool((one - two).abs().max() <= tolerance * two.abs().max())
 
 
 def is_sum(total: Tensor, first: Tensor, second: Tensor) -> bool:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from attlas.errors import UnsupportedModelError, UsageError
-from attlas.models.decomposing.projections import are_close
+from attlas.models.decomposing.gates import are_close
 from attlas.models.encoding.inputs import Inputs
 from attlas.models.facts import transformers_internals as internals
 from attlas.models.facts.anatomy import anatomy

@@ -1,0 +1,115 @@
+"""Gates: what a model multiplies the mixed values of an attention by, before it projects them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from attlas.models.decomposing.term_states import Constant, TrackedTensors
+from attlas.models.decomposing.term_steps import ADDING, LINEAR, PRODUCTS, TIMES, tensors_in
+
+NORMS = {"layer_norm", "rms_norm", "group_norm"}
+REARRANGED, NORMED, OTHER = Constant("values"), Constant("norm"), Constant("other")
+
+
+class GateWatch(TorchFunctionMode):
+    """Follows the mixed values of one attention after another to their projection.
+
+    A factor counts as a gate only if it was not itself computed from the mixed values, as the
+    scale of a norm is.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._mixed: Sequence[Tensor] = ()  # the same numbers in each layout that is known
+        self._known = TrackedTensors()
+        self._gates: list[Tensor] = []
+
+    def begin(self, mixed: Tensor) -> None:
+        """An attention has mixed its values, `[batch, query, head, width]`."""
+        self._mixed = (mixed, mixed.transpose(1, 2).contiguous())
+        self._known, self._gates = TrackedTensors(), []
+
+    def end(self) -> None:
+        """The projection was found, or the block has returned."""
+        self._mixed = ()
+
+    def gate_of(self, handed: Tensor) -> Tensor | None:
+        """The gate `[batch, query, head, width]` by which the mixed values became this tensor."""
+        if not self._mixed:
+            return None
+        mixed, gates = self._mixed[0], self._gates
+        return next((gate for gate in gates if are_close(handed, mixed * gate)), None)
+
+    def note_norm(self, given: Tensor, output: Tensor) -> None:
+        """A norm was called: what it got may be the mixed values."""
+        if self._mixed and self._state(given) in (REARRANGED, NORMED):
+            self._known.note(output, NORMED)
+
+    def is_normed(self, handed: Tensor) -> bool:
+        """Whether a tensor is the mixed values, or a sum of some of them, through a norm."""
+        return bool(self._mixed) and self._known.state(handed) == NORMED
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Run the function, and note whether its result comes from the mixed values."""
+        given = dict(kwargs or {})
+        if not self._mixed:
+            return func(*args, **given)
+        name = getattr(func, "__name__", "")
+        state = self._follow(name, list(tensors_in((*args, *given.values()))))
+        result = func(*args, **given)
+        if state is not None:
+            self._known.note(result, state)
+        return result
+
+    def _follow(self, name: str, tensors: Sequence[Tensor]) -> Constant | None:
+        """The state of the result of an operation; None if it does not come from the values."""
+        states = [self._state(each) for each in tensors]
+        found = [state for state in states if state is not None]
+        if not found:
+            return None
+        if name in TIMES and len(tensors) == 2 and None in states:
+            place = states.index(None)
+            self._note_gate(tensors[1 - place], tensors[place])
+        alone = len(found) == len(states)
+        followed = LINEAR | PRODUCTS | NORMS | (ADDING if alone else set())
+        if OTHER in found or name not in followed:
+            return OTHER
+        return NORMED if NORMED in found or name in NORMS else REARRANGED
+
+    def _note_gate(self, values: Tensor, factor: Tensor) -> None:
+        layout = self._layout(values)
+        if layout is None or torch.broadcast_shapes(values.shape, factor.shape) != values.shape:
+            return
+        gate = factor.detach().expand(values.shape).reshape(self._mixed[layout].shape)
+        self._gates.append(gate.transpose(1, 2) if layout else gate)
+
+    def _state(self, tensor: Tensor) -> Constant | None:
+        state = self._known.state(tensor)
+        if isinstance(state, Constant):
+            return state
+        return None if self._layout(tensor) is None else REARRANGED
+
+    def _layout(self, tensor: Tensor) -> int | None:
+        """Which layout of the mixed values a tensor has; None if it is something else."""
+        if not tensor.is_floating_point():
+            return None
+        places = enumerate(self._mixed)
+        return next((place for place, mixed in places if are_close(tensor, mixed)), None)
+
+
+def are_close(first: Tensor, second: Tensor) -> bool:
+    """Whether two tensors hold the same numbers up to rounding, whatever their shapes."""
+    if first.numel() != second.numel():
+        return False
+    one, two = first.detach().reshape(-1), second.detach().reshape(-1)
+    tolerance = 1e-4 if two.dtype in (torch.float32, torch.float64) else 2e-2
+    return bool((one - two).abs().max() <= tolerance * two.abs().max())
