@@ -26,7 +26,7 @@ def resolved(task, text=None, **asked):
     return (
         question.targets[0],
         question.predictions[0],
-        question.inputs.notes[0],
+        question.notes(0),
         question.known_scores[0],
     )
 
