@@ -131,6 +131,7 @@ def steep_subject():
     with torch.no_grad():
         start(masked)
     seen["from"] = asked.model.seen.mean(1)
+    asked.sites  # noqa: B018  found while its logits still hang on its attention
     asked.model.register_forward_hook(jump)
     return asked
 

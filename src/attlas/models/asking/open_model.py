@@ -99,9 +99,10 @@ class OpenModel(ModelFacts):
         opened = tap(self.model, gradients=True, wants=among(sites))
         with torch.enable_grad(), evaluation_mode(self.model), opened as seen:
             total = self.run(inputs.arguments).sum()
-            slopes: Sequence[Tensor | None] = [None] * len(sites)
-            if total.requires_grad:
-                slopes = torch.autograd.grad(total, seen.weights, allow_unused=True)
+            if not total.requires_grad:
+                self._cut = sites
+                return found
+            slopes = torch.autograd.grad(total, seen.weights, allow_unused=True)
         reached = [site for site, slope in zip(sites, slopes, strict=True) if slope is not None]
         others = [site for site in sites if site not in reached]
         if others:
