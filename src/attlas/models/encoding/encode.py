@@ -74,7 +74,7 @@ def split_segments(text: Any, names: Sequence[str]) -> Segments:
         found = Segments({names[1]: text[0], names[2]: text[1]})
     elif isinstance(text, list) and text and all(isinstance(word, str) for word in text):
         found = Segments({names[0]: " ".join(text)}, {names[0]: _spans(text)})
-    elif isinstance(text, Mapping):  # a message that lacks its role
+    elif isinstance(text, Mapping) and "content" in text:  # a message that lacks its role
         raise UsageError(f"{ALLOWED}, not {dict(text)!r}")
     else:
         raise UsageError(
