@@ -32,6 +32,7 @@ from attlas.shapes import QueryWeights, TokenScores
 
 LONG = 2**24  # bytes of one layer's weights of one input, from which on rows are computed alone
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-5}
+Met = Callable[[HandedCall, Tensor], None]
 _agrees: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 
 
@@ -50,9 +51,16 @@ class HandingTap(Tap):
     """A tap that keeps what each attention is handed, and leaves its weights uncomputed."""
 
     def __init__(
-        self, model: nn.Module, owners: Sequence[Owner], sites: Collection[Site], gradients: bool
+        self,
+        model: nn.Module,
+        owners: Sequence[Owner],
+        sites: Collection[Site],
+        *,
+        gradients: bool,
+        met: Met | None = None,
     ) -> None:
         super().__init__(model, owners, gradients=gradients, wants=among(sites))
+        self._met = met  # is told each call that is kept, with its output
         self.calls: list[HandedCall] = []
         self.outputs: list[Tensor] = []  # of these calls, in the graph if gradients are asked for
 
@@ -91,15 +99,24 @@ class HandingTap(Tap):
             query, key, value = (each.detach() for each in streams)
             self.calls.append(replace(call, streams=(query, key, value)))
             self.outputs.append(output)
+            if self._met is not None:
+                self._met(self.calls[-1], output.detach())
         return output
 
 
-def hand_over(question: Question, sites: Collection[Site]) -> Handover:
-    """What the attention at these sites is handed, and the readout, from one forward pass."""
+def hand_over(
+    question: Question,
+    sites: Collection[Site],
+    met: Met | None = None,
+) -> Handover:
+    """What the attention at these sites is handed, and the readout, from one forward pass.
+
+    `met` is told each of these calls with its output as soon as it is there.
+    """
     subject = question.subject
     with (
         torch.enable_grad(),
-        _handing(subject, sites, gradients=False) as tap,
+        _handing(subject, sites, gradients=False, met=met) as tap,
         last_stream(subject) as stream,
     ):
         total = own_scores_in_graph(question, "logit").sum()
@@ -155,9 +172,15 @@ def _each_backward(
 
 
 @contextmanager
-def _handing(subject: OpenModel, sites: Collection[Site], gradients: bool) -> Iterator[HandingTap]:
+def _handing(
+    subject: OpenModel,
+    sites: Collection[Site],
+    *,
+    gradients: bool,
+    met: Met | None = None,
+) -> Iterator[HandingTap]:
     known = anatomy(subject.model)
-    tap = HandingTap(subject.model, known.owners, sites, gradients)
+    tap = HandingTap(subject.model, known.owners, sites, gradients=gradients, met=met)
     with evaluation_mode(subject.model), opened_by(tap, known, known.with_few_masks):
         yield tap
 
