@@ -16,6 +16,7 @@ from attlas.errors import ModelError, UnsupportedModelError, UsageError
 from attlas.methods import METHODS, Method, Scored
 from attlas.models.asking.filling import unfilled
 from attlas.models.asking.map_selection import maps_of
+from attlas.models.asking.memory import brought
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Asked, Question
 from attlas.models.encoding.request import Request
@@ -179,11 +180,9 @@ def plain_text(text: Any) -> Any:
 
 def on_this_machine(scored: Scored) -> Scored:
     """Scores and maps in memory that numpy reads, moved at once for all rows."""
-    return replace(
-        scored,
-        scores=scored.scores.detach().float().cpu(),
-        maps=[(site, each.detach().float().cpu()) for site, each in scored.maps],
-    )
+    scores, *maps = brought([scored.scores, *(each for _, each in scored.maps)])
+    sites = [site for site, _ in scored.maps]
+    return replace(scored, scores=scores, maps=list(zip(sites, maps, strict=True)))
 
 
 def explanations_of(

@@ -106,7 +106,7 @@ def map_bytes(inputs: Inputs, sites: Collection[Site]) -> int:
     total = 0
     for site in sites:
         queries, keys = inputs.queries_and_keys(site.kind)
-        total += site.heads * len(queries.positions) * len(keys.positions) * 4
+        total += site.heads * len(queries) * len(keys) * 4
     return total
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 import torch
+from torch import Tensor
 
 from attlas.errors import AttlasError
 
@@ -36,6 +37,24 @@ def in_fitting_batches(
     middle = len(rows) // 2
     for half in (rows[:middle], rows[middle:]):
         yield from in_fitting_batches(half, work, too_large)
+
+
+def brought(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """These tensors in float32, in memory that numpy reads.
+
+    From a GPU they come together, through memory that it can write to: one by one, and into any
+    other memory, takes several times longer.
+    """
+    single = [each.detach().float() for each in tensors]
+    if not single[0].is_cuda:
+        return [each.cpu() for each in single]
+    reached = torch.empty(sum(each.numel() for each in single), pin_memory=True)
+    parts = reached.split([each.numel() for each in single])
+    for part, each in zip(parts, single, strict=True):
+        part.view(each.shape).copy_(each, non_blocking=True)
+    torch.cuda.synchronize(single[0].device)
+    own = reached.clone().split([each.numel() for each in single])  # such memory is scarce
+    return [part.view(each.shape) for part, each in zip(own, single, strict=True)]
 
 
 def rows_of(device: torch.device, length: int) -> int:

@@ -286,8 +286,8 @@ def _spans(words: Sequence[str]) -> tuple[Span, ...]:
 def _are_ids(text: Any) -> bool:
     if isinstance(text, (str, bytes, bytearray, tuple)) or not isinstance(text, Sequence):
         return False
-    whole = (isinstance(each, Integral) and not isinstance(each, bool) for each in text)
-    return len(text) > 0 and all(whole)
+    kinds = set(map(type, text))  # few, however long the text is
+    return bool(kinds) and all(issubclass(each, Integral) and each is not bool for each in kinds)
 
 
 def _describe(text: Any) -> str:

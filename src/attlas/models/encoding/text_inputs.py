@@ -75,7 +75,7 @@ def is_one_text(text: Any) -> bool:
     """Whether this is one text: anything but a list, or a list of token ids or of messages."""
     if not isinstance(text, list) or is_conversation(text):
         return True
-    return bool(text) and all(isinstance(each, int) for each in text)
+    return bool(text) and all(issubclass(kind, int) for kind in set(map(type, text)))
 
 
 def encode_text(facts: ModelFacts, text: Any, request: Request) -> Inputs:

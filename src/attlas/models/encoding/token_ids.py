@@ -1,7 +1,7 @@
 """Token ids: those of a target, and the text that ids decode to with the place of each in it."""
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from numbers import Integral
 from typing import Any
 
@@ -99,15 +99,12 @@ def _places_in_pairs(tokenizer: Any, content: Sequence[int], whole: str) -> list
     pairs = backend.decode_batch(
         [list(pair) for pair in pairwise(content)], skip_special_tokens=False
     )
-    spans: list[Span] = []
-    start = 0
-    for before, now in zip(["", *alone], [alone[0], *pairs], strict=False):
-        more = now[len(before) :] if now.startswith(before) else ""
-        if not more or not whole.startswith(more, start):
-            return []
-        spans.append((start, start + len(more)))
-        start += len(more)
-    return spans if start == len(whole) else []
+    before, behind = ["", *alone[:-1]], [alone[0], *pairs]
+    more = [now[len(then) :] for then, now in zip(before, behind, strict=True)]
+    follow = all(map(str.startswith, behind, before))
+    if not follow or not all(more) or "".join(more) != whole:
+        return []
+    return list(pairwise(accumulate(map(len, more), initial=0)))
 
 
 def _places(tokenizer: Any, content: Sequence[int], whole: str) -> list[Span]:

@@ -19,7 +19,7 @@ from attlas.models.tap.eager_attention import (
 from attlas.models.tap.fused import is_fusible, run_fused, run_fused_as_found
 from attlas.results import Site
 
-SLICE_BYTES = {"cpu": 2**24, "cuda": 2**30}  # what the weights of one slice of rows may take
+SLICE_BYTES = {"cpu": 2**24, "cuda": 2**31}  # what the weights of one slice of rows may take
 COPIES = 4  # of these weights that exist while they are computed
 TINY = 1e-30  # keeps a row of zeros at zero
 FUSED_ON = {"cuda"}  # where the gradient of fused attention is faster than slices
