@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from audits import small_audit, without_times
+from audits import READINGS, small_audit, without_times
 
 from attlas.auditing.work import drafts
 from attlas.measures.support.recomputing import Recipe
@@ -55,6 +55,37 @@ def test_nothing_is_asked_twice_and_the_report_is_the_same(tmp_path, monkeypatch
     assert sorted(counted.ways) == asked
     by_method = [each for each in counted.explained if each[0] == "raw_attention"]
     assert len(by_method) == len([each for each in explained if each[0] == "raw_attention"])
+    assert not list((tmp_path / "stopped" / "parts").glob("draft*"))
+
+
+@pytest.mark.parametrize("stop_after", [1, 4, 7])
+def test_a_trial_and_a_robustness_measure_go_on_inside(tmp_path, monkeypatch, stop_after):
+    monkeypatch.setattr(drafts, "EVERY", 0.0)
+    computed, stop, keep = [], [None], drafts.KeptParts.keep
+
+    def counted(parts, part, compute):
+        def run():
+            if len(computed) == stop[0]:
+                raise KeyboardInterrupt
+            computed.append((parts._name, part))
+            return compute()
+
+        return keep(parts, part, run)
+
+    monkeypatch.setattr(drafts.KeptParts, "keep", counted)
+    measures = ("sufficiency", "sensitivity", "randomisation")
+    asked = {"trials": ["uniform", "erasure"], "measures": measures, "methods": [READINGS[1]]}
+    whole = small_audit(out=tmp_path / "whole", **asked)
+    parts = sorted(computed)
+    assert len({name for name, _ in parts}) == 7 and len(parts) > 14  # each has several
+    computed.clear()
+    stop[0] = stop_after
+    with pytest.raises(KeyboardInterrupt):
+        small_audit(out=tmp_path / "stopped", **asked)
+    stop[0] = None
+    resumed = small_audit(out=tmp_path / "stopped", **asked)
+    assert sorted(computed) == parts  # each once, in both runs together
+    assert without_times(resumed) == without_times(whole)
     assert not list((tmp_path / "stopped" / "parts").glob("draft*"))
 
 
