@@ -1,6 +1,6 @@
 """Parts of long work that whoever runs it may keep, so that stopped work goes on inside it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -12,7 +12,7 @@ Arrays = list[NDArray[np.float64]]
 Keep = Callable[[str, Callable[[], Arrays]], Arrays]
 
 
-def kept(name: str, compute: Callable[[], Sequence[Any]]) -> Arrays:
+def kept(name: str, compute: Callable[[], Iterable[Any]]) -> Arrays:
     """The arrays that `compute` returns, or those that an earlier run has kept under this name.
 
     The name says what tells these numbers from others of the same work: most often the texts.

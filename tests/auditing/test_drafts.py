@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from audits import READINGS, small_audit, without_times
 
+from attlas.auditing.folder import Folder
 from attlas.auditing.work import drafts
 from attlas.measures.support.recomputing import Recipe
 from attlas.removing.erasures import Erasures
@@ -87,6 +88,21 @@ def test_a_trial_and_a_robustness_measure_go_on_inside(tmp_path, monkeypatch, st
     assert sorted(computed) == parts  # each once, in both runs together
     assert without_times(resumed) == without_times(whole)
     assert not list((tmp_path / "stopped" / "parts").glob("draft*"))
+
+
+@pytest.mark.parametrize(
+    "arrays", [[0.1], [[]], [[np.nan, 1.0], [[1.0], [2.0]]], [np.zeros((2, 0, 3)), 4.0]]
+)
+def test_parts_are_read_back_as_they_were(tmp_path, monkeypatch, arrays):
+    monkeypatch.setattr(drafts, "EVERY", 0.0)
+    made = [np.asarray(each, dtype=np.float64) for each in arrays]
+    with Folder(tmp_path, {}) as folder:
+        drafts.KeptParts(folder, "trial x").keep("a part", lambda: made)
+    with Folder(tmp_path, {}) as folder:
+        again = drafts.KeptParts(folder, "trial x").keep("a part", lambda: pytest.fail("asked"))
+    assert [each.shape for each in again] == [each.shape for each in made]
+    for one, other in zip(again, made, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_drafts_are_written_every_half_minute_and_not_before(tmp_path, monkeypatch):

@@ -31,7 +31,8 @@ class KeptParts:
             rows = folder.read(self._name)[0].itertuples(index=False, name=None)
             for part, shape, values in rows:
                 own = self._parts.setdefault(part, [])
-                own.append(np.array(values, dtype=np.float64).reshape(shape))
+                sizes = [int(size) for size in shape]
+                own.append(np.array(values, dtype=np.float64).reshape(sizes))
 
     def keep(self, part: str, compute: Callable[[], Arrays]) -> Arrays:
         """The arrays of a part; computed if they are not known, and written when it is time."""

@@ -195,13 +195,12 @@ def _figures(plan: AuditPlan, measure: Measure, method: str) -> Iterator[tuple[i
 def _one_by_one(
     plan: AuditPlan, numbers: list[int], measure: Measure, method: str
 ) -> Iterator[tuple[int, float]]:
-    ask = measure.ask
-    assert ask is not None
+    assert measure.ask is not None
     subject, settings = plan.texts.subject, plan.settings
     examples = [plan.texts.examples[number] for number in numbers]
     texts: list[Any] = [example.text for example in examples]
     explanations = explain(subject, texts, method, maps=False, truncate=settings.truncate)
     for number, example, explanation in zip(numbers, examples, explanations, strict=True):
         occasion = Occasion(subject, example.text, explanation, settings.seed, example)
-        ((value,),) = kept(f"text {number}", lambda occasion=occasion: [[ask(occasion)]])
+        (value,) = kept(f"text {number}", partial(map, measure.ask, [occasion]))
         yield number, float(value)
