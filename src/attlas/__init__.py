@@ -4,6 +4,7 @@ The names below are the whole public surface. They are imported when first used,
 `import attlas` costs nothing.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -158,8 +159,18 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'attlas' has no attribute {name!r}")
-    home = import_module(f"attlas.{_HOMES[name]}")
+    home = _imported(f"attlas.{_HOMES[name]}")
     return home if name in _MODULES else getattr(home, name)
+
+
+def _imported(module: str) -> Any:
+    """A module; the first one brings torch with it, which takes seconds and is shown."""
+    if module in sys.modules:
+        return sys.modules[module]
+    from attlas.progress import watched
+
+    with watched(None, "importing torch"):
+        return import_module(module)
 
 
 def __dir__() -> list[str]:

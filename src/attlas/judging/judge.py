@@ -6,6 +6,7 @@ from typing import Any, TypedDict, Unpack, overload
 
 import torch
 
+from attlas.catalogue import REMOVALS
 from attlas.errors import UnknownNameError, UsageError
 from attlas.explaining.licensing import HeatMap, licences
 from attlas.judging.support.aligned import AlignedExplanation, JudgeRequest, align, judge_request
@@ -15,7 +16,6 @@ from attlas.judging.support.removals import RemovalAnswers, TextMeasures, ask_wi
 from attlas.measures import MEASURES, Measure
 from attlas.models.asking.question import Question
 from attlas.models.subject import Subject, check_subject
-from attlas.removing.removal import REMOVALS
 from attlas.results import Explanation
 from attlas.results.judgement import Judgement
 from attlas.results.support.licence import Licence

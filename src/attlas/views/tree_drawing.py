@@ -161,10 +161,15 @@ def thickness(edge: Mapping[str, Any], top: float) -> float:
     return 1.0 + 4.0 * strength(edge["attribution"], top)
 
 
-def tree_figure(payload: Mapping[str, Any], ending: str) -> str | bytes:
-    """The content of a file with this ending that holds the drawing."""
+def check_ending(ending: str) -> None:
+    """Refuse the ending of a file that no drawing has."""
     if ending not in ENDINGS:
         raise UsageError(f"a drawing ends in {', '.join(ENDINGS)}, not {ending!r}")
+
+
+def tree_figure(payload: Mapping[str, Any], ending: str) -> str | bytes:
+    """The content of a file with this ending that holds the drawing."""
+    check_ending(ending)
     if ending == ".svg":
         return tree_svg(payload)
     try:

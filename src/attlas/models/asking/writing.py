@@ -67,17 +67,19 @@ def ask_written(
         before = before.followed_by(encode_ids(subject.tokenizer, start, "prefix").tokens)
     whole = before.followed_by(written)
     fed = len(start) if subject.has_decoder else len(found.tokens)
-    notes = (*found.notes, note, *(_cut_short(subject, fed, len(ids), most) if not output else ()))
+    notes = (*found.notes, note, *(_why_short(subject, fed, len(ids), most) if not output else ()))
     inputs = _fed(subject, given, [*start, *ids[:-1]], whole, notes)
     outputs = tuple(range(len(before), len(whole)))
     return Written(_question(subject, inputs, ids), whole, outputs)
 
 
-def _cut_short(subject: OpenModel, fed: int, count: int, most: int) -> tuple[str, ...]:
-    """A note if the model had no room for all the tokens that were asked for."""
-    if count >= most or fed + count < subject.max_tokens:
+def _why_short(subject: OpenModel, fed: int, count: int, most: int) -> tuple[str, ...]:
+    """A note if fewer tokens were written than might have been: no room is left, or an end."""
+    if count >= most:
         return ()
-    return (f"stopped after {count} of {most} tokens: the model takes {subject.max_tokens} in all",)
+    is_full = fed + count >= subject.max_tokens
+    why = f"the model takes {subject.max_tokens} in all" if is_full else "the model ended its text"
+    return (f"stopped after {count} of {most} tokens: {why}",)
 
 
 def _behind_prompt(
