@@ -8,8 +8,9 @@ from typing import Any
 
 from rich.console import Group
 
-from attlas.views.files import write_whole
+from attlas.views.elsewhere import visualize_text
 from attlas.views.figures import draw, figure_names
+from attlas.views.files import write_whole
 from attlas.views.kinds import view_of
 from attlas.views.kinds.heads import area_cells, chart_cells
 from attlas.views.latex import latex
@@ -27,6 +28,7 @@ __all__ = [
     "page",
     "render",
     "tree_figure",
+    "visualize_text",
     "write_whole",
 ]
 

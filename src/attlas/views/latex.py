@@ -31,7 +31,7 @@ _SIGNS = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
+    '"': r"{\char34}",
     "`": r"\textasciigrave{}",
     "'": r"\textquotesingle{}",
     "-": "{-}",  # two of them would become a dash

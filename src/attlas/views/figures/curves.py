@@ -30,10 +30,10 @@ class Drawn:
     """A line over places, with the ends of its interval where they are known."""
 
     name: str
-    x: Sequence[float | None]
-    y: Sequence[float | None]
-    low: Sequence[float | None] | None
-    high: Sequence[float | None] | None
+    x: Sequence[float | int | None]
+    y: Sequence[float | int | None]
+    low: Sequence[float | int | None] | None
+    high: Sequence[float | int | None] | None
     tint: str
     dash: Any = "-"
 
@@ -141,9 +141,7 @@ def draw_lines(room: Room, lines: Sequence[Drawn], names: tuple[str, str], title
     return axes
 
 
-def _draw_names(
-    axes: Any, lines: Sequence[Drawn], columns: int, width: float, left: float
-) -> None:
+def _draw_names(axes: Any, lines: Sequence[Drawn], columns: int, width: float, left: float) -> None:
     root = axes.get_figure(root=True)
     box = axes.get_window_extent()
     across, high = box.width / root.dpi, box.height / root.dpi
@@ -157,5 +155,5 @@ def _draw_names(
         write(axes, x + 0.25 / across, y, line.name, va="center", transform=axes.transAxes)
 
 
-def _floats(values: Sequence[float | None]) -> Any:
+def _floats(values: Sequence[float | int | None]) -> Any:
     return np.array([np.nan if each is None else each for each in values], dtype=float)

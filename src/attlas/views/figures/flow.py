@@ -139,9 +139,7 @@ def _edges(moved: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
     return np.arange(len(moved))[:, None] - middle + before
 
 
-def _ribbon(
-    axes: Any, above: float, below: float, width: float, number: int, hue: str
-) -> None:
+def _ribbon(axes: Any, above: float, below: float, width: float, number: int, hue: str) -> None:
     high, low, middle = number + 1.0, float(number), number + 0.5
     points = [
         (above, high),
@@ -158,5 +156,3 @@ def _ribbon(
     codes = [Path.MOVETO, *curve, Path.LINETO, *curve, Path.CLOSEPOLY]
     share = 0.75 if hue != RULE else 0.6
     axes.add_patch(PathPatch(Path(points, codes), facecolor=hue, alpha=share, linewidth=0))
-
-

@@ -104,7 +104,10 @@ def importance(room: Room, payload: Payload, *, by: str | None = None) -> Any:
             values[row, head["head"]] = head["importance"]
     kinds = [site["name"].partition(".") for site in sites]
     labels = _layer_names(
-        [(kind, int(layer or 0), site["name"]) for (kind, _, layer), site in zip(kinds, sites, strict=True)]
+        [
+            (kind, int(layer or 0), site["name"])
+            for (kind, _, layer), site in zip(kinds, sites, strict=True)
+        ]
     )
     left = widest(labels) + 0.12 + _NAME
     cell = min((room.width - left - 0.5) / count, 0.3)

@@ -40,7 +40,7 @@ class Row:
 
     label: str
     figures: Sequence[Payload]
-    marks: Sequence[float | None] = ()
+    marks: Sequence[float | int | None] = ()
     tint: str = TINTS[0]
 
 
@@ -59,7 +59,7 @@ def methods(room: Room, payload: Payload, *, removal: str | None = None) -> Any:
         figures = [by_removal.get(each, {"value": None}) for each in shown]
         rows.append(Row(shorten(method, 28), figures, tint=FAMILY_TINTS.get(family, QUIET)))
     families = {family for _, family, _ in report_words.standing_rows(payload)}
-    words = {"W": "weights", "V": "values, gradients", "P": "propagation"}
+    words = {"W": "weights", "V": "values", "P": "propagation"}
     known = [name for name in report_words.FAMILIES if name in families]
     key = [(words.get(name, name), FAMILY_TINTS.get(name, QUIET)) for name in known]
     names = [shorten(each) for each in shown] if len(shown) > 1 else []
@@ -176,9 +176,7 @@ def _draw_figures(axes: Any, place: int, row: Row) -> None:
             axes.plot([mark], [y], "D", markeredgewidth=0.7, **look)
 
 
-def _draw_keys(
-    axes: Any, names: Sequence[str], key: Sequence[tuple[str, str]]
-) -> None:
+def _draw_keys(axes: Any, names: Sequence[str], key: Sequence[tuple[str, str]]) -> None:
     """What the shapes and the colours mean, below the axis and from the left end of the figure."""
     root = axes.get_figure(root=True)
     below = axes.transAxes

@@ -27,7 +27,12 @@ SMALL, BODY = 7.0, 8.0  # points
 LINE = 0.135  # inches from one line of small text to the next
 PAPER = replace(LIGHT, paper=(255, 255, 255))
 INK, QUIET, RULE = css(PAPER.inks[0]), "#66625a", "#b3afa5"
-TINTS = (css(PAPER.plain), css(PAPER.favour), "#7a5ab8", "#3d7fc4", "#b5495b") + (
+TINTS = (
+    css(PAPER.plain),
+    css(PAPER.favour),
+    "#7a5ab8",
+    "#3d7fc4",
+    "#b5495b",
     "#6b7f1e",
     "#8c5a2b",
     "#4d4a45",
@@ -52,6 +57,7 @@ _FAMILIES = (  # asked in turn for a sign; those that are not installed are left
 )
 _NO_GLYPH = "Glyph .* missing from"  # matplotlib's own warning, one for each sign and drawing
 Payload = Mapping[str, Any]
+Number = float | int
 
 
 class PaperFigure(Figure):  # type: ignore[misc]
@@ -86,7 +92,7 @@ class PaperAxes(Axes):  # type: ignore[misc]
 class Room:
     """Where a figure is drawn: the user's axes, or axes on new paper of a given width."""
 
-    def __init__(self, ax: Any, width: float | int | str | None) -> None:
+    def __init__(self, ax: Any, width: Number | str | None) -> None:
         if ax is not None and width is not None:
             raise UsageError("give ax or width, not both: the axes have a width already")
         if ax is not None and not isinstance(ax, Axes):
@@ -95,7 +101,13 @@ class Room:
         self.width = _inches("single" if width is None else width) if ax is None else _size(ax)[0]
 
     def axes(
-        self, height: float, *, left: float = 0, right: float = 0, bottom: float = 0, top: float = 0
+        self,
+        height: float,
+        *,
+        left: Number = 0,
+        right: Number = 0,
+        bottom: Number = 0,
+        top: Number = 0,
     ) -> Any:
         """Axes of this height with these margins, in inches; the user's axes are as they are."""
         if self.given is not None:
@@ -134,7 +146,7 @@ def widest(labels: Iterable[str], size: float = SMALL) -> float:
     return max((text_width(each, size) for each in labels), default=0.0)
 
 
-def write(axes: Any, x: float, y: float, words: str, **look: Any) -> Any:
+def write(axes: Any, x: Number, y: Number, words: str, **look: Any) -> Any:
     """Write a text into axes, as it is."""
     return axes.text(x, y, words, **{"size": SMALL, "color": INK, **PLAIN, **look})
 
@@ -187,8 +199,7 @@ def colours(signed: bool) -> Colormap:
     """The colours of scores from -1 to 1, or from 0 to 1 if they have no sign."""
     poles = [PAPER.against, PAPER.paper, PAPER.favour] if signed else [PAPER.paper, PAPER.plain]
     made = LinearSegmentedColormap.from_list("attlas", [css(each) for each in poles])
-    made.set_bad("#e8e6e0")
-    return made
+    return made.with_extremes(bad="#e8e6e0")
 
 
 def image_of(axes: Any, values: Any, top: float, signed: bool, **look: Any) -> Any:
@@ -258,7 +269,7 @@ def _settings() -> Iterator[None]:
         yield
 
 
-def _inches(width: float | int | str) -> float:
+def _inches(width: Number | str) -> float:
     found = WIDTHS.get(width) if isinstance(width, str) else float(width)
     if found is None or not 1.0 <= found <= 40.0:
         raise UsageError(f"width is {', '.join(WIDTHS)} or inches from 1 to 40, not {width!r}")

@@ -126,9 +126,7 @@ def sentence(
     return axes
 
 
-def place_units(
-    units: Sequence[ShownUnit], width: float
-) -> Iterator[PlacedUnit | Heading]:
+def place_units(units: Sequence[ShownUnit], width: float) -> Iterator[PlacedUnit | Heading]:
     """Units on lines of this width; a segment that is written from right to left goes that way."""
     segments, line = in_segments(units), 0
     for name, row in segments.items():
@@ -207,9 +205,10 @@ def _draw_legend(axes: Any, base: float, signed: bool, meaning: str, method: str
     poles = poles or [(PAPER.plain, f"more {meaning}")]
     x = 0.0
     for colour, words in poles:
-        axes.add_patch(FancyBboxPatch((x, base - 0.075), 0.08, 0.08, "square,pad=0", fc=css(colour)))
+        axes.add_patch(
+            FancyBboxPatch((x, base - 0.075), 0.08, 0.08, "square,pad=0", fc=css(colour))
+        )
         axes.patches[-1].set_edgecolor("none")
         write(axes, x + 0.11, base, words, color=QUIET)
         x += 0.11 + text_width(words) + 0.12
     write(axes, x, base, f"· {method}", color=QUIET)
-

@@ -6,10 +6,10 @@ from typing import Any
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 
+from attlas.views.colours import LIGHT, css
 from attlas.views.figures import figure
 from attlas.views.figures.paper import INK, LINE, QUIET, RULE, SMALL, Room, say, widest, write
 from attlas.views.tree_drawing import DOTS, colour_of, draw_tree, segments_of, thickness
-from attlas.views.colours import LIGHT, css
 
 Payload = Mapping[str, Any]
 _POINTS = 8.0  # the smallest text of a drawing at its natural size
@@ -67,9 +67,7 @@ def _layer(layer: int, payload: Payload) -> str:
     return "" if layer == payload["layers"] else str(layer)
 
 
-def _draw_edge(
-    axes: Any, start: tuple[float, float], end: tuple[float, float], width: float
-) -> None:
+def _draw_edge(axes: Any, start: tuple[int, int], end: tuple[int, int], width: float) -> None:
     middle = (start[0] + end[0]) / 2
     points = [start, (middle, start[1]), (middle, end[1]), end]
     path = Path(points, [Path.MOVETO, *[Path.CURVE4] * 3])

@@ -69,12 +69,13 @@ def _scatter(room: Room, plot: Payload) -> Any:
         pairs = zip(group["x"], group["y"], strict=True)
         points = [(x, y) for x, y in pairs if x is not None and y is not None]
         axes.scatter(*np.array(points, dtype=float).reshape(-1, 2).T, label=group["name"], **look)
+    _framed(axes, plot)
     if several:
-        name_groups(axes, [shorten(group["name"]) for group in plot["groups"]])
-    return _framed(axes, plot)
+        _name_groups(axes, [shorten(group["name"]) for group in plot["groups"]])
+    return axes
 
 
-def name_groups(axes: Any, names: list[str]) -> None:
+def _name_groups(axes: Any, names: list[str]) -> None:
     """The names of groups in their colours, above the axes at the right."""
     for place, name in enumerate(reversed(names)):
         number = len(names) - 1 - place
@@ -83,7 +84,7 @@ def name_groups(axes: Any, names: list[str]) -> None:
         axes.annotate(
             name,
             (1, 1),
-            (shift, 13 if axes.get_title(loc="left") else 3),
+            (shift, 14),  # above the title
             color=TINTS[number % len(TINTS)],
             parse_math=False,
             usetex=False,
