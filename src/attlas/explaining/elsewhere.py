@@ -99,8 +99,8 @@ def _chosen(
     totals = columns.sum(axis=0) + base
     given = getattr(explanation, "output_names", None)
     alone = isinstance(given, str) or given is None
-    names = [given or "the output"] * len(totals) if alone else [str(each) for each in given]
-    if len(totals) > 1 and alone:
+    names = [str(given or "the output")] if alone else [str(each) for each in given or ()]
+    if len(names) != len(totals):
         names = [str(number) for number in range(len(totals))]
     place = _column(names, totals, target)
     return columns[:, place], str(names[place]), "output", float(totals[place])

@@ -172,7 +172,8 @@ def place_pieces(
     if text is not None and (found := _find_all(bare, text)) is not None:
         return text, found
     spaced = any(each is not None and each != each.strip() for each in bare)
-    made, places = "", []
+    made = ""
+    places: list[tuple[int, int] | None] = []
     for piece, plain in zip(pieces, bare, strict=True):
         if plain is None:
             places.append(None)

@@ -81,9 +81,12 @@ def head_curves(room: Room, payload: Payload, *, chart: int = 0) -> Any:
     tints = iter(TINTS * len(charts[chart]["curves"]))
     for curve in charts[chart]["curves"]:
         points = curve["points"]
-        values = [[each["accuracy"][end] for each in points] for end in ("mean", "low", "high")]
+        places = [each["place"] for each in points]
+        mean, low, high = (
+            [each["accuracy"][end] for each in points] for end in ("mean", "low", "high")
+        )
         tint = QUIET if curve["name"] == "random" else next(tints)
-        drawn.append(Drawn(shorten(curve["name"]), [p["place"] for p in points], *values, tint))
+        drawn.append(Drawn(shorten(curve["name"]), places, mean, low, high, tint))
     return draw_lines(room, drawn, (charts[chart]["axis"], "accuracy"), "")
 
 
@@ -98,7 +101,8 @@ def _panel(payload: Payload, measure: str | None, removal: str | None) -> Payloa
     removals = [each["removal"] for each in own]
     if removal is not None and removal not in removals:
         raise UnknownNameError("removal", removal, removals)
-    return own[removals.index(removal) if removal is not None else 0]
+    chosen: Payload = own[removals.index(removal) if removal is not None else 0]
+    return chosen
 
 
 def _telling(payload: Payload, lines: Mapping[str, Payload]) -> list[str]:
@@ -108,7 +112,7 @@ def _telling(payload: Payload, lines: Mapping[str, Payload]) -> list[str]:
         if each["figure"]["value"] is not None:
             found.setdefault(each["method"], []).append(each["figure"]["value"])
     worth = {name: float(np.mean(values)) for name, values in found.items()}
-    best = {}
+    best: dict[str, str] = {}
     for name, line in lines.items():
         family = line["family"]
         if family not in best or worth.get(name, -9.0) > worth.get(best[family], -9.0):

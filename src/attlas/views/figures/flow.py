@@ -136,7 +136,7 @@ def _edges(moved: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
     widths = moved * scale
     before = np.cumsum(widths, axis=1) - widths
     middle = widths.sum(axis=1, keepdims=True) / 2
-    return np.arange(len(moved))[:, None] - middle + before
+    return np.asarray(np.arange(len(moved))[:, None] - middle + before)
 
 
 def _ribbon(axes: Any, above: float, below: float, width: float, number: int, hue: str) -> None:

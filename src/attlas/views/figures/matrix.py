@@ -52,7 +52,8 @@ def generation_matrix(room: Room, payload: Payload) -> Any:
     rows = [labels[place] for place in outputs]
     names = ("read", "written")
     title = shorten(payload["method"])
-    return table(room, shown, rows, labels[: max(outputs)], payload["signed"], names, title)
+    columns = labels[: max(outputs)]
+    return table(room, shown, rows, columns, payload["signed"], names, title, _NAMED)
 
 
 @figure("redundancy", "matrix")

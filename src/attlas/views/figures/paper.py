@@ -60,7 +60,7 @@ Payload = Mapping[str, Any]
 Number = float | int
 
 
-class PaperFigure(Figure):  # type: ignore[misc]
+class PaperFigure(Figure):
     """A figure that is drawn and saved with the settings of a paper, whatever the user's are.
 
     Fonts are embedded as TrueType (type 42) in PDF, and text stays text in SVG.
@@ -82,11 +82,12 @@ class PaperFigure(Figure):  # type: ignore[misc]
         return out.getvalue()
 
 
-class PaperAxes(Axes):  # type: ignore[misc]
+class PaperAxes(Axes):
     """Axes that show their figure in a notebook."""
 
     def _repr_png_(self) -> bytes:
-        return bytes(self.get_figure(root=True)._repr_png_())
+        figure: Any = self.get_figure(root=True)
+        return bytes(figure._repr_png_())
 
 
 class Room:
@@ -215,6 +216,8 @@ def colour_bar(axes: Any, image: Any) -> None:
     room = axes.inset_axes((1 + 0.07 / width, 0.0, 0.08 / width, min(1.0, 1.2 / height)))
     bar = axes.get_figure(root=True).colorbar(image, cax=room)
     bar.outline.set_visible(False)
+    bar.formatter.set_powerlimits((-2, 4))  # small numbers as 1e−3, so that they fit
+    room.yaxis.get_offset_text().set(size=SMALL, color=INK)
     room.tick_params(length=2, width=0.6, color=RULE, labelcolor=INK, labelsize=SMALL)
     room.locator_params(nbins=4)
 
