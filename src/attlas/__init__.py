@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from attlas.checking import check
     from attlas.data import Example, read_examples, texts
     from attlas.errors import AttlasError
+    from attlas.explaining.elsewhere import from_elsewhere
     from attlas.explaining.explanations import attribute, explain
     from attlas.explaining.generations import explain_generation
     from attlas.explaining.writing_scores import explain_to
@@ -83,6 +84,7 @@ _HOMES = {
     "explain": "explaining.explanations",
     "explain_generation": "explaining.generations",
     "explain_to": "explaining.writing_scores",
+    "from_elsewhere": "explaining.elsewhere",
     "head_effectiveness": "heads.curves",
     "head_importance": "heads.importance",
     "head_redundancy": "heads.redundancy",
@@ -135,6 +137,7 @@ __all__ = [
     "explain",
     "explain_generation",
     "explain_to",
+    "from_elsewhere",
     "head_effectiveness",
     "head_importance",
     "head_redundancy",
