@@ -13,6 +13,7 @@ from attlas.judging.support.foreign import is_one
 from attlas.judging.support.measuring import measure_scores, shuffled_cases, why_not_applicable
 from attlas.judging.support.removals import RemovalAnswers, TextMeasures, ask_without_tokens
 from attlas.measures import MEASURES, Measure
+from attlas.models.asking.memory import telling_shortages
 from attlas.models.asking.question import Question
 from attlas.models.subject import Subject, check_subject
 from attlas.removing.removal import REMOVALS
@@ -58,6 +59,7 @@ def judge(
     **options: Unpack[JudgeOptions],
 ) -> Any: ...
 @verb("judging")
+@telling_shortages
 def judge(
     subject: Subject,
     explanations: Any,

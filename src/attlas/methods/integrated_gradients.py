@@ -181,7 +181,8 @@ def _slopes(
     at_once = rows_of(device, len(question.inputs.tokens[0]))
     for first in range(0, len(points), at_once):
         numbers = range(first, min(first + at_once, len(points)))
-        for found in in_fitting_batches(numbers, ask, "one text at one point does not fit"):
+        too_large = "one text at one point does not fit"
+        for found in in_fitting_batches(numbers, ask, too_large, "points"):
             yield from found
 
 
