@@ -11,6 +11,7 @@ from attlas.models.asking.question import Question
 from attlas.models.branching.branch_memory import VECTORS_KEPT
 from attlas.models.rows.handing import is_for_rows
 from attlas.results import Site
+from attlas.results.plan import size as size_in_words
 
 VECTORS_NOW = 16  # hidden-state vectors of each token that exist while a block runs
 MAPS_IN_GRAPH = 3  # copies of each layer's attention that a gradient needs
@@ -44,7 +45,7 @@ def footprint(question: Question, method: Method) -> Footprint:
     if "removal" in method.needs:  # copies of the text without tokens share a batch
         rows = max(1, plain_tokens(subject.device) // tokens)
     attention = 0
-    if _takes_slices(question, method):
+    if takes_slices(question, method):
         attention = SLICES
     elif "attention" in method.needs:
         attention = COPIES * _largest(question) * size // 4
@@ -75,26 +76,19 @@ def check_fits(question: Question, method: Method) -> None:
     others = " or ".join(each.name for each in METHODS if each.by_rows)
     raise AttlasError(
         f"{method.name} needs whole maps of attention: those of one text of {tokens:,} tokens take "
-        f"at least {gigabytes(least)}, and {gigabytes(free)} are free on {device}; shorten the "
+        f"at least {size_in_words(least)}, and {size_in_words(free)} are free on {device}; shorten the "
         f"text, or use {others} without maps"
     )
 
 
 def least_bytes(question: Question, method: Method) -> int:
     """What the attention of one text takes at the very least: all layers, or one after another."""
-    if "attention" not in method.needs or _takes_slices(question, method):
+    if "attention" not in method.needs or takes_slices(question, method):
         return 0
     size, inputs = question.subject.model.dtype.itemsize, question.inputs
     if "gradients" in method.needs and "branches" not in method.needs:
         return map_bytes(inputs, question.subject.sites) * size // 4
     return _largest(question) * size // 4
-
-
-def gigabytes(count: float) -> str:
-    """A number of bytes in words."""
-    if count < 2**30:
-        return f"{max(count / 2**20, 1):.0f} MB"
-    return f"{count / 2**30:.1f} GB" if count < 100 * 2**30 else f"{count / 2**30:,.0f} GB"
 
 
 def map_sites(method: Method, question: Question) -> tuple[Site, ...]:
@@ -104,7 +98,8 @@ def map_sites(method: Method, question: Question) -> tuple[Site, ...]:
     return question.subject.sites if method.maps == "sites" else ()
 
 
-def _takes_slices(question: Question, method: Method) -> bool:
+def takes_slices(question: Question, method: Method) -> bool:
+    """Whether a method makes no map of these inputs, because they are long."""
     return method.by_rows and is_for_rows(question, question.subject.sites)
 
 

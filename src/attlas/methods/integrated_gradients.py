@@ -4,8 +4,9 @@ What the target gains between two points of the line is known from its values. S
 it shows by itself how far the integral of the slopes is from the truth, and the worst are halved.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,6 +27,12 @@ from attlas.shapes import StreamVectors, TokenVector
 
 FIRST = 4  # stretches at first, each with its two ends and its middle
 Stretch = tuple[float, float, float]  # its start, middle and end
+USUAL_STEPS = 8  # points, that the default tolerance takes
+
+
+def weigh(question: Question, options: Mapping[str, Any]) -> float:
+    """About how many passes over a text it takes."""
+    return float(3 * (options["steps"] or USUAL_STEPS))
 
 
 @method(
@@ -37,6 +44,7 @@ Stretch = tuple[float, float, float]  # its start, middle and end
     needs=("embeddings",),
     cost="expensive",
     fills=True,
+    weighs=weigh,
 )
 def integrated_gradients(
     question: Question,
