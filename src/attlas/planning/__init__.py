@@ -63,7 +63,7 @@ def plan(verb: Callable[..., Any], *arguments: Any, **named: Any) -> Plan:
     """
     name = getattr(verb, "__name__", "")
     if name not in PLANNERS:
-        raise UsageError(f"a plan is of one of {', '.join(PLANNERS)}, not of {name or verb!r}")
+        raise UsageError(f"a plan is of one of {', '.join(PLANNERS)}, not of {name or repr(verb)}")
     parameters = signature(verb).parameters
     is_open = any(each.kind is Parameter.VAR_KEYWORD for each in parameters.values())
     for each in named:

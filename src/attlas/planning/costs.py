@@ -21,6 +21,7 @@ from attlas.models.states.embeddings import embedding_gradients
 from attlas.models.subject import Subject
 from attlas.results.plan import Plan
 
+Number = float | int
 PROBED = 256  # tokens of the larger probe
 SLOW = 1.0  # seconds of a pass after which the larger probe is made smaller
 SMALL = 4  # rows of it then
@@ -38,13 +39,13 @@ _speeds: "WeakKeyDictionary[nn.Module, Speed]" = WeakKeyDictionary()
 class Cost:
     """Seconds, and passes over a text."""
 
-    seconds: float = 0.0
-    passes: float = 0.0
+    seconds: Number = 0.0
+    passes: Number = 0.0
 
     def __add__(self, other: "Cost") -> "Cost":
         return Cost(self.seconds + other.seconds, self.passes + other.passes)
 
-    def times(self, often: float) -> "Cost":
+    def times(self, often: Number) -> "Cost":
         """The same work, so many times."""
         return Cost(self.seconds * often, self.passes * often)
 
@@ -59,13 +60,13 @@ class Speed:
     back_token: float
     growth: float  # by how much a token costs more for each token of its text: the attention
 
-    def cost(self, tokens: int, rows: float, starts: float, *, back: bool = False) -> Cost:
+    def cost(self, tokens: int, rows: Number, starts: Number, *, back: bool = False) -> Cost:
         """So many rows of a length, in so many passes."""
         start, token = (self.back_start, self.back_token) if back else (self.start, self.token)
         seconds = starts * start + rows * tokens * token * (1 + self.growth * tokens)
         return Cost(seconds, rows * (1 + BACK if back else 1))
 
-    def in_batches(self, question: Question, rows: float) -> Cost:
+    def in_batches(self, question: Question, rows: Number) -> Cost:
         """So many rows for each text of a question, without gradients, in full batches."""
         tokens, device = _length(question), question.subject.device
         starts = max(STARTS, rows * len(question) * tokens / plain_tokens(device))
@@ -176,7 +177,7 @@ def make_plan(
     costs: Mapping[str, Cost],
     method: Method,
     *,
-    scale: float = 1.0,
+    scale: Number = 1.0,
     notes: Iterable[str] = (),
 ) -> Plan:
     """The plan of some work on these questions, each of which stands for `scale` like it.

@@ -77,7 +77,7 @@ def _plan(
     requests: Sequence[Request],
     given: Mapping[str, Any],
     options: Mapping[str, Any],
-    often: float = 1.0,
+    often: float | int = 1.0,
 ) -> Plan:
     method = methods_to_try(given["method"], maps=given["maps"])[0]
     for request in requests:
@@ -101,7 +101,7 @@ def _plan(
 
 
 def _maps(
-    questions: Sequence[Question], method: Any, asked: bool | None, scale: float
+    questions: Sequence[Question], method: Any, asked: bool | None, scale: float | int
 ) -> tuple[bool, list[str]]:
     """Whether maps are kept, as `explain` decides it, and what to say of that."""
     each = [len(one) * map_bytes(one.inputs, map_sites(method, one)) for one in questions]

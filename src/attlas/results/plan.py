@@ -26,9 +26,9 @@ class Plan:
     texts: int
     tokens: int  # of all texts
     longest: int  # tokens of the longest text
-    passes: float | None  # of the model over one text, on average; a pass back counts two
-    seconds: float
-    seconds_by_work: Mapping[str, float]
+    passes: float | int | None  # of the model over one text, on average; a pass back counts two
+    seconds: float | int
+    seconds_by_work: Mapping[str, float | int]
     peak: int
     weights: int
     free: int | None = None
@@ -83,12 +83,12 @@ def count(number: int, what: str) -> str:
     return f"{number:,} {what}{ending}"
 
 
-def short(seconds: float) -> str:
+def short(seconds: float | int) -> str:
     """A number of seconds in words, also if it is small."""
     return duration(seconds) if seconds >= 10 else f"{seconds:.2g} s"
 
 
-def size(bytes_taken: float) -> str:
+def size(bytes_taken: float | int) -> str:
     """A number of bytes in words."""
     if bytes_taken < 2**30:
         return f"{max(bytes_taken / 2**20, 1):.0f} MB"

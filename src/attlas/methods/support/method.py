@@ -73,7 +73,7 @@ class Method:
     passes: int | None = None  # how often the model runs for one text; None: that depends on it
     # About how many passes over a text its work weighs, for a question and all options, where
     # `passes` does not tell; a pass back weighs two. Plans are made with it.
-    weighs: Callable[[Question, Mapping[str, Any]], float] | None = None
+    weighs: Callable[[Question, Mapping[str, Any]], float | int] | None = None
 
     def __post_init__(self) -> None:
         check_known("family", [self.family], FAMILIES)
