@@ -22,7 +22,7 @@ FLOORS = [
     {"heads", "measures", "scoring", "trials"},
     {"judging"},
     {"auditing", "studies"},
-    {"listing", "registering"},
+    {"listing", "planning", "registering"},
     {"cli"},
 ]
 MODEL_FLOORS = [

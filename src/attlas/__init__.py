@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from attlas.models.load import load
     from attlas.models.subject import Subject
     from attlas.models.tap import edits
+    from attlas.planning import plan
     from attlas.results import (
         CheckResult,
         Explanation,
@@ -95,6 +96,7 @@ _HOMES = {
     "list_studies": "studies",
     "list_trials": "listing",
     "load": "models.load",
+    "plan": "planning",
     "prune": "heads.pruning",
     "prune_curve": "heads.curves",
     "read_examples": "data",
@@ -148,6 +150,7 @@ __all__ = [
     "list_studies",
     "list_trials",
     "load",
+    "plan",
     "prune",
     "prune_curve",
     "read_examples",

@@ -205,7 +205,9 @@ def test_a_batch_that_does_not_fit_is_split(hungry, most, problem):
     found = explain(texts, "hungry")
     expected = explain(texts)
     assert max(asked) == 4
+    told = f"Memory ran out at 4 texts at once; the work went on with {min(most, 2)}."
     for one, other in zip(found, expected, strict=True):
+        assert one.notes == (*other.notes, told)
         assert one.tokens == other.tokens
         np.testing.assert_allclose(one.scores, other.scores, rtol=1e-5, atol=1e-6)
 

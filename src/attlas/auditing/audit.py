@@ -6,6 +6,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
@@ -18,6 +19,7 @@ from attlas.auditing.records import keep_record
 from attlas.auditing.report.report import make_report
 from attlas.auditing.verdict.rules import Rules
 from attlas.auditing.work.items import do_items, work_items
+from attlas.models.asking.memory import noting_shortages
 from attlas.models.subject import Subject
 from attlas.progress import Step, Watch
 from attlas.results.report import Report
@@ -142,11 +144,13 @@ def run(
             return Report.from_dict(json.loads((folder.path / REPORT).read_text("utf-8")))
         with folder.noting_run(plan.started):
             prepare(folder)
-            do_items(plan, folder, watch)
+            with noting_shortages() as found:
+                do_items(plan, folder, watch)
             total = len(work_items(plan))
             watch(Step("the report", total, total))
             collected = collect(plan, folder)
-            report = make_report(plan, collected)
+            made = make_report(plan, collected)
+            report = replace(made, notes=(*made.notes, *found.notes()))
             if out is not None:
                 _save(report, collected, folder)
             page = None if out is None else folder.path / PAGE

@@ -15,13 +15,14 @@ from attlas.mathematics.token_effects import MOST_STEPS
 from attlas.measures import sizes
 from attlas.measures.support.recomputing import Recipe
 from attlas.methods import METHODS
+from attlas.models.asking.memory import free_bytes
 from attlas.models.asking.question import Question
 from attlas.models.asking.scores import target_scores
 from attlas.models.intervening.training import TrainingPlan, fresh_copy, labelled_batches, train
-from attlas.progress import duration
 from attlas.removing.ceilings import CANDIDATES, WIDTH
 from attlas.removing.erasures import Erasures
 from attlas.removing.unusualness import VERSIONS
+from attlas.results.plan import Plan
 from attlas.trials import TRIALS
 from attlas.trials.relearning.curves import count_trainings
 
@@ -50,11 +51,26 @@ class AuditEstimate:
         memory = self.gigabytes * workers
         return AuditEstimate(self.texts, self.seconds / workers, memory, by_work)
 
-    def lines(self) -> list[str]:
-        """The estimate as text."""
-        total = f"about {duration(self.seconds)} and {self.gigabytes:.1f} GB for {self.texts} texts"
-        lines = [f"  {name:<24} {duration(each)}" for name, each in self.seconds_by_work.items()]
-        return [total, *lines]
+    def plan(self, audit: AuditPlan) -> Plan:
+        """The estimate as the plan of an audit."""
+        subject, lengths = audit.texts.subject, audit.texts.lengths
+        return Plan(
+            "audit",
+            subject.name,
+            str(subject.device),
+            self.texts,
+            sum(lengths),
+            max(lengths),
+            None,
+            self.seconds,
+            self.seconds_by_work,
+            int(self.gigabytes * 2**30),
+            sum(each.numel() * each.element_size() for each in subject.model.parameters()),
+            free_bytes(subject.device),
+            max(map(len, audit.batches)),
+            "every method on a text of middle length, and the model without tokens",
+            "how often each is done, and memory",
+        )
 
 
 def estimate(plan: AuditPlan) -> AuditEstimate:

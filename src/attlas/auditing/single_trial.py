@@ -12,6 +12,7 @@ from attlas.auditing.texts import AuditTexts, read_training, usable_texts
 from attlas.data.read_examples import ReadData, read_examples
 from attlas.errors import UsageError
 from attlas.models.asking.filling import fill
+from attlas.models.asking.memory import telling_shortages
 from attlas.models.encoding.request import Request
 from attlas.models.subject import Subject, check_subject
 from attlas.progress import Step, Watch
@@ -27,6 +28,7 @@ HOLD_DATA = ("training", "examples")  # options that hold data: a result keeps o
 
 
 @verb("running the trial")
+@telling_shortages
 def try_trial(
     subject: Subject,
     data: Any,

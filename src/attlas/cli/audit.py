@@ -9,8 +9,14 @@ from typing import Annotated, Any
 import typer
 
 from attlas.catalogue import REMOVALS, check_names, check_word
-from attlas.cli.options import AsJson, DataOptions, LoadOptions, Model, Truncate
-from attlas.cli.output import print_json, print_line, print_result, stoppable, tell
+from attlas.cli.options import AsJson, DataOptions, DryRun, LoadOptions, Model, Truncate
+from attlas.cli.output import (
+    print_json,
+    print_plan,
+    print_result,
+    stoppable,
+    tell,
+)
 from attlas.progress import Step, Watch, watched
 
 _BESIDE = "The verdict does not depend on it."
@@ -67,9 +73,7 @@ def audit(
     table: Annotated[
         bool, typer.Option("--table", help="Print all figures, not the answer alone.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Estimate time and memory, and stop.")
-    ] = False,
+    dry_run: DryRun = False,
     seed: Annotated[int, typer.Option(help="Decides all that is drawn at random.")] = 0,
     truncate: Truncate = False,
     loading: LoadOptions,
@@ -125,7 +129,7 @@ def audit(
 
     if dry_run:
         with threads_for(count):
-            _print_estimate(estimate().lines(), as_json)
+            print_plan(estimate().plan(plan), as_json)
         return
     options = {"model": model, **asdict(data), **chosen, **how, **thresholds, **asdict(loading)}
     with watched(None, f"auditing {len(plan.texts)} texts") as watch:
@@ -186,10 +190,3 @@ def _option(name: str, value: Any) -> Iterator[str]:
             yield from (option, str(each))
     elif value is not None and value is not False:
         yield from (option, str(value))
-
-
-def _print_estimate(lines: list[str], as_json: bool) -> None:
-    if as_json:
-        print_json({"estimate": lines})
-    else:
-        print_line("\n".join(lines))

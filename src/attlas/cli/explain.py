@@ -139,7 +139,7 @@ def explain(
         alone |= {"--tokens": tokens, "--without-sinks": without_sinks}
         scores.check(inputs, output, alone)
         options |= {**asked, "licence": licence, "pair": inputs.pair}
-        _write_scores(loading.load(model), scores, method, options, as_json=output.as_json)
+        _write_scores(loading.load(model), scores, method, options, output)
         return
     scores.refuse_alone()
     text = inputs.read()
@@ -152,6 +152,9 @@ def explain(
         raise UsageError("--licence is about the scores as they are: it takes no --without-sinks")
     subject = loading.load(model)
     asked |= {"licence": True} if licence else {}
+    if output.dry_run:
+        output.plan(_verb(generate), subject, text, method, **asked, **options)
+        return
     result = _verb(generate)(subject, text, method, **asked, **options)
     shown = result.without_sinks() if without_sinks else result
     output.show(shown, tokens=tokens, last=_how_far(subject, result.origin.method, model))
@@ -162,8 +165,7 @@ def _write_scores(
     scores: ScoreOptions,
     method: str | None,
     asked: Mapping[str, Any],
-    *,
-    as_json: bool,
+    output: OutputOptions,
 ) -> None:
     from attlas.explaining.score_parts import stopped_note
     from attlas.explaining.writing_scores import explain_to
@@ -171,6 +173,9 @@ def _write_scores(
     out = str(scores.out)
     read: dict[str, Any] = {"text": scores.text_column, "label": scores.label}
     read |= {"split": scores.split, "count": scores.count, "seed": scores.seed or 0}
+    if output.dry_run:
+        output.plan(explain_to, subject, scores.data, out, method, **read, **asked)
+        return
     with watched(None, f"explaining {scores.data}") as watch:
         last = [Step("no text", 0, 0)]
 
@@ -180,7 +185,7 @@ def _write_scores(
 
         with stoppable(lambda: f"{last[0].what}; {stopped_note(out)}", resumes=True):
             written = explain_to(subject, scores.data, out, method, watch=take, **read, **asked)
-    if as_json:
+    if output.as_json:
         print_json(written.to_dict())
         return
     problems = f", {written.problems:,} of them with a problem" if written.problems else ""

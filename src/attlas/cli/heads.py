@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -67,14 +68,17 @@ def heads(
     read = data.read(seed, texts or TEXTS)
     asked = _Asked(subject, read, names, steps, {"truncate": truncate})
     if redundancy:
-        result = asked.redundancy()
+        work = asked.redundancy()
     elif prune_curve:
-        result = asked.prune_curve(seed)
+        work = asked.prune_curve(seed)
     elif effectiveness:
-        result = asked.effectiveness()
+        work = asked.effectiveness()
     else:
-        result = asked.importance()
-    output.show(result)
+        work = asked.importance()
+    if output.dry_run:
+        output.plan(work.func, *work.args, **work.keywords)
+        return
+    output.show(work())
 
 
 def _check(by: Sequence[str], prune_curve: bool, effectiveness: bool, redundancy: bool) -> None:
@@ -89,7 +93,7 @@ def _check(by: Sequence[str], prune_curve: bool, effectiveness: bool, redundancy
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """What the user asked for, and the verbs that can answer it."""
+    """What the user asked for, and the calls of verbs that answer it."""
 
     subject: Any
     data: Any
@@ -97,28 +101,29 @@ class _Asked:
     steps: int
     options: dict[str, Any]
 
-    def importance(self) -> Any:
+    def importance(self) -> partial[Any]:
         from attlas.heads.importance import head_importance
         from attlas.heads.rankings import RANKINGS
 
         name = self.by[0] if self.by else "attattr"
         takes_steps = "steps" in RANKINGS[name].options
         options = {**self.options, "steps": self.steps} if takes_steps else self.options
-        return head_importance(self.subject, self.data, name, **options)
+        return partial(head_importance, self.subject, self.data, name, **options)
 
-    def prune_curve(self, seed: int) -> Any:
+    def prune_curve(self, seed: int) -> partial[Any]:
         from attlas.heads.curves import prune_curve
 
         options = {"steps": self.steps, "seed": seed, **self.options}
-        return prune_curve(self.subject, self.data, by=self.by, **options)
+        return partial(prune_curve, self.subject, self.data, by=self.by, **options)
 
-    def effectiveness(self) -> Any:
+    def effectiveness(self) -> partial[Any]:
         from attlas.heads.curves import head_effectiveness
 
         by = self.by or ["attattr", "attention"]
-        return head_effectiveness(self.subject, self.data, by, steps=self.steps, **self.options)
+        options = {"steps": self.steps, **self.options}
+        return partial(head_effectiveness, self.subject, self.data, by, **options)
 
-    def redundancy(self) -> Any:
+    def redundancy(self) -> partial[Any]:
         from attlas.heads.redundancy import head_redundancy
 
-        return head_redundancy(self.subject, self.data, **self.options)
+        return partial(head_redundancy, self.subject, self.data, **self.options)

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from attlas.catalogue import FAMILIES, catalogue, check_names, has_more, what_it_gives
-from attlas.cli.options import AsJson
-from attlas.cli.output import print_json, print_line, print_table, quiet_libraries
+from attlas.cli.options import AsJson, DryRun
+from attlas.cli.output import print_json, print_line, print_plan, print_table, quiet_libraries
 from attlas.errors import UnknownNameError, UsageError
 from attlas.models.facts.places import embedded_names
 
@@ -35,6 +35,7 @@ def methods(
     ] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
     as_json: AsJson = False,
+    dry_run: DryRun = False,
 ) -> None:
     """List the methods, or score them where it is known what the model relies on.
 
@@ -47,8 +48,10 @@ def methods(
     given = {"count": count, "seed": seed}
     numbers: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if not score:
-        if model or method or numbers or markdown:
-            raise UsageError("--model, --method, --count, --seed and --markdown need --score")
+        if model or method or numbers or markdown or dry_run:
+            raise UsageError(
+                "--model, --method, --count, --seed, --markdown and --dry-run need --score"
+            )
         _print_methods(_methods(), as_json)
         return
     if markdown and as_json:
@@ -57,6 +60,11 @@ def methods(
     from attlas.cli import score_tables
     from attlas.scoring import score as score_methods
 
+    if dry_run:
+        from attlas.planning import plan
+
+        print_plan(plan(score_methods, model or (), method or (), **numbers), as_json)
+        return
     scores = score_methods(model or (), method or (), **numbers)
     if as_json:
         print_json(scores.payload())

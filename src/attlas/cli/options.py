@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from attlas.cli.output import print_json, print_result, quiet_libraries
+from attlas.cli.output import print_json, print_plan, print_result, quiet_libraries
 from attlas.errors import UnknownNameError, UsageError
 from attlas.progress import watched
 
@@ -32,6 +32,7 @@ Truncate = Annotated[bool, typer.Option("--truncate", help="Cut texts that are t
 Steps = Annotated[int, typer.Option(help="Steps of the integral of attattr.")]
 OldCount = Annotated[int | None, typer.Option("--texts", hidden=True)]  # renamed to --count
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Estimate time and memory, and stop.")]
 
 
 @dataclass(frozen=True)
@@ -144,12 +145,19 @@ class OutputOptions:
     html: Annotated[Path | None, typer.Option(help="Write an HTML page.")] = None
     save: Annotated[Path | None, typer.Option(help="Save the result to a file.")] = None
     as_json: AsJson = False
+    dry_run: DryRun = False
 
     def check(self) -> None:
         """Refuse a file in a folder that is not there, before any work is done."""
         for path in (self.html, self.save):
             if path is not None and not path.expanduser().parent.is_dir():
                 raise UsageError(f"{path} cannot be written: the folder {path.parent} is not there")
+
+    def plan(self, verb: Callable[..., Any], *given: Any, **named: Any) -> None:
+        """Print what a verb would take with these arguments."""
+        from attlas.planning import plan
+
+        print_plan(plan(verb, *given, **named), self.as_json)
 
     def show(
         self, result: Any, *, tokens: bool = False, drawn: Sequence[Path] = (), last: str = ""

@@ -32,6 +32,14 @@ def print_json(record: Any) -> None:
     print_line(json.dumps(record, ensure_ascii=False, allow_nan=False))
 
 
+def print_plan(plan: Any, as_json: bool) -> None:
+    """Print what a verb would take."""
+    if as_json:
+        print_json(plan.to_dict())
+    else:
+        print_line(str(plan))
+
+
 def print_line(line: str) -> None:
     """Print a line, or several."""
     hush()

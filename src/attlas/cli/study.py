@@ -6,11 +6,12 @@ from typing import Annotated
 import typer
 
 from attlas.catalogue import check_word
-from attlas.cli.options import AsJson, Device, Steps
-from attlas.cli.output import print_json, print_line, quiet_libraries
+from attlas.cli.options import AsJson, Device, DryRun, Steps
+from attlas.cli.output import print_json, print_line, print_plan, quiet_libraries
 from attlas.errors import UsageError
 from attlas.progress import watched
 from attlas.studies import STUDIES, list_studies
+from attlas.studies import study as run_study
 
 
 def study(
@@ -31,6 +32,7 @@ def study(
     steps: Steps = 20,
     device: Device = None,
     as_json: AsJson = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Run a published experiment again, on data from the folder that ATTLAS_DATA names.
 
@@ -51,9 +53,15 @@ def study(
         "effect_on": effect_on,
         "steps": steps,
         "device": device,
+        **({"tasks": task} if task else {}),
     }
+    if dry_run:
+        from attlas.planning import plan
+
+        print_plan(plan(run_study, name, **options), as_json)
+        return
     with watched(None, f"running {name}") as watch:
-        result = chosen.run({**options, **({"tasks": task} if task else {}), "watch": watch})
+        result = chosen.run({**options, "watch": watch})
     if as_json:
         print_json(result.to_dict())
     else:

@@ -1,7 +1,7 @@
 """The command `tree`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -46,17 +46,12 @@ def tree(
     subject = loading.load(model)
     from attlas.heads.tree import attribution_tree
 
-    result = attribution_tree(
-        subject,
-        text,
-        target,
-        tau=tau,
-        lambda_=lambda_,
-        variant=variant,
-        root=root,
-        steps=steps,
-        truncate=truncate,
-    )
+    how: dict[str, Any] = {"tau": tau, "lambda_": lambda_, "variant": variant, "root": root}
+    how |= {"steps": steps, "truncate": truncate}
+    if output.dry_run:
+        output.plan(attribution_tree, subject, text, target, **how)
+        return
+    result = attribution_tree(subject, text, target, **how)
     if figure is not None:
         result.to_figure(figure)
     output.show(result, drawn=[] if figure is None else [figure])

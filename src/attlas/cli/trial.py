@@ -66,10 +66,11 @@ def trial(
     subject = loading.load(model)
     from attlas.auditing.single_trial import try_trial
 
-    result = try_trial(
-        subject, trial=name, scope=where, **asdict(data), truncate=truncate, seed=seed, **options
-    )
-    output.show(result)
+    how = {"trial": name, "scope": where, **asdict(data), "truncate": truncate, "seed": seed}
+    if output.dry_run:
+        output.plan(try_trial, subject, **how, **options)
+        return
+    output.show(try_trial(subject, **how, **options))
 
 
 def _scope(kind: str | None, layer: int | None, frozen: bool, specials: bool) -> Any:

@@ -1,7 +1,7 @@
 """The command `triggers`."""
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -50,7 +50,8 @@ def triggers(
     from attlas.heads.triggers import triggers as find_triggers
 
     read = data.read(seed, texts)
-    result = find_triggers(
-        subject, read, candidates=candidates, draws=draws, least=least, seed=seed
-    )
-    output.show(result)
+    how: dict[str, Any] = {"candidates": candidates, "draws": draws, "least": least, "seed": seed}
+    if output.dry_run:
+        output.plan(find_triggers, subject, read, **how)
+        return
+    output.show(find_triggers(subject, read, **how))

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from attlas.data.example import Example
+from attlas.explaining.footprint import fitting_rows, map_sites
 from attlas.explaining.licensing import HeatMap, licences, text_seed, two_removals
 from attlas.explaining.method_call import (
     MethodCall,
@@ -22,14 +23,14 @@ from attlas.explaining.streams import TextStream
 from attlas.methods import Method, Scored
 from attlas.models.asking.filling import fill_list
 from attlas.models.asking.map_selection import map_bytes
-from attlas.models.asking.memory import in_fitting_batches
+from attlas.models.asking.memory import in_fitting_batches, telling_shortages
 from attlas.models.asking.question import Question
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.text_inputs import ManyTexts, OneText, are_pairs, texts_of
 from attlas.models.subject import Subject, check_subject
 from attlas.progress import Watch
 from attlas.removing.erasures import Erasures
-from attlas.results import Explanation, Site
+from attlas.results import Explanation
 from attlas.verbs import verb
 
 MOST_MAP_BYTES = 2**28  # of maps that are kept without being asked for
@@ -87,6 +88,7 @@ def explain(
     **options: Any,
 ) -> Explanation: ...
 @verb("explaining")
+@telling_shortages
 def explain(
     subject: Subject,
     text: Any,
@@ -226,23 +228,19 @@ def _explain_each(
         asked = batch if len(rows) == len(batch) else batch.rows(rows)
         return asked, on_this_machine(method.score(asked, options))
 
-    for batch in question.batches_holding(_map_sites(method, question) if question.maps else ()):
+    held = question.subject.rows_holding(
+        question.inputs, map_sites(method, question) if question.maps else ()
+    )
+    for batch in question.batches_of(min(held, fitting_rows(question, method))):
         for asked, scored in in_fitting_batches(
             range(len(batch)), score, memory_message(method, batch)
         ):
             yield from explanations_of(calls, asked, scored, notes)
 
 
-def _map_sites(method: Method, question: Question) -> Sequence[Site]:
-    """The sites that a method makes maps of."""
-    if method.maps == "all":
-        return (Site("all", 0, 1),)
-    return question.subject.sites if method.maps == "sites" else ()
-
-
 def _map_bytes(method: Method, question: Question) -> int:
     """How much memory a method's maps of one text take."""
-    return map_bytes(question.inputs, _map_sites(method, question))
+    return map_bytes(question.inputs, map_sites(method, question))
 
 
 def _left_out(size: int) -> str:

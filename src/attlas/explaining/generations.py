@@ -8,6 +8,7 @@ import torch
 
 from attlas.data.example import Example
 from attlas.errors import ModelError, UsageError
+from attlas.explaining.footprint import check_fits
 from attlas.explaining.method_call import (
     MethodCall,
     first_that_runs,
@@ -17,7 +18,7 @@ from attlas.explaining.method_call import (
     target_record,
 )
 from attlas.methods import METHODS, Method, Scored
-from attlas.models.asking.memory import in_fitting_batches
+from attlas.models.asking.memory import in_fitting_batches, telling_shortages
 from attlas.models.asking.scores import visible_tokens
 from attlas.models.asking.writing import Written, ask_written
 from attlas.models.encoding.request import Request
@@ -55,6 +56,7 @@ def explain_generation(
     **options: Any,
 ) -> Generation: ...
 @verb("explaining")
+@telling_shortages
 def explain_generation(
     subject: Subject,
     text: Any,
@@ -153,10 +155,11 @@ def _score(written: Written, call: MethodCall) -> Iterator[Scored]:
         return replace(scored, scores=torch.nn.functional.pad(scores, (0, width - scores.shape[1])))
 
     count = len(question)
+    check_fits(replace(question, maps=False), method)
     most = count if method.many_targets else 1
     for start in range(0, count, most):
         rows = range(start, min(start + most, count))
-        yield from in_fitting_batches(rows, score, memory_message(method, question))
+        yield from in_fitting_batches(rows, score, memory_message(method, question), "targets")
 
 
 def _record(

@@ -60,7 +60,7 @@ def correct_with_heads(question: Question, heads: HeadSwitches) -> NDArray[np.fl
     answers: list[Tensor] = []
     for start in range(0, len(heads), most):
         numbers = range(start, min(start + most, len(heads)))
-        answers += in_fitting_batches(numbers, run, "one text does not fit")
+        answers += in_fitting_batches(numbers, run, "one text does not fit", "pruned copies")
     return torch.cat(answers).cpu().numpy()
 
 

@@ -20,6 +20,7 @@ from attlas.heads.importance import rank, ranking_origin
 from attlas.heads.labelled_questions import LabelledQuestions, ask_about_labels
 from attlas.heads.rankings import RANKINGS, Ranking
 from attlas.mathematics.intervals import bootstrap_mean
+from attlas.models.asking.memory import telling_shortages
 from attlas.models.asking.question import Question
 from attlas.models.subject import Subject, check_subject
 from attlas.progress import Step, Watch
@@ -44,6 +45,7 @@ EFFECTIVENESS_READING = (
 
 
 @verb("pruning heads")
+@telling_shortages
 def prune_curve(
     subject: Subject,
     rank_on: Any,
@@ -107,6 +109,7 @@ def prune_curve(
 
 
 @verb("pruning heads")
+@telling_shortages
 def head_effectiveness(
     subject: Subject,
     data: Any,

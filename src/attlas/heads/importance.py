@@ -14,7 +14,7 @@ from attlas.heads.labelled_questions import LabelledQuestions, ask_about_labels
 from attlas.heads.rankings import RANKINGS, Ranking
 from attlas.mathematics.intervals import DRAWS, LEVEL
 from attlas.methods import METHODS
-from attlas.models.asking.memory import in_fitting_batches
+from attlas.models.asking.memory import in_fitting_batches, telling_shortages
 from attlas.models.asking.question import Question
 from attlas.models.encoding.request import Request
 from attlas.models.subject import Subject, check_subject
@@ -28,6 +28,7 @@ VERB = "head_importance"
 
 
 @verb("ranking heads")
+@telling_shortages
 def head_importance(
     subject: Subject,
     data: Any,

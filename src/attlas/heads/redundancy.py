@@ -13,6 +13,7 @@ from attlas.data import read_examples
 from attlas.errors import UsageError
 from attlas.heads.importance import ranking_origin
 from attlas.heads.rankings import RANKINGS
+from attlas.models.asking.memory import telling_shortages
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import read_attention
 from attlas.models.encoding.request import Request
@@ -31,6 +32,7 @@ READING = (
 
 
 @verb("comparing heads")
+@telling_shortages
 def head_redundancy(
     subject: Subject,
     data: Any = None,
@@ -53,7 +55,7 @@ def head_redundancy(
     """
     check_subject(subject, VERB)
     if texts is not None:
-        warnings.warn("head_redundancy: texts= is called data= now", FutureWarning, stacklevel=3)
+        warnings.warn("head_redundancy: texts= is called data= now", FutureWarning, stacklevel=4)
         data = texts
     notes: tuple[str, ...] = ()
     if not (subject.reads_images or subject.reads_pairs):
@@ -92,7 +94,7 @@ def _as_read_before(subject: Subject, data: Any) -> Any:
         "head_redundancy: a list of (text, text) will be read as (text, label); "
         "write a pair of texts as ((text, text), label)",
         FutureWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
     return [(each, None) for each in data]
 

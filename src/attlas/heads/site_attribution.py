@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from attlas.errors import UnsupportedModelError
+from attlas.explaining.footprint import check_fits
+from attlas.methods import METHODS
 from attlas.models.asking.question import Question
 from attlas.models.branching.attribution import Attribution, Quadrature, attributions
 from attlas.models.subject import Subject
@@ -16,6 +18,7 @@ def attribute_sites(
 
     `steps` of None takes as many steps as the integral needs.
     """
+    check_fits(question, METHODS["attattr"])
     yield from attributions(question, sites, Quadrature(steps=steps))
 
 

@@ -19,6 +19,7 @@ from attlas.explaining.method_call import MethodCall, origin, plain_text, target
 from attlas.heads.site_attribution import attribute_sites, check_one_stack
 from attlas.methods import METHODS
 from attlas.methods.support.token_rows import check_share
+from attlas.models.asking.memory import telling_shortages
 from attlas.models.asking.positions import check_position
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import find_readout
@@ -39,6 +40,7 @@ READING = (
 
 
 @verb("growing the tree")
+@telling_shortages
 def attribution_tree(
     subject: Subject,
     text: Any,

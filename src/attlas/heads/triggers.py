@@ -21,7 +21,7 @@ from attlas.explaining.method_call import MethodCall, origin
 from attlas.heads.site_attribution import attribute_sites, check_one_stack
 from attlas.heads.trigger_effects import CUT, LabelledText, TriggerTest, count_words, relative_place
 from attlas.methods import METHODS
-from attlas.models.asking.memory import in_fitting_batches
+from attlas.models.asking.memory import in_fitting_batches, telling_shortages
 from attlas.models.asking.question import Question
 from attlas.models.asking.resolve import find_label
 from attlas.models.subject import Subject, check_subject
@@ -47,6 +47,7 @@ SECOND = 0.2  # the second largest entry joins a trigger if it has this share of
 
 
 @verb("finding triggers")
+@telling_shortages
 def triggers(
     subject: Subject,
     data: Any,
@@ -112,7 +113,7 @@ def triggers(
 def _numbers(candidates: int | None, count: int | None) -> tuple[int, int | None]:
     """Return how many triggers are tried, and how many texts are drawn."""
     if count is not None and candidates is None:
-        warnings.warn(OLD_COUNT, FutureWarning, stacklevel=4)
+        warnings.warn(OLD_COUNT, FutureWarning, stacklevel=5)
         return count, None
     return CANDIDATES if candidates is None else candidates, count
 

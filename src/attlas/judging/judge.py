@@ -13,6 +13,7 @@ from attlas.judging.support.aligned import AlignedExplanation, JudgeRequest, ali
 from attlas.judging.support.measuring import measure_scores, shuffled_cases, why_not_applicable
 from attlas.judging.support.removals import RemovalAnswers, TextMeasures, ask_without_tokens
 from attlas.measures import MEASURES, Measure
+from attlas.models.asking.memory import telling_shortages
 from attlas.models.asking.question import Question
 from attlas.models.subject import Subject, check_subject
 from attlas.results import Explanation
@@ -58,6 +59,7 @@ def judge(
     **options: Unpack[JudgeOptions],
 ) -> Any: ...
 @verb("judging")
+@telling_shortages
 def judge(
     subject: Subject,
     explanations: Any,
@@ -97,19 +99,26 @@ def judge(
         >>> attlas.judge(subject, explanation, ["comprehensiveness", "sufficiency"])
     """
     check_subject(subject, "judge")
-    settings = _settings(measures, removal, shuffles, seed)
+    settings = judge_settings(measures, removal, shuffles, seed)
+    requests = judge_requests(subject, explanations, text, target, marks)
+    with torch.inference_mode(False):  # gradients may be needed, whatever the caller switched off
+        judgements = _judge_all(subject, requests, settings)
+    return judgements[0] if is_one(explanations) else judgements
+
+
+def judge_requests(
+    subject: Subject, explanations: Any, text: Any, target: Any, marks: Any
+) -> list[JudgeRequest]:
+    """What the model is asked for each explanation."""
     alone = is_one(explanations)
     listed = [explanations] if alone else list(explanations)
     texts, all_marks = (
         _for_each(value, listed, alone, name) for value, name in ((text, "text"), (marks, "marks"))
     )
-    requests = [
+    return [
         judge_request(subject, each, own_text, target, own_marks)
         for each, own_text, own_marks in zip(listed, texts, all_marks, strict=True)
     ]
-    with torch.inference_mode(False):  # gradients may be needed, whatever the caller switched off
-        judgements = _judge_all(subject, requests, settings)
-    return judgements[0] if alone else judgements
 
 
 @dataclass(frozen=True)
@@ -135,7 +144,8 @@ class JudgeSettings:
         return known if marks is None else {**known, "marks": marks.tolist()}
 
 
-def _settings(measures: Any, removal: Any, shuffles: int, seed: int) -> JudgeSettings:
+def judge_settings(measures: Any, removal: Any, shuffles: int, seed: int) -> JudgeSettings:
+    """How explanations are judged; a name that does not exist is an error."""
     names = None if measures is None else _names("measures", measures)
     removals = _names("removal", removal)
     for how in removals:

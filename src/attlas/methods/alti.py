@@ -34,6 +34,7 @@ EACH_BLOCK = DecompositionRules(own=equal_shares, each_block=True)
     fills=True,
     learns=True,
     passes=2,
+    weighs=lambda question, options: 0.75 * len(question.inputs.tokens[0]),  # vectors of pairs
 )
 def alti(question: Question) -> Scored:
     """Score each token by how close its contributions are to the attention outputs of all layers.

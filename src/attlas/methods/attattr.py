@@ -1,6 +1,8 @@
 """Self-attention attribution: how much the attention to a token adds to the target."""
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,6 +21,13 @@ from attlas.models.branching.attribution import Attribution, Quadrature, attribu
 from attlas.results import Site
 
 QUERIES = ("readout", "all")
+USUAL_STEPS = 13  # of the integral, that the default tolerance takes
+
+
+def weigh(question: Question, options: Mapping[str, Any]) -> float:
+    """About how many passes over a text it takes."""
+    steps = options["steps"] or USUAL_STEPS
+    return float(1.5 * steps * len(question.subject.sites))  # on average, half of the blocks
 
 
 @method(
@@ -32,6 +41,7 @@ QUERIES = ("readout", "all")
     cost="expensive",
     fills=True,
     learns=True,
+    weighs=weigh,
 )
 def attattr(
     question: Question,

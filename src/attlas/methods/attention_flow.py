@@ -37,6 +37,7 @@ from attlas.results import Site
     fills=True,
     learns=True,
     passes=1,
+    weighs=lambda question, options: 2 + 0.1 * len(question.inputs.tokens[0]),  # finding flows
 )
 def attention_flow(
     question: Question,

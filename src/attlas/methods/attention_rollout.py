@@ -39,6 +39,7 @@ TINY = 1e-30  # keeps a row without any weight at zero
     many_targets=True,
     fills=True,
     learns=True,
+    by_rows=True,
     passes=1,
 )
 def attention_rollout(

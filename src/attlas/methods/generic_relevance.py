@@ -44,6 +44,7 @@ COPY = "copy"  # the stream of a decoder that reads the source once more
     many_targets=True,
     fills=True,
     learns=True,
+    by_rows=True,
     passes=1,
 )
 def generic_relevance(question: Question, *, start_layer: int = 0) -> Scored:

@@ -37,6 +37,7 @@ ON = ("attention", "states")
     many_targets=True,
     fills=True,
     learns=True,
+    by_rows=True,
     passes=1,
 )
 def gradient_attention(

@@ -3,6 +3,9 @@
 Brunner et al., "On Identifiability in Transformers", ICLR 2020.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 
 from attlas.errors import UsageError
@@ -11,6 +14,14 @@ from attlas.models.asking.question import Question
 from attlas.models.asking.reading import find_readout
 from attlas.models.states.jacobian import squared_gains, width_of
 from attlas.shapes import Directions, TokenScores
+
+WIDTH = 768  # of hidden states, where the model does not say
+
+
+def weigh(question: Question, options: Mapping[str, Any]) -> float:
+    """About how many passes over a text it takes."""
+    width = getattr(question.subject.model.config, "hidden_size", None) or WIDTH
+    return float(1.5 * (options["probes"] or width))
 
 
 @method(
@@ -23,6 +34,7 @@ from attlas.shapes import Directions, TokenScores
     cost="expensive",
     fills=True,
     learns=True,
+    weighs=weigh,
 )
 def hidden_token_attribution(
     question: Question, *, layer: int = -1, probes: int | None = None, seed: int = 0

@@ -4,8 +4,9 @@ What the target gains between two points of the line is known from its values. S
 it shows by itself how far the integral of the slopes is from the truth, and the worst are halved.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,6 +27,12 @@ from attlas.shapes import StreamVectors, TokenVector
 
 FIRST = 4  # stretches at first, each with its two ends and its middle
 Stretch = tuple[float, float, float]  # its start, middle and end
+USUAL_STEPS = 8  # points, that the default tolerance takes
+
+
+def weigh(question: Question, options: Mapping[str, Any]) -> float:
+    """About how many passes over a text it takes."""
+    return float(3 * (options["steps"] or USUAL_STEPS))
 
 
 @method(
@@ -37,6 +44,7 @@ Stretch = tuple[float, float, float]  # its start, middle and end
     needs=("embeddings",),
     cost="expensive",
     fills=True,
+    weighs=weigh,
 )
 def integrated_gradients(
     question: Question,
@@ -181,7 +189,8 @@ def _slopes(
     at_once = rows_of(device, len(question.inputs.tokens[0]))
     for first in range(0, len(points), at_once):
         numbers = range(first, min(first + at_once, len(points)))
-        for found in in_fitting_batches(numbers, ask, "one text at one point does not fit"):
+        too_large = "one text at one point does not fit"
+        for found in in_fitting_batches(numbers, ask, too_large, "points"):
             yield from found
 
 

@@ -21,6 +21,7 @@ from attlas.shapes import TokenScores
     cost="expensive",
     many_targets=True,
     fills=True,
+    weighs=lambda question, options: options["samples"],
 )
 def kernel_shap(question: Question, *, samples: int = 512, seed: int = 0) -> Scored:
     """Score each token by its Shapley value: its share of p(x) − p(x with everything masked).

@@ -17,6 +17,7 @@ from attlas.removing.removal import removable, remove_each, usual_removal
     needs=("removal",),
     many_targets=True,
     fills=True,
+    weighs=lambda question, options: len(question.inputs.tokens[0]),
 )
 def leave_one_out(question: Question, *, removal: str | None = None) -> Scored:
     """Score each token by p(x) − p(x without the token).

@@ -31,6 +31,7 @@ WIDTH = 0.75  # the width of the kernel is this times the square root of the num
     cost="expensive",
     many_targets=True,
     fills=True,
+    weighs=lambda question, options: options["samples"],
 )
 def lime(
     question: Question, *, samples: int = 512, seed: int = 0, width: float | None = None

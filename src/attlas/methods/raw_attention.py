@@ -25,6 +25,7 @@ from attlas.models.tap.call import Call
     many_targets=True,
     fills=True,
     learns=True,
+    by_rows=True,
     passes=1,
 )
 def raw_attention(question: Question, *, layer: int | None = -1, fusion: str = "mean") -> Scored:

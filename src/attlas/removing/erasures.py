@@ -193,7 +193,8 @@ class Erasures:
             return read(self._answer(pool, own, hidden[index]), own)
 
         too_large = f"{pool.question.subject.name} cannot take one text of {hidden.shape[1]} tokens"
-        return torch.cat(list(in_fitting_batches(range(len(rows)), work, too_large))).cpu()
+        found = in_fitting_batches(range(len(rows)), work, too_large, "changed texts")
+        return torch.cat(list(found)).cpu()
 
     def _packs(self, pool: Pool) -> bool:
         """Whether rows of similar lengths share a batch."""

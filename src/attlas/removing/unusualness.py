@@ -184,7 +184,8 @@ def _read(rows: Sequence[Question], marks: Sequence[Tensor], how: str) -> StateT
             return readout_states(joined.about(inputs))
 
     too_large = f"{rows[0].subject.name} cannot take one text of {marks[0].shape[1]} tokens"
-    found = torch.cat(list(in_fitting_batches(range(len(rows)), work, too_large)))
+    batches = in_fitting_batches(range(len(rows)), work, too_large, "changed texts")
+    found = torch.cat(list(batches))
     states: StateTable = found.double().cpu().numpy()
     return states
 

@@ -36,10 +36,7 @@ def score(
     `count` is the number of inputs for each model; expensive methods get a quarter of them. `seed`
     decides which inputs. Random scores always come last, to compare with.
     """
-    if count < 1:
-        raise UsageError(f"count is the number of inputs, 1 or more, not {count}")
-    benches = {bench.model: bench for bench in map(_find_bench, models or BENCHES)}.values()
-    chosen = _find_methods(methods)
+    benches, chosen = find_scored(models, methods, count)
     jobs = [job for bench in benches for job in _jobs(bench, chosen, count, seed, watch)]
     for place, job in enumerate(jobs):
         watch(Step(job.name, place, 2 * len(jobs)))
@@ -50,6 +47,16 @@ def score(
         left = max(left - job.seconds_left, 0.0)
         job.work(len(job.inputs))
     return Scores(tuple(job.result(seed) for job in jobs), CONTROL, seed)
+
+
+def find_scored(
+    models: Sequence[str], methods: Sequence[str], count: int
+) -> tuple[list[Bench], list[Method]]:
+    """The models and methods of these names, all if none are named."""
+    if count < 1:
+        raise UsageError(f"count is the number of inputs, 1 or more, not {count}")
+    benches = {bench.model: bench for bench in map(_find_bench, models or BENCHES)}
+    return list(benches.values()), _find_methods(methods)
 
 
 def _find_bench(name: str) -> Bench:

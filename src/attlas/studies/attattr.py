@@ -211,11 +211,7 @@ def attattr(
     split, all if not given; effectiveness is measured on `effect_on` of these. A task whose result
     is in `out` already, with the same options, is not run again.
     """
-    for task in tasks:
-        if task not in TASKS:
-            raise UnknownNameError("task", task, TASKS)
-        if not (Path(models) / task).is_dir():
-            raise UsageError(f"{Path(models)} has no folder {task} with a model of this task")
+    check_tasks(models, tasks)
     _make_folder(Path(out))
     asked = {"rank_on": rank_on, "count": count, "effect_on": effect_on, "steps": steps}
     found = []
@@ -232,6 +228,15 @@ def attattr(
     write_whole(Path(out) / "attattr.md", result.markdown())
     result.to_html(Path(out) / "attattr.html")
     return result
+
+
+def check_tasks(models: str | PathLike[str], tasks: Sequence[str]) -> None:
+    """Refuse a task that there is not, or without a model."""
+    for task in tasks:
+        if task not in TASKS:
+            raise UnknownNameError("task", task, TASKS)
+        if not (Path(models) / task).is_dir():
+            raise UsageError(f"{Path(models)} has no folder {task} with a model of this task")
 
 
 def _make_folder(folder: Path) -> None:

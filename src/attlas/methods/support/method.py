@@ -70,7 +70,11 @@ class Method:
     many_targets: bool = False  # whether one pass serves several targets of one input
     fills: bool = False  # whether texts of several lengths may share a padded batch
     learns: bool = False  # whether its first pass finds the target; otherwise one more is needed
+    by_rows: bool = False  # whether it makes no map of a long input, unless maps are asked for
     passes: int | None = None  # how often the model runs for one text; None: that depends on it
+    # About how many passes over a text its work weighs, for a question and all options, where
+    # `passes` does not tell; a pass back weighs two. Plans are made with it.
+    weighs: Callable[[Question, Mapping[str, Any]], float | int] | None = None
 
     def __post_init__(self) -> None:
         check_known("family", [self.family], FAMILIES)

@@ -1,13 +1,19 @@
-"""Work in smaller batches when memory is short."""
+"""Memory: how much is free, and work in smaller batches when it runs out."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
 
 from attlas.errors import AttlasError
 
+Given = ParamSpec("Given")
 Result = TypeVar("Result")
 _TOKENS = {
     "cpu": 2**11,
@@ -17,12 +23,72 @@ _PLAIN = {"cuda": 2**17}  # if nothing is kept for gradients; small models are n
 _SIGNS = ("can't allocate memory", "not enough memory")  # in the messages of torch's CPU allocator
 
 
+class Shortages:
+    """Where memory ran out during some work: of each kind of batch, what failed and what did not."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[str, tuple[int, int]] = {}  # the largest that failed, the least tried
+
+    def add(self, what: str, size: int) -> None:
+        """A batch of this size did not fit, and is done in halves."""
+        most, least = self._sizes.get(what, (size, size))
+        self._sizes[what] = (max(most, size), min(least, max(size // 2, 1)))
+
+    def notes(self) -> tuple[str, ...]:
+        """What a result says of them, a line for each kind of batch."""
+        return tuple(
+            f"Memory ran out at {most} {what} at once; the work went on with {least}."
+            for what, (most, least) in self._sizes.items()
+        )
+
+
+_WATCHED: ContextVar[tuple[Shortages, ...]] = ContextVar("_WATCHED", default=())
+
+
+@contextmanager
+def noting_shortages() -> Iterator[Shortages]:
+    """Learn where memory runs out within the block, in whatever is called there."""
+    found = Shortages()
+    token = _WATCHED.set((*_WATCHED.get(), found))
+    try:
+        yield found
+    finally:
+        _WATCHED.reset(token)
+
+
+def telling_shortages(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """Make a function add to the notes of what it returns where memory ran out meanwhile.
+
+    It returns a record with notes, or a list of such records; anything else is left as it is.
+    """
+
+    @wraps(function)
+    def call(*given: Given.args, **named: Given.kwargs) -> Result:
+        with noting_shortages() as found:
+            result: Any = function(*given, **named)
+        notes = found.notes()
+        if not notes:
+            return result  # type: ignore[no-any-return]
+        several = isinstance(result, list)
+        told = [_with_notes(each, notes) for each in (result if several else [result])]
+        return told if several else told[0]  # type: ignore[return-value]
+
+    return call
+
+
+def _with_notes(record: Any, notes: tuple[str, ...]) -> Any:
+    return replace(record, notes=(*record.notes, *notes)) if hasattr(record, "notes") else record
+
+
 def in_fitting_batches(
-    rows: Sequence[int], work: Callable[[Sequence[int]], Result], too_large: str
+    rows: Sequence[int],
+    work: Callable[[Sequence[int]], Result],
+    too_large: str,
+    what: str = "texts",
 ) -> Iterator[Result]:
     """Work on all rows at once, or on halves while memory is short.
 
-    `too_large` is the message of the error if a single row does not fit.
+    `too_large` is the message of the error if a single row does not fit, and `what` the rows are.
     """
     try:
         result = work(rows)
@@ -34,9 +100,39 @@ def in_fitting_batches(
     else:
         yield result
         return
+    for found in _WATCHED.get():
+        found.add(what, len(rows))
     middle = len(rows) // 2
     for half in (rows[:middle], rows[middle:]):
-        yield from in_fitting_batches(half, work, too_large)
+        yield from in_fitting_batches(half, work, too_large, what)
+
+
+def free_bytes(device: torch.device) -> int | None:
+    """How much memory a device can still give; None if it does not say."""
+    if device.type == "cuda":
+        known = torch.cuda.memory_stats_as_nested_dict(device)  # the flat version is much slower
+        reserved, allocated = (
+            known.get(f"{kind}_bytes", {}).get("all", {}).get("current", 0)
+            for kind in ("reserved", "allocated")
+        )
+        return int(torch.cuda.mem_get_info(device)[0] + reserved - allocated)
+    return _free_here() if device.type == "cpu" else None
+
+
+def _free_here() -> int | None:
+    """What this machine has free, or what the container leaves of it, if that is less."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free = next(int(each.split()[1]) * 1024 for each in lines if "MemAvailable" in each)
+    except (OSError, StopIteration):
+        return None
+    try:
+        most, used = (
+            int(Path(f"/sys/fs/cgroup/memory.{each}").read_text()) for each in ("max", "current")
+        )
+    except (OSError, ValueError):  # no container, or one without a limit
+        return free
+    return max(min(free, most - used), 0)
 
 
 def brought(tensors: Sequence[Tensor]) -> list[Tensor]:

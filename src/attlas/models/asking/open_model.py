@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from attlas.errors import AttlasError, ModelError, UnsupportedModelError, UsageError
 from attlas.models.asking.as_found import distance, first_tensor, rounding
 from attlas.models.asking.map_selection import map_bytes
-from attlas.models.asking.memory import is_passing
+from attlas.models.asking.memory import free_bytes, is_passing
 from attlas.models.encoding.encode_input import sample_inputs
 from attlas.models.encoding.inputs import COMPARED, Inputs
 from attlas.models.encoding.similarity import pooling_of, similarity
@@ -33,6 +33,8 @@ from attlas.verbs import refuse_unknown
 MOST_ROWS = {"cpu": 64, "cuda": 512}
 MAP_BYTES = 2**30  # how much attention a batch may hold, or more on a large GPU
 OF_DEVICE = 32  # there, one part in so many of its memory
+OF_FREE = 4  # of the memory that is free, one part in so many at most
+WITHOUT_LOOKING = 2**26  # bytes that are taken to be free
 COPIES = 4  # copies of one layer's attention that exist while it is computed
 OF_PICTURES = ("vision", "cross_vision")  # the kinds of sites that attend from a picture
 # What the code of a model raises if it cannot take an input.
@@ -280,6 +282,8 @@ def _rows(device: torch.device, bytes_a_row: int) -> int:
     most, room = MOST_ROWS.get(device.type, MOST_ROWS["cpu"]), MAP_BYTES
     if device.type == "cuda":
         room = max(room, torch.cuda.get_device_properties(device).total_memory // OF_DEVICE)
+    if room > WITHOUT_LOOKING and bytes_a_row * most > WITHOUT_LOOKING:
+        room = min(room, (free_bytes(device) or room) // OF_FREE)
     return max(1, min(most, room // max(bytes_a_row, 1)))
 
 

@@ -62,6 +62,7 @@ class BlockRun:
                 range(start, min(start + step, keys)),
                 lambda chosen: self._distances(kind, number, chosen),
                 f"one copy of {site} with {heads} heads and {keys} keys does not fit",
+                "variants",
             )
         ]
         return torch.cat(columns, dim=-1)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
+from attlas.models.asking.memory import free_bytes
 from attlas.models.asking.question import Question
 
 TOKENS_AT_ONCE = 2**15
@@ -56,12 +57,7 @@ def spare_bytes(device: torch.device, share: float = SHARE) -> int:
     """
     if device.type != "cuda":
         return LEAST_BYTES
-    known = torch.cuda.memory_stats_as_nested_dict(device)  # the flat version is much slower
-    reserved, allocated = (
-        known.get(f"{kind}_bytes", {}).get("all", {}).get("current", 0)
-        for kind in ("reserved", "allocated")
-    )
-    most = int((torch.cuda.mem_get_info(device)[0] + reserved - allocated) * share)
+    most = int((free_bytes(device) or 0) * share)
     return max(LEAST_BYTES, 1 << most.bit_length() - 1)
 
 

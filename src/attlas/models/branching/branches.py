@@ -84,7 +84,7 @@ def run_branches(
         return _run(question, [groups[row] for row in rows], calls, of, gradients)
 
     for chunk in portions(question, depths, len(calls), gradients, memory):
-        for results in in_fitting_batches(chunk, run, too_large):
+        for results in in_fitting_batches(chunk, run, too_large, "variants"):
             for number, result in results:
                 found[number].append(result)
     return [_join(branch.site, found[number]) for number, branch in enumerate(branches)]

@@ -40,7 +40,7 @@ def squared_gains(
         return _sum_over(question, readout, layer, directions[list(numbers)])
 
     too_large = f"{len(question.inputs.tokens[0])} tokens do not fit; give a shorter text"
-    sums = in_fitting_batches(range(len(directions)), sum_over, too_large)
+    sums = in_fitting_batches(range(len(directions)), sum_over, too_large, "directions")
     return torch.stack(list(sums)).sum(dim=0)
 
 
@@ -174,7 +174,7 @@ def _follow(
         batch
         for start in range(0, len(copied), step)
         for batch in in_fitting_batches(
-            range(start, min(start + step, len(copied))), work, too_large
+            range(start, min(start + step, len(copied))), work, too_large, "directions"
         )
     ]
     return [torch.cat(each) for each in zip(*batches, strict=True)]

@@ -153,7 +153,8 @@ def _everywhere(
 
     for start in range(0, plan.count, most):
         numbers = range(start, min(start + most, plan.count))
-        results += in_fitting_batches(numbers, run, "one variant of the attention does not fit")
+        too_large = "one variant of the attention does not fit"
+        results += in_fitting_batches(numbers, run, too_large, "variants")
     return torch.cat(results).double().cpu().numpy()
 
 

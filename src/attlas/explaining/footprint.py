@@ -1,0 +1,108 @@
+"""Footprint: about how much memory a method takes for a text, and how many texts fit at once."""
+
+from dataclasses import dataclass
+
+from attlas.errors import AttlasError
+from attlas.methods import METHODS, Method
+from attlas.models.asking.map_selection import map_bytes
+from attlas.models.asking.memory import free_bytes, plain_tokens
+from attlas.models.asking.open_model import COPIES, WITHOUT_LOOKING
+from attlas.models.asking.question import Question
+from attlas.models.branching.branch_memory import VECTORS_KEPT
+from attlas.models.rows.handing import is_for_rows
+from attlas.results import Site
+from attlas.results.plan import size as size_in_words
+
+VECTORS_NOW = 16  # hidden-state vectors of each token that exist while a block runs
+MAPS_IN_GRAPH = 3  # copies of each layer's attention that a gradient needs
+SLICES = 2**26  # bytes for the slices of a map that is never whole
+SHARE = 0.5  # of the free memory that a batch may take
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """The bytes that one text takes beside the weights, by what they hold."""
+
+    states: int  # vectors of its tokens, in all layers if they are kept for gradients
+    attention: int  # weights while the model runs
+    maps: int  # those that go into the result
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.states + self.attention + self.maps
+
+
+def footprint(question: Question, method: Method) -> Footprint:
+    """About what a method takes for one row of a question, from the shape of the model."""
+    subject, inputs = question.subject, question.inputs
+    size = subject.model.dtype.itemsize
+    width = getattr(subject.model.config, "hidden_size", None) or 768
+    tokens = len(inputs.tokens[0])
+    learns_back = not {"gradients", "embeddings"}.isdisjoint(method.needs)
+    kept = VECTORS_KEPT * len(subject.sites) if learns_back else VECTORS_NOW
+    rows = 1
+    if "removal" in method.needs:  # copies of the text without tokens share a batch
+        rows = max(1, plain_tokens(subject.device) // tokens)
+    attention = 0
+    if takes_slices(question, method):
+        attention = SLICES
+    elif "attention" in method.needs:
+        attention = COPIES * _largest(question) * size // 4
+        if "gradients" in method.needs and "branches" not in method.needs:
+            attention = MAPS_IN_GRAPH * map_bytes(inputs, subject.sites) * size // 4
+    maps = map_bytes(inputs, map_sites(method, question)) if question.maps else 0
+    return Footprint(rows * tokens * kept * width * size, attention, maps)
+
+
+def fitting_rows(question: Question, method: Method) -> int:
+    """How many rows of a question fit into the memory that is free; at least one is tried."""
+    each = footprint(question, method).total
+    if each * len(question) <= WITHOUT_LOOKING:
+        return len(question)
+    check_fits(question, method)
+    free = free_bytes(question.subject.device)
+    most = len(question) if free is None else int(SHARE * free) // each
+    return max(1, min(len(question), most))
+
+
+def check_fits(question: Question, method: Method) -> None:
+    """Refuse a method that needs whole maps if not even those of one text could be held."""
+    least = least_bytes(question, method)
+    free = free_bytes(question.subject.device) if least > WITHOUT_LOOKING else None
+    if free is None or least <= free:
+        return
+    tokens, device = len(question.inputs.tokens[0]), question.subject.device
+    others = " or ".join(each.name for each in METHODS if each.by_rows)
+    raise AttlasError(
+        f"{method.name} needs whole maps of attention: those of one text of {tokens:,} tokens take "
+        f"at least {size_in_words(least)}, and {size_in_words(free)} are free on {device}; shorten the "
+        f"text, or use {others} without maps"
+    )
+
+
+def least_bytes(question: Question, method: Method) -> int:
+    """What the attention of one text takes at the very least: all layers, or one after another."""
+    if "attention" not in method.needs or takes_slices(question, method):
+        return 0
+    size, inputs = question.subject.model.dtype.itemsize, question.inputs
+    if "gradients" in method.needs and "branches" not in method.needs:
+        return map_bytes(inputs, question.subject.sites) * size // 4
+    return _largest(question) * size // 4
+
+
+def map_sites(method: Method, question: Question) -> tuple[Site, ...]:
+    """The sites that a method makes maps of."""
+    if method.maps == "all":
+        return (Site("all", 0, 1),)
+    return question.subject.sites if method.maps == "sites" else ()
+
+
+def takes_slices(question: Question, method: Method) -> bool:
+    """Whether a method makes no map of these inputs, because they are long."""
+    return method.by_rows and is_for_rows(question, question.subject.sites)
+
+
+def _largest(question: Question) -> int:
+    """The bytes of the largest map of one layer in single precision."""
+    return max(map_bytes(question.inputs, [site]) for site in question.subject.sites)

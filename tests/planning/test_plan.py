@@ -1,0 +1,146 @@
+"""The verb `plan`: totals, figures that grow as the work does, and what it refuses."""
+
+import time
+from dataclasses import replace
+
+import pytest
+from subjects import subject
+
+import attlas
+from attlas.errors import AttlasError, UnknownNameError, UsageError
+from attlas.explaining import footprint
+from attlas.methods import METHODS
+from attlas.models.encoding.request import Request
+from attlas.planning import PLANNERS, costs
+from attlas.planning.costs import Cost, Speed
+from attlas.results.plan import DOUBT, Plan
+from attlas.scoring import score
+
+TASK = "sequence classification"
+TEXTS = ["the cat sat", "a rat sat on the mat"]
+EVEN = Speed(start=1.0, token=0.1, back_start=3.0, back_token=0.3, growth=0.01)
+
+
+@pytest.fixture(scope="module")
+def sentiment():
+    """The built-in classifier."""
+    return attlas.load("sentiment", device="cpu")
+
+
+@pytest.fixture
+def even(monkeypatch):
+    """Models of a speed that is the same on every machine."""
+    monkeypatch.setattr("attlas.planning.explaining.speed_of", lambda _: EVEN)
+
+
+def test_two_texts_are_told_with_their_totals(even):
+    found = attlas.plan(attlas.explain, subject(TASK), TEXTS, "raw_attention")
+    alone = [attlas.plan(attlas.explain, subject(TASK), each, "raw_attention") for each in TEXTS]
+    assert (found.texts, [each.texts for each in alone]) == (2, [1, 1])
+    assert found.tokens == sum(each.tokens for each in alone)
+    assert found.longest == max(each.longest for each in alone)
+    assert f"2 texts, {found.tokens} tokens, the longest {found.longest}" in found.lines()[1]
+
+
+def test_seconds_follow_from_the_speed_and_the_passes():
+    assert EVEN.cost(10, 2, 3) == Cost(3 * 1.0 + 2 * 10 * 0.1 * 1.1, 2)
+    assert EVEN.cost(10, 2, 3, back=True) == Cost(3 * 3.0 + 2 * 10 * 0.3 * 1.1, 6)
+
+
+def test_more_steps_and_more_samples_take_longer(even):
+    def seconds(method, **options):
+        return attlas.plan(attlas.explain, subject(TASK), TEXTS, method, **options).seconds
+
+    few, many = (seconds("attattr", steps=steps) for steps in (20, 200))
+    assert many > 5 * few
+    assert seconds("kernel_shap", samples=5000) > 5 * seconds("kernel_shap", samples=500)
+    assert seconds("gradient") > 2 * seconds("raw_attention")
+
+
+def test_every_method_says_how_often_it_runs_the_model_or_what_it_weighs():
+    assert [each.name for each in METHODS if each.passes is None and each.weighs is None] == []
+
+
+def test_a_list_is_drawn_from_and_counted_whole(monkeypatch, even):
+    monkeypatch.setattr(costs, "SAMPLED", 4)
+    found = attlas.plan(attlas.explain, subject(TASK), TEXTS * 10, "raw_attention")
+    alone = attlas.plan(attlas.explain, subject(TASK), TEXTS[:1], "raw_attention")
+    assert found.texts == 20 and found.tokens == 20 * alone.tokens  # every fifth is the first
+
+
+def test_maps_that_will_be_left_out_are_told(monkeypatch, even):
+    monkeypatch.setattr("attlas.planning.explaining.MOST_MAP_BYTES", 1)
+    found = attlas.plan(attlas.explain, subject(TASK), TEXTS, "raw_attention")
+    assert any(each.startswith("maps are left out") for each in found.notes)
+
+
+def test_what_cannot_be_planned_is_refused():
+    with pytest.raises(UsageError, match="a plan is of one of explain, .*, not of load"):
+        attlas.plan(attlas.load, "sentiment")
+    with pytest.raises(UsageError, match="give a list, not an iterator"):
+        attlas.plan(attlas.explain, subject(TASK), iter(TEXTS))
+    with pytest.raises(UsageError, match="explain_to: missing a required argument: 'out'"):
+        attlas.plan(attlas.explain_to, subject(TASK), TEXTS)
+    with pytest.raises(UnknownNameError, match="candidate"):
+        attlas.plan(attlas.triggers, subject(TASK), [("a cat", "POSITIVE")], candidate=3)
+    with pytest.raises(UnknownNameError, match="step"):
+        attlas.plan(attlas.explain, subject(TASK), TEXTS, "attattr", step=3)
+
+
+def test_every_planned_verb_is_public_or_scores():
+    assert {name for name in PLANNERS if not hasattr(attlas, name)} == {score.__name__}
+
+
+def test_a_plan_is_short_and_narrow_whatever_it_says():
+    found = Plan(
+        "audit", "a/very-long-name" * 9, "cuda:0", 10**6, 10**9, 131072, 1e5, 1e6,
+        {f"work {number} of a long name": 1e5 for number in range(5)},
+        2**45, 2**35, 2**36, 512, "this and that " * 20, "more " * 60, ("a note " * 30,),
+    )  # fmt: skip
+    assert len(found.lines()) <= 12 and max(map(len, found.lines())) <= 80
+    assert found.between == (found.seconds / DOUBT, found.seconds * DOUBT)
+
+
+def test_maps_that_cannot_fit_are_refused_with_the_figure(monkeypatch):
+    for module in (footprint, costs):
+        monkeypatch.setattr(module, "free_bytes", lambda device: 10)
+    monkeypatch.setattr(footprint, "WITHOUT_LOOKING", 0)
+    message = r"attattr needs whole maps .* of one text of 7 tokens take at least 1 MB, and 1 MB are free"
+    ran = []
+    monkeypatch.setattr("attlas.methods.attattr.attributions", lambda *_: ran.append(1))
+    for verb in (attlas.explain, lambda *given: attlas.plan(attlas.explain, *given)):
+        with pytest.raises(AttlasError, match=message):
+            verb(subject(TASK), TEXTS[0], "attattr")
+    assert ran == []
+
+
+def test_a_batch_is_chosen_to_fit_what_is_free(monkeypatch):
+    (question,) = subject(TASK).ask(["the cat sat"] * 8, Request())
+    asked, method = replace(question, maps=False), METHODS["gradient_attention"]
+    each = footprint.footprint(asked, method).total
+    monkeypatch.setattr(footprint, "WITHOUT_LOOKING", 0)
+    monkeypatch.setattr(footprint, "free_bytes", lambda device: int(3.5 * each / footprint.SHARE))
+    assert footprint.fitting_rows(asked, method) == 3
+    found = attlas.explain(subject(TASK), ["the cat sat"] * 8, method.name, maps=False)
+    monkeypatch.undo()
+    whole = attlas.explain(subject(TASK), ["the cat sat"] * 8, method.name, maps=False)
+    for one, other in zip(found, whole, strict=True):
+        assert one.scores == pytest.approx(other.scores, abs=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "method", ["raw_attention", "generic_relevance", "attattr", "kernel_shap", "alti"]
+)
+def test_the_estimate_is_within_three_times_of_what_it_takes(sentiment, method):
+    words = "a warm and funny film that is not a great one but i could not look away from it"
+    texts = [" ".join(words.split()[: 4 + number % 15]) for number in range(12)]
+    attlas.explain(sentiment, texts[:1], method, maps=False)
+    taken = []
+    for _ in range(2):
+        begun = time.perf_counter()
+        attlas.explain(sentiment, texts, method, maps=False)
+        taken.append(time.perf_counter() - begun)
+    found = attlas.plan(attlas.explain, sentiment, texts, method, maps=False)
+    print(f"{method}: estimated {found.seconds:.2f} s, took {min(taken):.2f} s")
+    assert min(taken) / 3 < found.seconds < 3 * max(taken)
