@@ -9,6 +9,7 @@ from typing import Any, ClassVar, TypeVar
 from rich.console import Console, ConsoleOptions, RenderableType
 
 from attlas import views
+from attlas.errors import UsageError
 from attlas.results.support.files import read_record, write_record
 
 R = TypeVar("R", bound="Result")
@@ -65,6 +66,19 @@ class Result(ABC):
     def to_html(self, path: str | PathLike[str]) -> Path:
         """Write a page that shows the result: one file that needs no network."""
         return views.write_whole(path, views.page(self.payload(), self._page_title()))
+
+    def widget(self) -> Any:
+        """A widget for a notebook, whose `state` Python and the notebook share.
+
+        It needs the extra `notebook`, which brings anywidget.
+        """
+        try:
+            from attlas.views.widget import Widget
+        except ImportError as problem:
+            raise UsageError(
+                "a widget needs anywidget (the extra `notebook`): pip install 'attlas[notebook]'"
+            ) from problem
+        return Widget(self.payload())
 
     def _repr_html_(self) -> str:
         return views.fragment(self.payload())

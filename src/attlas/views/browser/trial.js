@@ -2,9 +2,11 @@
 
 VIEWS.trial = [drawTrialHeader, drawTrial, drawNotes, drawLeftOut, drawFoot];
 
+/** @param {HTMLElement} element @param {TrialPayload} payload @param {State} state */
 function drawTrialHeader(element, payload, state) {
   element.classList.add("report");
   const facts = make("p", "facts");
+  /** @param {string} name @param {...(Node | string)} values */
   const fact = (name, ...values) =>
     facts.append(make("span", "fact", make("span", "quiet", `${name} `), ...values));
   fact("model", make("b", "mono", visible(payload.model)));
@@ -13,6 +15,7 @@ function drawTrialHeader(element, payload, state) {
     make("h1", "", visible(payload.reading)), facts), themeSwitch(state)));
 }
 
+/** @param {HTMLElement} element @param {TrialPayload} payload @param {State} state */
 function drawTrial(element, payload, state) {
   drawTrials(section(element, "What the trial found", "part part-trials"), payload, state);
 }
