@@ -18,7 +18,7 @@ PAGES = {
     "photograph": samples.photograph,
     "captioned": samples.captioned,
     "generation": samples.generation,
-    "whole report": lambda: report_sample.report().payload(),
+    "Report": lambda: report_sample.report().payload(),
 }
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 FAULTS = """async () => {
@@ -58,3 +58,15 @@ def test_a_fault_would_be_found(show, axe):
     tab = show(samples.film())
     tab.evaluate("document.querySelector('.switch').textContent = ''")
     assert any(fault.startswith("button-name") for fault in faults(tab, axe))
+
+
+def test_a_table_wider_than_the_page_can_be_scrolled_by_keyboard(show):
+    payload = EVERY["Judgement"]().payload()
+    wide, phone = show(payload, viewport=WIDE), show(payload, viewport=PHONE)
+    assert wide.locator(".judgement .scroll").get_attribute("tabindex") is None
+    box = phone.locator(".judgement .scroll")
+    assert box.get_attribute("aria-label") == "Measures"
+    box.focus()
+    for _ in range(3):
+        phone.keyboard.press("ArrowRight")
+    phone.wait_for_function("document.activeElement.scrollLeft > 0")

@@ -96,3 +96,12 @@ def test_chosen_output_and_ranking_are_kept(show):
     payload["importances"].append(second)
     tab = show(payload, "#ranking=another")
     assert tab.get_by_role("button", name="another").get_attribute("aria-pressed") == "true"
+
+
+def test_a_payload_may_say_how_it_opens_and_the_address_has_the_last_word(show):
+    payload = {**samples.film(), "opens": {"layer": 3, "head": 1, "unit": "tokens", "row": "x"}}
+    tab = show(payload)
+    assert pressed(tab) == ["encoder.3 · head 1"]
+    assert tab.locator(".flow .unit").count() == 14
+    assert hash_of(tab) == ""
+    assert pressed(show(payload, "#head=5")) == ["encoder.3 · head 5"]

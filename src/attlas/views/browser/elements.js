@@ -40,14 +40,23 @@ function beside(left, right) {
   });
 }
 
-// A box that is wider than the page says so, and fades where it goes on.
+// What the Tab key stops at, except what is left to the arrow keys.
+const TAB_STOPS = 'a[href], button, input, summary, [tabindex="0"]';
+
+// A box that is wider than the page says so, and fades where it goes on. If the Tab key would stop at nothing in
+// it, it stops at the box, so that the arrow keys can move what it shows.
 /** @param {HTMLElement} element */
 function followScroll(element) {
   const stops = [...element.querySelectorAll(".scroll, .heads")].map((box) => {
     const mark = () => {
-      box.classList.toggle("wide", box.scrollWidth > box.clientWidth + 1);
+      const isWide = box.scrollWidth > box.clientWidth + 1;
+      box.classList.toggle("wide", isWide);
+      if (isWide && !box.querySelector(TAB_STOPS)) box.setAttribute("tabindex", "0");
+      else box.removeAttribute("tabindex");
       box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
     };
+    box.setAttribute("role", "group");
+    box.setAttribute("aria-label", box.closest("section")?.querySelector("h2")?.textContent ?? "more to the side");
     const sizes = new ResizeObserver(mark), contents = new MutationObserver(mark);
     sizes.observe(box);
     contents.observe(box, {childList: true});

@@ -57,9 +57,13 @@ function allBelow(count, text) {
 /** @template {string} T @param {readonly T[]} values @param {string} text */
 const oneOf = (values, text) => values.find((each) => each === text);
 
+// The values at the start; a payload may say in `opens` how it opens.
 /** @param {Payload} payload */
-const startOf = (payload) => /** @type {Kept} */ (
-  Object.fromEntries(Object.entries(KEPT).map(([name, {start}]) => [name, start(payload)])));
+function startOf(payload) {
+  const values = Object.entries(KEPT).map(([name, {start}]) => [name, start(payload)]);
+  const first = /** @type {Kept} */ (Object.fromEntries(values));
+  return {...first, ...allowed(payload.opens ?? {}, payload, first)};
+}
 
 /** @param {Kept} state */
 const keptIn = (state) => /** @type {Kept} */ (Object.fromEntries(KEPT_NAMES.map((name) => [name, state[name]])));

@@ -41,7 +41,7 @@ interface Payload {
   options?: Record<string, unknown>; versions?: Record<string, string>; attlas?: string; code?: string;
   signed?: boolean; tokens: Token[]; words?: Group[] | null; sentences?: Group[] | null;
   pictures?: Picture[]; sinks?: Sink[]; maps?: MapsSection | null; outputs?: number[]; importances?: Importance[];
-  sources?: Record<string, string>;
+  sources?: Record<string, string>; opens?: Wishes;
 }
 interface Sink { position: number; share: number }
 interface TextPayload extends Payload {
