@@ -8,7 +8,7 @@ pytestmark = pytest.mark.browser
 
 HOSTILE = (
     "#layer=99&head=-1&unit=<img src=x onerror=alert(1)>&__proto__=1&constructor=2&token=1e3"
-    "&row=1.5&picked=0,x&look=pink&leftOut=yes&ranking=toString&nonsense=%E0%A4%A&tip=1&scores=1&=&&%"
+    "&row=1.5&picked=0,x&scheme=pink&leftOut=yes&ranking=toString&nonsense=%E0%A4%A&tip=1&=&&%"
 )
 
 
@@ -35,7 +35,7 @@ def test_what_is_chosen_is_restored_from_the_address(show):
     tab.mouse.move(0, 0)
     address = hash_of(tab)
     chosen = dict(part.split("=") for part in address[1:].split("&"))
-    assert chosen == {"layer": "1", "head": "2", "unit": "tokens", "look": "dark", "row": "5"}
+    assert chosen == {"layer": "1", "head": "2", "unit": "tokens", "scheme": "dark", "row": "5"}
     again = show(samples.film(), address)
     assert pressed(again) == ["encoder.1 · head 2"]
     assert again.locator(".matrix .chosen-row").count() == 1

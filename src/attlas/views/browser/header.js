@@ -20,7 +20,7 @@ function drawHeader(element, payload, state) {
 /** @param {State} state */
 function themeSwitch(state) {
   const theme = button("", "switch", () =>
-    state.set({look: state.theme === "dark" ? "light" : "dark"}));
+    state.set({scheme: state.theme === "dark" ? "light" : "dark"}));
   const label = () => (theme.textContent = state.theme === "dark" ? "☀ light" : "☾ dark");
   state.on(["theme"], label);
   label();

@@ -36,7 +36,7 @@ const KEPT = {
   leftOut: {start: () => false, read: (text) => (["true", "false"].includes(text) ? text === "true" : undefined)},
   ranking: {start: (payload) => payload.importances?.[0]?.by ?? null,
     read: (text, payload) => oneOf((payload.importances ?? []).map((each) => each.by), text)},
-  look: {start: () => null, read: (text) => oneOf(THEMES, text)},
+  scheme: {start: () => null, read: (text) => oneOf(THEMES, text)},
 };
 
 /** @type {Theme[]} */

@@ -29,12 +29,12 @@ function followTheme(element, state) {
   const queries = [matchMedia("print"), matchMedia("(prefers-color-scheme: dark)")];
   const decide = () => {
     /** @type {Theme} */
-    const wanted = state.look ?? notebookTheme() ?? (queries[1].matches ? "dark" : "light");
+    const wanted = state.scheme ?? notebookTheme() ?? (queries[1].matches ? "dark" : "light");
     const theme = queries[0].matches ? "light" : wanted;
     element.dataset.theme = theme;
     state.set({theme});
   };
-  state.on(["look"], decide);
+  state.on(["scheme"], decide);
   for (const query of queries) query.addEventListener("change", decide);
   decide();
   return () => queries.forEach((query) => query.removeEventListener("change", decide));
