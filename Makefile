@@ -44,4 +44,4 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	@touch $@
 
 clean:
-	rm -rf $(VENV) demo build dist
+	rm -rf $(VENV) node_modules demo build dist

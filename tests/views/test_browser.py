@@ -376,25 +376,27 @@ def test_both_doors_draw_alike(browser):
             const [page, notebook] = [document.createElement("div"), document.createElement("div")];
             document.body.append(page, notebook);
             module.embed(page, payloads[1]);
-            let changed = null, payload = payloads[0];
+            const held = {payload: payloads[0], state: {}}, listeners = {};
             const model = {
-                get: () => payload,
-                on: (name, listener) => { changed = listener; },
-                off: () => { changed = null; },
+                get: (name) => held[name],
+                set: (name, value) => { held[name] = value; },
+                save_changes: () => {},
+                on: (name, listener) => { listeners[name] = listener; },
+                off: (name) => { delete listeners[name]; },
             };
             const stop = module.default.render({model, el: notebook});
             const before = notebook.innerHTML;
-            payload = payloads[1];
-            changed();
+            held.payload = payloads[1];
+            listeners["change:payload"]();
             const after = notebook.innerHTML;
             stop();
-            return {page: page.innerHTML, before, after, stopped: changed === null};
+            return {page: page.innerHTML, before, after, stopped: Object.keys(listeners)};
         }""",
         [view_script(), json.loads(json.dumps([samples.pair(), samples.unsigned()]))],
     )
     tab.close()
     assert drawn["page"] == drawn["after"] != drawn["before"]
-    assert drawn["stopped"]
+    assert drawn["stopped"] == []
 
 
 def test_special_tokens_are_told_of_if_they_hold_something(show):

@@ -8,6 +8,7 @@ import pytest
 from views import samples
 
 from attlas.views import page
+from attlas.views.page import view_script
 
 
 class Parts(HTMLParser):
@@ -85,3 +86,10 @@ def test_only_the_script_and_the_style_inside_may_act():
         assert f"{kind}-src 'sha256-{digest}';" in policy
     assert policy.startswith("default-src 'none';")
     assert "unsafe" not in policy
+
+
+def test_the_script_has_both_doors_and_no_comment_for_the_type_checker():
+    script = view_script()
+    assert script.endswith("export { embed };\nexport default { render };\n")
+    assert len(re.findall(r"^export", script, re.MULTILINE)) == 2
+    assert "@param" not in script and "@template" not in script

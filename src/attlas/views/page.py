@@ -4,6 +4,7 @@ import base64
 import hashlib
 import html
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,10 @@ STYLES = ("view.css", "report.css", "report_trials.css")
 _START = """
 embed(document.getElementById("view"), JSON.parse(document.getElementById("payload").textContent));
 """
+# The files have no exports, so that a type checker sees one scope, as a browser does.
+_EXPORTS = "\nexport { embed };\nexport default { render };\n"
+# Comments that only the type checker reads.
+_TYPES = re.compile(r"^ */\*\*.*?\*/\n", re.MULTILINE | re.DOTALL)
 # A browser ends a script element at the first "</script", even inside a JSON string.
 _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
@@ -55,7 +60,8 @@ def view_script() -> str:
     """The module that draws a payload: `embed` for a page, the default export for a notebook."""
     # `view.js` comes first: the others add their kinds to its table.
     names = sorted(path.name for path in _BROWSER.glob("*.js") if path.name != "view.js")
-    return "\n".join((_BROWSER / name).read_text("utf-8") for name in ("view.js", *names))
+    files = [(_BROWSER / name).read_text("utf-8") for name in ("view.js", *names)]
+    return _TYPES.sub("", "\n".join(files)) + _EXPORTS
 
 
 def view_style() -> str:

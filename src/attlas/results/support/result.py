@@ -9,6 +9,7 @@ from typing import Any, ClassVar, TypeVar
 from rich.console import Console, ConsoleOptions, RenderableType
 
 from attlas import views
+from attlas.errors import UsageError
 from attlas.results.support.files import read_record, write_record
 
 R = TypeVar("R", bound="Result")
@@ -87,6 +88,19 @@ class Result(ABC):
             options: Options of the figure, such as `layer` and `head` of a matrix.
         """
         return views.draw(self.payload(), figure, ax, width, **options)
+
+    def widget(self) -> Any:
+        """A widget for a notebook, whose `state` Python and the notebook share.
+
+        It needs the extra `notebook`, which brings anywidget.
+        """
+        try:
+            from attlas.views.widget import Widget
+        except ImportError as problem:
+            raise UsageError(
+                "a widget needs anywidget (the extra `notebook`): pip install 'attlas[notebook]'"
+            ) from problem
+        return Widget(self.payload())
 
     def _repr_html_(self) -> str:
         return views.fragment(self.payload())

@@ -7,17 +7,20 @@ function drawCheckGuide(element) {
     "A method that cannot run on this model has the reason beside its name.");
 }
 
+/** @param {HTMLElement} element @param {CheckPayload} payload */
 function drawAnswers(element, payload) {
   const title = payload.passed ? "Opened exactly" : "NOT opened exactly";
   section(element, title, "check").append(pairList(
     payload.answers.map(({question, answer}) => [question, answer])));
 }
 
+/** @param {HTMLElement} element @param {CheckPayload} payload */
 function drawMethods(element, payload) {
   const answers = Object.entries(payload.methods).map(([name, reason]) => [name, reason || "yes"]);
   section(element, "Methods that can run", "check").append(pairList(answers));
 }
 
+/** @param {string[][]} pairs */
 function pairList(pairs) {
   const rows = pairs.map(([name, value]) => {
     const head = make("th", "mono", visible(name));

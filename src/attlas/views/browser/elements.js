@@ -1,5 +1,18 @@
 // Elements of the document, and how they react.
 
+// A page carries bytes as base64, a notebook as a buffer of their own. The bytes returned have a buffer to themselves.
+/** @param {string | DataView} data */
+function bytesIn(data) {
+  if (typeof data === "string") return Uint8Array.from(atob(data), (sign) => sign.charCodeAt(0));
+  return new Uint8Array(data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength));
+}
+
+/**
+ * @template {keyof HTMLElementTagNameMap} T
+ * @param {T} tag
+ * @param {string} [className]
+ * @param {...(Node | string)} children
+ */
 function make(tag, className, ...children) {
   const element = document.createElement(tag);
   if (className) element.className = className;
@@ -7,6 +20,7 @@ function make(tag, className, ...children) {
   return element;
 }
 
+/** @param {HTMLElement} element @param {string} title @param {string} [className] */
 function section(element, title, className) {
   const made = make("section", className, make("h2", "", title));
   element.append(made);
@@ -14,24 +28,35 @@ function section(element, title, className) {
 }
 
 // Two columns of views where there is room, otherwise one below the other.
+/** @param {Draw[]} left @param {Draw[]} right @param {string} [look] */
 function beside(left, right, look = "pair") {
-  return (element, payload, state) => {
+  return /** @type {Draw} */ ((element, payload, state) => {
     const columns = [left, right].map((parts) => {
       const column = make("div", "");
       for (const part of parts) part(column, payload, state);
       return column;
     });
     element.append(make("div", look, ...columns.filter((column) => column.children.length)));
-  };
+  });
 }
 
-// A box that is wider than the page says so, and fades where it goes on.
+// What the Tab key stops at, except what is left to the arrow keys.
+const TAB_STOPS = 'a[href], button, input, summary, [tabindex="0"]';
+
+// A box that is wider than the page says so, and fades where it goes on. If the Tab key would stop at nothing in
+// it, it stops at the box, so that the arrow keys can move what it shows.
+/** @param {HTMLElement} element */
 function followScroll(element) {
   const stops = [...element.querySelectorAll(".scroll, .heads")].map((box) => {
     const mark = () => {
-      box.classList.toggle("wide", box.scrollWidth > box.clientWidth + 1);
+      const isWide = box.scrollWidth > box.clientWidth + 1;
+      box.classList.toggle("wide", isWide);
+      if (isWide && !box.querySelector(TAB_STOPS)) box.setAttribute("tabindex", "0");
+      else box.removeAttribute("tabindex");
       box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
     };
+    box.setAttribute("role", "group");
+    box.setAttribute("aria-label", box.closest("section")?.querySelector("h2")?.textContent ?? "more to the side");
     const sizes = new ResizeObserver(mark), contents = new MutationObserver(mark);
     sizes.observe(box);
     contents.observe(box, {childList: true});
@@ -42,6 +67,7 @@ function followScroll(element) {
 }
 
 // A group of buttons; the pressed one is the value of `state[name]`.
+/** @param {string} label @param {"unit" | "ranking"} name @param {string[]} values @param {State} state */
 function choice(label, name, values, state) {
   const box = make("div", "choice");
   box.setAttribute("role", "group");
@@ -54,6 +80,7 @@ function choice(label, name, values, state) {
   return box;
 }
 
+/** @param {string | Node} label @param {string} className @param {(event: MouseEvent) => void} onClick */
 function button(label, className, onClick) {
   const made = make("button", className, label);
   made.type = "button";
@@ -61,26 +88,32 @@ function button(label, className, onClick) {
   return made;
 }
 
+const ARROW_STEPS = new Map([["ArrowRight", 1], ["ArrowDown", 1], ["ArrowLeft", -1], ["ArrowUp", -1]]);
+
 // One tab stop for many elements; the arrow keys, Home and End move among them.
+/** @param {HTMLElement | SVGElement} container @param {string} selector */
 function rove(container, selector) {
-  const first = container.querySelector(selector);
+  /** @param {string} wanted @returns {NodeListOf<HTMLElement | SVGElement>} */
+  const all = (wanted) => container.querySelectorAll(wanted);
+  const [first] = all(selector);
   if (first) first.tabIndex = 0;
   container.onkeydown = (event) => {
-    const here = event.target.closest(selector);
-    const step = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1}[event.key];
-    if (!here || !(step || event.key === "Home" || event.key === "End")) return;
-    const all = [...container.querySelectorAll(selector)];
-    const to = event.key === "Home" ? 0 : event.key === "End" ? -1 : all.indexOf(here) + step;
-    const next = step ? all[to] : all.at(to);
+    const ours = [...all(selector)];
+    const here = ours.findIndex((each) => event.target instanceof Node && each.contains(event.target));
+    const step = ARROW_STEPS.get(event.key) ?? 0;
+    if (here < 0 || !(step || event.key === "Home" || event.key === "End")) return;
+    const to = event.key === "Home" ? 0 : event.key === "End" ? -1 : here + step;
+    const next = step ? ours[to] : ours.at(to);
     if (!next) return;
     event.preventDefault();
-    container.querySelectorAll('[tabindex="0"]').forEach((each) => (each.tabIndex = -1));
+    for (const each of all('[tabindex="0"]')) each.tabIndex = -1;
     next.tabIndex = 0;
     next.focus();
   };
 }
 
 // A floating tip with the exact score of the unit pointed at.
+/** @param {HTMLElement} element @param {TextPayload} payload @param {State} state */
 function drawTip(element, payload, state) {
   const tip = make("div", "tip mono");
   tip.hidden = true;

@@ -1,3 +1,4 @@
+// @ts-nocheck
 // What a model wrote: choose some of it, and each token is coloured by what the choice owes to it.
 // `picked` holds the chosen rows of the matrix; before a choice, `over` holds those pointed at.
 
@@ -8,7 +9,7 @@ VIEWS.generation = [
 
 function matrixIn(payload) {
   if (payload.kind !== "generation") return null;
-  const bytes = Uint8Array.from(atob(payload.data), (sign) => sign.charCodeAt(0));
+  const bytes = bytesIn(payload.data);
   const view = new DataView(bytes.buffer);
   const values = Float32Array.from({length: bytes.length / 4}, (_, i) => view.getFloat32(4 * i, true));
   const rowAt = new Map(payload.outputs.map((position, row) => [position, row]));
@@ -17,6 +18,7 @@ function matrixIn(payload) {
 
 const allRows = (state) => Array.from({length: state.matrix.rows}, (_, row) => row);
 const rowsShown = (state) => state.picked ?? state.over ?? allRows(state);
+/** @param {Placed} unit @param {WrittenState} state @returns {number[]} */
 const rowsOf = (unit, state) => unit.positions.map((position) => state.matrix.rowAt.get(position))
   .filter((row) => row !== undefined);
 

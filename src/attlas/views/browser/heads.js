@@ -2,22 +2,24 @@
 
 VIEWS.heads = [drawHeader, drawReading, drawCharts, drawImportances, drawNotes, drawFoot];
 
+/** @param {HeadFigure} head */
 const headName = (head) => `${visible(head.site)} head ${head.head}`;
 
+/** @param {HTMLElement} element @param {HeadsPayload} payload @param {State} state */
 function drawImportances(element, payload, state) {
   if (!payload.importances.length) return;
   const made = section(element, "Heads", "importance");
   const names = payload.importances.map((each) => each.by);
-  state.set({ranking: names[0]});
   if (names.length > 1) made.append(choice("Ranking", "ranking", names, state));
   const told = make("p", "told one-line"), reading = make("p", "hint quiet"), grid = make("div", "scroll");
   const first = make("ol", "first-heads");
   const titles = make("p", "first-heads quiet", ...["head", "importance", "95 % interval"].map((each) => make("span", "", each)));
   made.append(make("div", "pair", make("div", "", reading, told, grid), make("div", "", make("h3", "", "Strongest"), titles, first)));
   const show = () => {
-    const importance = payload.importances.find((each) => each.by === state.ranking);
+    const importance = payload.importances.find((each) => each.by === state.ranking) ?? payload.importances[0];
     const heads = importance.sites.flatMap((site) => site.heads);
     const ranked = [...heads].sort((a, b) => a.rank - b.rank);
+    /** @param {HeadFigure} head */
     const tell = (head) => (told.textContent = headWords(head, heads.length));
     const what = names.length > 1 ? `${visible(importance.reading)} ` : "";
     reading.textContent = `${what}A cell is in per cent of the largest.`;
@@ -33,12 +35,20 @@ function drawImportances(element, payload, state) {
   show();
 }
 
+/** @param {number} value */
 const headFigure = (value) => minus(String(Number(value.toPrecision(3))));
 
+/** @param {HeadFigure} head @param {number} count */
 const headWords = (head, count) =>
   `${headName(head)}: ${headFigure(head.importance)} (95 % interval ${headFigure(head.low)} to ` +
   `${headFigure(head.high)}), number ${head.rank} of ${count}`;
 
+/**
+ * @param {Importance} importance
+ * @param {HeadFigure[]} heads
+ * @param {Theme} theme
+ * @param {(head: HeadFigure) => void} tell
+ */
 function headGrid(importance, heads, theme, tell) {
   const top = Math.max(...heads.map((head) => Math.abs(head.importance)));
   const signed = heads.some((head) => head.importance < 0);

@@ -6,6 +6,7 @@ VIEWS.judgement = [
 
 const JUDGED = ["measure", "removal", "figure", "shuffled", "best", "share", "p", ""];
 
+/** @param {HTMLElement} element @param {JudgementPayload} payload */
 function drawJudgement(element, payload) {
   const made = section(element, "Measures", "judgement");
   const head = make("tr", "", ...JUDGED.map((name) => make("th", "", name)));
@@ -24,12 +25,15 @@ function measureWords(measured) {
     "p: how often shuffled scores do as well."), ...(readings.size ? [list] : [])];
 }
 
+/** @param {Measured} row */
 function measuredRow(row) {
+  /** @param {number | null} value @param {number} [digits] */
   const number = (value, digits = 3) =>
     make("td", "", typeof value === "number" ? minus(value.toFixed(digits)) : "");
   const name = make("th", "", `${ARROWS[row.better] ?? ""} ${visible(row.measure)}`);
   name.scope = "row";
   name.title = visible(row.reading);
+  /** @param {string | null} text */
   const words = (text) => (text ? visible(text) : "");
   const told = row.circular ? "circular: computed by what the measure does" : words(row.note);
   return make("tr", "", name, make("td", "", words(row.removal)), number(row.value),

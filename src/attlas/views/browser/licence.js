@@ -6,6 +6,7 @@ const WHICH_WAY = {
   false: "how much of what is highlighted speaks for the target"
 };
 
+/** @param {HTMLElement} element @param {TextPayload} payload */
 function drawLicence(element, payload) {
   if (!payload.licence) return;
   const made = section(element, "May this be read as where?", "licence");
@@ -13,6 +14,7 @@ function drawLicence(element, payload) {
 }
 
 // The word, why, and a row for each removal; `tokens` are those of the text.
+/** @param {Licence} licence @param {Token[]} tokens */
 function licenceParts(licence, tokens) {
   const word = visible(licence.word);
   const head = make("tr", "", ...LICENSED.map((name) => make("th", "", name)));
@@ -22,14 +24,18 @@ function licenceParts(licence, tokens) {
     make("div", "scroll", make("table", "mono", make("thead", "", head), make("tbody", "", ...rows))),
     make("p", "hint quiet", "Where: how much of the best order the largest scores reach; chance is 0. p: how " +
       "often the same scores in another order do as well. Reliability: whether other orders of removal would " +
-      `find the same tokens. Which way: ${WHICH_WAY[licence.signed]}; of all that pulls in brackets. Enough ` +
+      `find the same tokens. Which way: ${licence.signed ? WHICH_WAY.true : WHICH_WAY.false}; of all that pulls in brackets. Enough ` +
       "alone: the fewest tokens found that keep the prediction. Needed: the fewest without which it changes.")
   ];
 }
 
+/** @param {LicenceRemoval} row @param {Token[]} tokens */
 function licenceRow(row, tokens) {
+  /** @param {unknown} value */
   const known = (value) => typeof value === "number";
+  /** @param {number | null} value */
   const percent = (value) => (known(value) ? minus(`${Math.round(100 * value)} %`) : "");
+  /** @param {number[] | null} places */
   const shown = (places) => (places ? places.map((place) => visible(tokens[place].label)).join(" · ") || "nothing"
     : "none found");
   const p = !known(row.p) ? "" : row.p < 0.001 ? "< .001" : row.p.toFixed(3);

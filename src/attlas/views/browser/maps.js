@@ -1,3 +1,4 @@
+// @ts-nocheck
 // Maps: attention, or what else a method finds for every two tokens.
 
 VIEWS.maps = [drawHeader, drawPicture, drawText, drawMaps, drawFoot, drawTip];
@@ -6,7 +7,7 @@ const decoded = new WeakMap();
 
 // Of each head of a site, the weights as bytes from −127 to 127 of its largest.
 function bytesOf(site) {
-  if (!decoded.has(site)) decoded.set(site, Int8Array.from(atob(site.data), (sign) => sign.charCodeAt(0)));
+  if (!decoded.has(site)) decoded.set(site, new Int8Array(bytesIn(site.data).buffer));
   return decoded.get(site);
 }
 

@@ -1,3 +1,4 @@
+// @ts-nocheck
 // One head, enlarged.
 
 function drawMatrix(element, payload, state) {

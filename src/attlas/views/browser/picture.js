@@ -1,3 +1,4 @@
+// @ts-nocheck
 // The patches of a picture, drawn over the picture if there is one.
 
 const PIECE = 16;  // pixels of a patch that is named beside its picture
@@ -26,7 +27,7 @@ function drawPicture(element, payload, state) {
     patches.forEach((patch, i) => {
       const cell = cellsOf.get(patch);
       patch.weight = shown.told.length ? shown.scores[i] : undefined;
-      name(cell, patch, payload, state);
+      nameUnit(cell, patch, payload, state);
       const share = strength(shown.scores[i], shown.limit);
       cell.style.setProperty("--share", Math.abs(share));
       paint(cell, share, shown.signed, state.theme);

@@ -2,6 +2,7 @@
 
 VIEWS.redundancy = [drawHeader, drawReading, beside([drawRedundancy], [drawNearest]), drawNotes, drawFoot];
 
+/** @param {HTMLElement} element @param {RedundancyPayload} payload @param {State} state */
 function drawRedundancy(element, payload, state) {
   const made = section(element, "Every two heads", "redundancy");
   const told = make("p", "told one-line", "Point at a pair."), canvas = make("canvas", "");
@@ -12,13 +13,14 @@ function drawRedundancy(element, payload, state) {
   canvas.setAttribute("role", "img");
   canvas.setAttribute("aria-label", "How far apart the attention of every two heads is");
   const paintAll = () => {
-    const context = canvas.getContext("2d");
+    const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
     payload.distances.forEach((row, y) => row.forEach((distance, x) => {
       context.fillStyle = css(background(distance === null ? 0 : 1 - distance, false, state.theme));
       context.fillRect(x, y, 1, 1);
     }));
   };
   canvas.addEventListener("pointermove", (event) => {
+    /** @param {number} offset */
     const at = (offset) => Math.max(0, Math.min(count - 1, Math.floor(offset / cell)));
     const [x, y] = [at(event.offsetX), at(event.offsetY)], distance = payload.distances[y][x];
     const far = distance === null ? "not compared" : `${distance.toFixed(4)} bits apart`;
@@ -29,6 +31,7 @@ function drawRedundancy(element, payload, state) {
   made.append(told, make("div", "scroll", canvas), make("p", "legend", "strong colour: alike · paper: apart"));
 }
 
+/** @param {HTMLElement} element @param {RedundancyPayload} payload */
 function drawNearest(element, payload) {
   const list = make("ul", "nearest");
   for (const pair of payload.nearest) {

@@ -1,3 +1,4 @@
+// @ts-nocheck
 // A report: the question, the two answers, what to do next, one example, and each finding as a line
 // with a small plot. Below, each finding has a section with its full plot and what it does not show.
 

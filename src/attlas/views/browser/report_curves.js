@@ -1,6 +1,8 @@
+// @ts-nocheck
 // Small charts side by side, one for each measure and removal. Pointing at a method highlights it in all.
 
 const PANEL = {width: 320, height: 220, left: 44, right: 8, top: 8, bottom: 36};
+/** @type {Record<string, string>} */
 const ARROWS = {higher: "↑", lower: "↓"};
 const betterWords = (better) => `${ARROWS[better] ?? ""} ${better} is better`;
 

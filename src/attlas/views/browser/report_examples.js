@@ -1,3 +1,4 @@
+// @ts-nocheck
 // Texts that illustrate a point: what the weights highlight, beside what matters.
 
 // The first screen has one text; the section has them all, each with more readings.

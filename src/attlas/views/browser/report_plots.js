@@ -1,3 +1,4 @@
+// @ts-nocheck
 // Intervals on a track: a thin line between the bounds, a mark at the value. The colour shows the
 // family of the method, the shape of the mark how tokens were removed.
 

@@ -1,3 +1,4 @@
+// @ts-nocheck
 // The tables of a report: methods by measures, and methods by methods.
 
 const isPlausibility = (column) => column.kind === "plausibility";

@@ -1,3 +1,4 @@
+// @ts-nocheck
 // The trials of the attention: the figures and plots of each.
 
 const PLOT = {width: 360, height: 252, left: 48, right: 12, top: 10, bottom: 40};

@@ -1,3 +1,4 @@
+// @ts-nocheck
 // How the answer was reached: the figures under each removal, whether the attention is used, the word
 // that other thresholds would give, the same by kind of text, and readings that use more.
 

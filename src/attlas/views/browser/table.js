@@ -1,5 +1,6 @@
 // The whole matrix: the output goes down, the input across.
 
+/** @param {HTMLElement} element @param {TextPayload} payload @param {WrittenState} state */
 function drawTable(element, payload, state) {
   const made = section(element, "Output × input", "whole");
   const readout = make("p", "readout mono"), scroll = make("div", "scroll");
@@ -7,9 +8,10 @@ function drawTable(element, payload, state) {
   const key = make("div", "legend");
   made.append(make("p", "quiet", "Each row is a unit of the output, each column a unit before " +
     "it; all rows share one scale."), readout, scroll, key);
-  let table = null;
+  /** @type {ScoreTable | null} */
+  let shown = null;
   const build = () => {
-    table = tableOf(payload, state, scroll.clientWidth);
+    const table = shown = tableOf(payload, state, scroll.clientWidth);
     scroll.replaceChildren(table.element);
     key.replaceChildren(scaleOf(table.limit, payload.signed, state.theme,
       (score) => figure(score, table.limit, payload.signed)));
@@ -17,10 +19,11 @@ function drawTable(element, payload, state) {
     lightTable(table, payload, state);
   };
   state.on(["unit", "theme", "leftOut", "width"], build);
-  state.on(["token", "scores"], () => lightTable(table, payload, state));
+  state.on(["token", "scores"], () => shown && lightTable(shown, payload, state));
   build();
 }
 
+/** @param {TextPayload} payload @param {WrittenState} state @param {number} width */
 function tableOf(payload, state, width) {
   const columns = unitsOf(payload, state);
   const rows = columns.filter((unit) => rowsOf(unit, state).length);
@@ -38,7 +41,14 @@ function tableOf(payload, state, width) {
   return Object.assign(table, tableElements(table, margin, payload, state));
 }
 
+/**
+ * @param {Omit<ScoreTable, "element" | "plot" | "canvas" | "down" | "across">} table
+ * @param {number} margin
+ * @param {TextPayload} payload
+ * @param {WrittenState} state
+ */
 function tableElements(table, margin, payload, state) {
+  /** @param {Unit[]} units @param {string} side */
   const labels = (units, side) => units.map((unit) => {
     const label = make("bdi", `axis ${side}`, visible(unit.text));
     label.title = visible(unit.text);
@@ -54,6 +64,11 @@ function tableElements(table, margin, payload, state) {
   return {element, plot, canvas, down, across};
 }
 
+/**
+ * @param {Pick<ScoreTable, "rows" | "columns" | "values" | "limit" | "cell">} given
+ * @param {TextPayload} payload
+ * @param {WrittenState} state
+ */
 function tableCanvas({rows, columns, values, limit, cell}, payload, state) {
   const canvas = make("canvas", "");
   [canvas.width, canvas.height] = [columns.length, rows.length];
@@ -67,15 +82,18 @@ function tableCanvas({rows, columns, values, limit, cell}, payload, state) {
   const image = new ImageData(columns.length, rows.length);
   values.flat().forEach((value, i) =>
     image.data.set([...background(strength(value, limit), payload.signed, state.theme), 255], 4 * i));
-  canvas.getContext("2d").putImageData(image, 0, 0);
+  canvas.getContext("2d")?.putImageData(image, 0, 0);
   return canvas;
 }
 
+/** @param {ScoreTable} table @param {TextPayload} payload @param {WrittenState} state */
 function lightTable(table, payload, state) {
   for (const each of table.bands) each.remove();
   const lit = new Set(litPositions(payload, state)), shown = new Set(rowsShown(state));
+  /** @param {Placed} unit */
   const isShown = (unit) => shown.size < state.matrix.rows
     && rowsOf(unit, state).some((row) => shown.has(row));
+  /** @param {Placed} unit */
   const isLit = (unit) => unit.positions.some((position) => lit.has(position));
   table.bands = [];
   table.rows.forEach((unit, i) => {
@@ -90,8 +108,10 @@ function lightTable(table, payload, state) {
   table.plot.append(...table.bands);
 }
 
+/** @param {ScoreTable} table @param {HTMLElement} readout @param {TextPayload} payload @param {WrittenState} state */
 function listenTable(table, readout, payload, state) {
   const {canvas, cell, rows, columns} = table;
+  /** @param {number} row @param {number} column */
   const point = (row, column) => {
     const same = table.at?.[0] === row && table.at?.[1] === column;
     if (same || !rows[row] || !columns[column]) return;

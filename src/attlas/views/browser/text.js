@@ -1,6 +1,12 @@
 // The text coloured by its scores, and the strongest units as bars.
 
 // `dress` may extend a unit's element; the function it returns is called at every colouring.
+/**
+ * @param {HTMLElement} element
+ * @param {TextPayload} payload
+ * @param {State} state
+ * @param {(chip: HTMLElement, unit: Unit) => () => void} [dress]
+ */
 function drawText(element, payload, state, dress = () => () => {}) {
   const patches = new Set(allPatches(payload).map((unit) => unit.positions[0]));
   const segments = new Set((payload.pictures ?? []).map((picture) => picture.segment));
@@ -10,11 +16,12 @@ function drawText(element, payload, state, dress = () => () => {}) {
   const hasText = !patches.size || unitsShown().some((unit) => !unit.special);
   const made = section(element, hasText ? "Text" : "Other tokens");
   if (hasText && levelsOf(payload).length > 1) {
-    made.firstChild.after(choice("Unit", "unit", levelsOf(payload), state));
+    made.firstElementChild?.after(choice("Unit", "unit", levelsOf(payload), state));
   }
   const rows = make("div", "rows"), key = make("div", "legend");
   made.append(rows, key, ...sinkSwitch(payload, state));
   const elementsAt = new Map(), sums = new Map();
+  /** @type {{chip: HTMLElement, unit: Unit, dressed: () => void}[]} */
   let chips = [];
   const colour = () => {
     const limit = limitOf(unitsShown());
@@ -29,6 +36,7 @@ function drawText(element, payload, state, dress = () => () => {}) {
   const build = () => {
     elementsAt.clear();
     chips = [];
+    /** @param {HTMLElement} chip @param {Unit} unit */
     const put = (chip, unit) => {
       stand(chip, unit, payload, state, elementsAt);
       chips.push({chip, unit, dressed: dress(chip, unit)});
@@ -45,6 +53,7 @@ function drawText(element, payload, state, dress = () => () => {}) {
 }
 
 // If a first token holds most of the score, a switch shows the rest without it.
+/** @param {TextPayload} payload @param {State} state */
 function sinkSwitch(payload, state) {
   if (!payload.sinks?.length) return [];
   const box = make("input", "");
@@ -57,10 +66,12 @@ function sinkSwitch(payload, state) {
     make("bdi", "mono", tokens.join(" ")), ` (holds ${Math.round(100 * held)} %)`)];
 }
 
+/** @param {Payload} payload @param {State} state @param {number} position */
 const isLeftOut = (payload, state, position) =>
-  state.leftOut && payload.sinks.some((sink) => sink.position === position);
+  state.leftOut && (payload.sinks ?? []).some((sink) => sink.position === position);
 
 // Beside the name of each segment, what its words hold together; special tokens are left out.
+/** @param {Map<string, HTMLElement>} sums @param {Unit[]} units @param {number} limit @param {TextPayload} payload */
 function writeSums(sums, units, limit, payload) {
   for (const [segment, element] of sums) {
     const own = units.filter((unit) => unit.segment === segment && !unit.special);
@@ -70,6 +81,12 @@ function writeSums(sums, units, limit, payload) {
   }
 }
 
+/**
+ * @param {Unit[]} units
+ * @param {TextPayload} payload
+ * @param {(chip: HTMLElement, unit: Unit) => void} put
+ * @param {Map<string, HTMLElement>} [sums]
+ */
 function flows(units, payload, put, sums = new Map()) {
   sums.clear();
   const segments = [...new Set(units.map((unit) => unit.segment))]
@@ -89,24 +106,33 @@ function flows(units, payload, put, sums = new Map()) {
     }
     const row = make("div", "row", flow);
     if (segments.length > 1) {
-      sums.set(segment, make("span", "mono quiet"));
-      row.prepend(make("div", "segment", make("h3", "quiet", visible(segment)), sums.get(segment)));
+      const sum = make("span", "mono quiet");
+      sums.set(segment, sum);
+      row.prepend(make("div", "segment", make("h3", "quiet", visible(segment)), sum));
     }
     return row;
   });
 }
 
+/** @param {Placed} before @param {Placed} unit @param {string[]} source */
 function gap(before, unit, source) {
-  const known = Number.isInteger(before.end) && Number.isInteger(unit.start);
+  const {end} = before, {start} = unit;
   if (/[\n\u2028\u2029]/.test(before.text)) return [make("br")];
-  if (!known || before.special || unit.special) return [" "];
-  const between = source.slice(before.end, unit.start);
+  if (end === null || start === null || before.special || unit.special) return [" "];
+  const between = source.slice(end, start);
   if (between.includes("\n")) return [make("br")];
   return between.length ? [" "] : [make("wbr")];
 }
 
+/**
+ * @param {HTMLElement} element
+ * @param {Placed} unit
+ * @param {number} limit
+ * @param {TextPayload} payload
+ * @param {State} state
+ */
 function colourChip(element, unit, limit, payload, state) {
-  name(element, unit, payload, state);
+  nameUnit(element, unit, payload, state);
   if (unit.special) return;
   const share = strength(scoreOf(unit, state), limit);
   paint(element, share, payload.signed, state.theme);
@@ -114,6 +140,7 @@ function colourChip(element, unit, limit, payload, state) {
 }
 
 // The colours from the lowest to the highest score; `write` puts a score into words.
+/** @param {number} limit @param {boolean} signed @param {Theme} theme @param {(score: number) => string} write */
 function scaleOf(limit, signed, theme, write) {
   const ramp = make("span", "ramp");
   ramp.setAttribute("aria-hidden", "true");
@@ -122,12 +149,14 @@ function scaleOf(limit, signed, theme, write) {
     cell.style.backgroundColor = css(background(step / 4, signed, theme));
     ramp.append(cell);
   }
+  /** @param {number} score */
   const number = (score) => make("span", "mono", write(score));
   const ends = signed ? ["against ", number(-limit), ramp, number(limit), " for the target"]
     : [number(0), ramp, number(limit)];
   return make("span", "scale", ...ends);
 }
 
+/** @param {Unit[]} units @param {number} limit @param {TextPayload} payload @param {State} state */
 function legend(units, limit, payload, state) {
   if (!isScored(payload)) return [];
   const scale = scaleOf(limit, payload.signed, state.theme,
@@ -141,6 +170,7 @@ function legend(units, limit, payload, state) {
     "the colours are scaled without them.")];
 }
 
+/** @param {HTMLElement} element @param {TextPayload} payload @param {State} state */
 function drawBars(element, payload, state) {
   const made = section(element, "Strongest");
   const list = make("ol", "bars");
@@ -159,6 +189,14 @@ function drawBars(element, payload, state) {
 }
 
 // `look` has the limit of the scale, the places of equal words, and how to write a score if it is a weight.
+/**
+ * @param {HTMLElement} list
+ * @param {Unit[]} units
+ * @param {Look} look
+ * @param {TextPayload} payload
+ * @param {State} state
+ * @param {ElementsAt} elementsAt
+ */
 function bars(list, units, look, payload, state, elementsAt) {
   const {limit, places = new Map(), signed = payload.signed, write = figure} = look;
   list.classList.toggle("signed", signed);
@@ -176,6 +214,7 @@ function bars(list, units, look, payload, state, elementsAt) {
   rove(list, ".unit-row");
 }
 
+/** @param {Placed} unit @param {Map<number, string>} places @param {TextPayload} payload */
 function barLabel(unit, places, payload) {
   const place = places.get(unit.positions[0]);
   return make("span", "label mono", ...(patchName(unit, payload) ?? [make("bdi", "", visible(unit.text))]),
@@ -183,28 +222,35 @@ function barLabel(unit, places, payload) {
 }
 
 // How the scores add up to the target: from a base value, or with something that is no token's.
+/** @param {HTMLElement} element @param {TextPayload} payload @param {State} state */
 function drawSum(element, payload, state) {
   if (!payload.sum && !payload.sums?.some(Boolean)) return;
   const list = make("ul", "sum");
   section(element, "How the scores add up").append(list);
-  const show = () => list.replaceChildren(...sumRows(payload.sum ? [payload.sum] : rowsShown(state).map((row) => payload.sums[row]),
-    payload.sum ? [payload.target] : rowsShown(state).map((row) => payload.targets[row])));
+  const {sum, target, sums = [], targets = []} = payload;
+  /** @returns {number[]} */
+  const shown = () => (isWritten(state) ? rowsShown(state) : []);
+  const show = () => list.replaceChildren(...(sum && target ? sumRows([sum], [target])
+    : sumRows(shown().flatMap((row) => sums[row] ?? []), shown().map((row) => targets[row]))));
   if (!payload.sum) state.on(["scores"], show);
   show();
 }
 
 // The rows of one sum, or of the mean of several.
+/** @param {ScoreSum[]} sums @param {Target[]} targets */
 function sumRows(sums, targets) {
+  /** @param {number[]} values */
   const mean = (values) => values.reduce((total, each) => total + each, 0) / values.length;
   const {of, rest_of: restOf} = sums[0], base = mean(sums.map((sum) => sum.base ?? 0));
-  const scores = mean(sums.map((sum) => sum.scores)), value = mean(targets.map((target) => target.value));
+  const scores = mean(sums.map((sum) => sum.scores)), value = mean(targets.map((target) => target.value ?? 0));
   const limit = Math.max(...[base, scores, value].map(Math.abs)), rest = value - base - scores;
+  /** @param {string} name @param {number} number @param {string} [words] */
   const row = (name, number, words = "") => make("li", "", make("span", "", name),
     make("span", "mono figure", figure(number, limit, false)), make("span", "quiet", words));
   const missed = restOf || Math.abs(rest) > 0.005 * limit;
   const [target] = targets, one = targets.length === 1;
   return [
-    ...(restOf ? [] : [row("base value", base, visible(of))]),
+    ...(restOf ? [] : [row("base value", base, visible(of ?? ""))]),
     row(restOf ? "all scores" : "+ all scores", scores, "special tokens included"),
     ...(missed ? [row(restOf ? "+ the rest" : "+ what they miss", rest, restOf ? visible(restOf) : "")] : []),
     row(`= ${one ? "" : "mean "}${visible(target.quantity)}`, value, one ? visible(target.name) : ""),

@@ -8,15 +8,18 @@ VIEWS.tree = [
 const BOX_HEIGHT = 26, STORY = 68;  // as in tree_drawing.py
 
 // An `<svg>` that the browser parsed knows the namespace of all elements of a drawing.
+/** @param {string} tag @param {Record<string, string | number>} attributes @param {...(Node | string)} children */
 function drawn(tag, attributes, ...children) {
   const holder = document.createElement("div");
   holder.innerHTML = "<svg></svg>";
-  const element = document.createElementNS(holder.firstChild.namespaceURI, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  const space = holder.firstElementChild?.namespaceURI ?? null;
+  const element = /** @type {SVGElement} */ (document.createElementNS(space, tag));
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
   element.append(...children);
   return element;
 }
 
+/** @param {HTMLElement} element @param {TreePayload} payload @param {State} state */
 function drawTree(element, payload, state) {
   const made = section(element, "Tree", "tree");
   const told = make("p", "told one-line"), elementsAt = new Map();
@@ -33,9 +36,12 @@ function drawTree(element, payload, state) {
   tell();
 }
 
+/** @param {TreePayload} payload */
 const segmentsOf = (payload) => [...new Set(payload.tokens.map((token) => token.segment))];
+/** @param {string} segment @param {TreePayload} payload */
 const isSecond = (segment, payload) => segmentsOf(payload).indexOf(segment) % 2 === 1;
 
+/** @param {TreePayload} payload @param {State} state @param {ElementsAt} elementsAt */
 function treePicture(payload, state, elementsAt) {
   const {width, height, layers, boxes} = payload.drawing;
   const picture = drawn("svg", {width, height, viewBox: `0 0 ${width} ${height}`, role: "group",
@@ -47,7 +53,8 @@ function treePicture(payload, state, elementsAt) {
   const boxAt = new Map(boxes.map((box) => [box.position, box]));
   const top = Math.max(...payload.edges.map((edge) => edge.attribution));
   for (const edge of payload.edges) {
-    const [from, to] = [boxAt.get(edge.parent), boxAt.get(edge.child)];
+    const from = boxAt.get(edge.parent), to = boxAt.get(edge.child);
+    if (!from || !to) continue;
     const [y, below] = [from.y + BOX_HEIGHT / 2, to.y - BOX_HEIGHT / 2];
     const turn = Math.min(y + STORY - BOX_HEIGHT, below), middle = (y + turn) / 2;
     picture.append(drawn("path", {"data-child": edge.child,
@@ -58,6 +65,7 @@ function treePicture(payload, state, elementsAt) {
   return picture;
 }
 
+/** @param {TreeBox} box @param {TreePayload} payload @param {State} state @param {ElementsAt} elementsAt */
 function treeNode(box, payload, state, elementsAt) {
   const kind = `${box.special ? " special" : ""}${isSecond(box.segment, payload) ? " second" : ""}`;
   const node = drawn("g", {class: `node${kind}`, "data-position": box.position},
@@ -70,6 +78,7 @@ function treeNode(box, payload, state, elementsAt) {
 }
 
 // The edges from the root down to a token; empty if it is not in the tree.
+/** @param {number} position @param {TreePayload} payload */
 function pathTo(position, payload) {
   const above = new Map(payload.edges.map((edge) => [edge.child, edge]));
   const path = [];
@@ -77,6 +86,7 @@ function pathTo(position, payload) {
   return path;
 }
 
+/** @param {SVGElement} picture @param {TreeEdge[]} trace */
 function showTrace(picture, trace) {
   const traced = new Set(trace.flatMap((edge) => [edge.parent, edge.child]));
   const children = new Set(trace.map((edge) => edge.child));
@@ -85,12 +95,14 @@ function showTrace(picture, trace) {
     line.classList.toggle("traced", children.has(Number(line.dataset.child)));
   }
   for (const node of picture.querySelectorAll(".node")) {
-    node.classList.toggle("traced", traced.has(Number(node.dataset.position)));
+    node.classList.toggle("traced", traced.has(Number(node.getAttribute("data-position"))));
   }
 }
 
+/** @param {TreeEdge[]} trace @param {TreePayload} payload */
 function traceWords(trace, payload) {
   const labels = new Map(payload.drawing.boxes.map((box) => [box.position, box.label]));
+  /** @param {number} position */
   const word = (position) => make("bdi", "mono strong", visible(labels.get(position) ?? payload.tokens[position].label));
   const top = Math.max(...payload.edges.map((edge) => edge.attribution));
   return [word(payload.root), ...trace.flatMap((edge) => [
@@ -99,6 +111,7 @@ function traceWords(trace, payload) {
     make("span", "mono", figure(edge.attribution, top, false))])];
 }
 
+/** @param {TreePayload} payload */
 function keptWords(payload) {
   const count = payload.edges.length;
   const share = `${Math.round(100 * payload.share)} %`;
@@ -106,6 +119,7 @@ function keptWords(payload) {
     `${share} of the positive attribution between tokens. Point at a token to see its path.`)];
 }
 
+/** @param {TreePayload} payload */
 function segmentKey(payload) {
   const names = segmentsOf(payload);
   if (names.length < 2) return [];

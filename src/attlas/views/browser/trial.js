@@ -2,9 +2,11 @@
 
 VIEWS.trial = [drawTrialHeader, drawTrialGuide, drawTrial, drawNotes, drawLeftOut, drawFoot];
 
+/** @param {HTMLElement} element @param {TrialPayload} payload @param {State} state */
 function drawTrialHeader(element, payload, state) {
   element.classList.add("report");
   const facts = make("p", "facts");
+  /** @param {string} name @param {...(Node | string)} values */
   const fact = (name, ...values) =>
     facts.append(make("span", "fact", make("span", "quiet", `${name} `), ...values));
   fact("model", make("b", "mono", visible(payload.model)));
@@ -14,6 +16,7 @@ function drawTrialHeader(element, payload, state) {
 }
 
 // What a line of figures says; of a ceiling only where there is one.
+/** @param {HTMLElement} element @param {TrialPayload} payload */
 function drawTrialGuide(element, payload) {
   const figures = payload.trials.flatMap((trial) => trial.figures);
   const ceiling = figures.some((each) => isNumber(each.ceiling))
@@ -21,6 +24,7 @@ function drawTrialGuide(element, payload) {
   drawGuide(element, `A dot is the mean over the texts; its line, and the brackets, say where it lies with 95 % certainty.${ceiling}`);
 }
 
+/** @param {HTMLElement} element @param {TrialPayload} payload @param {State} state */
 function drawTrial(element, payload, state) {
   drawTrials(section(element, "What the trial found", "part part-trials"), payload, state);
 }

@@ -2,10 +2,14 @@
 
 VIEWS.triggers = [drawHeader, drawReading, drawTriggers, drawNotes, drawFoot];
 
+/** @param {number} share */
 const percent = (share) => `${Math.round(100 * share)} %`;
+/** @param {number} share */
 const point = (share) => minus(String(Math.round(100 * share)));
+/** @param {{drop: number, low: number, high: number}} given */
 const points = ({drop, low, high}) => `${point(drop)} (${point(low)} to ${point(high)})`;
 
+/** @param {HTMLElement} element @param {TriggersPayload} payload */
 function drawTriggers(element, payload) {
   const made = section(element, "Triggers, the strongest first", "triggers");
   if (!payload.triggers.length) {
@@ -20,11 +24,13 @@ function drawTriggers(element, payload) {
   made.append(...payload.triggers.map(triggerRow));
 }
 
+/** @param {TriggerRow} trigger */
 function triggerRow(trigger) {
   const most = trigger.strongest;
   const summary = make("summary", "", make("bdi", "mono strong", visible(trigger.text)),
     make("bdi", "quiet", visible(most.label)), accuracies(most),
     make("span", "mono figure", points(most)));
+  /** @param {{query: string, key: string, attribution: number}} entry */
   const pair = (entry) => `${visible(entry.query)} reads ${visible(entry.key)} ${entry.attribution.toPrecision(3)}`;
   const source = make("p", "quiet", `Found in a text labelled ${visible(trigger.predicted)}, at ` +
     `${visible(trigger.site)}, head ${trigger.head}: ${trigger.entries.map(pair).join("; ")}`);
@@ -36,7 +42,9 @@ function triggerRow(trigger) {
 }
 
 // Three bars: unchanged texts, with random words, with the trigger.
+/** @param {TriggerEffect} effect */
 function accuracies(effect) {
+  /** @type {[string, number][]} */
   const bars = [["before", effect.before], ["random words", effect.control], ["trigger", effect.after]];
   const box = make("span", "accuracies");
   for (const [name, share] of bars) {

@@ -1,0 +1,123 @@
+// What a payload holds, and the records that views pass on. Only the type checker reads this file.
+
+type Theme = "light" | "dark";
+type Level = "tokens" | "words" | "sentences";
+type Colour = number[];
+
+interface Token {
+  text: string; label: string; score?: number; special: boolean; segment: string;
+  start: number | null; end: number | null;
+}
+interface Group { text: string; special: boolean; segment: string; positions: number[]; score?: number }
+// A token, a word or a sentence, with its score; `weight` is that of a map instead of a score.
+interface Placed extends Group { label?: string; start: number | null; end: number | null; weight?: number; told?: string }
+interface Unit extends Placed { score: number }
+
+interface MapSite {
+  name: string; kind: string; layer: number; queries: number[]; keys: number[];
+  shape: number[]; limits: number[]; data: string | DataView;
+}
+interface MapsSection { signed: boolean; shows: string; sites: MapSite[] }
+interface Picture { segment: string; grid: number[] | null; image: string | null }
+interface Target { name: string; quantity: string; contrast: string | null; value: number | null }
+interface Answer { label: string; probability?: number | null; value?: number | null }
+interface ScoreSum { base?: number; of?: string; rest_of?: string; scores: number }
+interface Licence { word: string; why: string; signed: boolean; removals: LicenceRemoval[] }
+interface LicenceRemoval {
+  removal: string; share: number | null; p: number | null; reliability: number | null; right_way: number | null;
+  for_target: number | null; enough: number[] | null; needed: number[] | null;
+}
+interface Interval { mean: number; low: number; high: number }
+interface CurvePoint { place: number; accuracy: Interval }
+interface Curve { name: string; area: Interval; ahead?: Interval | null; points: CurvePoint[] }
+interface Chart { title?: string; axis: string; labels: string[]; curves: Curve[] }
+interface HeadFigure { site: string; head: number; importance: number; low: number; high: number; rank: number }
+interface Importance { by: string; reading: string; sites: {name: string, heads: HeadFigure[]}[] }
+
+// What a payload of any kind may have.
+interface Payload {
+  kind: string; headline?: string; model?: string; method?: string; task?: string; target?: Target | null;
+  true_label?: string | null; warning?: string | null; notes?: string[]; reading?: string; paper?: string;
+  options?: Record<string, unknown>; versions?: Record<string, string>; attlas?: string; code?: string;
+  signed?: boolean; tokens: Token[]; words?: Group[] | null; sentences?: Group[] | null;
+  pictures?: Picture[]; sinks?: Sink[]; maps?: MapsSection | null; outputs?: number[]; importances?: Importance[];
+  sources?: Record<string, string>; opens?: Wishes;
+}
+interface Sink { position: number; share: number }
+interface TextPayload extends Payload {
+  signed: boolean; prediction?: Answer[];
+  licence?: Licence | null; sum?: ScoreSum | null; sums?: (ScoreSum | null)[]; targets?: Target[];
+}
+interface MappedPayload extends TextPayload { maps: MapsSection }
+interface GenerationPayload extends TextPayload {
+  outputs: number[]; targets: Target[]; predictions: Answer[][]; shape: number[]; data: string | DataView;
+}
+interface CheckPayload extends Payload {
+  passed: boolean; answers: {question: string, answer: string}[]; methods: Record<string, string>;
+}
+interface HeadsPayload extends Payload { importances: Importance[]; charts: Chart[] }
+interface Measured {
+  measure: string; removal: string | null; value: number | null; shuffled: number | null; ceiling: number | null;
+  share: number | null; p: number | null; better: string; reading: string; circular: boolean; note: string | null;
+}
+interface JudgementPayload extends TextPayload { measured: Measured[] }
+interface RedundancyPayload extends Payload {
+  heads: string[]; distances: (number | null)[][]; nearest: {one: string, other: string, distance: number}[];
+}
+interface TreeEdge { parent: number; child: number; layer: number; attribution: number }
+interface TreeBox { position: number; label: string; special: boolean; segment: string; x: number; y: number; width: number }
+interface TreePayload extends TextPayload {
+  root: number; edges: TreeEdge[]; layers: number; share: number;
+  drawing: {width: number, height: number, layers: {layer: number, y: number}[], boxes: TreeBox[]};
+}
+interface TriggerEffect {
+  label: string; texts: number; before: number; control: number; after: number; drop: number; low: number; high: number;
+}
+interface TriggerRow {
+  text: string; strongest: TriggerEffect; effects: TriggerEffect[]; predicted: string; site: string; head: number;
+  entries: {query: string, key: string, attribution: number}[]; found_in: string;
+}
+interface TriggersPayload extends Payload { triggers: TriggerRow[] }
+interface TrialPayload extends Payload { model: string; reading: string; data: {name: string, texts: number} }
+
+// One line of KEPT.
+interface KeptName {
+  start: (payload: Payload) => unknown;
+  read: (text: string, payload: Payload, state: {layer: number}) => unknown;
+}
+// The state: what KEPT declares, and what a page finds out by itself.
+type Kept = {
+  [name in keyof typeof KEPT]:
+    ReturnType<(typeof KEPT)[name]["start"]> | Exclude<ReturnType<(typeof KEPT)[name]["read"]>, undefined>
+};
+interface State extends Kept {
+  tip: {element: Element, unit: Placed} | null; theme: Theme; width: number; over: number[] | null;
+  scores: ArrayLike<number>; matrix: ScoreMatrix | null;
+  on(names: (keyof State)[], listener: () => void): void;
+  set(change: Partial<State>): void;
+}
+// The scores of a generation: rows are outputs, columns are tokens.
+interface ScoreMatrix { rows: number; columns: number; values: Float32Array; rowAt: Map<number, number> }
+interface WrittenState extends State { matrix: ScoreMatrix }
+type Wishes = Record<string, unknown>;
+type ElementsAt = Map<number, Element[]>;
+type Draw = (element: HTMLElement, payload: any, state: any) => unknown;
+
+// One head, decoded.
+interface MapHead { bytes: Int8Array; queries: number; keys: number; limit: number; value(row: number, column: number): number }
+// A matrix that the pointer and the arrow keys move over.
+interface Grid { head: {queries: number, keys: number}; cell: number; at: [number, number] | null; bands: Element[] }
+interface ScoreTable extends Grid {
+  rows: Unit[]; columns: Unit[]; values: number[][]; limit: number; element: HTMLElement; plot: HTMLElement;
+  canvas: HTMLCanvasElement; down: HTMLElement[]; across: HTMLElement[];
+}
+// How bars are drawn.
+interface Look {
+  limit: number; places?: Map<number, string>; signed?: boolean;
+  write?: (score: number, limit: number, signed: boolean) => string;
+}
+// What a notebook hands to a widget.
+interface WidgetModel {
+  get(name: string): any; set(name: string, value: unknown): void; save_changes(): void;
+  on(name: string, listener: () => void): void; off(name: string, listener: () => void): void;
+}
