@@ -1,5 +1,6 @@
 """The figures, the tables and the trials of a report in words."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,8 @@ LETTERS = "W the weights  V with values or gradients  P propagation  R reference
 SIGNS = "  ".join(f"{mark} {word}" for word, mark in MARKS.items())
 MOST_NAMED = 4  # tokens of an example
 MOST_BEST = 3  # methods in a short answer
+MOST_FINDINGS = 3  # on the first screen
+_SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z](?:[^`]*`[^`]*`)*[^`]*$)")  # not within backticks
 
 
 def figure_words(figure: Payload, digits: int = 2) -> str:
@@ -38,14 +41,28 @@ def facts(payload: Payload) -> str:
     return f"{words} · right {100 * right['value']:.1f} % ({' to '.join(shares)})"
 
 
+def short_answer(payload: Payload) -> tuple[str, str]:
+    """The shortest answer, and the rest of it in everyday words."""
+    verdict = payload["verdict"]
+    if plain := verdict.get("plain"):
+        first, _, rest = visible(plain).partition(". ")
+        return first.removesuffix("."), rest
+    lead = visible(verdict["sentence"]).partition(":")[0].rstrip(".")
+    return "", f"{lead}."
+
+
 def answers(payload: Payload) -> dict[str, str]:
-    """The two answers and what to do with them, each with its heading."""
+    """The two answers in full, each with its heading."""
     verdict = payload["verdict"]
     return {
         "Where?": visible(verdict["sentence"]),
         "Which way?": visible(verdict["which_way"]),
-        "What next?": visible(verdict["next_step"]),
     }
+
+
+def steps(payload: Payload) -> list[str]:
+    """What to do next: every sentence is a step."""
+    return _SENTENCE_END.split(visible(payload["verdict"]["next_step"]))
 
 
 def best_methods(payload: Payload) -> str:

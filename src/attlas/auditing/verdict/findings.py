@@ -71,13 +71,13 @@ def _control(removal: str, bounds: Bounds) -> Iterator[Finding]:
     if less is None or not _is_known(less.value) or bounds.control is None:
         return
     assert less.low is not None and less.high is not None
-    says, title = "perhaps no more", "A simple rule may do as well"
+    says = "perhaps no more"
     if less.low > 0:
-        says, title = "surely more", "A simple rule does worse"
+        says = "surely more"
     elif less.high < 0:
-        says, title = "surely less", "A simple rule does better"
+        says = "surely less"
     yield Finding(
-        f"{title}: {_rule(bounds.control)}",
+        f"{says.capitalize()} than a simple rule does: {_rule(bounds.control)}",
         f"Beside {control_name(bounds.control)}, the weights find {less.value:+.2f} when tokens "
         f"are {REMOVED.get(removal, removal)}: {says}.".replace("-", "−"),
         less,
@@ -85,6 +85,7 @@ def _control(removal: str, bounds: Bounds) -> Iterator[Finding]:
         "Why it finds what it finds: place and rarity may go with what the model uses.",
         (-0.5, 1.0),
         0.0,
+        difference=True,
     )
 
 
@@ -98,13 +99,13 @@ def _reference(removal: str, bounds: Bounds) -> Iterator[Finding]:
     if less is None or not _is_known(less.value) or bounds.reference is None:
         return
     assert less.low is not None and less.high is not None
-    says, title = "as far as these texts tell, about as much", "finds about as much"
+    says, title = "as far as these texts tell, about as much", "About as much as"
     if less.high < 0:
-        says, title = "surely less", "finds more"
+        says, title = "surely less", "Surely less than"
     elif less.low > 0:
-        says, title = "surely more", "finds less"
+        says, title = "surely more", "Surely more than"
     yield Finding(
-        f"Without attention, {bounds.reference} {title}",
+        f"{title} {bounds.reference} finds without attention",
         f"Beside {bounds.reference}, the weights find {less.value:+.2f} when tokens are "
         f"{REMOVED.get(removal, removal)}: {says}.".replace("-", "−"),
         less,
@@ -112,6 +113,7 @@ def _reference(removal: str, bounds: Bounds) -> Iterator[Finding]:
         "That no other method is better.",
         (-1.0, 0.5),
         0.0,
+        difference=True,
     )
 
 
@@ -129,6 +131,7 @@ def _better(verdict: Verdict) -> Iterator[Finding]:
         "That it is better on every text: this is a mean over texts.",
         (-0.5, 1.0),
         0.0,
+        difference=True,
     )
 
 
