@@ -262,9 +262,9 @@ def verdict():
         which_way="The weights have no sign, so they cannot say whether a token speaks for the "
         "prediction or against it: of what raw_attention highlights, 61 % (58 % to 64 %) speaks "
         "for it and 39 % against it; of all tokens, 60 % for it.",
-        next_step="Do not show heat maps of the weights alone. Use gradient instead, which finds more: "
-        "`attlas explain --method gradient TEXT`. To see whether a map of the weights holds for one "
-        "text: `attlas explain --licence --method raw_attention TEXT`.",
+        next_step="Do not show heat maps of the weights alone. Use gradient instead, which finds "
+        "more: `attlas explain --method gradient TEXT`. To see whether a map of the weights holds "
+        "for one text: `attlas explain --licence --method raw_attention TEXT`.",
         method="raw_attention",
         bounds={
             removal: Bounds(
@@ -302,8 +302,8 @@ def verdict():
             OtherReading("globenc", "V", around(0.29, 0.08), around(0.05, 0.09), False),
         ),
         notes=("80 % of the splits into halves give this word; the others give another.",),
-        plain="No. The words that attention marks are mostly not the words that the model's answers "
-        "rest on.",
+        plain="No. The words that attention marks are mostly not the words that the model's "
+        "answers rest on.",
     )
 
 

@@ -217,7 +217,10 @@ def test_the_first_screen_of_a_terminal_goes_from_the_question_to_what_to_do():
     assert all(len(line.rstrip()) <= 80 for line in lines)
     first = " ".join(" ".join(lines[:36]).split())
     made = report().verdict
-    order = ["May attention be read", "✕ NOT SUPPORTED: No The words that attention marks are mostly"]
+    order = [
+        "May attention be read",
+        "✕ NOT SUPPORTED: No The words that attention marks are mostly",
+    ]
     order += [each.title for each in report().findings[:3]]
     order += ["decides.: the model says POSITIVE (0.87)"]
     order += ["a clumsy, overwrought film that nevertheless works", "Weights: , 0.20 · film 0.06"]
@@ -241,7 +244,10 @@ def test_a_report_without_everyday_words_says_its_verdict():
     ("text", "expected"),
     [
         ("One. Two: `a. B c`. Three.", ["One.", "Two: `a. B c`.", "Three."]),
-        ("Audit 150 texts: `attlas audit`. Until then.", ["Audit 150 texts: `attlas audit`.", "Until then."]),
+        (
+            "Audit 150 texts: `attlas audit`. Until then.",
+            ["Audit 150 texts: `attlas audit`.", "Until then."],
+        ),
         ("Only one", ["Only one"]),
     ],
 )

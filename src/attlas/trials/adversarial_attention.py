@@ -8,8 +8,8 @@ import torch
 
 from attlas.errors import UsageError
 from attlas.mathematics.intervals import bootstrap_mean
-from attlas.models.asking.memory import in_fitting_batches, rows_of
 from attlas.models.asking.filling import FILLER
+from attlas.models.asking.memory import in_fitting_batches, rows_of
 from attlas.models.asking.question import Question
 from attlas.results.support import plots
 from attlas.shapes import TextValues
