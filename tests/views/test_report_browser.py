@@ -146,7 +146,7 @@ def test_a_finding_opens_with_its_plot_a_text_and_what_it_does_not_show(show):
     assert body.locator(".standings .asked .who bdi").all_text_contents() == ["raw_attention"]
     assert body.locator(".map-row .flow").count() == 2
     body.get_by_role("link", name="All about it").click()
-    assert tab.locator("#attlas-standing").evaluate("each => each.open")
+    tab.locator("#attlas-standing-methods").wait_for(state="visible")
     assert tab.url.endswith("#attlas-standing")
 
 
@@ -165,7 +165,7 @@ def test_the_sections_are_those_that_findings_may_name(tab):
 
 
 def test_an_interval_is_where_its_figures_are(tab):
-    track = tab.locator(".finding .interval-track").nth(1)  # from -1 to 1
+    track = tab.locator(".finding-line .interval-track").nth(1)  # from -1 to 1
     style = "(each) => [each.style.left, each.style.width].map(parseFloat)"
     assert track.locator(".reach").evaluate(style) == pytest.approx([22, 9])
     assert track.locator(".dot").evaluate("each => parseFloat(each.style.left)") == 26.5

@@ -38,7 +38,8 @@ class Figure:
 class Finding:
     """One line of the first screen; `section`, one of SECTIONS, is where its plot is.
 
-    The small plot goes from `span[0]` to `span[1]`, with a mark at `mark`. A `difference` has a sign.
+    The small plot goes from `span[0]` to `span[1]`, with a mark at `mark`. A `difference` is shown
+    with its sign.
     """
 
     title: str

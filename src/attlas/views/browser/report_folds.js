@@ -44,7 +44,7 @@ function placeContents(element, state) {
 // An address with the name of a part or figure opens whatever holds it.
 function followAddress(element) {
   const show = (hash) => {
-    const name = decodeURIComponent(hash.slice(1)), found = name && element.querySelector(`#${CSS.escape(name)}`);
+    const name = hash.slice(1), found = name && element.querySelector(`#${CSS.escape(name)}`);
     if (!found) return;
     for (let each = found; each && each !== element; each = each.parentElement) {
       if (each.tagName === "DETAILS") each.open = true;
