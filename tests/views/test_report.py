@@ -10,6 +10,7 @@ from rich.console import Console
 
 from attlas.results.support.report_sections import Cell, DataRecord, Figure, ReportTable, Standing
 from attlas.views import fragment, render
+from attlas.views.report_verdict import steps
 from attlas.views.report_words import (
     best_methods,
     cell_words,
@@ -20,7 +21,6 @@ from attlas.views.report_words import (
     pulls,
     removals_of,
     standing_rows,
-    steps,
 )
 from attlas.views.terminal import interval
 

@@ -17,6 +17,7 @@ _LABEL, _BAR = 32, 20  # the widths of what a figure is about, and of its interv
 _LEGEND = f"The word that other thresholds would give: {words.SIGNS}"
 _GROUPS = "What the weights find, by kind of text"
 _READINGS = "Readings that use more than the weights: what they find, and how much more"
+_SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z](?:[^`]*`[^`]*`)*[^`]*$)")  # not within backticks
 
 
 def short_lines(payload: Payload) -> Iterator[Text]:
@@ -43,10 +44,15 @@ def answer_lines(payload: Payload) -> Iterator[Text]:
     yield Text(rest)
 
 
+def steps(payload: Payload) -> list[str]:
+    """What to do next: every sentence is a step."""
+    return _SENTENCE_END.split(visible(payload["verdict"]["next_step"]))
+
+
 def step_lines(payload: Payload) -> Iterator[Text]:
     """What to do next, and the two answers in full, in a terminal."""
     yield from (Text(), Text("What to do next", style="bold"))
-    for number, step in enumerate(words.steps(payload), 1):
+    for number, step in enumerate(steps(payload), 1):
         yield Text(f"{number}. {step}")
     yield Text()
     for heading, sentence in words.answers(payload).items():
@@ -130,7 +136,7 @@ def answer_fragments(payload: Payload) -> Iterator[str]:
 def step_fragments(payload: Payload) -> Iterator[str]:
     """What to do next, and the two answers in full, as HTML."""
     yield '<div style="margin-top:8px"><b>What to do next</b></div>'
-    for number, step in enumerate(words.steps(payload), 1):
+    for number, step in enumerate(steps(payload), 1):
         shown = re.sub("`([^`]+)`", r"<code>\1</code>", as_text(step))
         yield f"<div>{number}. {shown}</div>"
     for heading, sentence in words.answers(payload).items():

@@ -1,6 +1,5 @@
 """The figures, the tables and the trials of a report in words."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,7 +17,6 @@ SIGNS = "  ".join(f"{mark} {word}" for word, mark in MARKS.items())
 MOST_NAMED = 4  # tokens of an example
 MOST_BEST = 3  # methods in a short answer
 MOST_FINDINGS = 3  # on the first screen
-_SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z](?:[^`]*`[^`]*`)*[^`]*$)")  # not within backticks
 
 
 def figure_words(figure: Payload, digits: int = 2) -> str:
@@ -58,11 +56,6 @@ def answers(payload: Payload) -> dict[str, str]:
         "Where?": visible(verdict["sentence"]),
         "Which way?": visible(verdict["which_way"]),
     }
-
-
-def steps(payload: Payload) -> list[str]:
-    """What to do next: every sentence is a step."""
-    return _SENTENCE_END.split(visible(payload["verdict"]["next_step"]))
 
 
 def best_methods(payload: Payload) -> str:
