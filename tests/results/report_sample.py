@@ -262,8 +262,9 @@ def verdict():
         which_way="The weights have no sign, so they cannot say whether a token speaks for the "
         "prediction or against it: of what raw_attention highlights, 61 % (58 % to 64 %) speaks "
         "for it and 39 % against it; of all tokens, 60 % for it.",
-        next_step="Do not rely on a map of the weights alone: gradient finds more (`attlas explain "
-        "--method gradient`).",
+        next_step="Do not show heat maps of the weights alone. Use gradient instead, which finds "
+        "more: `attlas explain --method gradient TEXT`. To see whether a map of the weights holds "
+        "for one text: `attlas explain --licence --method raw_attention TEXT`.",
         method="raw_attention",
         bounds={
             removal: Bounds(
@@ -301,13 +302,15 @@ def verdict():
             OtherReading("globenc", "V", around(0.29, 0.08), around(0.05, 0.09), False),
         ),
         notes=("80 % of the splits into halves give this word; the others give another.",),
+        plain="No. The words that attention marks are mostly not the words that the model's "
+        "answers rest on.",
     )
 
 
 def findings():
     return (
         Finding(
-            "How much of what matters the weights find",
+            "Attention finds less than half of what matters",
             "Read as raw_attention, they find 0.24 when tokens are deleted: 0 is chance, 1 as much "
             "as can be found.",
             around(0.24, 0.07, 200),
@@ -316,13 +319,14 @@ def findings():
             mark=0.0,
         ),
         Finding(
-            "Does a method without attention find more?",
+            "Surely less than gradient finds without attention",
             "Beside gradient, the weights find −0.47 when tokens are deleted: surely less.",
             Figure(-0.47, -0.56, -0.38, 200),
             "verdict",
             "That gradient is right: it is only more right, by the same removals.",
             span=(-1.0, 1.0),
             mark=-0.1,
+            difference=True,
         ),
         Finding(
             "The methods do not agree",

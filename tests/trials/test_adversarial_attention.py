@@ -7,10 +7,12 @@ from scipy.spatial.distance import jensenshannon
 from subjects import TEXTS, ask, subject
 
 from attlas.errors import UsageError
+from attlas.models.asking.filling import FILLER, filled
 from attlas.models.asking.scores import run_logits
 from attlas.models.tap.edits import replace
 from attlas.trials.adversarial_attention import DISTANCE, SHARE, adversarial_attention, at
 from attlas.trials.searching.leeway import divergence, key_divergences, largest_divergence
+from attlas.trials.searching.other_attention import find_other_attention
 from attlas.trials.searching.search import Proposals, Search, SearchPlan
 from attlas.trials.support.scope import Scope
 
@@ -215,3 +217,18 @@ def test_proposals_are_attention_on_free_keys_and_move_some_rows_or_all():
         moved.append((new != own).any(dim=-1)[counted].view(40, -1))
     share = torch.cat(moved, dim=1).double().mean(dim=1)
     assert (share[everywhere] > 0.9).all() and share[~everywhere].median() < 0.5
+
+
+def test_tokens_that_fill_up_a_text_are_not_shown():
+    question = filled(subject("sequence classification").ask(["a good film", "the cat sat on it"]))
+    assert FILLER in question.inputs.tokens[0]
+    found = adversarial_attention([question], candidates=2, steps=2)
+    maps = [each for each in found.plots if each["kind"] == "maps"]
+    assert len(maps) == 2
+    for each in maps:
+        assert FILLER not in each["columns"] and FILLER not in each["rows"]
+        (row,) = each["maps"][0]["values"]
+        assert sum(row) == pytest.approx(1, abs=1e-4)
+    other = find_other_attention(question, 0, Scope(), 0)
+    assert FILLER not in other.tokens and other.weights.shape[1] == len(other.tokens)
+    assert other.others.shape == other.weights.shape

@@ -45,4 +45,4 @@ def show(browser, tmp_path):
     for context in contexts:
         context.close()
     assert trouble == []
-    assert [url for url in seen if not url.startswith(("file:", "data:"))] == []
+    assert [url for url in seen if not url.startswith(("file:", "data:", "blob:"))] == []

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from attlas.results.support.report_sections import Cell, DataRecord, Figure, ReportTable, Standing
 from attlas.views import fragment, render
+from attlas.views.report_verdict import steps
 from attlas.views.report_words import (
     best_methods,
     cell_words,
@@ -55,6 +56,7 @@ def hostile_verdict():
     return replace(
         made,
         sentence=HOSTILE,
+        plain=f"{HOSTILE}. {HOSTILE}",
         which_way=HOSTILE,
         next_step=f"{HOSTILE} `{HOSTILE}`",
         method=HOSTILE,
@@ -210,23 +212,54 @@ def test_the_letters_of_families_are_explained_where_they_stand():
     assert letters.startswith("W the weights  V with values") and len(letters.rstrip()) <= 80
 
 
-def test_the_first_screen_of_a_terminal_has_both_answers_the_next_step_and_a_text():
+def test_the_first_screen_of_a_terminal_goes_from_the_question_to_what_to_do():
     lines = in_terminal(report()).splitlines()
     assert all(len(line.rstrip()) <= 80 for line in lines)
-    first = " ".join(" ".join(lines[:25]).split())
-    assert "✕ NOT SUPPORTED" in lines[:5]
+    first = " ".join(" ".join(lines[:40]).split())
     made = report().verdict
-    order = [f"Where? {made.sentence}", f"Which way? {made.which_way}"]
-    order += [f"What next? {made.next_step}", "decides.: the model says POSITIVE (0.87)"]
+    order = [
+        "May attention be read",
+        "✕ NOT SUPPORTED: No The words that attention marks are mostly",
+    ]
+    order += [each.title for each in report().findings[:3]]
+    order += ["decides.: the model says POSITIVE (0.87)"]
     order += ["a clumsy, overwrought film that nevertheless works", "Weights: , 0.20 · film 0.06"]
     order += ["What matters", "clumsy −0.25", "Licence: may not be read as where. The largest"]
+    order += ["What to do next 1. Do not show heat maps of the weights alone."]
+    order += ["2. Use gradient instead, which finds more: `attlas explain", "3. To see whether"]
+    order += [f"Where? {made.sentence[:60]}"]
     places = [first.index(words) for words in order]
     assert places == sorted(places)
+    assert report().findings[3].title not in first
+
+
+def test_a_report_without_everyday_words_says_its_verdict():
+    made = report(verdict=replace(report().verdict, plain=""))
+    lines = in_terminal(made).splitlines()
+    assert lines[3] == "✕ NOT SUPPORTED"
+    assert lines[4] == "The attention weights do not show where the prediction rests."
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One. Two: `a. B c`. Three.", ["One.", "Two: `a. B c`.", "Three."]),
+        (
+            "Audit 150 texts: `attlas audit`. Until then.",
+            ["Audit 150 texts: `attlas audit`.", "Until then."],
+        ),
+        ("Only one", ["Only one"]),
+    ],
+)
+def test_every_sentence_is_a_step_but_not_within_a_command(text, expected):
+    made = report(verdict=replace(report().verdict, next_step=text))
+    assert steps(made.payload()) == expected
 
 
 def test_a_terminal_shows_the_evidence_below():
     shown = in_terminal(report())
-    order = ["May attention", "How much of what matters the weights", "Agreement"]
+    order = ["May attention", "Attention finds less than half", "Where?", "How tokens are removed"]
+    order += ["Agreement"]
     order += ["How the answer was reached", "How much of what matters each", "All methods, removal"]
     order += ["Left out", "seed 0"]
     places = [shown.index(words) for words in order]
@@ -287,14 +320,15 @@ def test_hostile_texts_are_only_text():
 
 def test_a_fragment_has_the_answers_an_example_the_evidence_and_the_table():
     made = fragment(report().payload())
-    order = ["✕ not supported", "<b>Where?</b> The attention", "<b>Which way?</b> The weights"]
-    order += ["<b>What next?</b> Do not", "The comma is attended to", "what matters (mask)"]
-    order += ["The methods do not agree", "How the answer was reached", "comprehensiveness delete"]
+    order = ["✕ not supported: No", "The words that attention marks", "The methods do not agree"]
+    order += ["The comma is attended to", "what matters (mask)", "<div>1. Do not show heat maps"]
+    order += ["<b>Where?</b> The attention", "<b>Which way?</b> The weights"]
+    order += ["How the answer was reached", "comprehensiveness delete"]
     places = [made.index(words) for words in order]
     assert places == sorted(places)
     assert "0.31 (0.29 to 0.33), 400 texts" in made
     assert "Licence: may not be read as where." in made and "∅" not in made
-    assert "(<code>attlas explain --method gradient</code>)" in made
+    assert ": <code>attlas explain --method gradient TEXT</code>." in made
     assert made.count(">clumsy</span>") == 2  # by the weights, and by what matters
     assert ">✕</td>" in made and "nothing to find in 12" in made
     assert made.count("★") == 12  # of two removals by five measures, and two of plausibility

@@ -18,26 +18,51 @@ def tab(browser, tmp_path_factory):
     opened = browser.new_page(viewport={"width": 1280, "height": 900})
     opened.goto(path.as_uri())
     opened.wait_for_selector("footer")
+    first = "#attlas-findings, #attlas-more-findings"
+    opened.evaluate(
+        "first => document.querySelectorAll('details').forEach(each => {"
+        " if (!each.closest(first)) each.open = true; })",
+        first,
+    )
     yield opened
     opened.close()
 
 
-def test_the_first_screen_has_both_answers_the_next_step_and_a_text(tab):
+def test_the_first_screen_has_the_answer_three_findings_a_text_and_what_to_do(tab):
     assert tab.locator("h1").inner_text() == "May attention be read as an explanation here?"
-    assert tab.locator(".verdict-word").inner_text().strip() == "✕Not supported"
-    made = report().verdict
-    assert tab.locator(".one-answer h2").all_text_contents() == [
-        "Where?",
-        "Which way?",
-        "What next?",
+    assert tab.locator(".verdict-word").inner_text().split() == ["✕No", "not", "supported"]
+    assert tab.locator(".plain-answer").inner_text() == report().verdict.plain[4:]
+    titles = tab.locator("#attlas-findings .said").all_text_contents()
+    assert titles == [each.title for each in findings()[:3]]
+    steps = tab.locator(".next li > span:first-child").all_text_contents()
+    assert steps == [
+        "Do not show heat maps of the weights alone.",
+        "Use gradient instead, which finds more: ",
+        "To see whether a map of the weights holds for one text: ",
     ]
-    shown = [" ".join(each.split()) for each in tab.locator(".one-answer p").all_text_contents()]
-    assert shown == [made.sentence, made.which_way, made.next_step.replace("`", "")]
-    assert tab.locator(".next code").inner_text() == "attlas explain --method gradient"
+    assert tab.locator(".next pre").all_text_contents() == [
+        "attlas explain --method gradient TEXT",
+        "attlas explain --licence --method raw_attention TEXT",
+    ]
     example = tab.locator(".first-example")
-    assert example.locator("h2").inner_text() == "The comma is attended to; the verb decides."
-    box = example.bounding_box()
-    assert box["y"] + box["height"] < 900
+    assert "The comma is attended to; the verb decides." in example.locator("h2").inner_text()
+    for part in (example, tab.locator(".next")):
+        box = part.bounding_box()
+        assert box["y"] + box["height"] < 800
+
+
+def test_how_to_read_it_stands_first_and_is_short(tab):
+    guide, answer = tab.locator(".reading-guide"), tab.locator("#attlas-answer")
+    assert guide.bounding_box()["y"] < answer.bounding_box()["y"]
+    assert guide.bounding_box()["height"] < 60
+
+
+def test_a_report_without_everyday_words_says_its_verdict(show):
+    tab = show(report(verdict=replace(report().verdict, plain="")).payload())
+    assert tab.locator(".verdict-word").inner_text().split() == ["✕Not", "supported"]
+    assert tab.locator(".plain-answer").inner_text() == (
+        "The attention weights do not show where the prediction rests."
+    )
 
 
 def test_the_text_of_the_first_screen_shows_the_weights_beside_what_matters(tab):
@@ -60,8 +85,9 @@ def test_findings_have_a_figure_with_its_interval_and_texts(tab):
     lines = tab.locator(".finding")
     assert lines.count() == 5
     assert lines.first.locator(".figures").inner_text() == "0.24 0.17 to 0.31"
+    assert lines.nth(1).locator(".figures").inner_text() == "−0.47 −0.56 to −0.38"
     assert lines.first.locator(".count").inner_text() == "200 texts"
-    assert "not counted in the answer" in tab.locator(".findings .apart").inner_text()
+    assert "not counted in the answer" in tab.locator(".more-findings .apart").inner_text()
 
 
 def test_an_answer_without_a_reference_has_a_sign_of_its_own(show):
@@ -80,7 +106,8 @@ def test_an_answer_without_a_reference_has_a_sign_of_its_own(show):
 
 def test_the_evidence_is_drawn_with_its_thresholds(tab):
     section = tab.locator("#attlas-verdict")
-    words = " ".join(section.inner_text().split())
+    words = " ".join(section.text_content().split())
+    assert report().verdict.sentence in words and report().verdict.which_way in words
     assert "delete speaks against them: they find at most 29 % of what matters" in words
     assert "moves the answer by 0.12 (0.09 to 0.15) (0.02 is the least" in words
     assert "of the 400 texts" in words and "80 % of the splits give this word" in words
@@ -104,22 +131,41 @@ def test_the_grid_has_the_word_for_each_threshold_and_marks_the_ones_asked(tab):
     ]
 
 
-def test_findings_lead_to_their_sections_and_these_say_what_is_not_shown(tab):
-    targets = tab.locator(".finding a").evaluate_all("all => all.map(each => each.hash)")
+def test_a_finding_opens_with_its_plot_a_text_and_what_it_does_not_show(show):
+    tab = show(report().payload())
+    first = tab.locator("#attlas-finding-1")
+    body = first.locator(".finding-body")
+    assert not body.is_visible()
+    first.locator("summary").focus()
+    tab.keyboard.press("Enter")
+    assert body.is_visible()
+    finding = findings()[0]
+    words = body.inner_text()
+    assert finding.sentence in words and finding.does_not_show in words
+    assert body.locator(".standings .control .who bdi").all_text_contents() == ["position"]
+    assert body.locator(".standings .asked .who bdi").all_text_contents() == ["raw_attention"]
+    assert body.locator(".map-row .flow").count() == 2
+    body.get_by_role("link", name="All about it").click()
+    tab.locator("#attlas-standing-methods").wait_for(state="visible")
+    assert tab.url.endswith("#attlas-standing")
+
+
+def test_findings_and_their_sections_say_what_is_not_shown(tab):
+    targets = tab.locator(".finding .onward a").evaluate_all("all => all.map(each => each.hash)")
     expected = [each.section for each in (*findings(), report().plausibility)]
     assert targets == [f"#attlas-{name}" for name in expected]
     for name, finding in zip(expected, (*findings(), report().plausibility), strict=True):
-        words = tab.locator(f"#attlas-{name}").inner_text()
+        words = tab.locator(f"#attlas-{name}").text_content()
         assert finding.sentence in words and finding.does_not_show in words
 
 
 def test_the_sections_are_those_that_findings_may_name(tab):
-    ids = tab.locator("section.part[id]").evaluate_all("all => all.map(each => each.id)")
+    ids = tab.locator("details.part[id]").evaluate_all("all => all.map(each => each.id)")
     assert ids == [f"attlas-{name}" for name in SECTIONS]
 
 
 def test_an_interval_is_where_its_figures_are(tab):
-    track = tab.locator(".finding .interval-track").nth(1)  # from -1 to 1
+    track = tab.locator(".finding-line .interval-track").nth(1)  # from -1 to 1
     style = "(each) => [each.style.left, each.style.width].map(parseFloat)"
     assert track.locator(".reach").evaluate(style) == pytest.approx([22, 9])
     assert track.locator(".dot").evaluate("each => parseFloat(each.style.left)") == 26.5
@@ -258,12 +304,12 @@ def test_the_licence_of_an_example_has_its_figures_in_the_section(tab):
 def test_an_example_may_stand_with_its_finding(show):
     there = replace(sample("Shown where it is claimed."), section="agreement")
     tab = show(report(examples=(there,)).payload())
-    assert "Shown where it is claimed." in tab.locator("#attlas-agreement").inner_text()
+    assert "Shown where it is claimed." in tab.locator("#attlas-agreement").text_content()
     assert tab.locator("#attlas-examples").count() == 0
 
 
 def test_the_end_says_how_to_have_it_again(tab):
-    foot = tab.locator("footer").inner_text()
+    foot = tab.locator("footer").text_content()
     for words in ("seed", "8.2 min", "shuffles", "transformers 5.22.2", "attlas audit --model"):
         assert words in foot
     assert "12 × empty text" in tab.locator(".left-out").inner_text()
@@ -271,6 +317,9 @@ def test_the_end_says_how_to_have_it_again(tab):
 
 def test_a_phone_shows_all_without_scrolling_sideways(show):
     tab = show(report().payload(), viewport={"width": 400, "height": 800})
+    tab.evaluate(
+        "document.querySelectorAll('.report-body details').forEach(each => each.open = true)"
+    )
     assert tab.evaluate("document.documentElement.scrollWidth") == 400
     assert tab.locator("#attlas-standing .interval-track").first.bounding_box()["width"] > 300
 
@@ -287,11 +336,13 @@ def test_print_is_on_light_paper_and_fits_its_width(show):
 def test_an_answer_alone_is_a_page(show):
     tab = show(bare().payload())
     assert tab.locator(".verdict-word").is_visible()
-    ids = tab.locator("section.part[id]").evaluate_all("all => all.map(each => each.id)")
+    ids = tab.locator("details.part[id]").evaluate_all("all => all.map(each => each.id)")
     assert ids == ["attlas-verdict"]
 
 
 def test_hostile_texts_are_only_text(show):
     tab = show(hostile().payload())
     assert tab.locator("#view img").count() == 0
-    assert "<img src=x onerror=alert(1)>␛[31m" in tab.locator(".where p").inner_text()
+    assert (
+        "<img src=x onerror=alert(1)>␛[31m" in tab.locator("#attlas-verdict .where").text_content()
+    )

@@ -52,9 +52,42 @@ def test_hostile_words_are_only_text_where_there_is_no_script():
     assert "<img" not in made and "&lt;img" in made
 
 
+def opened(show, made, **options):
+    """The page with its trials unfolded."""
+    tab = show(made.payload(), **options)
+    tab.evaluate("document.querySelectorAll('.trial').forEach(each => each.open = true)")
+    return tab
+
+
+@pytest.mark.browser
+def test_a_trial_is_one_line_with_a_small_plot_until_it_is_opened(show):
+    tab = show(report().payload())
+    trial = tab.locator("#attlas-trial-permutation")
+    assert trial.bounding_box()["height"] < 40 and not trial.locator(".plots").is_visible()
+    line = trial.locator("summary").first
+    assert line.locator("h3").inner_text() == "permutation"
+    assert line.locator(".figure").inner_text() == "0.03"
+    style = "(each) => [each.style.left, each.style.width].map(parseFloat)"
+    reach = line.locator(".reach").evaluate(style)  # from 0 to the ceiling, 0.3
+    assert reach == pytest.approx([100 * 0.02 / 0.3, 100 * 0.02 / 0.3], abs=0.1)
+    line.focus()
+    tab.keyboard.press("Enter")
+    assert trial.locator(".plots").is_visible()
+
+
+@pytest.mark.browser
+def test_tokens_that_filled_up_a_text_are_not_drawn(show):
+    weights = {"own": [[0.25, 0.75, 0], [1, 0, 0]]}
+    made = plots.maps("t", ["[CLS]", ""], ["k1", "k2", ""], weights, reading="r")
+    tab = opened(show, plotted(made))
+    shown = tab.locator(".side-map")
+    assert "∅" not in shown.inner_text()
+    assert shown.locator("td").count() == 2 and shown.locator("tbody tr").count() == 1
+
+
 @pytest.mark.browser
 def test_every_kind_is_drawn_with_its_title_and_reading(show):
-    tab = show(report().payload())
+    tab = opened(show, report())
     found = tab.locator("#attlas-trials figure.plot")
     assert found.count() == len(plots.KINDS)
     for place, plot in enumerate(trial_plots()):
@@ -78,7 +111,7 @@ def test_every_kind_is_drawn_with_its_title_and_reading(show):
 @pytest.mark.browser
 def test_a_point_is_where_its_numbers_are(show):
     made = plots.scatter("t", {"a": ([0, 1, 2], [0, 4, 2])}, x_label="x", y_label="y", reading="r")
-    circles = show(plotted(made).payload()).locator(".plot circle")
+    circles = opened(show, plotted(made)).locator(".plot circle")
     xs, ys = (
         circles.evaluate_all(f"all => all.map(each => parseFloat(each.getAttribute('{name}')))")
         for name in ("cx", "cy")
@@ -90,7 +123,7 @@ def test_a_point_is_where_its_numbers_are(show):
 @pytest.mark.browser
 def test_a_bar_starts_at_nothing_and_has_its_length(show):
     made = plots.bars("t", {"a": 2, "b": -1, "c": None}, x_label="x", reading="r")
-    bars = show(plotted(made).payload()).locator(".plot-bars .bar")
+    bars = opened(show, plotted(made)).locator(".plot-bars .bar")
     (left, width), (other_left, other_width) = bars.evaluate_all(
         "all => all.map(each => [each.style.left, each.style.width].map(parseFloat))"
     )
@@ -103,7 +136,7 @@ def test_a_bar_starts_at_nothing_and_has_its_length(show):
 def test_pointing_at_maps_tells_the_weight_in_each(show):
     weights = {"own": [[0.25, 0.75], [1, 0]], "other": [[0.5, 0.5], [0, 1]]}
     made = plots.maps("t", ["q1", "q2"], ["k1", "k2"], weights, reading="r")
-    tab = show(plotted(made).payload())
+    tab = opened(show, plotted(made))
     tab.locator(".side-map").nth(1).locator("td").nth(1).hover()
     assert tab.locator(".plot .told").inner_text() == "q1 → k2: own 0.75 · other 0.5"
 
@@ -122,21 +155,21 @@ def test_plots_of_nothing_are_drawn_too(show):
         plots.matrix("t", ["a"], ["b"], [[None]], **axes),
         plots.table("t", ["a"], [], reading="r"),
     )
-    tab = show(plotted(*made).payload())
+    tab = opened(show, plotted(*made))
     assert tab.locator("figure.plot").count() == len(made)
     assert "NaN" not in tab.locator("#attlas-trials").inner_html()
 
 
 @pytest.mark.browser
 def test_hostile_words_are_only_text_on_a_page(show):
-    tab = show(hostile_trial().payload())
+    tab = opened(show, hostile_trial())
     assert tab.locator("#view img").count() == 0
     assert tab.locator("#attlas-trials figcaption").first.inner_text() == SHOWN
 
 
 @pytest.mark.browser
 def test_a_phone_and_paper_hold_them_without_scrolling_sideways(show):
-    tab = show(report().payload(), viewport={"width": 400, "height": 800})
+    tab = opened(show, report(), viewport={"width": 400, "height": 800})
     assert tab.evaluate("document.documentElement.scrollWidth") == 400
     for place in range(len(plots.KINDS)):
         assert tab.locator("figure.plot").nth(place).bounding_box()["width"] <= 400

@@ -106,6 +106,7 @@ class Verdict:
     grid: tuple[GridWord, ...] = ()
     readings: tuple[OtherReading, ...] = ()
     notes: tuple[str, ...] = ()
+    plain: str = ""  # the answer in everyday words; its first sentence is the shortest answer
 
     def __post_init__(self) -> None:
         if self.word not in WORDS:

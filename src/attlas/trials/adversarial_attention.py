@@ -8,6 +8,7 @@ import torch
 
 from attlas.errors import UsageError
 from attlas.mathematics.intervals import bootstrap_mean
+from attlas.models.asking.filling import FILLER
 from attlas.models.asking.memory import in_fitting_batches, rows_of
 from attlas.models.asking.question import Question
 from attlas.results.support import plots
@@ -160,13 +161,15 @@ def _examples(found: Sequence[tuple[Question, FarthestAttention]]) -> Iterator[M
         last = each.leeways[-1]
         stream = question.inputs.queries_and_keys(last.site.kind)
         query, key = (question.inputs.tokens[row][one.start : one.stop] for one in stream)
+        asked = [number for number in last.rows.tolist() if query[number] != FILLER]
+        kept = [number for number, text in enumerate(key) if text != FILLER]
         both = {"the model's": last.own[None], "the farthest": each.shares[-1][:1]}
         yield plots.maps(
             f"Two attentions, one output: text {question.order[row]}",
-            [query[number] for number in last.rows.tolist()],
-            key,
+            [query[number] for number in asked],
+            [key[number] for number in kept],
             {
-                name: last.rebuilt(shares)[row][:, last.rows].float().mean(dim=0)
+                name: last.rebuilt(shares)[row][:, asked][..., kept].float().mean(dim=0)
                 for name, shares in both.items()
             },
             reading=f"Both give {question.targets[row].name!r} with the same probability, within "

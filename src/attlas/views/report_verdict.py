@@ -17,6 +17,7 @@ _LABEL, _BAR = 32, 20  # the widths of what a figure is about, and of its interv
 _LEGEND = f"The word that other thresholds would give: {words.SIGNS}"
 _GROUPS = "What the weights find, by kind of text"
 _READINGS = "Readings that use more than the weights: what they find, and how much more"
+_SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z](?:[^`]*`[^`]*`)*[^`]*$)")  # not within backticks
 
 
 def short_lines(payload: Payload) -> Iterator[Text]:
@@ -33,12 +34,27 @@ def short_lines(payload: Payload) -> Iterator[Text]:
 
 
 def answer_lines(payload: Payload) -> Iterator[Text]:
-    """The question, the word, the two answers and what to do, in a terminal."""
-    word = payload["verdict"]["word"]
+    """The question, the word and the answer in everyday words, in a terminal."""
+    word, (short, rest) = payload["verdict"]["word"], words.short_answer(payload)
     yield Text(visible(payload["question"]))
     yield Text(words.facts(payload), style="dim")
     yield Text()
-    yield Text(f"{words.MARKS.get(word, '·')} {visible(word).upper()}", style="bold")
+    said = f"{words.MARKS.get(word, '·')} {visible(word).upper()}"
+    yield Text(f"{said}: {short}" if short else said, style="bold")
+    yield Text(rest)
+
+
+def steps(payload: Payload) -> list[str]:
+    """What to do next: every sentence is a step."""
+    return _SENTENCE_END.split(visible(payload["verdict"]["next_step"]))
+
+
+def step_lines(payload: Payload) -> Iterator[Text]:
+    """What to do next, and the two answers in full, in a terminal."""
+    yield from (Text(), Text("What to do next", style="bold"))
+    for number, step in enumerate(steps(payload), 1):
+        yield Text(f"{number}. {step}")
+    yield Text()
     for heading, sentence in words.answers(payload).items():
         yield Text.assemble((heading, "bold"), f" {sentence}")
 
@@ -105,17 +121,26 @@ def _tables(payload: Payload) -> Iterator[tuple[str, list[list[str]]]]:
 
 
 def answer_fragments(payload: Payload) -> Iterator[str]:
-    """The question, the word, the two answers and what to do, as HTML."""
-    word = payload["verdict"]["word"]
+    """The question, the word and the answer in everyday words, as HTML."""
+    word, (short, rest) = payload["verdict"]["word"], words.short_answer(payload)
     yield f'<div style="{QUIET}">{as_text(words.facts(payload))}</div>'
     yield f"<div>{as_text(payload['question'])}</div>"
+    said = f"{as_text(word)}: {as_text(short)}" if short else as_text(word)
     yield (
         '<div style="font-size:24px;line-height:32px;font-weight:600">'
-        f"{words.MARKS.get(word, '·')} {as_text(word)}</div>"
+        f"{words.MARKS.get(word, '·')} {said}</div>"
     )
+    yield f"<div>{as_text(rest)}</div>" if rest else ""
+
+
+def step_fragments(payload: Payload) -> Iterator[str]:
+    """What to do next, and the two answers in full, as HTML."""
+    yield '<div style="margin-top:8px"><b>What to do next</b></div>'
+    for number, step in enumerate(steps(payload), 1):
+        shown = re.sub("`([^`]+)`", r"<code>\1</code>", as_text(step))
+        yield f"<div>{number}. {shown}</div>"
     for heading, sentence in words.answers(payload).items():
-        shown = re.sub("`([^`]+)`", r"<code>\1</code>", as_text(sentence))
-        yield f'<div style="margin-top:4px"><b>{as_text(heading)}</b> {shown}</div>'
+        yield f'<div style="margin-top:4px"><b>{as_text(heading)}</b> {as_text(sentence)}</div>'
 
 
 def example_fragments(payload: Payload) -> Iterator[str]:

@@ -16,6 +16,7 @@ LETTERS = "W the weights  V with values or gradients  P propagation  R reference
 SIGNS = "  ".join(f"{mark} {word}" for word, mark in MARKS.items())
 MOST_NAMED = 4  # tokens of an example
 MOST_BEST = 3  # methods in a short answer
+MOST_FINDINGS = 3  # on the first screen
 
 
 def figure_words(figure: Payload, digits: int = 2) -> str:
@@ -38,13 +39,22 @@ def facts(payload: Payload) -> str:
     return f"{words} · right {100 * right['value']:.1f} % ({' to '.join(shares)})"
 
 
+def short_answer(payload: Payload) -> tuple[str, str]:
+    """The shortest answer, and the rest of it in everyday words."""
+    verdict = payload["verdict"]
+    if plain := verdict.get("plain"):
+        first, _, rest = visible(plain).partition(". ")
+        return first.removesuffix("."), rest
+    lead = visible(verdict["sentence"]).partition(":")[0].rstrip(".")
+    return "", f"{lead}."
+
+
 def answers(payload: Payload) -> dict[str, str]:
-    """The two answers and what to do with them, each with its heading."""
+    """The two answers in full, each with its heading."""
     verdict = payload["verdict"]
     return {
         "Where?": visible(verdict["sentence"]),
         "Which way?": visible(verdict["which_way"]),
-        "What next?": visible(verdict["next_step"]),
     }
 
 

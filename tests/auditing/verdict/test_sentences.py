@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from drawn_evidence import drawn_removal_test
 
-from attlas.auditing.verdict import wording
+from attlas.auditing.verdict import advice, wording
 from attlas.auditing.verdict.rules import RemovalTest, Rules, WeightsTest, decide
 from attlas.mathematics.intervals import Estimate
 from attlas.results.support.report_sections import Figure
@@ -66,8 +66,8 @@ def test_every_case_has_its_sentences():
         tests = [drawn_removal_test(random) for _ in range(random.integers(1, 4))]
         for used in (USED, None, Estimate(0.0, 0.0, 0.01, 9), Estimate(0.02, 0.0, 0.1, 9)):
             test = told(tests, used)
-            assert wording.sentence(test).endswith(".") and wording.next_step(test)
-            assert "nan" not in wording.sentence(test)
+            assert wording.sentence(test).endswith(".") and advice.next_step(test)
+            assert "nan" not in wording.sentence(test) and wording.plain(test).endswith(".")
 
 
 def test_what_was_not_tested_is_said():

@@ -8,7 +8,7 @@ import pytest
 from typer.main import get_command
 
 from attlas.auditing.plan import AuditCommand
-from attlas.auditing.verdict import wording
+from attlas.auditing.verdict import advice, wording
 from attlas.auditing.verdict.rules import RemovalTest, Rules, WeightsTest
 from attlas.cli.main import app
 from attlas.errors import UsageError
@@ -115,17 +115,21 @@ FLAT = replace(GOOD, contrast=between(0.0, 0.05))
 @pytest.mark.parametrize(
     ("test", "words", "count"),
     [
-        (told(), "may be read as a map of where", 1),
-        (told("partly", BEHIND, GOOD), "integrated_gradients from zero finds more", 2),
-        (told("not supported", GOOD, BEHIND), "gradient finds more", 2),
-        (told("partly"), "Do not rely on a map of the weights alone. To see", 1),
-        (told("not supported", FLAT, FLAT), "Read no map of single tokens here", 0),
+        (told(), "may be read as a map of where", 2),
+        (
+            told("partly", BEHIND, GOOD),
+            "Use integrated_gradients from zero instead, which finds more",
+            2,
+        ),
+        (told("not supported", GOOD, BEHIND), "Use gradient instead, which finds more", 2),
+        (told("partly"), "Do not show heat maps of the weights alone. To see", 1),
+        (told("not supported", FLAT, FLAT), "Show no heat map of single words here", 0),
         (told("too few texts", needed=1300), "Bring about 1,200 more texts: about 1,300", 0),
         (told("too few texts", needed=None), "More texts like these would not settle it", 1),
     ],
 )
 def test_the_next_step_fits_the_word_and_its_commands_exist(test, words, count):
-    said = wording.next_step(test)
+    said = advice.next_step(test)
     assert words in said and len(commands(said)) == count
     for command in commands(said):
         assert "--model 'my model'" in command
@@ -179,16 +183,55 @@ def test_too_few_texts_say_what_they_can_still_tell():
         test = told("too few texts", one, other, needed=1300)
         assert test.is_ruled_out() == ruled_out
         assert ("to tell partly from not supported:" in wording.sentence(test)) == ruled_out
-        assert wording.next_step(test).startswith("Bring about 1,200") != ruled_out
+        assert advice.next_step(test).startswith("Bring about 1,200") != ruled_out
 
 
 def test_where_supported_is_ruled_out_the_next_step_names_the_better_method():
     behind = replace(OPEN, less_reference=between(-0.26, -0.21))
-    said = wording.next_step(told("too few texts", GOOD, behind, needed=1300))
-    assert "gradient finds more" in said and "--method gradient" in said
+    said = advice.next_step(told("too few texts", GOOD, behind, needed=1300))
+    assert "Use gradient instead" in said and "--method gradient" in said
     assert said.endswith("About 1,300 texts in all would tell partly from not supported.")
 
 
 def test_a_removal_against_the_weights_rules_supported_out():
     assert told("too few texts", OPEN, replace(GOOD, s=between(0.1, 0.2))).is_ruled_out()
     assert told("too few texts", OPEN, replace(GOOD, less_reference=None)).is_ruled_out()
+
+
+UNUSED = between(0.0, 0.01)
+LOW = replace(GOOD, s=between(0.1, 0.2))
+NO_BETTER = replace(GOOD, less_control=between(-0.2, -0.1))
+
+
+@pytest.mark.parametrize(
+    ("test", "short", "words"),
+    [
+        (told(), "Yes, to see which words count", "attention does not tell"),
+        (told("partly", BEHIND, GOOD), "Only in part", "another method finds more"),
+        (told("partly"), "Only in part", "another method may find more"),
+        (told("partly", GOOD, LOW), "Only in part", "not by every way of testing it"),
+        (told("not supported", LOW, LOW), "No", "mostly not the words"),
+        (told("not supported", NO_BETTER, NO_BETTER), "No", "no better than a simple rule"),
+        (told("not supported", FLAT, FLAT), "No", "nothing that a heat map could point at"),
+        (told("not supported", used=UNUSED), "No", "hardly depend on its attention"),
+        (
+            told("too few texts", OPEN, needed=1300),
+            "It cannot be told yet",
+            "100 texts are too few",
+        ),
+        (told("too few texts", OPEN), "It cannot be told", "would not either"),
+        (
+            told("too few texts", replace(BEHIND, less_control=between(-0.02, 0.05)), needed=130),
+            "Not fully; how far cannot be told yet",
+            "or no more than a simple rule",
+        ),
+    ],
+)
+def test_the_answer_in_everyday_words_starts_with_the_shortest_one(test, short, words):
+    first, rest = wording.plain(test).split(". ", 1)
+    assert first == short and words in rest
+    assert not re.search(r"weights|token|s =", rest)
+
+
+def test_whoever_waits_for_more_texts_is_told_to_show_no_map():
+    assert advice.next_step(told("too few texts", OPEN, needed=130)).endswith(advice.UNTIL_THEN)

@@ -21,6 +21,7 @@ from attlas.auditing.report.plots import (
     make_unusual,
 )
 from attlas.auditing.report.sections import find_examples, make_table, make_trial_section
+from attlas.auditing.verdict.advice import UNTIL_THEN
 from attlas.auditing.verdict.findings import findings, plausibility
 from attlas.auditing.verdict.verdict import as_figure, verdict
 from attlas.auditing.work.figures import RIGHT
@@ -92,7 +93,9 @@ def _with_command(weights: Verdict, plan: AuditPlan) -> Verdict:
     if weights.word != "too few texts" or weights.texts_needed is None:
         return weights
     more = plan.command.with_more(weights.texts_needed / weights.texts)
-    return replace(weights, next_step=more) if more else weights
+    if not more:
+        return weights
+    return replace(weights, next_step=f"{more.removesuffix('.')}. {UNTIL_THEN}")
 
 
 def _kinds(plan: AuditPlan, collected: Collected) -> dict[str, NDArray[np.intp]]:

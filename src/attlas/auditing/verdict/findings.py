@@ -12,9 +12,10 @@ from attlas.auditing.verdict.verdict import as_figure
 from attlas.auditing.verdict.wording import REMOVED, control_name
 from attlas.auditing.work.explained import SHUFFLED
 from attlas.mathematics.intervals import Estimate, bootstrap_means
-from attlas.results.support.report_sections import Finding, RemovalPair
+from attlas.results.support.report_sections import Figure, Finding, RemovalPair
 from attlas.results.verdict import Bounds, Verdict
 
+MOST = 0.7  # of what matters
 ALIKE = 0.5  # a rank correlation below this is low
 
 
@@ -39,7 +40,7 @@ def _where(verdict: Verdict, removal: str, bounds: Bounds) -> Iterator[Finding]:
     if not _is_known(bounds.s.value):
         return
     yield Finding(
-        "How much of what matters the weights find",
+        _found(bounds.s),
         f"Read as {verdict.method}, they find {bounds.s.value:.2f} when tokens are "
         f"{REMOVED.get(removal, removal)}: 0 is chance, 1 as much as can be found.",
         bounds.s,
@@ -48,6 +49,20 @@ def _where(verdict: Verdict, removal: str, bounds: Bounds) -> Iterator[Finding]:
         (-0.2, 1.0),
         0.0,
     )
+
+
+def _found(s: Figure) -> str:
+    """How much the weights find, worded by the interval."""
+    assert s.low is not None and s.high is not None
+    if s.low <= 0:
+        return "Attention may find no more than chance"
+    if s.low > MOST:
+        return "Attention finds most of what matters"
+    if s.low > 0.5:
+        return "Attention finds more than half of what matters"
+    if s.high < 0.5:
+        return "Attention finds less than half of what matters"
+    return "Attention finds about half of what matters"
 
 
 def _control(removal: str, bounds: Bounds) -> Iterator[Finding]:
@@ -62,7 +77,7 @@ def _control(removal: str, bounds: Bounds) -> Iterator[Finding]:
     elif less.high < 0:
         says = "surely less"
     yield Finding(
-        "Would something simpler do as well?",
+        f"{says.capitalize()} than a simple rule does: {_rule(bounds.control)}",
         f"Beside {control_name(bounds.control)}, the weights find {less.value:+.2f} when tokens "
         f"are {REMOVED.get(removal, removal)}: {says}.".replace("-", "−"),
         less,
@@ -70,7 +85,13 @@ def _control(removal: str, bounds: Bounds) -> Iterator[Finding]:
         "Why it finds what it finds: place and rarity may go with what the model uses.",
         (-0.5, 1.0),
         0.0,
+        difference=True,
     )
+
+
+def _rule(control: str) -> str:
+    names = {"position": "the first words first", "frequency": "the rarest words first"}
+    return names.get(control, "the weights of another text")
 
 
 def _reference(removal: str, bounds: Bounds) -> Iterator[Finding]:
@@ -78,13 +99,13 @@ def _reference(removal: str, bounds: Bounds) -> Iterator[Finding]:
     if less is None or not _is_known(less.value) or bounds.reference is None:
         return
     assert less.low is not None and less.high is not None
-    says = "as far as these texts tell, about as much"
+    says, title = "as far as these texts tell, about as much", "About as much as"
     if less.high < 0:
-        says = "surely less"
+        says, title = "surely less", "Surely less than"
     elif less.low > 0:
-        says = "surely more"
+        says, title = "surely more", "Surely more than"
     yield Finding(
-        "Does a method without attention find more?",
+        f"{title} {bounds.reference} finds without attention",
         f"Beside {bounds.reference}, the weights find {less.value:+.2f} when tokens are "
         f"{REMOVED.get(removal, removal)}: {says}.".replace("-", "−"),
         less,
@@ -92,6 +113,7 @@ def _reference(removal: str, bounds: Bounds) -> Iterator[Finding]:
         "That no other method is better.",
         (-1.0, 0.5),
         0.0,
+        difference=True,
     )
 
 
@@ -109,6 +131,7 @@ def _better(verdict: Verdict) -> Iterator[Finding]:
         "That it is better on every text: this is a mean over texts.",
         (-0.5, 1.0),
         0.0,
+        difference=True,
     )
 
 
@@ -116,7 +139,7 @@ def _used(verdict: Verdict) -> Iterator[Finding]:
     if verdict.used is None or not _is_known(verdict.used.value):
         return
     yield Finding(
-        "Is the attention used?",
+        "How much the answers depend on attention",
         f"Shuffling all attention weights moves the answer by {verdict.used.value:.3f} of "
         "probability on average.",
         verdict.used,

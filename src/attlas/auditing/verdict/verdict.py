@@ -6,7 +6,7 @@ from math import ceil, isfinite
 
 import numpy as np
 
-from attlas.auditing.verdict import wording
+from attlas.auditing.verdict import advice, wording
 from attlas.auditing.verdict.crossing import (
     CONTROL,
     REFERENCE,
@@ -90,7 +90,7 @@ def verdict(tested: Tested, rules: Rules | None = None) -> Verdict:
         word,
         wording.sentence(told),
         wording.which_way(method, directions),
-        wording.next_step(told),
+        advice.next_step(told),
         method,
         {removal: _bounds(told, removal) for removal in tests},
         told.texts,
@@ -105,6 +105,7 @@ def verdict(tested: Tested, rules: Rules | None = None) -> Verdict:
         ),
         _readings(tested, crossed),
         wording.notes(told),
+        wording.plain(told),
     )
 
 

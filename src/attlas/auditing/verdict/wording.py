@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from math import isfinite
-from shlex import quote
 
 from attlas.auditing.verdict.rules import (
     ENOUGH_SPLITS,
@@ -27,6 +26,11 @@ REMOVED = {  # what was done to the tokens
 def sentence(test: WeightsTest) -> str:
     """The answer to "where" in one sentence."""
     return _SENTENCES[test.word](test)
+
+
+def plain(test: WeightsTest) -> str:
+    """The answer to "where" for a reader without time: a few words, then why, without figures."""
+    return _PLAIN[test.word](test)
 
 
 def why(test: WeightsTest, removal: str) -> str:
@@ -102,65 +106,6 @@ def which_way(method: str, directions: Sequence[Direction]) -> str:
         f"({_percent(named.low or 0.0)} to {_percent(named.high or 0.0)}) speaks for it and "
         f"{_percent(1 - named.value)} against it; of all tokens, {_percent(every.value)} for it."
     )
-
-
-def next_step(test: WeightsTest) -> str:
-    """What to do with the answer."""
-    if test.word == "supported":
-        return (
-            f"On texts like these, {test.method} may be read as a map of where the prediction "
-            f"rests, but not of which way a token pulls. {_licence(test)}"
-        )
-    if test.word == "too few texts":
-        return _more_texts(test)
-    if not is_unused(test.used, test.rules) and len(test.removals("against")) == len(test.tested):
-        flat = [each.is_flat(test.rules) for each in test.tested.values()]
-        if all(flat):
-            return "Read no map of single tokens here, whichever method drew it."
-    better = _better(test)
-    if better is None:
-        return f"Do not rely on a map of the weights alone. {_licence(test)}"
-    return (
-        f"Do not rely on a map of the weights alone: {better} finds more, as in "
-        f"{_explain(test, better)}. {_licence(test)}"
-    )
-
-
-def _licence(test: WeightsTest) -> str:
-    command = _explain(test, test.method, "--licence")
-    return f"To see whether a map of the weights holds for one text: {command}."
-
-
-def _explain(test: WeightsTest, method: str, *options: str) -> str:
-    """The command that explains a text by a method; its name may say from which baseline."""
-    name, _, baseline = method.partition(" from ")
-    words = ["attlas explain", *options, f"--method {name}"]
-    words += [f"--option baseline={baseline}"] if baseline else []
-    words += [f"--model {quote(test.model)}"] if test.model else []
-    return f"`{' '.join([*words, 'TEXT'])}`"
-
-
-def _more_texts(test: WeightsTest) -> str:
-    if test.needed is None:
-        return f"More texts like these would not settle it. {_licence(test)}"
-    if better := test.is_ruled_out() and _better(test):
-        return (
-            f"Do not rely on a map of the weights alone: {better} finds more, as in "
-            f"{_explain(test, better)}. About {test.needed:,} texts in all would tell partly "
-            "from not supported."
-        )
-    missing = max(test.needed - test.texts, 1)
-    return (
-        f"Bring about {missing:,} more texts: about {test.needed:,} in all are likely to settle it."
-    )
-
-
-def _better(test: WeightsTest) -> str | None:
-    """A reference that finds surely more under a removal, if there is one."""
-    for removal, each in test.tested.items():
-        if each.less_reference is not None and each.less_reference.high < 0:
-            return test.references[removal]
-    return None
 
 
 def notes(test: WeightsTest) -> tuple[str, ...]:
@@ -246,6 +191,67 @@ def _too_few(test: WeightsTest) -> str:
     )
 
 
+REST = "the words that the model's answers rest on"
+
+
+def _plain_yes(_: WeightsTest) -> str:
+    return (
+        f"Yes, to see which words count. The words that attention marks are {REST}. Whether such a "
+        "word speaks for an answer or against it, attention does not tell."
+    )
+
+
+def _plain_no(test: WeightsTest) -> str:
+    own, rules = test.tested.values(), test.rules
+    if is_unused(test.used, rules):
+        return (
+            "No. The model's answers hardly depend on its attention, so attention cannot "
+            "explain them."
+        )
+    if all(each.is_flat(rules) for each in own):
+        return (
+            "No. No single word decides the model's answers on these texts, so there is nothing "
+            "that a heat map could point at."
+        )
+    if any(each.s.high < rules.floor for each in own):
+        return f"No. The words that attention marks are mostly not {REST}."
+    return f"No. Attention marks {REST} no better than a simple rule does."
+
+
+def _plain_partly(test: WeightsTest) -> str:
+    start = f"Only in part. Attention marks many of {REST}, but"
+    own = test.tested.values()
+    if len(test.removals("for")) == len(own) > 1 and plain_weights_fail(own, test.rules):
+        return f"{start} only as {test.method} reads it; taken as it is, it misses most of them."
+    if test.removals("against") or test.removals("open"):
+        return f"{start} not by every way of testing it."
+    surely = any(each.less_reference and each.less_reference.high < 0 for each in own)
+    return f"{start} another method {'finds' if surely else 'may find'} more of them."
+
+
+def _plain_open(test: WeightsTest) -> str:
+    if test.needed is None:
+        return (
+            f"It cannot be told. These texts do not settle whether attention marks {REST}, and "
+            "more texts like them would not either."
+        )
+    if test.is_ruled_out():
+        return (
+            f"Not fully; how far cannot be told yet. {test.texts:,} texts are too few to say "
+            f"whether attention marks many of {REST}, or no more than a simple rule does."
+        )
+    return (
+        f"It cannot be told yet. {test.texts:,} texts are too few to say whether attention marks "
+        f"{REST}."
+    )
+
+
+_PLAIN: Mapping[str, Callable[[WeightsTest], str]] = {
+    "supported": _plain_yes,
+    "not supported": _plain_no,
+    "partly": _plain_partly,
+    "too few texts": _plain_open,
+}
 _SENTENCES: Mapping[str, Callable[[WeightsTest], str]] = {
     "supported": _supported,
     "not supported": _not_supported,

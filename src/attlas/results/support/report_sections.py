@@ -38,7 +38,8 @@ class Figure:
 class Finding:
     """One line of the first screen; `section`, one of SECTIONS, is where its plot is.
 
-    The small plot goes from `span[0]` to `span[1]`, with a mark at `mark`.
+    The small plot goes from `span[0]` to `span[1]`, with a mark at `mark`. A `difference` is shown
+    with its sign.
     """
 
     title: str
@@ -48,6 +49,7 @@ class Finding:
     does_not_show: str = ""
     span: tuple[float | int, float | int] = (0.0, 1.0)
     mark: Number = None
+    difference: bool = False
 
     def __post_init__(self) -> None:
         _check_section(self.section)

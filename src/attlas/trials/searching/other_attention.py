@@ -15,6 +15,7 @@ from scipy.optimize import linprog
 from torch import Tensor
 
 from attlas.methods.effective_attention import head_values
+from attlas.models.asking.filling import fillers
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import fold_attention
 from attlas.models.tap.edits import Edit
@@ -124,14 +125,15 @@ def find_other_attention(
     others = np.stack([each for each, _, _ in found])
     queries, keys = one.inputs.queries_and_keys(opened.site.kind)
     labels = one.inputs.tokens[0].labels()
+    shown = keys.stop - keys.start - fillers(one.inputs.tokens[0])
     return OtherAttention(
         one.order[0],
         opened.site,
         row,
-        labels[keys.start : keys.stop],
+        labels[keys.start : keys.start + shown],
         labels[queries.start + row],
-        _numbers(weights[:, row]),
-        others,
+        _numbers(weights[:, row])[:, :shown],
+        others[:, :shown],
         np.array([distance for _, distance, _ in found]),
         max(error for _, _, error in found),
         _moved(one, opened.site, row, others),

@@ -1,23 +1,37 @@
 // @ts-nocheck
-// A report: the question, the two answers, what to do next, one example, and each finding as a line
-// with a small plot. Below, each finding has a section with its full plot and what it does not show.
+// A report for three readers. In a hurry: the first screen has the question, the answer, three findings,
+// a text and what to do. Sceptic: each finding opens. Reviewer: a section for all that was measured.
 
 VIEWS.report = [drawReport];
 
-const VERDICT_MARKS = {supported: "✓", "not supported": "✕", partly: "◐", "too few texts": "…"};
+// By name: the title, what draws it, whether there is anything to draw, and what the folded line says.
 const REPORT_SECTIONS = {
-  verdict: ["How the answer was reached", drawVerdictBounds, () => true],
-  standing: ["How much of what matters each method finds", drawStandings, (payload) => payload.standings.length],
-  curves: ["What happens as tokens are removed", drawPanels, (payload) => payload.panels.length],
-  agreement: ["Do the methods agree?", drawAgreement, (payload) => payload.agreement],
+  verdict: ["How the answer was reached", drawVerdictBounds, () => true,
+    ({verdict}) => `${verdict.texts} texts; ${shownPercent(verdict.same_word)} % of the splits give this word`],
+  standing: ["How much of what matters each method finds", drawStandings, (payload) => payload.standings.length,
+    ({standings}) => `${countOf(standings.map((each) => each.method), "method")}, tokens removed by ${removalsOf(standings).map(removalWords).join(", ")}`],
+  curves: ["What happens as tokens are removed", drawPanels, (payload) => payload.panels.length,
+    ({panels}) => [...new Set(panels.map((each) => visible(each.measure)))].join(", ")],
+  agreement: ["Do the methods agree?", drawAgreement, (payload) => payload.agreement,
+    ({agreement}) => (agreement.sentence ? visible(agreement.sentence) : countOf(agreement.methods, "method"))],
   removals: ["Does it matter how tokens are removed?", drawRemovals,
-    (payload) => payload.removals.length || payload.unusual.length],
+    (payload) => payload.removals.length || payload.unusual.length,
+    ({removals, unusual}) => [...new Set([...removals.flatMap((each) => [each.one, each.other]), ...removalsOf(unusual)])]
+      .map(removalWords).join(", ")],
   examples: ["Examples", drawExamples,
-    (payload) => payload.examples.some((each) => each.section === "examples")],
-  trials: ["The attention on trial", drawTrials, (payload) => payload.trials.length],
+    (payload) => payload.examples.some((each) => each.section === "examples"),
+    ({examples}) => reportTexts({n: examples.filter((each) => each.section === "examples").length})],
+  trials: ["The attention on trial", drawTrials, (payload) => payload.trials.length,
+    ({trials}) => `${trials.length === 1 ? "1 trial" : `${trials.length} trials`}: the attention is changed, and the model asked again`],
   plausibility: ["Do people agree?", drawPlausibility,
-    (payload) => payload.plausibility || columnsOf(payload, isPlausibility).length],
-  table: ["All figures", drawFigures, (payload) => columnsOf(payload, (each) => !isPlausibility(each)).length],
+    (payload) => payload.plausibility || columnsOf(payload, isPlausibility).length,
+    () => "not counted in the answer"],
+  table: ["All figures", drawFigures, (payload) => columnsOf(payload, (each) => !isPlausibility(each)).length,
+    ({table}) => `${countOf(table.rows.map((each) => each.method), "method")} by ${countOf(table.columns.map((each) => each.measure), "measure")}`],
+};
+const countOf = (names, word) => {
+  const count = new Set(names).size;
+  return `${count} ${word}${count === 1 ? "" : "s"}`;
 };
 const reportNumber = (value, digits = 2) =>
   typeof value === "number" ? minus(value.toFixed(digits)) : "–";
@@ -31,22 +45,26 @@ const sectionId = (name) => `attlas-${name}`;
 
 function drawReport(element, payload, state) {
   element.classList.add("report");
-  drawAnswer(element, payload, state);
-  drawFirstExample(element, payload, state);
-  drawFindings(element, payload);
-  drawNotes(element, payload);
-  for (const [name, [title, draw, isThere]] of Object.entries(REPORT_SECTIONS)) {
+  const body = make("div", "report-body");
+  drawFirstScreen(body, payload, state);
+  drawMoreFindings(body, payload, state);
+  drawNotes(body, payload);
+  body.append(make("p", "evidence-title quiet", "Everything the answer rests on. Open a line to see it."));
+  for (const [name, [title, draw, isThere, told]] of Object.entries(REPORT_SECTIONS)) {
     if (!isThere(payload)) continue;
-    const made = section(element, title, `part part-${name}`);
-    made.id = sectionId(name);
+    const made = foldedPart(body, name, title, told(payload));
     made.append(...findingsIn(payload, name).map((each) => make("p", "lead", visible(each.sentence))));
     draw(made, payload, state);
     if (name !== "examples") drawExamples(made, payload, state, name);
     made.append(...doesNotShow(findingsIn(payload, name).map((each) => each.does_not_show)));
   }
-  drawLimits(element, payload);
-  drawLeftOut(element, payload);
-  drawSettings(element, payload);
+  drawLimits(body, payload);
+  drawLeftOut(body, payload);
+  drawSettings(body, payload);
+  element.append(contentsList(body, state), body);
+  placeContents(element, state);
+  followPlaces(element);
+  followPrint(element);
 }
 
 const findingsIn = (payload, name) => allFindings(payload).filter((each) => each.section === name);
@@ -57,64 +75,12 @@ function doesNotShow(sentences) {
   return [make("p", "limit", make("b", "", "What this does not show. "), told.map(visible).join(" "))];
 }
 
-function drawAnswer(element, payload, state) {
-  const {verdict, data} = payload;
-  const facts = make("p", "facts");
-  const fact = (name, ...values) =>
-    facts.append(make("span", "fact", make("span", "quiet", `${name} `), ...values));
-  fact("model", make("b", "mono", visible(payload.model)));
-  fact("data", make("b", "mono", visible(data.name)), ` ${data.texts} texts`);
-  if (data.accuracy) fact("right", `${shownPercent(data.accuracy.value, 1)} %`,
-    make("span", "quiet", ` (${shownPercent(data.accuracy.low, 1)} to ${shownPercent(data.accuracy.high, 1)})`));
-  element.append(make("header", "", make("div", "", make("p", "brand quiet", "Attlas · audit"),
-    make("h1", "", visible(payload.question)), facts), themeSwitch(state)));
-  const mark = make("span", "verdict-mark", VERDICT_MARKS[verdict.word] ?? "·");
-  mark.setAttribute("aria-hidden", "true");
-  const word = make("p", "verdict-word", mark, sentenceCase(visible(verdict.word)));
-  word.dataset.word = verdict.word;
-  const answers = [["Where?", "where", verdict.sentence], ["Which way?", "which-way", verdict.which_way],
-    ["What next?", "next", verdict.next_step]];
-  element.append(make("div", "answer", word, ...answers.map(([heading, name, sentence]) =>
-    make("div", `one-answer ${name}`, make("h2", "", heading), make("p", "", ...withCode(sentence))))));
-}
-
-// Words between backticks are something to type.
-const withCode = (sentence) => sentence.split("`").filter(Boolean).map((part, index) =>
-  index % 2 ? make("code", "mono", visible(part)) : visible(part).replace(/(\d) %/g, "$1\u00a0%"));
-
-const sentenceCase = (text) => text.charAt(0).toUpperCase() + text.slice(1);
-
-function drawFindings(element, payload) {
-  const made = section(element, "Findings", "findings");
-  const list = make("ol", "");
-  for (const finding of payload.findings) list.append(findingLine(finding, payload));
-  made.append(list);
-  if (payload.plausibility) {
-    made.append(make("p", "apart quiet", "Not about faithfulness, and not counted in the answer:"),
-      make("ul", "", findingLine(payload.plausibility, payload)));
-  }
-}
-
-function findingLine(finding, payload) {
-  const title = make("span", "strong", visible(finding.title));
-  const link = make("a", "", title);
-  if (REPORT_SECTIONS[finding.section][2](payload)) link.href = `#${sectionId(finding.section)}`;
-  const marks = finding.mark === null ? [] : [{at: finding.mark}];
-  const plot = track([{figure: finding.figure, family: "W"}], finding.span, marks);
-  plot.setAttribute("role", "img");
-  plot.setAttribute("aria-label", reportFigure(finding.figure));
-  const [low, high] = finding.span.map((each) => make("span", "end mono", minus(String(each))));
-  return make("li", "finding", make("span", "said", link, " ", make("span", "quiet", visible(finding.sentence))),
-    make("span", "small-plot", low, plot, high),
-    make("span", "figures mono", make("b", "", reportNumber(finding.figure.value)),
-      make("span", "quiet", ` ${reportInterval(finding.figure)}`)),
-    make("span", "count quiet", reportTexts(finding.figure)));
-}
-
 function drawLimits(element, payload) {
   if (!payload.does_not_show.length) return;
   const list = make("ul", "notes", ...payload.does_not_show.map((each) => make("li", "", visible(each))));
-  section(element, "What this report does not show", "part").append(list);
+  const made = section(element, "What this report does not show", "part");
+  made.id = sectionId("limits");
+  made.append(list);
 }
 
 function drawLeftOut(element, payload) {
@@ -122,6 +88,7 @@ function drawLeftOut(element, payload) {
   const all = Object.entries(reasons);
   if (!all.length) return;
   const made = section(element, "Rows left out", "part left-out");
+  made.id = sectionId("left-out");
   made.append(make("p", "", all.map(([reason, count]) => `${count} × ${visible(reason)}`).join(" · ")));
   if (!rows.length) return;
   const lines = rows.map((row) => make("tr", "", make("td", "", visible(row.row)),
@@ -132,6 +99,7 @@ function drawLeftOut(element, payload) {
 
 function drawSettings(element, payload) {
   const foot = make("footer", ""), list = make("dl", "");
+  foot.id = sectionId("settings");
   const written = (value) => (typeof value === "string" ? value : JSON.stringify(value));
   const costs = payload.costs.map((each) =>
     `${visible(each.part)} ${reportSeconds(each.seconds)}${each.texts === null ? "" : ` on ${each.texts} texts`}`);
@@ -141,8 +109,9 @@ function drawSettings(element, payload) {
   for (const [name, value] of facts) {
     if (value !== "") list.append(make("dt", "", visible(name)), make("dd", "mono", visible(written(value))));
   }
-  foot.append(make("h2", "", "Settings"), list);
+  foot.append(make("h2", "", "Settings"));
   if (payload.command) foot.append(codeBox(payload.command, "copy the command"));
+  foot.append(make("details", "", make("summary", "", "Settings, versions, seed and time"), list));
   element.append(foot);
 }
 

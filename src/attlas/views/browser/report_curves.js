@@ -59,7 +59,7 @@ function panelChart(panel, range, follow, payload) {
   const x = (place) => left + (width - left - right) * (place - first) / (last - first || 1);
   const y = (value) => top + (height - top - bottom) * (range[1] - value) / (range[1] - range[0]);
   const picture = drawn("svg", {viewBox: `0 0 ${width} ${height}`, role: "img",
-    "aria-label": `${panel.measure} by ${panel.removal}, ${panel.axis}`}, ...panelAxes(panel, range, x, y));
+    "aria-label": `${visible(panel.measure)} by ${removalWords(panel.removal)}, ${visible(panel.axis)}`}, ...panelAxes(panel, range, x, y));
   const marked = [payload.verdict.method, payload.verdict.bounds[panel.removal]?.reference, "shuffled", "ceiling"];
   const lines = [...panel.lines].sort((one, other) => marked.includes(one.method) - marked.includes(other.method));
   for (const line of lines) {
@@ -67,8 +67,13 @@ function panelChart(panel, range, follow, payload) {
     follow(line.method, group);
     picture.append(group);
   }
-  return make("figure", "panel", make("figcaption", "mono", removalWords(panel.removal)), picture);
+  const made = make("figure", "panel", make("figcaption", "mono", removalWords(panel.removal)), picture);
+  return saveable(made, `attlas-curves-${idWord(panel.measure)}-${idWord(panel.removal)}`, () => panelRows(panel));
 }
+
+const panelRows = ({places, lines}) => [["method", "family", "share", "mean", "low", "high"],
+  ...lines.flatMap((line) => places.map((place, index) =>
+    [line.method, line.family, place, line.mean[index], line.low[index], line.high[index]]))];
 
 function panelAxes(panel, range, x, y) {
   const {width, height, right, bottom, left} = PANEL, parts = [];

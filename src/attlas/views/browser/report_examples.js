@@ -5,19 +5,27 @@
 function drawFirstExample(element, payload, state) {
   const example = payload.examples.find((each) => each.truth);
   if (!example) return;
-  const made = section(element, visible(example.point), "first-example");
+  const made = section(element, "One of the texts", "first-example");
+  made.firstChild.append(make("span", "quiet", ` ${visible(example.point)}`));
+  made.id = sectionId("text");
   made.append(...exampleTruth(example, state, example.readings.slice(0, 1)));
 }
 
 function drawExamples(made, payload, state, section = "examples") {
-  for (const example of payload.examples.filter((each) => each.section === section)) {
+  for (const [index, example] of payload.examples.entries()) {
+    if (example.section !== section) continue;
     const box = make("article", "example", make("p", "lead", visible(example.point)));
     if (example.truth) box.append(...exampleTruth(example, state, []));
     else box.append(make("p", "quiet", "The whole text: ", answer(example.label, example.probability), ...trueLabel(example)));
     box.append(make("div", "readings", ...example.readings.map((each) => exampleReading(example, each, state))));
-    made.append(box);
+    made.append(saveable(box, `attlas-example-${index + 1}`, () => exampleRows(example)));
   }
 }
+
+const exampleRows = ({tokens, readings, truth}) => [
+  ["token", ...readings.map((each) => each.method), ...(truth ? ["importance", "pull"] : [])],
+  ...tokens.map((token, place) => [token, ...readings.map((each) => each.scores[place]),
+    ...(truth ? [truth.importance[place], truth.pull[place]] : [])])];
 
 function exampleTruth(example, state, readings) {
   const {importance, pull, s} = example.truth, answered = visible(example.label);
@@ -26,7 +34,7 @@ function exampleTruth(example, state, readings) {
     isNumber(s) ? ` The weights find ${reportNumber(s)} of what matters here (0: chance, 1: all there is).` : "");
   const rows = readings.map((each) => make("div", "map-row", make("p", "map-name", make("b", "", "What the weights highlight "),
     make("span", "mono quiet", visible(each.method))), tokenFlow(example, each.scores, each.signed, state).flow));
-  const words = `tokens removed by ${visible(example.removal)}; orange speaks for ${answered}, blue against it`;
+  const words = `by ${visible(example.removal)}; orange speaks for ${answered}, blue against it`;
   rows.push(make("div", "map-row", make("p", "map-name", make("b", "", "What matters "), make("span", "quiet", words)),
     tokenFlow(example, pulls, true, state).flow));
   return [...rows, ...exampleLicence(example, readings.length), facts];

@@ -58,8 +58,14 @@ function familyKey(families) {
 const familyTag = (family) =>
   make("span", `family ${familyTint(family)}`, family.length === 1 ? family : family.charAt(0).toUpperCase());
 
-// The methods from the highest standing to the lowest, with one line for each removal.
 function drawStandings(made, payload) {
+  const box = make("div", "");
+  drawStandingList(box, payload);
+  made.append(saveable(box, "attlas-standing-methods", () => [FIGURE_HEAD, ...payload.standings.map(standingRow)]));
+}
+
+// The methods from the highest standing to the lowest, with one line for each removal.
+function drawStandingList(made, payload) {
   const removals = removalsOf(payload.standings), rows = new Map();
   for (const each of payload.standings) rows.set(each.method, [...(rows.get(each.method) ?? []), each]);
   const mean = (all) => {
@@ -111,8 +117,18 @@ function axisLine(span, ticks, heading = "") {
 }
 
 function drawRemovals(made, payload) {
-  if (payload.removals.length) drawRemovalPairs(made, payload);
-  if (payload.unusual.length) drawUnusual(made, payload);
+  if (payload.removals.length) {
+    const box = make("div", "");
+    drawRemovalPairs(box, payload);
+    made.append(saveable(box, "attlas-removals-orders", () => [["measure", "one", "other", "value", "low", "high", "texts"],
+      ...payload.removals.map((each) => [each.measure, each.one, each.other, ...figureCells(each.figure)])]));
+  }
+  if (payload.unusual.length) {
+    const box = make("div", "");
+    drawUnusual(box, payload);
+    made.append(saveable(box, "attlas-removals-strange", () => [["removal", "value", "low", "high", "texts"],
+      ...payload.unusual.map((each) => [each.removal, ...figureCells(each.figure)])]));
+  }
 }
 
 function drawRemovalPairs(made, payload) {

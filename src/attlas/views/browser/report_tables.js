@@ -12,13 +12,20 @@ function drawFigures(made, payload) {
     "column. The line below a number is its 95 % interval, on the scale of its column. Controls are grey. " +
     "Point at a cell for its interval, its number of texts and its p-value " +
     "against the same scores shuffled, adjusted for all methods."));
-  made.append(figureTable(payload, columnsOf(payload, (column) => !isPlausibility(column))));
+  made.append(savedTable(payload, columnsOf(payload, (column) => !isPlausibility(column)), "attlas-table-figures"));
 }
 
 function drawPlausibility(made, payload) {
   const columns = columnsOf(payload, isPlausibility);
-  if (columns.length) made.append(figureTable(payload, columns));
+  if (columns.length) made.append(savedTable(payload, columns, "attlas-plausibility-figures"));
 }
+
+const savedTable = (payload, columns, id) => saveable(figureTable(payload, columns), id, () => [
+  ["method", "family", "measure", "removal", "better", "kind", "value", "low", "high", "n", "best", "p", "note"],
+  ...payload.table.rows.flatMap(({method, family, cells}) => columns.map(({measure, removal, better, kind, index}) => {
+    const {figure, best, p, note} = cells[index];
+    return [method, family, measure, removal, better, kind, ...figureCells(figure), best, p, note];
+  }))]);
 
 function figureTable(payload, columns) {
   const rank = (row) => Object.keys(FAMILY_TINTS).indexOf(row.family);
@@ -94,7 +101,9 @@ function drawAgreement(made, payload, state) {
   const show = () => grid.replaceChildren(likenessTable(methods, by[state.likeness], state, told));
   state.on(["likeness", "theme"], show);
   show();
-  made.append(told, grid);
+  const rows = () => [["agreement", "one", "other", "value"], ...names.flatMap((name) => by[name].flatMap((row, y) =>
+    row.map((value, x) => [name, methods[y], methods[x], value])))];
+  made.append(told, saveable(make("div", "", grid), "attlas-agreement-methods", rows));
 }
 
 function likenessTable(methods, matrix, state, told) {

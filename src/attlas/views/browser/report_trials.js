@@ -11,45 +11,109 @@ const shortNumber = (value) =>
 const isNumber = (value) => typeof value === "number";
 
 function drawTrials(made, payload, state) {
-  for (const trial of payload.trials) {
-    const lines = trialLines(trial.figures), plots = trial.plots.map((plot) => plotFigure(plot, state));
-    const found = make("div", "", make("h3", "", visible(trial.name)), make("p", "lead", visible(trial.sentence)),
-      make("p", "hint quiet", `Which attention: ${visible(trial.scope)}`),
-      make("ul", "standings", ...lines.slice(0, MOST_FIGURES)));
-    if (lines.length > MOST_FIGURES) {
-      found.append(make("details", "", make("summary", "", `${lines.length - MOST_FIGURES} more figures`),
-        make("ul", "standings", ...lines.slice(MOST_FIGURES))));
-    }
-    found.append(...doesNotShow([trial.does_not_show]));
-    const besides = plots.length === 1 && !plots[0].classList.contains("wide");
-    made.append(make("div", besides ? "pair" : "", found, make("div", "plots", ...plots)));
+  const ids = trialIds(payload.trials);
+  payload.trials.forEach((trial, index) => {
+    const folded = make("details", "trial", trialLine(trial), trialBody(trial, ids[index], state));
+    folded.id = ids[index];
+    folded.open = payload.kind === "trial";
+    made.append(folded);
+  });
+}
+
+// The same trial of several attentions is numbered.
+function trialIds(trials) {
+  const seen = new Map();
+  return trials.map(({name}) => {
+    const word = idWord(name), count = (seen.get(word) ?? 0) + 1;
+    seen.set(word, count);
+    return `attlas-trial-${word}${count > 1 ? `-${count}` : ""}`;
+  });
+}
+
+// A trial on one line: what it found, and its first figure as a small plot.
+function trialLine({name, sentence, figures}) {
+  const [first] = figures, line = make("summary", "trial-line", make("h3", "", visible(name)), make("span", "quiet found", visible(sentence)));
+  if (!first) return line;
+  const {span, marks} = trialScale([first]), plot = track([{figure: first.figure, family: "W"}], span, marks(first));
+  plot.setAttribute("role", "img");
+  plot.setAttribute("aria-label", `${visible(first.name)} ${trialFigure(first.figure, first.ceiling)}`);
+  line.append(make("span", "small-plot", make("span", "end"), plot, make("span", "end")),
+    make("span", "mono figure", reportNumber(first.figure.value, figureDigits(first.figure, first.ceiling))));
+  line.title = visible(first.name);
+  return line;
+}
+
+function trialBody(trial, id, state) {
+  const lines = trialLines(trial.figures);
+  const plots = trial.plots.map((plot, index) => plotFigure(plot, state, `${id}-plot-${index + 1}`));
+  const figures = make("div", "", make("ul", "standings", ...lines.slice(0, MOST_FIGURES)));
+  if (lines.length > MOST_FIGURES) {
+    figures.append(make("details", "", make("summary", "", `${lines.length - MOST_FIGURES} more figures`),
+      make("ul", "standings", ...lines.slice(MOST_FIGURES))));
   }
+  const found = make("div", "", make("p", "lead", visible(trial.sentence)),
+    make("p", "hint quiet", `Which attention: ${visible(trial.scope)}`));
+  if (lines.length) found.append(saveable(figures, `${id}-figures`, () => [["name", "value", "low", "high", "texts", "ceiling"],
+    ...trial.figures.map(({name, figure, ceiling}) => [name, ...figureCells(figure), ceiling])]));
+  found.append(...doesNotShow([trial.does_not_show]));
+  const besides = plots.length === 1 && !plots[0].classList.contains("wide");
+  return make("div", `trial-body${besides ? " pair" : ""}`, found, make("div", "plots", ...plots));
 }
 
 // All figures of a trial on one scale.
 function trialLines(figures) {
+  const {span, marks} = trialScale(figures);
+  return figures.map((each) => make("li", "", make("span", "who", visible(each.name)),
+    track([{figure: each.figure, family: "W"}], span, marks(each)),
+    make("span", "mono figure", trialFigure(each.figure, each.ceiling))));
+}
+
+function trialScale(figures) {
   const known = figures.flatMap(({figure, ceiling}) => [figure.value, figure.low, figure.high, ceiling]).filter(isNumber);
-  const span = [Math.min(0, ...known), Math.max(0, ...known) || 1];
-  return figures.map(({name, figure, ceiling}) => make("li", "", make("span", "who", visible(name)),
-    track([{figure, family: "W"}], span, isNumber(ceiling) ? [{at: 0}, {at: ceiling}] : [{at: 0}]),
-    make("span", "mono figure", trialFigure(figure, ceiling))));
+  const marks = ({ceiling}) => (isNumber(ceiling) ? [{at: 0}, {at: ceiling}] : [{at: 0}]);
+  return {span: [Math.min(0, ...known), Math.max(0, ...known) || 1], marks};
 }
 
 // Small figures have a third decimal.
+const figureDigits = (figure, ceiling) => (Math.max(Math.abs(figure.value ?? 0), Math.abs(ceiling ?? 0)) < 0.1 ? 3 : 2);
+
 function trialFigure(figure, ceiling) {
-  const digits = Math.max(Math.abs(figure.value ?? 0), Math.abs(ceiling ?? 0)) < 0.1 ? 3 : 2;
+  const digits = figureDigits(figure, ceiling);
   const end = isNumber(ceiling) ? ` of ${reportNumber(ceiling, digits)}` : "";
   return `${reportNumber(figure.value, digits)} (${reportInterval(figure, digits)})${end}`;
 }
 
-function plotFigure(plot, state) {
+function plotFigure(given, state, id) {
+  const plot = withoutFillers(given);
   const wide = plot.columns?.length > MOST_BESIDE[plot.kind];
   const box = make("figure", `plot plot-${plot.kind}${wide ? " wide" : ""}`,
     make("figcaption", "", visible(plot.title)));
   PLOTS[plot.kind](box, plot, state);
   box.append(make("p", "reads quiet", visible(plot.reading)));
-  return box;
+  return saveable(box, id, () => PLOT_ROWS[plot.kind](plot));
 }
+
+// Texts that shared a batch were filled up with tokens of no text: an older report may hold these.
+function withoutFillers(plot) {
+  if (plot.kind !== "maps") return plot;
+  const places = (names) => names.map((_, place) => place).filter((place) => names[place] !== "");
+  const [down, across] = [places(plot.rows), places(plot.columns)];
+  return {...plot, rows: down.map((y) => plot.rows[y]), columns: across.map((x) => plot.columns[x]),
+    maps: plot.maps.map((each) => ({...each, values: down.map((y) => across.map((x) => each.values[y][x]))}))};
+}
+
+const PLOT_ROWS = {
+  scatter: ({groups, x_label: x, y_label: y}) => [["group", x, y],
+    ...groups.flatMap((each) => each.x.map((across, place) => [each.name, across, each.y[place]]))],
+  curve: ({lines, x, x_label: across, y_label: up}) => [["line", across, up, "low", "high"],
+    ...lines.flatMap((line) => x.map((at, place) => [line.name, at, line.y[place], line.low?.[place], line.high?.[place]]))],
+  bars: ({bars, x_label: label}) => [["name", label, "low", "high"], ...bars.map((bar) => [bar.name, bar.value, bar.low, bar.high])],
+  matrix: ({rows, columns, values, x_label: x, y_label: y}) => [[y, x, "value"],
+    ...rows.flatMap((row, down) => columns.map((column, across) => [row, column, values[down][across]]))],
+  maps: ({rows, columns, maps}) => [["map", "query", "key", "weight"], ...maps.flatMap(({name, values}) =>
+    rows.flatMap((row, y) => columns.map((column, x) => [name, row, column, values[y][x]])))],
+  table: ({columns, rows}) => [columns, ...rows],
+};
 
 const spanOf = (values) => {
   const known = values.filter(isNumber);

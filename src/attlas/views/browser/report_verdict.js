@@ -7,17 +7,20 @@ const FINDINGS = {for: "speaks for the weights", "in part": "speaks for them in 
 
 function drawVerdictBounds(made, payload) {
   const {verdict} = payload, rules = payload.settings.rules ?? {};
+  for (const [heading, name, sentence] of [["Where?", "where", verdict.sentence], ["Which way?", "which-way", verdict.which_way]]) {
+    made.append(make("p", `lead ${name}`, make("b", "", `${heading} `), visible(sentence).replace(/(\d) %/g, "$1\u00a0%")));
+  }
   made.append(make("p", "hint quiet", "0: chance. 1: as much as can be found. A line is a 95 % interval; all of " +
     "them hold at once. A thin bar is the threshold that the line must clear."));
   made.append(familyKey(["W", ...verdict.readings.map((each) => each.family)]));
-  const list = make("ul", "standings bounds");
+  const list = make("ul", "standings");
   list.append(axisLine([-1, 1], [[-1, "−1"], [0, "0"], [1, "1"]]));
   for (const [removal, bounds] of Object.entries(verdict.bounds)) {
     list.append(make("li", "heading", make("span", "", make("b", "", removalWords(removal)),
       ` ${FINDINGS[bounds.finding]}: `, make("span", "quiet", visible(bounds.why)))),
       ...boundLines(bounds, verdict.method, rules));
   }
-  made.append(list);
+  made.append(saveable(make("div", "bounds", list), "attlas-verdict-bounds", () => [FIGURE_HEAD, ...boundRows(verdict)]));
   drawUse(made, verdict, rules);
   drawDirections(made, verdict);
   drawGrid(made, verdict, rules);
@@ -25,6 +28,11 @@ function drawVerdictBounds(made, payload) {
   drawReadings(made, verdict);
   if (verdict.notes.length) made.append(make("ul", "notes", ...verdict.notes.map((note) => make("li", "", visible(note)))));
 }
+
+const boundRows = ({bounds, method}) => Object.entries(bounds).flatMap(([removal, each]) => [
+  [method, "W", removal, ...figureCells(each.s)],
+  ...(each.less_control ? [[`more than ${each.control}`, "control", removal, ...figureCells(each.less_control)]] : []),
+  ...(each.less_reference ? [[`more than ${each.reference}`, "reference", removal, ...figureCells(each.less_reference)]] : [])]);
 
 const controlWords = (control) => visible(control).replace(/^other_text /, "another text's ");
 
@@ -58,7 +66,9 @@ function drawDirections(made, {directions}) {
     list.append(figureLine([make("span", "quiet", `${removalWords(removal)}: `), "of what they highlight"], highlighted, [0, 1], [{at: 0.5}], "W"),
       figureLine([make("span", "quiet", `${removalWords(removal)}: `), "of all tokens"], all, [0, 1], [{at: 0.5}], "control"));
   }
-  made.append(list);
+  made.append(saveable(make("div", "", list), "attlas-verdict-directions", () => [FIGURE_HEAD, ...directions.flatMap((each) => [
+    ["of what the weights highlight", "W", each.removal, ...figureCells(each.highlighted)],
+    ["of all tokens", "control", each.removal, ...figureCells(each.all_tokens)]])]));
 }
 
 // The word is the same in words and in signs, so that no colour is needed.
@@ -72,7 +82,8 @@ function drawGrid(made, {grid}, {floor, margin}) {
   })));
   made.append(make("h3", "", "The word that other thresholds would give"), make("p", "hint quiet",
     "Floor: how much of what matters the weights must find. Margin: how far they may stay behind a method without attention."),
-  make("div", "scroll wide", make("table", "grid words", make("thead", "", head), make("tbody", "", ...rows))));
+  saveable(make("div", "", make("div", "scroll wide", make("table", "grid words", make("thead", "", head), make("tbody", "", ...rows)))),
+    "attlas-verdict-grid", () => [["floor", "margin", "word"], ...grid.map((each) => [each.floor, each.margin, each.word])]));
 }
 
 function drawGroups(made, {by_group: found}) {
@@ -85,8 +96,10 @@ function drawGroups(made, {by_group: found}) {
     return make("tr", "", make("th", "", visible(group)), make("td", "", String(own.find(Boolean).texts)),
       ...own.flatMap((each) => [each ? reportFigure(each.s) : "–", each ? String(each.without_room) : "–"]).map((each) => make("td", "", each)));
   });
-  made.append(make("h3", "", "By kind of text"),
-    make("div", "scroll wide", make("table", "grid mono", make("thead", "", head), make("tbody", "", ...rows))));
+  const table = make("div", "scroll wide", make("table", "grid mono", make("thead", "", head), make("tbody", "", ...rows)));
+  made.append(make("h3", "", "By kind of text"), saveable(make("div", "", table), "attlas-verdict-groups",
+    () => [["group", "removal", "value", "low", "high", "nothing to find", "texts"], ...found.map((each) =>
+      [each.group, each.removal, each.s.value, each.s.low, each.s.high, each.without_room, each.texts])]));
 }
 
 function drawReadings(made, {readings}) {
@@ -97,5 +110,7 @@ function drawReadings(made, {readings}) {
   for (const {method, family, gain, better} of readings) {
     list.append(figureLine([familyTag(family), make("bdi", "mono", visible(method)), better ? "  ✓" : ""], gain, [-1, 1], [{at: 0}], family));
   }
-  made.append(list);
+  made.append(saveable(make("div", "", list), "attlas-verdict-readings", () => [["method", "family", "finds", "low", "high",
+    "more than the weights", "low", "high", "surely"], ...readings.map(({method, family, s, gain, better}) =>
+    [method, family, s.value, s.low, s.high, gain.value, gain.low, gain.high, better])]));
 }

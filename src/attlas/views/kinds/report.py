@@ -1,4 +1,4 @@
-"""A report: the answers, an example, the evidence, a table; 80 columns in a terminal."""
+"""A report: answer, findings, an example, what to do, then the evidence; 80 columns wide."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
@@ -18,6 +18,8 @@ from attlas.views.report_verdict import (
     example_fragments,
     example_lines,
     short_lines,
+    step_fragments,
+    step_lines,
 )
 from attlas.views.terminal import fit, interval, notes
 from attlas.views.units import visible
@@ -38,8 +40,11 @@ def render(payload: Payload) -> Group:
     verdict = payload["verdict"]
     return Group(
         *answer_lines(payload),
+        *_findings(payload["findings"][: words.MOST_FINDINGS]),
         *example_lines(payload),
-        *_findings(payload),
+        *step_lines(payload),
+        *_findings(payload["findings"][words.MOST_FINDINGS :]),
+        *_plausibility(payload),
         *evidence_lines(payload),
         *_standings(payload),
         *_tables(payload),
@@ -50,10 +55,14 @@ def render(payload: Payload) -> Group:
     )
 
 
-def _findings(payload: Payload) -> Iterator[Text]:
-    for finding in payload["findings"]:
+def _findings(findings: Sequence[Payload]) -> Iterator[Text]:
+    if findings:
         yield Text()
+    for finding in findings:
         yield from _finding(finding)
+
+
+def _plausibility(payload: Payload) -> Iterator[Text]:
     if payload["plausibility"]:
         yield Text()
         yield Text("Not about faithfulness, and not counted in the answer:", style="dim")
@@ -162,13 +171,14 @@ def _end(payload: Payload) -> Iterator[Text]:
 
 
 def fragment(payload: Payload) -> str:
-    """The answers, an example, the findings, the evidence and the table, as HTML."""
+    """The answer, findings, an example, what to do, the evidence and the table, as HTML."""
     verdict = payload["verdict"]
     findings, rows = "".join(_finding_rows(payload)), "".join(_table_rows(payload))
     parts = [
         *answer_fragments(payload),
-        *example_fragments(payload),
         f'<table style="{_TABLE}">{findings}</table>',
+        *example_fragments(payload),
+        *step_fragments(payload),
         *evidence_fragments(payload),
         f'<table style="{_TABLE};display:block;overflow:auto">{rows}</table>',
         *words.trial_fragments(payload),
