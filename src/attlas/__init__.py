@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from attlas.checking import check
     from attlas.data import Example, read_examples, texts
     from attlas.errors import AttlasError
+    from attlas.explaining.comparing import compare
     from attlas.explaining.explanations import attribute, explain
     from attlas.explaining.generations import explain_generation
     from attlas.explaining.writing_scores import explain_to
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from attlas.models.tap import edits
     from attlas.results import (
         CheckResult,
+        Comparison,
         Explanation,
         Generation,
         HeadImportance,
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "AttlasError": "errors",
     "CheckResult": "results",
+    "Comparison": "results",
     "Example": "data",
     "Explanation": "results",
     "Generation": "results",
@@ -78,6 +81,7 @@ _HOMES = {
     "attribution_tree": "heads.tree",
     "audit": "auditing.audit",
     "check": "checking",
+    "compare": "explaining.comparing",
     "edits": "models.tap.edits",
     "explain": "explaining.explanations",
     "explain_generation": "explaining.generations",
@@ -106,6 +110,7 @@ _MODULES = {"edits", "registering"}
 __all__ = [
     "AttlasError",
     "CheckResult",
+    "Comparison",
     "Example",
     "Explanation",
     "Generation",
@@ -130,6 +135,7 @@ __all__ = [
     "attribution_tree",
     "audit",
     "check",
+    "compare",
     "edits",
     "explain",
     "explain_generation",

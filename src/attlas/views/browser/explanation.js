@@ -2,5 +2,5 @@
 
 VIEWS.explanation = [
   drawHeader, drawReading, beside([drawPrediction, drawPicture, drawText], [drawBars, drawSum]),
-  drawLicence, drawMaps, drawNotes, drawFoot, drawTip
+  drawLicence, drawMaps, drawFlow, drawNotes, drawFoot, drawTip
 ];
