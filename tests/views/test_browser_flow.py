@@ -79,7 +79,7 @@ def test_a_token_shows_its_own_part_and_what_it_is_of_the_whole(show):
     great.click()
     assert tab.locator(".flow-token.top text").text_content() == "great"
     tab.locator("h1").hover()
-    assert "What reaches great at the top" in tab.locator(".flow-fold .told").inner_text()
+    assert "What reaches great at the top" in tab.locator(".flow-fold .hint").inner_text()
 
 
 def signed(payload):
@@ -102,7 +102,7 @@ def test_what_has_a_sign_is_drawn_as_a_tree(show):
         "all => all.map(({dataset: d}) => [d.layer, d.to, d.from].map(Number))"
     )
     assert sorted(map(tuple, strong)) == sorted((e.layer, e.parent, e.child) for e in edges)
-    assert f"{len(edges)} edges" in tab.locator(".flow-fold .told").inner_text()
+    assert f"{len(edges)} edges" in tab.locator(".flow-fold .hint").inner_text()
     colours = tab.locator(".ribbon").evaluate_all(
         "all => all.map(e => [Number(e.dataset.value) > 0, e.getAttribute('stroke')])"
     )
@@ -120,6 +120,16 @@ def test_the_edges_of_an_attribution_tree_are_drawn(show):
     }
 
 
+def test_width_is_the_weight_of_the_strongest_between_two_tokens(show):
+    tab = opened(show, samples.film())
+    drawn = tab.locator(".ribbon:not(.own)").evaluate_all(
+        "all => all.map(e => [e.dataset.value, e.getAttribute('stroke-width')].map(Number))"
+    )
+    most = max(value for value, _ in drawn)
+    for value, width in drawn:
+        assert width == pytest.approx(max(0.6, value / most * 22 * 0.9), rel=1e-3)
+
+
 def test_one_map_over_the_whole_model_has_no_flow(show):
     payload = samples.film()
     (first, *_) = payload["maps"]["sites"]
@@ -131,7 +141,7 @@ def test_one_map_over_the_whole_model_has_no_flow(show):
 def test_of_many_tokens_the_largest_parts_are_drawn_and_it_says_so(show):
     tab = opened(show, samples.long(200, layers=3, heads=2))
     assert tab.locator(".flow-token").count() == 2 * 48
-    assert "The 48 tokens of 200" in tab.locator(".flow-fold .told").inner_text()
+    assert "The 48 tokens of 200" in tab.locator(".flow-fold .hint").inner_text()
 
 
 def test_hostile_tokens_are_text_and_a_phone_scrolls_down_only(show):

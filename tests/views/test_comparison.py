@@ -134,7 +134,8 @@ def test_a_word_lights_up_in_all_and_tells_all_scores(show):
     assert tab.locator(".word-table .lit bdi").all_inner_texts() == ["great"]
     told = tab.locator(".tip").inner_text()
     for row in payload["rows"]:
-        assert f"{row['name']} {'+' if row['signed'] else ''}{row['scores'][2]:.3f}" in told
+        shown = format(row["scores"][2], "+.3f" if row["signed"] else ".3f").replace("-", "−")
+        assert f"{row['name']} {shown}" in told
     tab.locator("h1").hover()
     assert tab.locator(".lit").count() == 0
 
@@ -166,7 +167,7 @@ def test_a_chosen_pair_shows_where_it_differs(show):
     tab.get_by_label("The other explanation").select_option("1")
     tab.get_by_label("One explanation").select_option("2")
     assert shown() == pytest.approx(differences(2, 1, abs), abs=1e-4)
-    paper = f"rgb{background(strength(shown()[0], 1), True, LIGHT)}"
+    paper = f"rgb{background(strength(shown()[0], 1.0), True, LIGHT)}"
     assert papers(tab, ".difference")[0] == paper
     assert (
         tab.locator('.pair-cell[aria-pressed="true"]')
@@ -188,7 +189,7 @@ def test_the_table_has_a_bar_and_a_figure_in_each_cell(show):
     assert float(width.rstrip("%")) == pytest.approx(
         50 * abs(row["scores"][2]) / row["limit"], abs=0.01
     )
-    tab.get_by_role("button", name="strongest").click()
+    tab.get_by_role("button", name="strongest", exact=True).click()
     strongest = [
         max(abs(each["scores"][i]) / each["limit"] for each in payload["rows"]) for i in range(10)
     ]

@@ -26,7 +26,7 @@ Words = list[ComparedWord]
 
 @refuse_unknown
 def compare(
-    explanations: Sequence[Explanation],
+    explanations: Any,
     *,
     names: Sequence[str] | None = None,
     top: int | None = None,

@@ -8,6 +8,12 @@ VIEWS.comparison = [
 const SIGN_WORDS = {true: "for and against it", false: "strength alone, no sign"};
 const ORDERS = ["text order", "strongest", "most different"];
 
+// What is compared: words, or the patches of pictures.
+function unitWords(payload) {
+  const seen = new Set((payload.pictures ?? []).map((picture) => picture.segment));
+  return payload.tokens.every((token) => seen.has(token.segment)) ? "patches" : "words";
+}
+
 const shareIn = (row, place) => strength(row.scores[place], row.limit);
 
 // The words as one explanation has them. Their places in another text are not known.
@@ -118,9 +124,9 @@ function drawPairs(element, payload, state) {
 }
 
 function pairWords(payload, pair) {
-  const words = payload.tokens.length, of = (share) => minus((payload.top * share).toFixed(1));
+  const count = payload.tokens.length, of = (share) => minus((payload.top * share).toFixed(1));
   const by = pair.by === "strength" ? " Compared by strength, since only one of the two has a sign." : "";
-  return `τ ${tauText(pair)} over ${words} ${words === 1 ? "word" : "words"}; ${of(pair.overlap)} of the ` +
+  return `τ ${tauText(pair)} over ${count} ${unitWords(payload)}; ${of(pair.overlap)} of the ` +
     `${payload.top} strongest in both (${of(pair.chance)} by chance).${by}`;
 }
 
@@ -180,7 +186,7 @@ function differenceScale(one, other, theme) {
 
 // Words down, explanations across, each cell with a small bar.
 function drawCompared(element, payload, state) {
-  const made = section(element, "Words", "word-table");
+  const made = section(element, unitWords(payload) === "words" ? "Words" : "Patches", "word-table");
   state.set({order: ORDERS[0]});
   made.firstChild.after(choice("Order", "order", ORDERS, state));
   const body = make("tbody", ""), elementsAt = new Map();

@@ -125,14 +125,14 @@ function signedEdges(stack, {shown}) {
 }
 
 function drawStack(element, stack, named, payload, state) {
-  const told = make("p", "told"), scroll = make("div", "scroll"), elementsAt = new Map();
-  element.append(...(named ? [make("h3", "", visible(stack.kind))] : []), told, scroll);
+  const hint = make("p", "hint quiet"), told = make("p", "told"), scroll = make("div", "scroll"), elementsAt = new Map();
+  element.append(...(named ? [make("h3", "", visible(stack.kind))] : []), hint, told, scroll);
   let plan = null;
   const ribbons = () => {
     if (!plan) return;
     const row = stack.positions.indexOf(state.token ?? -1), lit = row < 0 ? null : row;
     plan.ribbons.replaceChildren(...ribbonsOf(stack, plan, lit, state));
-    told.replaceChildren(...flowWords(stack, plan, lit, payload));
+    told.replaceChildren(...(lit === null ? [] : partWords(stack, plan, lit, payload)));
   };
   const build = () => {
     if (!element.clientWidth) return;  // the fold is closed
@@ -141,6 +141,7 @@ function drawStack(element, stack, named, payload, state) {
     plan = planOf(stack, topRow(stack, payload, state), element.clientWidth, payload);
     scroll.replaceChildren(flowPicture(stack, plan, payload, state, elementsAt));
     rove(scroll, ".flow-token");
+    hint.replaceChildren(...flowWords(stack, plan, payload));
     ribbons();
   };
   state.on(["row", "theme", "width"], build);
@@ -158,8 +159,7 @@ function planOf(stack, top, width, payload) {
   const longest = Math.max(...shown.map((row) => visible(payload.tokens[stack.positions[row]].label).length));
   const margin = Math.min(width < 480 ? 72 : 120, 16 + 8 * longest), height = shown.length > 24 ? 16 : 22;
   const levels = stack.names.length + 1, wide = Math.max(width - 8, 2 * margin + 56 * (levels - 1));
-  const limit = all.reduce((most, edge) => Math.max(most, Math.abs(edge.value)), 0);
-  return {top, reach, grown, all, shown, margin, height, wide, limit, levels,
+  return {top, reach, grown, all, shown, margin, height, wide, levels,
     x: (level) => margin + level * (wide - 2 * margin) / (levels - 1),
     y: (row) => 28 + (shown.indexOf(row) + 0.5) * height};
 }
@@ -190,6 +190,7 @@ function flowPicture(stack, plan, payload, state, elementsAt) {
     for (const [side, x] of [["end", margin - 8], ["start", wide - margin + 8]]) {
       const isTop = side === "start" && row === plan.top;
       const label = drawn("g", {class: `flow-token${isTop ? " top" : ""}`, "data-position": position},
+        drawn("rect", {x: side === "end" ? 0 : wide - margin, y: plan.y(row) - height / 2, width: margin, height}),
         drawn("text", {x, y: plan.y(row) + 4, class: side}, shorten(visible(token.label), Math.floor((margin - 10) / 7.8))));
       picture.append(stand(label, {...token, text: token.label, positions: [position]}, payload, state, elementsAt));
     }
@@ -210,33 +211,50 @@ function ribbonsOf(stack, plan, lit, state) {
     return own.filter((edge, i) => i < 2 * RIBBONS || kept?.has(keyOf(edge)))
       .map((edge, i) => [edge, kept ? kept.has(keyOf(edge)) : i < RIBBONS]);
   });
-  return drawnOnes.reverse().map(([edge, strong]) => ribbon(edge, strong, stack, plan, state));
+  const limit = widest(edges);
+  return drawnOnes.reverse().map(([edge, strong]) => ribbon(edge, strong, limit, stack, plan, state));
 }
 
-function ribbon(edge, strong, stack, plan, state) {
+// The value of the widest ribbon: the strongest between two tokens, as most of a token stays in its row.
+function widest(edges) {
+  const most = (some) => some.reduce((found, edge) => Math.max(found, Math.abs(edge.value)), 0);
+  return most(edges.filter((edge) => edge.to !== edge.from)) || most(edges);
+}
+
+function ribbon(edge, strong, limit, stack, plan, state) {
   const {layer, from, to, value} = edge, [x, y] = [plan.x(layer), plan.y(from)];
   const [right, up] = [plan.x(layer + 1), plan.y(to)], middle = (x + right) / 2;
-  return drawn("path", {class: strong ? "ribbon" : "ribbon faint", d: `M${x} ${y}C${middle} ${y} ${middle} ${up} ${right} ${up}`,
-    stroke: css(pole(value, stack.signed, state.theme)), "stroke-width": Math.max(0.6, strength(Math.abs(value), plan.limit) * plan.height * 0.9),
+  return drawn("path", {class: `ribbon${from === to ? " own" : ""}${strong ? "" : " faint"}`, d: `M${x} ${y}C${middle} ${y} ${middle} ${up} ${right} ${up}`,
+    stroke: css(pole(value, stack.signed, state.theme)), "stroke-width": Math.max(0.6, strength(Math.abs(value), limit) * plan.height * 0.9),
     "data-layer": layer, "data-from": stack.positions[from], "data-to": stack.positions[to], "data-value": value.toPrecision(6)});
 }
 
-function flowWords(stack, plan, lit, payload) {
-  const word = (row) => make("bdi", "mono strong", visible(payload.tokens[stack.positions[row]].label));
-  const quiet = (text) => make("span", "quiet", text);
+const flowWord = (row, stack, payload) => make("bdi", "mono strong", visible(payload.tokens[stack.positions[row]].label));
+
+// How to read the ribbons.
+function flowWords(stack, plan, payload) {
+  const top = flowWord(plan.top, stack, payload), shows = visible(stack.shows);
   const few = plan.shown.length < stack.positions.length
-    ? [quiet(` The ${plan.shown.length} tokens of ${stack.positions.length} with the largest part are drawn.`)] : [];
+    ? ` The ${plan.shown.length} tokens of ${stack.positions.length} with the largest part are drawn.` : "";
+  const pick = payload.maps ? ", choose one to make it the top" : "";
+  if (stack.edges) return ["The tree that leads to ", top, `: ${plan.grown.length} edges, wider for more ${shows}.`];
   if (stack.signed) {
-    const own = (plan.grown ?? []).filter((edge) => edge.from === lit || edge.to === lit);
-    if (lit !== null) return [word(lit), quiet(`: ${own.length} of ${plan.grown.length} edges of the tree`)];
-    const rule = stack.edges ? "" : `, each above ${100 * TREE_SHARE} % of the strongest of its layer`;
-    return [quiet("The tree that leads to "), word(plan.top), quiet(`: ${plan.grown.length} edges${rule}, by ` +
-      `${visible(stack.shows)}${stack.edges ? "" : ", heads summed; other edges are faint, blue is against"}.`), ...few];
+    return ["The tree that leads to ", top, `: ${plan.grown.length} edges, each with more than ${100 * TREE_SHARE} % of the ` +
+      `strongest ${shows} of its layer, heads summed. Other edges are faint; blue is against the target. Point at a token to see ` +
+      `its edges${pick}.${few}`];
   }
-  if (lit !== null) {
-    return [make("b", "mono", `${(100 * plan.reach[0][lit]).toFixed(1)} %`), quiet(" of what reaches "), word(plan.top), quiet(" comes from "), word(lit)];
+  return ["What reaches ", top, ` at the top, as rollout counts it: of each layer half comes by ${shows}, heads averaged, and ` +
+    "half passes by. Wider is more; what stays in its row is pale and never wider than the row, and weak ribbons are faint. " +
+    `Point at a token to see its part${pick}.${few}`];
+}
+
+// What one token has to do with it.
+function partWords(stack, plan, lit, payload) {
+  const quiet = (text) => make("span", "quiet", text), word = (row) => flowWord(row, stack, payload);
+  if (stack.signed) {
+    const own = plan.grown.filter((edge) => edge.from === lit || edge.to === lit);
+    return [word(lit), quiet(`: ${own.length} of ${plan.grown.length} edges of the tree`)];
   }
-  return [quiet("What reaches "), word(plan.top), quiet(` at the top, as rollout counts it: in each layer half by ${visible(stack.shows)}, ` +
-    "heads averaged, and half passes by. Wider is more; weak ribbons are faint. Point at a token to see its part" +
-    `${payload.maps ? ", choose one to make it the top" : ""}.`), ...few];
+  return [make("b", "mono", `${(100 * plan.reach[0][lit]).toFixed(1)} %`), quiet(" of what reaches "), word(plan.top),
+    quiet(" comes from "), word(lit)];
 }
