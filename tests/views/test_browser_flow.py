@@ -24,9 +24,9 @@ def tables(payload):
 
 
 def mixes(payload):
-    mean = tables(payload).mean(axis=1)
-    mean /= mean.sum(axis=-1, keepdims=True)
-    return 0.5 * np.eye(mean.shape[-1]) + 0.5 * mean
+    """Each layer as rollout mixes it: half attention, half residual, rows divided by their sums."""
+    mixed = 0.5 * np.eye(14) + 0.5 * tables(payload).mean(axis=1)
+    return mixed / mixed.sum(axis=-1, keepdims=True)
 
 
 def opened(show, payload, **options):

@@ -37,7 +37,7 @@ function treeStack(payload) {
 }
 
 // One table for a layer: the mean of its heads with the residual, or the sum where weights have a sign.
-function headsTogether(site, signed) {
+function headsTogether(site, {signed, shows}) {
   const [heads, size] = site.shape, table = new Float64Array(size * size);
   for (let head = 0; head < heads; head++) {
     const {bytes, limit} = headOf(site, head);
@@ -46,8 +46,10 @@ function headsTogether(site, signed) {
   if (signed) return table;
   for (let row = 0; row < size; row++) {
     const own = table.subarray(row * size, (row + 1) * size), sum = own.reduce((total, each) => total + each, 0);
-    for (let i = 0; i < size; i++) own[i] = sum > 0 ? (1 - RESIDUAL) * own[i] / sum : 0;
-    own[row] += sum > 0 ? RESIDUAL : 1;
+    const whole = shows === "attention" ? heads : sum;  // a sink may have taken a part of attention
+    const mixed = RESIDUAL + (1 - RESIDUAL) * (sum > 0 ? sum / whole : 0);
+    for (let i = 0; i < size; i++) own[i] = sum > 0 ? (1 - RESIDUAL) * own[i] / whole / mixed : 0;
+    own[row] += RESIDUAL / mixed;
   }
   return table;
 }
@@ -136,7 +138,7 @@ function drawStack(element, stack, named, payload, state) {
   };
   const build = () => {
     if (!element.clientWidth) return;  // the fold is closed
-    stack.tables ??= stack.sites?.map((site) => headsTogether(site, stack.signed));
+    stack.tables ??= stack.sites?.map((site) => headsTogether(site, stack));
     elementsAt.clear();
     plan = planOf(stack, topRow(stack, payload, state), element.clientWidth, payload);
     scroll.replaceChildren(flowPicture(stack, plan, payload, state, elementsAt));
