@@ -123,6 +123,11 @@ def test_names_say_what_tells_them_apart():
         "gradient_attention(layer=0)",
         "gradient_attention(layer=1)",
     )
+    part = film(origin=origin(options={}).followed_by(".without_sinks()"))
+    assert attlas.compare([film(origin=origin(options={})), part]).names == (
+        "gradient_attention",
+        "gradient_attention.without_sinks()",
+    )
     assert attlas.compare([film(), film()]).names == ("(1)", "(2)")
     assert attlas.compare([film(), film()], names=["x", "y"]).names == ("x", "y")
 

@@ -93,19 +93,19 @@ def _facts(explanation: Explanation) -> dict[str, str]:
     options = ", ".join(f"{name}={value}" for name, value in origin.options.items())
     text = " | ".join(explanation.tokens.sources.values())
     return {
-        "method": f"{origin.method}({options}){origin.part}" if options else origin.method,
+        "method": f"{origin.method}{f'({options})' if options else ''}{origin.part}",
         "target": f"{target.name.strip() or target.name}{contrast}{place}",
         "model": origin.model,
         "text": text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…",
+        "name": origin.method,
     }
 
 
 def _named(facts: Sequence[dict[str, str]], differing: Sequence[str]) -> tuple[str, ...]:
     """A name for each: what tells it apart, and a number where nothing does."""
-    shown = [dict(each) for each in facts]
-    plain = [each["method"].partition("(")[0] for each in facts]
-    if len(set(plain)) == len({each["method"] for each in facts}):  # the options say nothing more
-        shown = [each | {"method": name} for each, name in zip(shown, plain, strict=True)]
+    shown = list(facts)
+    if len({each["name"] for each in facts}) == len({each["method"] for each in facts}):
+        shown = [each | {"method": each["name"]} for each in facts]  # options say nothing more
     names = [" · ".join(each[name] for name in differing) for each in shown]
     seen = [names[: place + 1].count(name) for place, name in enumerate(names)]
     return tuple(

@@ -116,7 +116,8 @@ class Comparison(Result):
         for index in (one, other):
             if index not in range(len(self)):
                 raise UsageError(f"no explanation {index}: there are 0 to {len(self) - 1}")
-        rows, limits = self.scores[[one, other]], np.array([self.limits])[0, [one, other]]
+        rows = self.scores[[one, other]]
+        limits = np.array([self.limits[one], self.limits[other]])
         signed = {self.explanations[index].origin.signed for index in (one, other)}
         shares = (np.abs(rows) if len(signed) > 1 else rows) / np.where(limits, limits, 1)[:, None]
         words = [word.text for word in self.words]
