@@ -180,6 +180,17 @@ def test_a_word_that_is_pointed_at_colours_the_patches_by_its_map(show):
     assert (paper_of(tab, 7), paper_of(tab, 20)) == before
 
 
+def test_nothing_moves_while_a_word_is_pointed_at(show):
+    tab = show(linked(), viewport={"width": 390, "height": 844})
+    sky = tab.locator(".flow .unit", has_text="sky")
+    before = sky.bounding_box()
+    sky.hover()
+    assert "sky: attention here" in tab.locator(".pictures ~ .told").inner_text()
+    assert tab.evaluate("document.documentElement.scrollWidth") == 390
+    tab.evaluate("window.scrollTo(0, 0)")
+    assert sky.bounding_box() == before
+
+
 def test_where_patches_attend_to_words_the_column_is_shown(show):
     payload = linked()
     (site,) = payload["maps"]["sites"]

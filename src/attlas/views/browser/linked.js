@@ -47,7 +47,9 @@ function linkHint(patches, payload) {
     .filter((token) => !token.special && !own.has(token.position) && Number.isInteger(token.start)).map((token) => token.position);
   if (!patches.length || !words.length || payload.kind === "generation") return [];
   const isLinked = (payload.maps?.sites ?? []).some((site) => weightsAt(site, [0], words, patches));
-  return [make("p", "hint quiet linked", isLinked
+  const hint = make("p", "hint quiet linked", isLinked
     ? `Point at a word to see its weights (${visible(payload.maps.shows)}) on the patches, click to keep them.`
-    : "Words and patches show their own scores: there is no map from words to patches.")];
+    : "Words and patches show their own scores: there is no map from words to patches.");
+  hint.dataset.linked = String(isLinked);
+  return [hint];
 }

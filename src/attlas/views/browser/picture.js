@@ -22,6 +22,7 @@ function drawPicture(element, payload, state) {
   const made = section(element, titleOf(shownOnes));
   made.append(over, ...(seen ? [opacity(over, shownOnes.every(isSound) ? "sound" : "picture")] : []), told, key,
     ...linkHint(patches, payload));
+  told.classList.toggle("kept", made.lastChild.dataset?.linked === "true");
   const outlines = seen && !shownOnes.some(isSound) ? contourChoice(made, over, shownOnes, state) : () => {};
   let before = "";
   const colour = () => {
@@ -40,7 +41,8 @@ function drawPicture(element, payload, state) {
     const segments = new Set(pictures.map((picture) => picture.segment));
     const units = unitsOf(payload, state).filter((unit) => segments.has(unit.segment));
     const hasKey = patches.length && !shown.told.length;
-    key.replaceChildren(...(hasKey ? legend(units, shown.limit, payload, state) : []));
+    key.classList.toggle("held", !hasKey);  // it keeps its room, so that nothing moves under the pointer
+    if (hasKey) key.replaceChildren(...legend(units, shown.limit, payload, state));
   };
   state.on(["theme", "scores", "unit", "row", "layer", "head"], colour);
   state.on(["token"], () => linkOf(patches, payload, state).key !== before && colour());
