@@ -134,7 +134,8 @@ def explain(
 
     Example: attlas explain --method attention_rollout "not a great film, but I could not look away"
     """
-    named, aimed = methods or [None], targets or [None]
+    named: list[str | None] = [*(methods or [None])]
+    aimed: list[str | None] = [*(targets or [None])]
     method, target = named[0], aimed[0]
     asked: dict[str, Any] = {
         "target": target,

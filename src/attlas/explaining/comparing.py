@@ -135,7 +135,7 @@ def _agreement(
     return PairAgreement(
         *pair,
         None if np.isnan(tau) else tau,
-        top_overlap(*strengths, count),
+        top_overlap(strengths[0], strengths[1], count),
         count / scores.shape[1],
         "strength" if len(signed) > 1 else "score",
     )
