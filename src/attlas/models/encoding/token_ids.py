@@ -1,6 +1,7 @@
 """Token ids: those of a target, and the text that ids decode to with the place of each in it."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from numbers import Integral
 from typing import Any
 
@@ -71,7 +72,7 @@ def decode_with_offsets(
     """Decode ids into a text, with the span of each token in it; None for special tokens."""
     content = [number for number, mark in zip(ids, special, strict=True) if not mark]
     whole = _decode(tokenizer, content)
-    found = iter(_places(tokenizer, content, whole))
+    found = iter(_places_in_pairs(tokenizer, content, whole) or _places(tokenizer, content, whole))
     return whole, tuple(None if mark else next(found) for mark in special)
 
 
@@ -84,6 +85,29 @@ def offsets_by_decoding(
     if shift < 0:
         return (None,) * len(ids)
     return tuple(span and (span[0] + shift, span[1] + shift) for span in spans)
+
+
+def _places_in_pairs(tokenizer: Any, content: Sequence[int], whole: str) -> list[Span]:
+    """The span of each token, by what it adds behind the one before it; none if that is not whole.
+
+    All pairs are decoded in one call, which thousands of tokens need.
+    """
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None or not content:
+        return []
+    alone = backend.decode_batch([[number] for number in content], skip_special_tokens=False)
+    pairs = backend.decode_batch(
+        [list(pair) for pair in pairwise(content)], skip_special_tokens=False
+    )
+    spans: list[Span] = []
+    start = 0
+    for before, now in zip(["", *alone], [alone[0], *pairs], strict=False):
+        more = now[len(before) :] if now.startswith(before) else ""
+        if not more or not whole.startswith(more, start):
+            return []
+        spans.append((start, start + len(more)))
+        start += len(more)
+    return spans if start == len(whole) else []
 
 
 def _places(tokenizer: Any, content: Sequence[int], whole: str) -> list[Span]:
