@@ -134,8 +134,8 @@ def explain(
 
     Example: attlas explain --method attention_rollout "not a great film, but I could not look away"
     """
-    named: list[str | None] = [*(methods or [None])]
-    aimed: list[str | None] = [*(targets or [None])]
+    named: list[str | None] = [*methods] if methods else [None]
+    aimed: list[str | None] = [*targets] if targets else [None]
     method, target = named[0], aimed[0]
     asked: dict[str, Any] = {
         "target": target,
