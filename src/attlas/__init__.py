@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from attlas.checking import check
     from attlas.data import Example, read_examples, texts
     from attlas.errors import AttlasError
+    from attlas.explaining.comparing import compare
     from attlas.explaining.elsewhere import from_elsewhere
     from attlas.explaining.explanations import attribute, explain
     from attlas.explaining.generations import explain_generation
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from attlas.planning import plan
     from attlas.results import (
         CheckResult,
+        Comparison,
         Explanation,
         Generation,
         HeadImportance,
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "AttlasError": "errors",
     "CheckResult": "results",
+    "Comparison": "results",
     "Example": "data",
     "Explanation": "results",
     "Generation": "results",
@@ -81,6 +84,7 @@ _HOMES = {
     "attribution_tree": "heads.tree",
     "audit": "auditing.audit",
     "check": "checking",
+    "compare": "explaining.comparing",
     "edits": "models.tap.edits",
     "explain": "explaining.explanations",
     "explain_generation": "explaining.generations",
@@ -111,6 +115,7 @@ _MODULES = {"edits", "registering"}
 __all__ = [
     "AttlasError",
     "CheckResult",
+    "Comparison",
     "Example",
     "Explanation",
     "Generation",
@@ -135,6 +140,7 @@ __all__ = [
     "attribution_tree",
     "audit",
     "check",
+    "compare",
     "edits",
     "explain",
     "explain_generation",

@@ -255,3 +255,40 @@ def test_a_tokenizer_without_a_template_is_told(run, folder, tmp_path):
 )
 def test_a_position_is_a_number_or_a_word(given, position):
     assert _position(given) == position
+
+
+def test_several_methods_or_targets_are_compared(run, tmp_path):
+    page, saved = tmp_path / "page.html", tmp_path / "result.attlas"
+    asked = (
+        "--method",
+        "attention_rollout",
+        "--method",
+        "raw_attention",
+        "--option",
+        "residual=0.9",
+    )
+    status, out, err = run("explain", *asked, "--html", page, "--save", saved, TEXT)
+    assert (status, err) == (0, "")
+    assert "Do attention_rollout and raw_attention agree?" in out and f"wrote {page}" in out
+    assert all(len(line) <= 80 for line in out.splitlines() if not line.startswith("wrote "))
+    found = attlas.Comparison.load(saved)
+    assert [each.origin.options.get("residual") for each in found.explanations] == [0.9, None]
+    assert '"kind":"comparison"' in page.read_text()
+    status, out, _ = run("explain", "--json", "--target", "POSITIVE", "--target", "NEGATIVE", TEXT)
+    assert status == 0 and json.loads(out)["names"] == ["POSITIVE", "NEGATIVE"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["--generate", "3"], "--generate goes with one"),
+        (["--licence"], "--licence goes with one"),
+        (["--tokens"], "--tokens goes with one"),
+        (["--data", "reviews", "--out", "x.parquet"], "--data goes with one"),
+        (["--option", "residul=1"], "unknown option of attention_rollout 'residul'"),
+    ],
+)
+def test_what_a_comparison_does_not_take_is_refused(run, flags, told):
+    both = ("--method", "attention_rollout", "--method", "raw_attention")
+    status, _, err = run("explain", *both, *flags, TEXT)
+    assert status == 2 and told in err and len(err.strip().splitlines()) == 1

@@ -12,6 +12,7 @@ from results.records import film, maps, origin
 import attlas
 from attlas.results import (
     CheckResult,
+    Comparison,
     Edge,
     Generation,
     HeadImportance,
@@ -25,6 +26,7 @@ from attlas.results import (
     Trigger,
     Triggers,
 )
+from attlas.results.comparison import ComparedWord, PairAgreement
 from attlas.results.judgement import MeasuredScore
 from attlas.results.prune_curve import SHARE_AXIS, Curve, CurvePoint, Mean
 from attlas.results.support import plots
@@ -89,6 +91,31 @@ def judgement():
         MeasuredScore("auprc", "", None, "higher", "plausibility", note="no rationale"),
     )
     return Judgement(film(), measured, {"removal": ["mask"], "shuffles": 10, "seed": 0}, ("n",))
+
+
+def comparison():
+    other = film(
+        scores=np.array([0.0, 0.5, 0.25, 0.125, 0.125, 0.0, 0.5]),
+        origin=origin(method="raw_attention", signed=False, options={}),
+    )
+    spans = {"Not": (0, 3), "good": (4, 8), "films": (9, 14), "!": (14, 15)}
+    places = ((1,), (2,), (3, 4), (5,))
+    words = tuple(
+        ComparedWord(text, "text", span, (place, place))
+        for (text, span), place in zip(spans.items(), places, strict=True)
+    )
+    scores = np.array([[-2.0, 1.0, 0.75, 0.125], [0.5, 0.25, 0.25, 0.0]])
+    agreement = (PairAgreement(0, 1, 0.75, 0.5, 0.5, "strength"),)
+    return Comparison(
+        (film(), other),
+        ("gradient_attention", "raw_attention"),
+        words,
+        scores,
+        agreement,
+        2,
+        "methods",
+        ("a note",),
+    )
 
 
 def head_importance():
@@ -183,6 +210,7 @@ def check():
 EVERY = {
     "AttattrStudy": study,
     "CheckResult": check,
+    "Comparison": comparison,
     "Explanation": explanation,
     "Generation": generation,
     "HeadImportance": head_importance,

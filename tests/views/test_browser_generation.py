@@ -104,7 +104,7 @@ def test_a_click_keeps_a_row_and_another_lets_it_go(show):
     assert papers(tab) == before
 
 
-@pytest.mark.parametrize("way", ["shift", "drag", "keys"])
+@pytest.mark.parametrize("way", ["shift", "drag", "keys", "arrows"])
 def test_a_span_is_the_mean_of_its_rows(show, way):
     payload = samples.generation()
     tab = show(payload)
@@ -116,6 +116,10 @@ def test_a_span_is_the_mean_of_its_rows(show, way):
         tab.mouse.down()
         word(tab, "on").hover()
         tab.mouse.up()
+    elif way == "arrows":
+        word(tab, "It").focus()
+        tab.keyboard.press("Shift+ArrowRight")
+        tab.keyboard.press("Shift+ArrowRight")
     else:
         word(tab, "It").focus()
         tab.keyboard.press("Enter")
@@ -126,6 +130,39 @@ def test_a_span_is_the_mean_of_its_rows(show, way):
     assert close(papers(tab), expected(matrix(payload)[2:5].mean(axis=0)))
     assert tab.locator(".unit.chosen").all_text_contents() == ["It", "lies", "on"]
     assert tab.locator(".told").inner_text() == "It lies on mean probability 0.420"
+
+
+def test_a_span_can_be_summed(show):
+    payload = samples.generation()
+    tab = show(payload)
+    word(tab, "It").hover()
+    tab.mouse.down()
+    word(tab, "on").hover()
+    tab.mouse.up()
+    tab.get_by_role("button", name="sum", exact=True).click()
+    assert tab.locator(".told").inner_text() == "It lies on sum of probability 1.260"
+    summed = matrix(payload)[2:5].sum(axis=0)
+    assert close(papers(tab), expected(summed))
+    tab.locator(".flow .unit", has_text="France").hover()
+    told = re.search(r"score ([\d.]+)", tab.locator(".tip").inner_text())
+    assert float(told.group(1)) == pytest.approx(float(summed[3]), rel=1e-5)
+    tab.get_by_role("button", name="mean", exact=True).click()
+    assert tab.locator(".told").inner_text() == "It lies on mean probability 0.420"
+
+
+@pytest.mark.parametrize("way", ["double-click", "key"])
+def test_a_whole_sentence_is_chosen_while_words_are_shown(show, way):
+    payload = samples.generation()
+    tab = show(payload)
+    if way == "double-click":
+        word(tab, "on").dblclick()
+    else:
+        word(tab, "on").focus()
+        tab.keyboard.press("s")
+    tab.locator("h1").hover()
+    chosen = tab.locator(".unit.chosen").all_text_contents()
+    assert chosen == ["It", "lies", "on", "the", "Seine", "!"]
+    assert close(papers(tab), expected(matrix(payload)[2:].mean(axis=0)))
 
 
 def test_the_keyboard_reaches_the_output_and_escape_lets_go(show):

@@ -1,5 +1,9 @@
 """The page of a picture: its patches over it."""
 
+import base64
+import re
+
+import numpy as np
 import pytest
 from views import samples
 
@@ -154,3 +158,92 @@ def test_a_patch_that_is_named_shows_its_piece_of_the_picture(show):
     )
     assert place == ["-32px", "-32px", "64px"]
     assert show(samples.image(4, 4)).locator(".crop").count() == 0
+
+
+def linked(**changes):
+    """Six words and 36 patches, with a map from the words to the patches."""
+    payload = samples.captioned()
+    weights = np.zeros((2, 6, 36), dtype=np.int8)
+    weights[0, 4, 7], weights[0, 4, 8], weights[1, 4, 20] = 127, 64, 127
+    site = {"name": "cross.0", "kind": "cross", "layer": 0, "shape": [2, 6, 36]}
+    site |= {"queries": list(range(6)), "keys": list(range(6, 42)), "limits": [0.5, 0.25]}
+    site["data"] = base64.b64encode(weights.tobytes()).decode()
+    maps = {"signed": False, "shows": "attention", "sites": [{**site, **changes}]}
+    return {**payload, "maps": maps}
+
+
+def test_a_word_that_is_pointed_at_colours_the_patches_by_its_map(show):
+    tab = show(linked())
+    before = paper_of(tab, 7), paper_of(tab, 20)
+    assert "Point at a word to see its weights (attention)" in tab.locator(".linked").inner_text()
+    tab.locator(".flow .unit", has_text="sky").hover()
+    assert paper_of(tab, 7) == f"rgb{LIGHT.plain}"
+    assert paper_of(tab, 8) == f"rgb{background(64 / 127, False, LIGHT)}"
+    told = tab.locator(".pictures ~ .told").inner_text()
+    assert told == "sky: attention here, cross.0 · head 0; strongest weight 0.500"
+    tab.get_by_role("button", name="cross.0, head 1").click()
+    tab.locator(".flow .unit", has_text="sky").hover()
+    assert paper_of(tab, 20) == f"rgb{LIGHT.plain}"
+    tab.locator("h1").hover()
+    assert (paper_of(tab, 7), paper_of(tab, 20)) == before
+
+
+def test_nothing_moves_while_a_word_is_pointed_at(show):
+    tab = show(linked(), viewport={"width": 390, "height": 844})
+    sky = tab.locator(".flow .unit", has_text="sky")
+    before = sky.bounding_box()
+    sky.hover()
+    assert "sky: attention here" in tab.locator(".pictures ~ .told").inner_text()
+    assert tab.evaluate("document.documentElement.scrollWidth") == 390
+    tab.evaluate("window.scrollTo(0, 0)")
+    assert sky.bounding_box() == before
+
+
+def test_where_patches_attend_to_words_the_column_is_shown(show):
+    payload = linked()
+    (site,) = payload["maps"]["sites"]
+    turned = np.zeros((2, 36, 6), dtype=np.int8)
+    turned[0, 7, 4], turned[0, 8, 4] = 127, 64
+    site |= {"queries": site["keys"], "keys": site["queries"], "shape": [2, 36, 6]}
+    site["data"] = base64.b64encode(turned.tobytes()).decode()
+    tab = show(payload)
+    tab.locator(".flow .unit", has_text="sky").hover()
+    assert paper_of(tab, 7) == f"rgb{LIGHT.plain}"
+    assert "attention of each patch to it" in tab.locator(".pictures ~ .told").inner_text()
+
+
+def test_without_a_map_between_them_words_leave_the_patches_and_say_so(show):
+    tab = show(samples.captioned())
+    before = paper_of(tab, 7)
+    tab.locator(".flow .unit", has_text="sky").hover()
+    assert paper_of(tab, 7) == before
+    assert "no map from words to patches" in tab.locator(".linked").inner_text()
+    assert show(samples.photograph()).locator(".linked").count() == 0  # there are no words
+
+
+def test_contours_are_where_the_scores_have_their_level(show):
+    payload = samples.photograph(1, 1)
+    tab = show(payload)
+    assert not tab.locator(".contours").is_visible()
+    tab.get_by_role("button", name="contours").click()
+    assert tab.locator(".contours").is_visible()
+    assert tab.evaluate("getComputedStyle(document.querySelector('.patch')).opacity") == "0"
+    half = tab.locator('.contour[data-level="0.5"]').get_attribute("d")
+    points = {tuple(map(float, each.split())) for each in re.findall(r"[\d.]+ [\d.]+", half)}
+    # Around a single patch of full strength, half of it lies half a patch from its centre.
+    assert points == {(0.5, 0.0), (1.0, 0.5), (0.5, 1.0), (0.0, 0.5)}
+    assert tab.locator(".contour").count() == 3
+    tab.get_by_role("slider").fill("30")
+    assert tab.evaluate("getComputedStyle(document.querySelector('.contours')).opacity") == "0.3"
+    tab.get_by_role("button", name="blended").click()
+    assert not tab.locator(".contours").is_visible()
+
+
+def test_scores_against_the_target_have_contours_of_their_own(show):
+    payload = {**samples.photograph(2, 2), "signed": True}
+    for row, score in zip(payload["tokens"][1:], (1.0, 0.0, 0.0, -1.0), strict=True):
+        row["score"] = score
+    tab = show(payload)
+    tab.get_by_role("button", name="contours").click()
+    strokes = tab.locator(".contour").evaluate_all("all => all.map(e => e.getAttribute('stroke'))")
+    assert strokes == [f"rgb{LIGHT.favour}"] * 3 + [f"rgb{LIGHT.against}"] * 3

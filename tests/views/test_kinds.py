@@ -40,5 +40,7 @@ def test_every_function_that_a_page_draws_with_is_there():
 @pytest.mark.parametrize("show", [fragment, render, lambda payload: page(payload, "title")])
 @pytest.mark.parametrize("payload", [{"kind": "explanaton"}, {"kind": None}, {}])
 def test_an_unknown_kind_is_an_error_that_names_the_known_ones(show, payload):
-    with pytest.raises(UnknownNameError, match=r"unknown kind of payload .*check, explanation, "):
+    with pytest.raises(
+        UnknownNameError, match=r"unknown kind of payload .*check, comparison, explanation, "
+    ):
         show(payload)

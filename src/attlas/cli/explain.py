@@ -9,15 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-from attlas.catalogue import BEST_METHODS, QUICK_METHODS, known_options
+from attlas.catalogue import QUICK_METHODS
 from attlas.cli.options import (
     InputOptions,
     LoadOptions,
     Model,
     OutputOptions,
-    Target,
     Truncate,
-    parse_options,
+    options_of_each,
 )
 from attlas.cli.output import print_json, print_line, stoppable
 from attlas.errors import UsageError
@@ -76,10 +75,20 @@ def explain(
     inputs: InputOptions,
     scores: ScoreOptions,
     model: Model = "sentiment",
-    method: Annotated[
-        str | None, typer.Option(help="See `attlas methods`; the best that runs if not given.")
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--method",
+            help="See `attlas methods`; the best that runs if not given. Several are compared.",
+        ),
     ] = None,
-    target: Target = None,
+    targets: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--target",
+            help="What to explain: a label, a class number or a token. Several are compared.",
+        ),
+    ] = None,
     contrast: Annotated[
         str | None, typer.Option(help="Explain why the target rather than this.")
     ] = None,
@@ -122,9 +131,13 @@ def explain(
     """Explain a prediction: a score for each token.
 
     With --data and --out, every text of a file is explained; asked again, stopped work goes on.
+    With several --method or --target, the explanations are compared.
 
     Example: attlas explain --method attention_rollout "not a great film, but I could not look away"
     """
+    named: list[str | None] = [*methods] if methods else [None]
+    aimed: list[str | None] = [*targets] if targets else [None]
+    method, target = named[0], aimed[0]
     asked: dict[str, Any] = {
         "target": target,
         "contrast": contrast,
@@ -133,11 +146,16 @@ def explain(
     }
     loading.check(model)
     output.check()
-    options = {"chat": chat, "truncate": truncate, **_method_options(method, option or [])}
+    compared = len(named) * len(aimed) > 1
+    if compared:
+        alone = {"--data": scores.data, "--generate": generate, "--output": generated}
+        _check_comparison({**alone, "--maps": maps, "--licence": licence, "--tokens": tokens})
+    own = options_of_each(named, option or [])
+    options = {"chat": chat, "truncate": truncate, **own[0]}
     if scores.data is not None:
-        alone: dict[str, Any] = {"--generate": generate, "--output": generated, "--maps": maps}
-        alone |= {"--tokens": tokens, "--without-sinks": without_sinks}
-        scores.check(inputs, output, alone)
+        single: dict[str, Any] = {"--generate": generate, "--output": generated, "--maps": maps}
+        single |= {"--tokens": tokens, "--without-sinks": without_sinks}
+        scores.check(inputs, output, single)
         options |= {**asked, "licence": licence, "pair": inputs.pair}
         _write_scores(loading.load(model), scores, method, options, output)
         return
@@ -151,6 +169,11 @@ def explain(
     if licence and without_sinks:
         raise UsageError("--licence is about the scores as they are: it takes no --without-sinks")
     subject = loading.load(model)
+    if compared:
+        how = {**asked, "chat": chat, "truncate": truncate, "maps": False}
+        calls = [(each, aim, own[i]) for i, each in enumerate(named) for aim in aimed]
+        output.show(_compared(subject, text, calls, how, without_sinks=without_sinks))
+        return
     asked |= {"licence": True} if licence else {}
     if output.dry_run:
         output.plan(_verb(generate), subject, text, method, **asked, **options)
@@ -226,14 +249,31 @@ def _how_far(subject: Any, method: str, model: str) -> str:
     return line if len(line) <= 80 else line.replace("out: ", "out:\n  ", 1)
 
 
-def _method_options(named: str | None, given: Sequence[str]) -> dict[str, Any]:
-    method = named or BEST_METHODS[0]
-    known = known_options("method", method)
-    if known is None:
-        from attlas.methods import METHODS
+def _compared(
+    subject: Any,
+    text: Any,
+    calls: Sequence[tuple[str | None, str | None, Mapping[str, Any]]],
+    how: Mapping[str, Any],
+    *,
+    without_sinks: bool,
+) -> Any:
+    """The comparison of several methods, or of several targets."""
+    from attlas.explaining.comparing import compare
+    from attlas.explaining.explanations import explain as explain_text
 
-        known = METHODS[method].options
-    return parse_options(given, known, method)
+    found = [
+        explain_text(subject, text, method, **{**how, "target": target}, **options)
+        for method, target, options in calls
+    ]
+    return compare([each.without_sinks() if without_sinks else each for each in found])
+
+
+def _check_comparison(given: Mapping[str, Any]) -> None:
+    for option, value in given.items():
+        if value:
+            raise UsageError(
+                f"several methods or targets are compared word by word: {option} goes with one"
+            )
 
 
 def _check_generation(generate: int | None, others: Iterable[Any]) -> None:

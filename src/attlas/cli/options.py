@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from attlas.catalogue import BEST_METHODS, known_options
 from attlas.cli.output import print_json, print_plan, print_result, quiet_libraries
 from attlas.errors import UnknownNameError, UsageError
 from attlas.progress import watched
@@ -270,3 +271,24 @@ def parse_options(given: Sequence[str], known: Mapping[str, Any], owner: str) ->
         except json.JSONDecodeError:
             options[name] = value
     return options
+
+
+def options_of_each(named: Sequence[str | None], given: Sequence[str]) -> list[dict[str, Any]]:
+    """The options of each method; of several, each takes those that it knows."""
+    names = [name or BEST_METHODS[0] for name in named]
+    known = [_known_options(name) for name in names]
+    options: list[dict[str, Any]] = [{} for _ in names]
+    for each in given:
+        takers = [i for i, own in enumerate(known) if each.partition("=")[0] in own]
+        for i in takers or [0]:  # one that nobody knows is refused in the name of the first
+            options[i] |= parse_options([each], known[i], names[i])
+    return options
+
+
+def _known_options(method: str) -> Mapping[str, Any]:
+    known = known_options("method", method)
+    if known is None:
+        from attlas.methods import METHODS
+
+        known = METHODS[method].options
+    return known

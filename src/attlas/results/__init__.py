@@ -1,6 +1,7 @@
 """Results: frozen records that hold no model, show themselves and can be saved."""
 
 from attlas.results.check_result import CheckResult
+from attlas.results.comparison import Comparison
 from attlas.results.explanation import Explanation
 from attlas.results.generation import Generation
 from attlas.results.head_importance import HeadImportance
@@ -18,6 +19,7 @@ from attlas.results.verdict import Verdict
 
 __all__ = [
     "CheckResult",
+    "Comparison",
     "Curve",
     "Edge",
     "Explanation",

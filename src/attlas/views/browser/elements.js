@@ -67,7 +67,7 @@ function followScroll(element) {
 }
 
 // A group of buttons; the pressed one is the value of `state[name]`.
-/** @param {string} label @param {"unit" | "ranking"} name @param {string[]} values @param {State} state */
+/** @param {string} label @param {ChoiceName} name @param {string[]} values @param {State} state */
 function choice(label, name, values, state) {
   const box = make("div", "choice");
   box.setAttribute("role", "group");

@@ -1,7 +1,7 @@
 // An explanation: the text in the colours of its scores, the strongest units, and the maps.
 
 VIEWS.explanation = [
-  drawHeader, drawReading, drawScores, drawLicence, drawMaps, drawNotes, drawFoot, drawTip
+  drawHeader, drawReading, drawScores, drawLicence, drawMaps, drawFlow, drawNotes, drawFoot, drawTip
 ];
 
 const besideText = beside([drawPrediction, drawPicture, drawText], [drawBars, drawSum]);

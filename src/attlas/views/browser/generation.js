@@ -34,24 +34,51 @@ function meanOf(rows, payload, state) {
   return scores.map((score, position) => (isLeftOut(payload, state, position) ? 0 : score));
 }
 
-const writtenScores = (payload, state) => meanOf(rowsShown(state), payload, state);
+// The scores of all rows that are shown together: their mean, or their sum.
+const TOGETHER = ["mean", "sum"];
+const isSummed = (state) => state.together === TOGETHER[1];
+function writtenScores(payload, state) {
+  const rows = rowsShown(state), mean = meanOf(rows, payload, state);
+  return isSummed(state) ? mean.map((score) => score * rows.length) : mean;
+}
 
 function drawWriting(element, payload, state) {
-  const choose = chooser(state);
-  const made = drawText(element, payload, state, (chip, unit) =>
-    dressWritten(chip, unit, payload, state, choose));
+  const choose = chooser(state), rowsAt = new Map();
+  const made = drawText(element, payload, state, (chip, unit) => {
+    rowsAt.set(chip, rowsOf(unit, state));
+    return dressWritten(chip, unit, payload, state, choose);
+  });
   const told = make("p", "told one-line");
   const rows = made.querySelector(".rows");
   rows.before(make("p", "hint quiet", "Point at the output to see what a word of it owes to each " +
-    "token before it, and click to keep it; shift-click or drag for several."));
-  rows.after(told);
+    "token before it, and click to keep it; shift-click, drag or shift with the arrow keys for several, " +
+    `${payload.sentences?.length ? "double-click or S for a whole sentence, " : ""}Escape for all.`));
+  rows.after(make("div", "with-choice", told, choice("Several outputs together", "together", TOGETHER, state)));
   const tell = () => told.replaceChildren(...whatIsShown(payload, state));
   state.on(["scores"], tell);
   tell();
-  made.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") state.set({picked: null});
-  });
+  made.addEventListener("keydown", (event) => writtenKeys(event, rowsAt, payload, state, choose));
+  made.addEventListener("dblclick", (event) => chooseSentence(rowsAt.get(event.target.closest(".unit")), payload, state));
   state.on(["unit"], () => state.set({picked: null, over: null}));
+}
+
+function writtenKeys(event, rowsAt, payload, state, choose) {
+  if (event.key === "Escape") state.set({picked: null});
+  if (event.key === "s" || event.key === "S") chooseSentence(rowsAt.get(event.target), payload, state);
+  if (!event.shiftKey || !event.key.startsWith("Arrow")) return;
+  // The arrow has moved the focus already.
+  const [from, to] = [rowsAt.get(event.target), rowsAt.get(document.activeElement)];
+  if (!to?.length || !from?.length) return;
+  if (!state.picked) choose.begin(from);
+  choose.reach(to);
+}
+
+// All that was written of the sentence around some rows.
+function chooseSentence(rows, payload, state) {
+  if (!rows?.length) return;
+  const position = payload.outputs[rows[0]];
+  const sentence = (payload.sentences ?? []).find((each) => each.positions.includes(position));
+  if (sentence) state.set({picked: rowsOf(sentence, state), over: null});
 }
 
 // Picking one unit, or a range with the shift key or by dragging.
@@ -113,11 +140,11 @@ function dressWritten(chip, unit, payload, state, choose) {
 function whatIsShown(payload, state) {
   const rows = rowsShown(state), targets = rows.map((row) => payload.targets[row]);
   if (rows.length === state.matrix.rows && rows.length > 1) {
-    return [make("b", "", "All that was written"), make("span", "quiet", ", on average")];
+    return [make("b", "", "All that was written"), make("span", "quiet", isSummed(state) ? ", summed" : ", on average")];
   }
-  const value = targets.reduce((sum, target) => sum + target.value, 0) / rows.length;
+  const value = targets.reduce((sum, target) => sum + target.value, 0) / (isSummed(state) ? 1 : rows.length);
   const text = writtenIn(rows, payload);
-  const quantity = `${rows.length > 1 ? "mean " : ""}${visible(targets[0].quantity)} `;
+  const quantity = `${rows.length > 1 ? (isSummed(state) ? "sum of " : "mean ") : ""}${visible(targets[0].quantity)} `;
   const contrast = targets[0].contrast && rows.length === 1
     ? [` rather than ${visible(targets[0].contrast)}`] : [];
   return [make("bdi", "mono strong", text), ...contrast, make("span", "quiet", ` ${quantity}`),

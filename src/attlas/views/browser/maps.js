@@ -1,7 +1,7 @@
 // @ts-nocheck
 // Maps: attention, or what else a method finds for every two tokens.
 
-VIEWS.maps = [drawHeader, drawPicture, drawText, drawMaps, drawFoot, drawTip];
+VIEWS.maps = [drawHeader, drawPicture, drawText, drawMaps, drawFlow, drawFoot, drawTip];
 
 const decoded = new WeakMap();
 

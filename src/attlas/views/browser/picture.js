@@ -20,9 +20,16 @@ function drawPicture(element, payload, state) {
     over.append(make("figure", "", frameOf(picture, cells), ...captionOf(picture, shownOnes)));
   }
   const seen = shownOnes.some((picture) => patches.length && pictureOf(picture));
-  section(element, titleOf(shownOnes)).append(over, ...(seen ? [opacity(over, shownOnes.every(isSound) ? "sound" : "picture")] : []), told, key);
+  const made = section(element, titleOf(shownOnes));
+  made.append(over, ...(seen ? [opacity(over, shownOnes.every(isSound) ? "sound" : "picture")] : []), told, key,
+    ...linkHint(patches, payload));
+  told.classList.toggle("kept", made.lastChild.dataset?.linked === "true");
+  const outlines = seen && !shownOnes.some(isSound) ? contourChoice(made, over, shownOnes, state) : () => {};
+  let before = "";
   const colour = () => {
     const shown = patchScores(patches, payload, state);
+    before = shown.link;
+    outlines(new Map(patches.map((patch, i) => [patch, strength(shown.scores[i], shown.limit)])), shown.signed);
     told.replaceChildren(...shown.told);
     patches.forEach((patch, i) => {
       const cell = cellsOf.get(patch);
@@ -35,9 +42,11 @@ function drawPicture(element, payload, state) {
     const segments = new Set(pictures.map((picture) => picture.segment));
     const units = unitsOf(payload, state).filter((unit) => segments.has(unit.segment));
     const hasKey = patches.length && !shown.told.length;
-    key.replaceChildren(...(hasKey ? legend(units, shown.limit, payload, state) : []));
+    key.classList.toggle("held", !hasKey);  // it keeps its room, so that nothing moves under the pointer
+    if (hasKey) key.replaceChildren(...legend(units, shown.limit, payload, state));
   };
   state.on(["theme", "scores", "unit", "row", "layer", "head"], colour);
+  state.on(["token"], () => linkOf(patches, payload, state).key !== before && colour());
   colour();
   for (const grid of over.querySelectorAll(".patches")) rove(grid, ".patch");
   lightUp(payload, state, () => elementsAt);
@@ -76,24 +85,15 @@ function frameOf(picture, cells) {
   return frame;
 }
 
-// The scores of the patches; if a token of the maps is chosen, its attention to them instead.
+// The scores of the patches; if a token is chosen or a word pointed at, what the maps say of it and them.
 function patchScores(patches, payload, state) {
-  const site = payload.maps?.sites[state.layer];
-  const row = site && state.row !== null ? site.queries.indexOf(state.row) : -1;
-  if (row < 0) {
-    const scores = patches.map(({positions: [position]}) => state.scores[position]);
-    const limit = scores.reduce((most, score) => Math.max(most, Math.abs(score)), 0);
-    return {scores, limit, signed: payload.signed, told: []};
-  }
-  const head = headOf(site, state.head);
-  const columnOf = new Map(site.keys.map((position, column) => [position, column]));
-  const scores = patches.map(({positions: [position]}) =>
-    columnOf.has(position) ? head.value(row, columnOf.get(position)) : 0);
+  const {key: link, values, told} = linkOf(patches, payload, state);
+  const scores = values ?? patches.map(({positions: [position]}) => state.scores[position]);
   const limit = scores.reduce((most, score) => Math.max(most, Math.abs(score)), 0);
-  const told = [make("bdi", "mono strong", visible(payload.tokens[state.row].label)),
-    make("span", "quiet", `: ${visible(payload.maps.shows)} here, ${mapName(site, state.head)}; strongest weight `),
+  if (!values) return {scores, limit, signed: payload.signed, told: [], link};
+  const words = [make("bdi", "mono strong", told[0]), make("span", "quiet", `${told[1]}; strongest weight `),
     make("span", "mono", figure(limit, limit, false))];
-  return {scores, limit, signed: payload.maps.signed, told};
+  return {scores, limit, signed: payload.maps.signed, told: words, link};
 }
 
 // Only a picture inside the payload is shown, since a page loads nothing.

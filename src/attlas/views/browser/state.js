@@ -36,6 +36,12 @@ const KEPT = {
   leftOut: {start: () => false, read: (text) => (["true", "false"].includes(text) ? text === "true" : undefined)},
   ranking: {start: (payload) => payload.importances?.[0]?.by ?? null,
     read: (text, payload) => oneOf((payload.importances ?? []).map((each) => each.by), text)},
+  look: {start: () => LOOKS[0], read: (text, payload) => oneOf(payload.pictures?.length ? LOOKS : [], text)},
+  together: {start: () => TOGETHER[0], read: (text, payload) => oneOf(payload.outputs ? TOGETHER : [], text)},
+  one: {start: () => 0, read: (text, payload) => below(comparedIn(payload).length, text)},
+  other: {start: () => 1, read: (text, payload) => below(comparedIn(payload).length, text)},
+  wordOrder: {start: () => WORD_ORDERS[0],
+    read: (text, payload) => oneOf(comparedIn(payload).length ? WORD_ORDERS : [], text)},
   scheme: {start: () => null, read: (text) => oneOf(THEMES, text)},
 };
 

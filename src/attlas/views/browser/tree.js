@@ -2,7 +2,7 @@
 // the payload. Pointing at a token shows its path from the root.
 
 VIEWS.tree = [
-  drawHeader, drawReading, beside([drawText], [drawPrediction]), drawTree, drawNotes, drawFoot, drawTip
+  drawHeader, drawReading, beside([drawText], [drawPrediction]), drawTree, drawFlow, drawNotes, drawFoot, drawTip
 ];
 
 const BOX_HEIGHT = 26, STORY = 68;  // as in tree_drawing.py

@@ -3,6 +3,8 @@
 type Theme = "light" | "dark";
 type Level = "tokens" | "words" | "sentences";
 type Colour = number[];
+// What of the state a group of buttons chooses.
+type ChoiceName = "unit" | "ranking" | "look" | "together" | "wordOrder";
 
 interface Token {
   text: string; label: string; score?: number; special: boolean; segment: string;

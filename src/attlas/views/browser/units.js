@@ -95,6 +95,7 @@ function lightUp(payload, state, elementsAt) {
 
 /** @param {TextPayload} payload @param {Placed} unit @param {State} state */
 function describe(payload, unit, state) {
+  if (unit.told) return unit.told;
   const raw = unit.positions.map((position) => visible(payload.tokens[position].text)).join(" ");
   const where = unit.positions.length > 1 ? "positions" : "position";
   const kind = unit.special ? ", special" : "";

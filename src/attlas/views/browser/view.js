@@ -19,7 +19,7 @@ function followScores(payload, state) {
   const tokenScores = () => payload.tokens.map((token, position) =>
     isLeftOut(payload, state, position) ? 0 : token.score ?? 0);
   const decide = () => state.set({scores: isWritten(state) ? writtenScores(payload, state) : tokenScores()});
-  state.on(["leftOut", "picked", "over"], decide);
+  state.on(["leftOut", "picked", "over", "together"], decide);
   decide();
 }
 

@@ -1,0 +1,245 @@
+// @ts-nocheck
+// A comparison: the same words in the colours of each explanation, what every two have in common, their
+// difference, and a table. The tokens of the payload are the words; `rows` holds the explanations.
+
+VIEWS.comparison = [
+  drawHeader, drawReading, drawSideBySide, drawPairs, drawDifference, drawCompared, drawNotes, drawFoot, drawTip
+];
+
+const SIGN_WORDS = {true: "for and against it", false: "strength alone, no sign"};
+const WORD_ORDERS = ["text order", "strongest", "most different"];
+
+// What is compared: words, or the patches of pictures.
+function unitWords(payload) {
+  const seen = new Set((payload.pictures ?? []).map((picture) => picture.segment));
+  return payload.tokens.every((token) => seen.has(token.segment)) ? "patches" : "words";
+}
+
+// The explanations that a payload compares; a payload of another kind has none.
+const comparedIn = (payload) => payload.kind === "comparison" ? payload.rows : [];
+
+const shareIn = (row, place) => strength(row.scores[place], row.limit);
+
+// The words as one explanation has them. Their places in another text are not known.
+function comparedUnits(payload, row) {
+  const told = (place) => payload.rows.map((each) => (each.texts ? `${visible(each.texts[place])}: ` : "") +
+    `${visible(each.name)} ${figure(each.scores[place], each.limit, each.signed)}`).join(" · ");
+  return payload.tokens.map((token, place) => ({...token, ...(row?.texts ? {start: null, end: null} : {}),
+    text: row?.texts?.[place] ?? token.label, positions: [place], told: told(place),
+    score: row?.scores[place] ?? 0}));
+}
+
+function drawSideBySide(element, payload, state) {
+  const made = section(element, "Side by side", "compared");
+  made.append(make("p", "hint quiet", "Each is scaled to its own strongest word. Point at a word to see it in all."));
+  const elementsAt = new Map();
+  for (const row of payload.rows) {
+    const who = make("div", "who", make("h3", "", visible(row.name)),
+      make("p", "quiet", make("span", "", "target "), make("b", "", visible(row.target.name)),
+        `, ${SIGN_WORDS[row.signed]}`, specialWords(row)));
+    const box = make("div", "what"), key = make("div", "legend");
+    made.append(make("div", "one", who, make("div", "", box, key)));
+    const chips = colouredWords(box, comparedUnits(payload, row), payload, state, elementsAt);
+    const colour = () => {
+      for (const [chip, unit] of chips) {
+        const share = shareIn(row, unit.positions[0]);
+        chip.style.setProperty("--share", Math.abs(share));
+        paint(chip, share, row.signed, state.theme);
+        chip.classList.toggle("against", row.signed && share < -0.15);
+      }
+      key.replaceChildren(scaleOf(row.limit, row.signed, state.theme,
+        (score) => figure(score, row.limit, row.signed)));
+    };
+    state.on(["theme"], colour);
+    colour();
+  }
+  lightUp(payload, state, () => elementsAt);
+}
+
+const specialWords = (row) => row.special < 0.005 ? ""
+  : ` · ${Math.round(100 * row.special)} % on special tokens, left out`;
+
+// The words as text, and the patches of pictures over them; each element with its unit.
+function colouredWords(box, units, payload, state, elementsAt) {
+  const chips = [], patches = new Set();
+  const put = (chip, unit) => {
+    stand(chip, unit, payload, state, elementsAt);
+    chips.push([chip, unit]);
+    return chip;
+  };
+  for (const picture of payload.pictures ?? []) {
+    const own = patchesOf(payload, picture).map((patch) => units[patch.positions[0]]);
+    if (!own.length) continue;
+    const frame = frameOf(picture, own.map((unit) => put(make("span", "patch"), unit)));
+    frame.style.setProperty("--scores", 0.6);
+    rove(frame, ".patch");
+    box.append(frame);
+    own.forEach((unit) => patches.add(unit.positions[0]));
+  }
+  const words = units.filter((unit) => !patches.has(unit.positions[0]));
+  if (!words.length) return chips;
+  const lines = make("div", "rows", ...flows(words, payload, put));
+  rove(lines, ".unit");
+  box.append(lines);
+  return chips;
+}
+
+const pairOf = (payload, one, other) => payload.pairs.find((pair) =>
+  pair.one === Math.min(one, other) && pair.other === Math.max(one, other));
+const tauText = (pair) => pair.tau === null ? "none" : minus((pair.tau >= 0 ? "+" : "") + pair.tau.toFixed(2));
+
+// Every two explanations, if there are more than two: choose a pair to see its difference.
+function drawPairs(element, payload, state) {
+  if (payload.rows.length < 3) return;
+  const made = section(element, "How far they agree", "agreement");
+  made.append(make("p", "hint quiet", "Kendall's τ of every two, and below it how many of the " +
+    `${payload.top} strongest words both have. Choose a pair to see where it differs.`));
+  const names = payload.rows.map((row) => visible(row.name));
+  const cells = [];
+  const line = (one) => {
+    const head = make("th", "", names[one]);
+    head.scope = "row";
+    return make("tr", "", head, ...names.map((_, other) => {
+      if (one === other) return make("td", "", "");
+      const pair = pairOf(payload, one, other);
+      const cell = button(make("b", "", tauText(pair)), "pair-cell mono", () => state.set({one, other}));
+      cell.append(make("span", "", `${minus((payload.top * pair.overlap).toFixed(1))} of ${payload.top}`));
+      cell.setAttribute("aria-label", `${names[one]} and ${names[other]}: ${pairWords(payload, pair)}`);
+      cell.title = pairWords(payload, pair);
+      cells.push({cell, one, other, pair});
+      return make("td", "", cell);
+    }));
+  };
+  const columns = names.map((name) => {
+    const head = make("th", "", name);
+    head.scope = "col";
+    return head;
+  });
+  const table = make("table", "", make("thead", "", make("tr", "", make("td", ""), ...columns)),
+    make("tbody", "", ...names.map((_, one) => line(one))));
+  made.append(make("div", "scroll", table));
+  const mark = () => cells.forEach(({cell, one, other, pair}) => {
+    paint(cell, strength(pair.tau ?? 0, 1), true, state.theme);
+    cell.setAttribute("aria-pressed", String(one === state.one && other === state.other));
+  });
+  state.on(["one", "other", "theme"], mark);
+  mark();
+}
+
+function pairWords(payload, pair) {
+  const count = payload.tokens.length, of = (share) => minus((payload.top * share).toFixed(1));
+  const by = pair.by === "strength" ? " Compared by strength, since only one of the two has a sign." : "";
+  return `τ ${tauText(pair)} over ${count} ${unitWords(payload)}; ${of(pair.overlap)} of the ` +
+    `${payload.top} strongest in both (${of(pair.chance)} by chance).${by}`;
+}
+
+// Where two differ: the share of the one less that of the other.
+function differencesOf(payload, one, other) {
+  const [first, second] = [payload.rows[one], payload.rows[other]];
+  const size = first.signed === second.signed ? (share) => share : Math.abs;
+  return payload.tokens.map((_, place) => size(shareIn(first, place)) - size(shareIn(second, place)));
+}
+
+function drawDifference(element, payload, state) {
+  const made = section(element, "Difference", "difference");
+  const told = make("p", "told"), box = make("div", "what"), key = make("div", "legend");
+  const names = payload.rows.map((row) => visible(row.name));
+  made.append(make("p", "picks", picker("one", names, state), " less ", picker("other", names, state)), told, box, key);
+  const elementsAt = new Map();
+  const units = comparedUnits(payload, payload.rows.every((row) => !row.texts) ? null : payload.rows[0]);
+  const chips = colouredWords(box, units, payload, state, elementsAt);
+  const colour = () => {
+    const {one, other} = state;
+    const differences = one === other ? payload.tokens.map(() => 0) : differencesOf(payload, one, other);
+    for (const [chip, unit] of chips) {
+      const difference = differences[unit.positions[0]];
+      const share = strength(difference, 1);
+      chip.style.setProperty("--share", Math.abs(share));
+      paint(chip, share, true, state.theme);
+      chip.classList.toggle("against", share < -0.15);
+      chip.dataset.difference = difference.toFixed(4);
+    }
+    told.textContent = one === other ? "Choose two that are not the same." : pairWords(payload, pairOf(payload, one, other));
+    key.replaceChildren(differenceScale(names[one], names[other], state.theme));
+  };
+  state.on(["one", "other", "theme"], colour);
+  colour();
+  lightUp(payload, state, () => elementsAt);
+}
+
+function picker(name, names, state) {
+  const select = make("select", "", ...names.map((text, index) => {
+    const option = make("option", "", text);
+    option.value = String(index);
+    return option;
+  }));
+  select.setAttribute("aria-label", name === "one" ? "One explanation" : "The other explanation");
+  const follow = () => (select.value = String(state[name]));
+  select.addEventListener("change", () => state.set({[name]: Number(select.value)}));
+  state.on([name], follow);
+  follow();
+  return select;
+}
+
+function differenceScale(one, other, theme) {
+  const ramp = scaleOf(1, true, theme, () => "").querySelector(".ramp");
+  return make("span", "scale", `more in ${other}`, ramp,
+    `more in ${one}; the full colour is as much as a strongest word.`);
+}
+
+// Words down, explanations across, each cell with a small bar.
+function drawCompared(element, payload, state) {
+  const made = section(element, unitWords(payload) === "words" ? "Words" : "Patches", "word-table");
+  made.firstChild.after(choice("Order", "wordOrder", WORD_ORDERS, state));
+  const body = make("tbody", ""), elementsAt = new Map();
+  const heads = payload.rows.map((row) => {
+    const head = make("th", "", visible(row.name));
+    head.scope = "col";
+    return head;
+  });
+  made.append(make("div", "scroll", make("table", "", make("thead", "", make("tr", "", make("th", "", "word"),
+    ...heads)), body)));
+  const units = comparedUnits(payload, null), places = placesOf(units);
+  const build = () => {
+    elementsAt.clear();
+    body.replaceChildren(...orderOf(payload, state.wordOrder).map((place) =>
+      comparedRow(units[place], places, payload, state, elementsAt)));
+    rove(body, "tr");
+  };
+  state.on(["wordOrder", "theme"], build);
+  build();
+  lightUp(payload, state, () => elementsAt);
+}
+
+function orderOf(payload, order) {
+  const places = payload.tokens.map((_, place) => place);
+  if (order === WORD_ORDERS[0]) return places;
+  const mixed = new Set(payload.rows.map((row) => row.signed)).size > 1;
+  const weight = places.map((place) => {
+    const shares = payload.rows.map((row) => shareIn(row, place));
+    if (order === WORD_ORDERS[1]) return Math.max(...shares.map(Math.abs));
+    const compared = mixed ? shares.map(Math.abs) : shares;
+    return Math.max(...compared) - Math.min(...compared);
+  });
+  return places.sort((a, b) => weight[b] - weight[a]);
+}
+
+function comparedRow(unit, places, payload, state, elementsAt) {
+  const [place] = unit.positions;
+  const texts = payload.rows.map((row) => row.texts?.[place]).filter((text) => text !== undefined);
+  const label = texts.length ? [...new Set(texts)].map(visible).join(" / ") : visible(unit.text);
+  const which = places.get(place);
+  const head = make("th", "mono", make("bdi", "", label), ...(which ? [make("span", "place quiet", ` ${which}`)] : []));
+  head.scope = "row";
+  const cells = payload.rows.map((row) => {
+    const share = shareIn(row, place), fill = make("span", share < 0 ? "fill left" : "fill");
+    fill.style.width = `${100 * Math.abs(share) / (row.signed ? 2 : 1)}%`;
+    fill.style.backgroundColor = css(pole(share, row.signed, state.theme));
+    return make("td", "", make("span", "bar", make("span", row.signed ? "track signed" : "track", fill),
+      make("span", "mono figure", figure(row.scores[place], row.limit, row.signed))));
+  });
+  const made = stand(make("tr", "unit-row", head, ...cells), unit, payload, state, elementsAt);
+  made.removeAttribute("role");  // it stays the row of a table
+  made.removeAttribute("aria-label");
+  return made;
+}
