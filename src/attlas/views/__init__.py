@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Group
 
+from attlas.views.drop_in import Shown, head_view, model_view
 from attlas.views.files import write_whole
 from attlas.views.kinds import view_of
 from attlas.views.kinds.heads import area_cells, chart_cells
@@ -15,10 +16,13 @@ from attlas.views.page import page
 from attlas.views.tree_drawing import lay_out_tree, tree_figure
 
 __all__ = [
+    "Shown",
     "area_cells",
     "chart_cells",
     "fragment",
+    "head_view",
     "lay_out_tree",
+    "model_view",
     "page",
     "render",
     "tree_figure",

@@ -12,7 +12,7 @@ from attlas.views.kinds import view_of
 from attlas.views.units import visible
 
 _BROWSER = Path(__file__).with_name("browser")
-STYLES = ("view.css", "report.css", "report_trials.css")
+STYLES = ("view.css", "maps.css", "report.css", "report_trials.css")
 
 _START = """
 embed(document.getElementById("view"), JSON.parse(document.getElementById("payload").textContent));

@@ -1,0 +1,86 @@
+// Level of detail: what a part of a head looks like on fewer pixels than it has weights.
+
+const pyramids = new WeakMap();
+
+// The head at half the size, a quarter and so on: of four weights the strongest, so that thin lines stay visible.
+function levelsAbove(head) {
+  if (!pyramids.has(head)) pyramids.set(head, [{codes: head.codes, queries: head.queries, keys: head.keys}]);
+  return pyramids.get(head);
+}
+
+function levelOf(head, level) {
+  const levels = levelsAbove(head);
+  while (levels.length <= level) levels.push(halved(levels.at(-1), head.ranks));
+  return levels[level];
+}
+
+function halved({codes, queries, keys}, ranks) {
+  const rows = Math.ceil(queries / 2), columns = Math.ceil(keys / 2), out = new Uint8Array(rows * columns);
+  const plain = ranks === RANKS;
+  for (let row = 0; row < rows; row++) {
+    const one = 2 * row * keys, other = Math.min(2 * row + 1, queries - 1) * keys;
+    for (let column = 0; column < columns; column++) {
+      const left = 2 * column, right = Math.min(left + 1, keys - 1);
+      const a = codes[one + left], b = codes[one + right], c = codes[other + left], d = codes[other + right];
+      const above = plain ? (a > b ? a : b) : ranks[b] > ranks[a] ? b : a;
+      const below = plain ? (c > d ? c : d) : ranks[d] > ranks[c] ? d : c;
+      out[row * columns + column] = ranks[below] > ranks[above] ? below : above;
+    }
+  }
+  return {codes: out, queries: rows, keys: columns};
+}
+
+/**
+ * The codes of a window of a head on `rows` by `columns` pixels; each shows the strongest weight of its block.
+ * @param {Head} head
+ * @param {{top: number, bottom: number, left: number, right: number}} part  in weights; may have fractions
+ */
+function pooled(head, part, rows, columns) {
+  const wanted = Math.min((part.bottom - part.top) / rows, (part.right - part.left) / columns);
+  const level = Math.max(0, Math.floor(Math.log2(Math.max(1, wanted))));
+  const {codes, queries, keys} = levelOf(head, level), scale = 2 ** level;
+  const down = edges(part.top / scale, part.bottom / scale, rows, queries);
+  const across = edges(part.left / scale, part.right / scale, columns, keys);
+  const out = new Uint8Array(rows * columns), {ranks} = head;
+  for (let y = 0; y < rows; y++) {
+    for (let row = down.from[y]; row < down.to[y]; row++) {
+      const start = row * keys;
+      for (let x = 0, at = y * columns; x < columns; x++, at++) {
+        let best = out[at];
+        for (let column = across.from[x]; column < across.to[x]; column++) {
+          const code = codes[start + column];
+          if (ranks[code] > ranks[best]) best = code;
+        }
+        out[at] = best;
+      }
+    }
+  }
+  return out;
+}
+
+// The weights that each of some pixels covers: at least one.
+function edges(start, stop, count, most) {
+  const step = (stop - start) / count, from = new Int32Array(count), to = new Int32Array(count);
+  for (let i = 0; i < count; i++) {
+    from[i] = Math.min(most - 1, Math.floor(start + i * step + 1e-9));
+    to[i] = Math.min(most, Math.max(from[i] + 1, Math.ceil(start + (i + 1) * step - 1e-9)));
+  }
+  return {from, to};
+}
+
+const wholeOf = (head) => ({top: 0, bottom: head.queries, left: 0, right: head.keys});
+
+/** Draw a window of a head, at most `most` pixels high and wide. */
+function fillCanvas(canvas, head, most, signed, theme, part = wholeOf(head)) {
+  const rows = Math.min(most, Math.ceil(part.bottom - part.top)), columns = Math.min(most, Math.ceil(part.right - part.left));
+  canvas.width = columns;
+  canvas.height = rows;
+  if (rows && columns) canvas.getContext("2d").putImageData(imageOf(head, part, rows, columns, signed, theme), 0, 0);
+}
+
+function imageOf(head, part, rows, columns, signed, theme) {
+  const colours = coloursOf(head.shares, signed, theme), codes = pooled(head, part, rows, columns);
+  const image = new ImageData(columns, rows), pixels = new Uint32Array(image.data.buffer);
+  for (let i = 0; i < pixels.length; i++) pixels[i] = colours[codes[i]];
+  return image;
+}
