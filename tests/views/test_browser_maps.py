@@ -1,4 +1,4 @@
-"""Matrix, lines and the whole model: drawn, pointed at, steered by keys, and true to the payload."""
+"""Matrix, lines and the whole model: drawn, pointed at, steered, and true to the payload."""
 
 import numpy as np
 import pytest
@@ -9,10 +9,10 @@ from attlas.views.map_codes import read_site, site_section
 
 pytestmark = pytest.mark.browser
 
-WORDS = "[CLS] the cat sat on the mat [SEP] it slept [SEP]".split()
+WORDS = ["[CLS]", "the", "cat", "sat", "on", "the", "mat", "[SEP]", "it", "slept", "[SEP]"]
 
 
-def attention(layers=3, heads=10, queries=len(WORDS), keys=len(WORDS)):
+def attention(layers=3, heads=10, queries=11, keys=11):
     chance = np.random.default_rng(0)
     raw = np.exp(2 * chance.normal(size=(layers, 1, heads, queries, keys)))
     return list((raw / raw.sum(axis=-1, keepdims=True)).astype(np.float32))
@@ -210,10 +210,10 @@ def test_a_zoom_goes_from_the_model_to_a_head_and_to_a_weight(show):
 def test_wheel_and_drag_move_the_model_and_a_double_click_opens_a_head(show):
     tab, _ = model(show)
     canvas = tab.locator(".model canvas")
-    canvas.hover(position={"x": 150, "y": 80})
+    canvas.hover(position={"x": 150, "y": 120})
     tab.mouse.wheel(0, -300)
     assert scale(tab) == 1  # the page scrolls until the model is chosen
-    canvas.click(position={"x": 150, "y": 80})
+    canvas.click(position={"x": 150, "y": 120})
     for _ in range(4):
         tab.mouse.wheel(0, -100)
     settled(tab, "scale => scale > 1.5")
@@ -224,7 +224,7 @@ def test_wheel_and_drag_move_the_model_and_a_double_click_opens_a_head(show):
     assert canvas.screenshot() != before
     tab.get_by_role("button", name="show the whole model").click()
     settled(tab, "scale => scale === 1")
-    canvas.dblclick(position={"x": 150, "y": 80})
+    canvas.dblclick(position={"x": 150, "y": 120})
     settled(tab, "scale => scale > 2")
     assert tab.locator(".facts-of-head h3").inner_text() == "layer.0 · head 0"
 
@@ -243,9 +243,9 @@ def test_a_tile_has_the_colours_of_its_head(show):
         const mean = k => found.reduce((sum, each) => sum + each[k], 0) / found.length;
         return [mean(0), mean(1), width, height]; }"""
     x, y, _, height = of_canvas(tab, ".model canvas", painted)
-    side = (height - 24 - 4) * 0.92
+    side = (height - 84 - 4) * 0.92
     assert (x - 88) / side == pytest.approx(2.5 / size, abs=0.03)
-    assert (y - 24) / side == pytest.approx(1.5 / size, abs=0.03)
+    assert (y - 84) / side == pytest.approx(1.5 / size, abs=0.03)
 
 
 def test_heads_are_sorted_by_pattern_and_by_importance(show):
@@ -257,12 +257,12 @@ def test_heads_are_sorted_by_pattern_and_by_importance(show):
     assert order.locator("option").all_text_contents()[:2] == ["layer", "importance"]
     order.select_option("importance")
     tab.locator('.model canvas[data-drawn="4"]').wait_for()
-    tab.locator(".model canvas").hover(position={"x": 120, "y": 60})
+    tab.locator(".model canvas").hover(position={"x": 120, "y": 120})
     assert tab.locator(".facts-of-head h3").inner_text() == "layer.1 · head 0"
     order.select_option("first")
     firsts = [head[0, :, :, 0].mean(axis=-1) for head in given]
     layer, head = np.unravel_index(np.argmax(firsts), (2, 2))
-    tab.locator(".model canvas").hover(position={"x": 121, "y": 61})
+    tab.locator(".model canvas").hover(position={"x": 121, "y": 121})
     tab.locator(".facts-of-head h3", has_text=f"layer.{layer} · head {head}").wait_for()
     figure = tab.locator(".shares .chosen .figure").inner_text()
     assert number(figure) == pytest.approx(np.max(firsts), abs=0.006)
@@ -322,7 +322,8 @@ def test_a_large_head_keeps_its_thin_lines_and_opens_to_its_weights(show):
     inked = """(context, width, height) => {
         const data = context.getImageData(0, 0, width, height).data, found = [];
         for (let i = 0; i < data.length; i += 4)
-            if (data[i] !== 252) found.push([(i / 4) % width / width, Math.floor(i / 4 / width) / height]);
+            if (data[i] !== 252)
+                found.push([(i / 4) % width / width, Math.floor(i / 4 / width) / height]);
         return found; }"""
     found = of_canvas(tab, ".matrix canvas", inked)
     assert len(found) >= 1

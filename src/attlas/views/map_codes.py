@@ -88,7 +88,7 @@ def _patterns(
     Each is a share of the head's attention, a mean over its queries; `broad` is the entropy of a
     row, a share of the largest that its visible keys allow. Empty if a weight is below zero.
     """
-    heads, queries, keys = weights.shape
+    queries = weights.shape[1]
     if codes.dtype == np.int8 or not weights.size or weights.min() < 0:
         return {}
     found = {"first": weights[:, :, 0].mean(axis=1), "broad": _breadth(weights, limits, codes)}

@@ -210,7 +210,7 @@ function strokeHead(context, view, {head, number}, limit, focus, signed, theme) 
   for (const [group, lines] of groups) {
     const share = Math.abs(group) / steps;
     context.strokeStyle = css(signed ? pole(group, true, theme) : headColour(number, theme));
-    context.globalAlpha = focus ? 0.25 + 0.75 * share : 0.06 + 0.74 * share;
+    context.globalAlpha = focus ? 0.1 + 0.9 * share : 0.06 + 0.74 * share;
     context.lineWidth = 0.5 + 3 * share;
     context.beginPath();
     for (const [i, j] of lines) curve(context, view.width, (i + 0.5) * ROW, (j + 0.5) * ROW);

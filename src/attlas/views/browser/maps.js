@@ -42,7 +42,7 @@ function drawMaps(element, payload, state) {
     const name = state.view in MAP_VIEWS ? state.view : "matrix";
     panels.forEach((panel, each) => (panel.hidden = each !== name));
     if (panels.has(name)) return;
-    const panel = make("div", `panel ${name}-view`);
+    const panel = make("div", `map-panel ${name}-view`);
     panels.set(name, panel);
     made.append(panel);
     MAP_VIEWS[name](panel, payload, state);

@@ -71,6 +71,7 @@ function layOutModel(view) {
   view.height = Math.round(view.top + Math.max(narrow ? 320 : 480, Math.min(640, rows * least)) + 4);
   const before = view.fitted;
   view.fitted = Math.min((width - view.left - 4) / columns, (view.height - view.top - 4) / rows);
+  view.height += Math.round(edgeTop(view, view.fitted) - view.top);
   Object.assign(canvas, {width: width * view.sharp, height: view.height * view.sharp});
   canvas.style.height = `${view.height}px`;
   canvas.setAttribute("aria-label", `Heads of the model: ${view.payload.maps.sites.length} layers, ${view.slots.length} heads`);
@@ -78,16 +79,24 @@ function layOutModel(view) {
 }
 
 function showAll(view) {
-  Object.assign(view, {scale: view.fitted, x: view.left, y: view.top});
+  Object.assign(view, {scale: view.fitted, x: view.left, y: view.height});
   keepInside(view);
+}
+
+const mostTokens = (view) => Math.max(...view.payload.maps.sites.flatMap((site) => site.shape.slice(1)));
+
+// The names of tokens need more room at the top than the numbers of heads; it grows as they come near.
+function edgeTop(view, scale = view.scale) {
+  const near = (scale * FILLED / mostTokens(view) - LEAST_LABEL + 4) / 4;
+  return view.top + (LABEL_ROOM - view.top) * Math.max(0, Math.min(1, near));
 }
 
 // What is in the middle stays a part of the model.
 function keepInside(view) {
-  const {left, top, width, height, columns, rows} = view;
-  const furthest = NEAREST * Math.max(...view.payload.maps.sites.flatMap((site) => site.shape.slice(1))) / FILLED;
+  const {left, width, height, columns, rows} = view, furthest = NEAREST * mostTokens(view) / FILLED;
   view.scale = Math.max(view.fitted, Math.min(Math.max(furthest, view.fitted), view.scale));
   const hold = (at, start, room, size) => (size <= room ? start : Math.min(start, Math.max(start + room - size, at)));
+  const top = edgeTop(view);
   view.x = hold(view.x, left, width - left, columns * view.scale);
   view.y = hold(view.y, top, height - top, rows * view.scale);
   view.canvas.style.touchAction = view.scale > view.fitted * 1.01 ? "none" : "pan-y";
@@ -143,14 +152,16 @@ function goTo(view, x, y, scale) {
 }
 
 function openHead(view, slot) {
-  const room = Math.min(view.width - view.left, view.height - view.top);
+  const {width, height, left, top} = view, sized = (edge) => (Math.min(width - left, height - edge) - 8) / FILLED;
+  const edge = edgeTop(view, sized(top)), scale = sized(edge);
   view.state.set({layer: slot.layer, head: slot.head, heads: String(slot.head)});
-  goTo(view, slot.column + FILLED / 2, slot.row + FILLED / 2, (room - 8) / FILLED);
+  // The middle of the head is to be in the middle of what is below the names.
+  goTo(view, slot.column + FILLED / 2, slot.row + FILLED / 2 - (edge - top) / 2 / scale, scale);
 }
 
 // The head at a point of the canvas, and if its weights are large enough to point at, which one.
 function slotAt(view, x, y) {
-  if (x < view.left || y < view.top) return null;
+  if (x < view.left || y < edgeTop(view)) return null;
   const [column, row] = [(x - view.x) / view.scale, (y - view.y) / view.scale];
   const slot = view.slots.find((each) => each.column === Math.floor(column) && each.row === Math.floor(row));
   if (!slot) return null;

@@ -2,6 +2,7 @@
 
 const LEAST_FIGURE = [38, 18];  // pixels of a weight that has room for its figure
 const LEAST_LABEL = 12;
+const LABEL_ROOM = 84;
 const MOST_NEAR = 48;  // sharp pictures that are kept
 
 // The small pictures are made layer by layer, while the page stays alive.
@@ -34,7 +35,7 @@ function nearPicture(view, slot) {
 }
 
 function paintModel(view) {
-  const {canvas, state, width, height, left, top} = view, context = canvas.getContext("2d"), look = getComputedStyle(canvas);
+  const {canvas, width, height, left} = view, top = edgeTop(view), context = canvas.getContext("2d"), look = getComputedStyle(canvas);
   view.ink = {paper: look.getPropertyValue("--paper"), quiet: look.getPropertyValue("--quiet"), line: look.getPropertyValue("--line"),
     mark: look.getPropertyValue("--mark"), mono: look.getPropertyValue("--mono")};
   context.setTransform(view.sharp, 0, 0, view.sharp, 0, 0);
@@ -47,13 +48,13 @@ function paintModel(view) {
   context.imageSmoothingEnabled = false;
   const size = view.scale * FILLED, seen = view.slots.filter((slot) => isSeen(view, slot, size));
   for (const slot of seen) paintHead(context, view, slot, size);
-  for (const slot of seen) frameHead(context, view, slot, size);
+  const chosen = slotOf(view);
+  for (const slot of seen) frameHead(context, view, slot, size, slot === chosen);
   context.restore();
-  const middle = slotAt(view, centreX(view), centreY(view))?.slot ?? slotOf(view);
+  const middle = slotAt(view, centreX(view), centreY(view))?.slot ?? chosen;
   paintEdges(context, view, middle && isSeen(view, middle, size) ? middle : null, size);
   canvas.dataset.scale = (view.scale / view.fitted).toFixed(3);
   canvas.dataset.drawn = String(view.tiles.size);
-  return state;
 }
 
 const cornerOf = (view, slot) => [view.x + slot.column * view.scale, view.y + slot.row * view.scale];
@@ -77,7 +78,7 @@ function seenPart(view, slot, size) {
   const [x, y] = cornerOf(view, slot), [, queries, keys] = slot.site.shape;
   const span = (from, start, end, count) => [Math.max(0, Math.floor((start - from) / size * count)),
     Math.min(count, Math.ceil((end - from) / size * count))];
-  const [top, bottom] = span(y, view.top, view.height, queries), [left, right] = span(x, view.left, view.width, keys);
+  const [top, bottom] = span(y, edgeTop(view), view.height, queries), [left, right] = span(x, view.left, view.width, keys);
   return {top, bottom, left, right};
 }
 
@@ -111,8 +112,8 @@ function paintFigures(context, view, slot, size) {
   }
 }
 
-function frameHead(context, view, slot, size) {
-  const [x, y] = cornerOf(view, slot), chosen = slot === slotOf(view);
+function frameHead(context, view, slot, size, chosen) {
+  const [x, y] = cornerOf(view, slot);
   context.lineWidth = chosen ? 2 : 1;
   context.strokeStyle = chosen ? view.ink.mark : view.ink.line;
   context.strokeRect(x - (chosen ? 1 : 0.5), y - (chosen ? 1 : 0.5), size + (chosen ? 2 : 1), size + (chosen ? 2 : 1));
@@ -147,33 +148,28 @@ function paintEdges(context, view, slot, size) {
   }
 }
 
-const LABEL_ROOM = 84;
-
 function paintTokens(context, view, slot, size) {
-  const {payload, left, top} = view, [x, y] = cornerOf(view, slot), part = seenPart(view, slot, size);
+  const {payload, left} = view, [x, y] = cornerOf(view, slot), part = seenPart(view, slot, size);
   const [, queries, keys] = slot.site.shape, [wide, high] = [size / keys, size / queries];
   const label = (position) => shortened(visible(payload.tokens[position].label));
-  context.fillStyle = view.ink.paper;
-  context.fillRect(0, 0, left - 2, view.height);
-  context.globalAlpha = 0.9;
-  context.fillRect(0, 0, view.width, LABEL_ROOM);
-  Object.assign(context, {globalAlpha: 1, fillStyle: view.ink.quiet, textAlign: "right"});
+  Object.assign(context, {fillStyle: view.ink.quiet, textAlign: "right"});
+  const edge = edgeTop(view);
   for (let row = part.top; row < part.bottom; row++) {
     const at = y + (row + 0.5) * high;
-    if (at > LABEL_ROOM) context.fillText(label(slot.site.queries[row]), left - 8, at, left - 10);
+    if (at > edge) context.fillText(label(slot.site.queries[row]), left - 8, at, left - 10);
   }
   context.textAlign = "left";
   for (let column = part.left; column < part.right; column++) {
     const at = x + (column + 0.5) * wide;
     if (at < left) continue;
     context.save();
-    context.translate(at, LABEL_ROOM - 6);
+    context.translate(at, edge - 6);
     context.rotate(-Math.PI / 2);
-    context.fillText(label(slot.site.keys[column]), 0, 0, LABEL_ROOM - 10);
+    context.fillText(label(slot.site.keys[column]), 0, 0, edge - 10);
     context.restore();
   }
   context.fillStyle = view.ink.mark;
-  context.fillText(mapName(slot.site, slot.head), 0, top / 2, left - 8);
+  context.fillText(mapName(slot.site, slot.head), 0, view.top / 2, left - 8);
 }
 
 const shortened = (text) => {
