@@ -76,11 +76,11 @@ def bertviz_page(given: tuple[torch.Tensor, ...], tokens: list[str]) -> str | No
 
 
 def opened(browser: Browser, path: Path, ready: str) -> tuple[float, Page]:
-    """The seconds from opening a page until `ready`, a JavaScript condition, is true of it."""
+    """The seconds from opening a page until it has an element."""
     tab = browser.new_page(viewport={"width": 1280, "height": 900})
     start = time.perf_counter()
     tab.goto(path.as_uri())
-    tab.wait_for_function(ready, polling=20)
+    tab.wait_for_selector(ready, state="attached")
     return time.perf_counter() - start, tab
 
 
@@ -116,7 +116,7 @@ def shape_rows(browser: Browser, folder: Path, shape: tuple[int, int, int]) -> I
     yield [name, "build", f"{seconds:.3f} s", others[1], ratio[1], quick if peer else ""]
     path = folder / "model.html"
     path.write_text(page)
-    drawn = f"document.querySelector('.model canvas')?.dataset.drawn === '{layers * heads}'"
+    drawn = f'.model canvas[data-drawn="{layers * heads}"]'
     taken, tab = opened(browser, path, drawn)
     yield [
         name,
@@ -147,11 +147,11 @@ def peer_picture(browser: Browser, folder: Path, peer: str | None) -> list[str]:
     tab = browser.new_page(viewport={"width": 1280, "height": 900})
     start = time.perf_counter()
     try:
-        tab.goto(path.as_uri(), timeout=60_000)
-        tab.wait_for_selector("svg line, svg path", timeout=60_000, state="attached")
+        tab.goto(path.as_uri(), timeout=30_000)
+        tab.wait_for_selector("svg line, svg path", timeout=30_000, state="attached")
         return [f"{time.perf_counter() - start:.2f} s", ""]
     except Exception as problem:
-        return [f"none in 60 s ({type(problem).__name__})", ""]
+        return [f"none in 30 s ({type(problem).__name__})", ""]
     finally:
         tab.close()
 
@@ -161,7 +161,7 @@ def long_row(browser: Browser, folder: Path) -> list[str]:
     given, tokens = attention(1, 1, LONG), [f"token{i}" for i in range(LONG)]
     shown = head_view(given, tokens)
     path = Shown({**shown.payload, "opens": {"view": "matrix"}}).to_html(folder / "long.html")
-    taken, tab = opened(browser, path, "document.querySelector('.matrix canvas')?.width > 0")
+    taken, tab = opened(browser, path, ".matrix canvas")
     tab.close()
     reached = "reached" if taken <= LONG_GOAL else "NOT REACHED"
     goal = f"at most {LONG_GOAL:g} s: {reached}"

@@ -102,7 +102,7 @@ def test_weights_far_below_the_strongest_are_told_apart():
     heads = np.array([[[1.0, 1e-3, 2e-3, 1e-4]]], dtype=np.float32)
     site = one_site(heads).payload_section()["sites"][0]
     assert site["codes"] == "uint8"
-    assert drawn(site)[0, 0] == pytest.approx(heads[0, 0], rel=0.05, abs=4e-5)
+    assert drawn(site)[0, 0] == pytest.approx(heads[0, 0], rel=0.08, abs=4e-5)
     site = one_site(heads).payload_section("float16")["sites"][0]
     assert drawn(site)[0, 0] == pytest.approx(heads[0, 0], rel=5e-4)
     with pytest.raises(UsageError, match=r"unknown precision 'float8': .*8-bit, float16"):

@@ -52,7 +52,7 @@ def test_layers_and_heads_that_are_left_out_keep_their_numbers():
         ("layer.3", [2]),
     ]
     assert np.abs(read_site(sites[1])[0] - given[3][0, 2].numpy()).max() < 0.005
-    assert shown.payload["opens"] == {"view": "model", "chosen": "dark"}
+    assert shown.payload["opens"] == {"view": "model", "scheme": "dark"}
 
 
 def test_an_encoder_and_a_decoder():

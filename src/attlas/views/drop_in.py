@@ -108,7 +108,7 @@ def model_view(
     )
     if importance is not None:
         _add_importance(payload["maps"]["sites"], importance)
-    return Shown({**payload, "opens": {"view": "model", "chosen": display_mode}})
+    return Shown({**payload, "opens": {"view": "model", "scheme": display_mode}})
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,9 @@ const DISTANCES = [1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 25
 const CODE_ORDER = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 const END = 256;
 
-/** @param {string} text @returns {Uint8Array} */
+/** Bytes from text, or from a view of bytes that came as they are. @param {string | DataView} text @returns {Uint8Array} */
 function fromBase64(text) {
+  if (typeof text !== "string") return new Uint8Array(text.buffer, text.byteOffset, text.byteLength);
   if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
   const signs = atob(text), bytes = new Uint8Array(signs.length);
   for (let i = 0; i < signs.length; i++) bytes[i] = signs.charCodeAt(i);

@@ -54,8 +54,8 @@ function lineControls(payload, state) {
   };
   state.on(["layer", "heads", "theme"], build);
   build();
-  const segments = [...new Set(payload.tokens.map((token) => token.segment))];
-  if (segments.length > 1) box.append(betweenList(segments, state));
+  const pairs = segmentPairs(payload);
+  if (pairs.length > 1) box.append(betweenList(pairs, state));
   return box;
 }
 
@@ -94,8 +94,14 @@ function listOf(label, options, value, choose, follow) {
   return make("label", "list", `${label} `, list);
 }
 
-const betweenList = (segments, state) => listOf("from and to", [["", "all tokens"], ...segments.flatMap((from) =>
-  segments.map((to) => [JSON.stringify([from, to]), `${visible(from)} → ${visible(to)}`]))], () => state.between ?? "",
+// Every two segments, from and to, as JSON.
+function segmentPairs(payload) {
+  const segments = [...new Set(payload.tokens.map((token) => token.segment))];
+  return segments.flatMap((from) => segments.map((to) => JSON.stringify([from, to])));
+}
+
+const betweenList = (pairs, state) => listOf("from and to", [["", "all tokens"], ...pairs.map((pair) =>
+  [pair, JSON.parse(pair).map(visible).join(" → ")])], () => state.between ?? "",
 (value) => state.set({between: value || null}), (mark) => state.on(["between"], mark));
 
 function openLayer(payload, state, layer) {

@@ -13,15 +13,32 @@ function strongestHead(payload) {
   return found;
 }
 
-// What the views of maps keep in the state of the page, all of it text or numbers:
-// `layer` and `head`, the head that is open, counted from zero in the payload; `heads`, those whose lines are drawn, as
-// "0,3"; `view`, one of MAP_VIEWS; `order` of the heads in the model; `zoom` of the model as "x,y,scale", null for all
-// of it; `part` of the matrix as "top,bottom,left,right", null for all; `hidden`, whether sinks are left out; `between`,
-// the segments that lines join. A payload may say how it opens.
+// What the views of maps keep in the state of a page beside `layer` and `head`, the head that is open, both counted in the
+// payload: for each name its value at the start, and how it is read from a text, which may come from anybody.
+const MAP_KEPT = {
+  view: {start: () => "matrix", read: (text) => (Object.hasOwn(MAP_VIEWS, text) ? text : undefined)},
+  // Those whose lines are drawn, as "0,3".
+  heads: {start: (payload) => String(strongestHead(payload).head), read: (text) => (/^\d+(,\d+)*$|^$/.test(text) ? text : undefined)},
+  // Of the heads in the whole model.
+  order: {start: () => "layer", read: (text, payload) => ordersOf(payload).find((each) => each === text)},
+  // The middle of what is seen of the model, in heads, and the scale; null is all of it.
+  zoom: {start: () => null, read: (text) => (/^-?[\d.]+,-?[\d.]+,[\d.]+$/.test(text) ? text : undefined)},
+  // The part of the matrix that is seen: top, bottom, left, right; null is all of it.
+  part: {start: () => null, read: (text) => (/^\d+,\d+,\d+,\d+$/.test(text) ? text : undefined)},
+  // Whether the first and special tokens are left out.
+  hidden: {start: () => false, read: (text) => (["true", "false"].includes(text) ? text === "true" : undefined)},
+  // The segments that lines join, from and to, as JSON; null for all.
+  between: {start: () => null, read: (text, payload) => segmentPairs(payload).find((each) => each === text)},
+};
+
+// A payload may say in `opens` how it opens.
 function mapState(payload) {
-  const found = strongestHead(payload);
-  return {...found, heads: String(found.head), view: "matrix", order: "layer", zoom: null, part: null, hidden: false,
-    between: null, ...payload.opens};
+  const {layer = 0, head = 0} = {...strongestHead(payload), ...payload.opens}, first = {layer, head};
+  for (const [name, {start, read}] of Object.entries(MAP_KEPT)) {
+    first[name] = start(payload);
+    if (Object.hasOwn(payload.opens ?? {}, name)) first[name] = read(String(payload.opens[name]), payload) ?? first[name];
+  }
+  return first;
 }
 
 // One map over the whole model has neither layers nor heads.

@@ -19,7 +19,7 @@ function drawModel(element, payload, state) {
   view.tell = () => tellHead(facts, view);
   const fit = () => { if (state.view === "model") { layOutModel(view); view.ask(); } };
   const colour = () => { fillTiles(view); view.tell(); };
-  state.on(["order"], () => { placeHeads(view); showAll(view); colour(); });
+  state.on(["order"], () => { placeHeads(view); view.at = null; showAll(view); colour(); });
   state.on(["width", "view"], fit);
   state.on(["theme", "hidden"], colour);
   state.on(["layer", "head", "token"], () => { view.ask(); view.tell(); });

@@ -51,7 +51,7 @@ function draw(element, given) {
   element.classList.add("attlas");
   element.replaceChildren();
   const parts = viewOf(given, element), payload = withScores(given);
-  const state = makeState({...mapState(payload), token: null, row: null, tip: null, chosen: payload.opens?.chosen ?? null,
+  const state = makeState({...mapState(payload), token: null, row: null, tip: null, chosen: payload.opens?.scheme ?? null,
     theme: "light", unit: payload.words?.length ? "words" : "tokens", width: element.clientWidth,
     leftOut: false, picked: null, over: null, matrix: matrixIn(payload)});
   const stops = [followTheme(element, state)];
