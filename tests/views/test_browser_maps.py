@@ -251,7 +251,7 @@ def test_a_tile_has_the_colours_of_its_head(show):
         const mean = k => found.reduce((sum, each) => sum + each[k], 0) / found.length;
         return [mean(0), mean(1), width, height]; }"""
     x, y, _, height = of_canvas(tab, ".model canvas", painted)
-    side = (height - 84 - 4) * 0.92
+    side = round((height - 84 - 4) * 0.92)
     assert (x - 88) / side == pytest.approx(2.5 / size, abs=0.03)
     assert (y - 84) / side == pytest.approx(1.5 / size, abs=0.03)
 

@@ -1,3 +1,4 @@
+// @ts-nocheck
 // A part of a matrix: chosen with a rectangle, by buttons or by keys.
 
 const LEAST_DRAG = 4;  // pixels: less is a click

@@ -1,3 +1,4 @@
+// @ts-nocheck
 // The weights of a head, from the codes that a payload carries; each site is unpacked when it is first looked at.
 
 /**

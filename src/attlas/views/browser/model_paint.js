@@ -1,18 +1,29 @@
+// @ts-nocheck
 // How the whole model is painted: a small picture of each head, a sharper one where it is near, figures where it is nearest.
 
 const LEAST_FIGURE = [38, 18];  // pixels of a weight that has room for its figure
 const LEAST_LABEL = 12;
 const LABEL_ROOM = 84;
-const MOST_NEAR = 48;  // sharp pictures that are kept
+const MOST_NEAR = 192;  // sharp pictures that are kept
+const FRAME_WORK = 8;  // milliseconds of a frame in which sharp pictures are made
+const MOST_ENLARGED = 2.5;  // times that the picture of the whole model is enlarged
 
-// The small pictures are made layer by layer, while the page stays alive.
+// The whole model is one picture, made head by head while the page stays alive.
 function fillTiles(view) {
-  const {payload, state, slots} = view;
+  const {payload, state, slots, pitch, tile} = view, look = getComputedStyle(view.canvas);
+  view.ink = Object.fromEntries(["paper", "quiet", "line", "mark", "mono"].map((name) => [name, look.getPropertyValue(`--${name}`)]));
   view.stop();
-  view.tiles.clear();
   view.near.clear();
+  view.drawn = 0;
+  view.tiles = Object.assign(document.createElement("canvas"), {width: view.columns * pitch, height: view.rows * pitch});
+  const context = view.tiles.getContext("2d");
+  context.fillStyle = view.ink.line;
   view.stop = inTurn(slots, (slot) => {
-    view.tiles.set(slot, pictureOfHead(shownHead(payload, state, slot.layer, slot.head), TILE, payload, state));
+    const head = shownHead(payload, state, slot.layer, slot.head), [x, y] = [slot.column * pitch, slot.row * pitch];
+    const image = imageOf(head, wholeOf(head), tile, tile, payload.maps.signed, state.theme);
+    context.fillRect(x, y, Math.min(pitch, tile + 1), Math.min(pitch, tile + 1));  // a frame on two sides
+    context.putImageData(image, x, y);
+    view.drawn++;
     view.ask();
   });
   view.ask();
@@ -24,8 +35,13 @@ function pictureOfHead(head, size, payload, state) {
   return canvas;
 }
 
+// A sharp picture, if it is there or if this frame has time to make it; otherwise the next frame makes it.
 function nearPicture(view, slot) {
   const {near, payload, state} = view;
+  if (!near.has(slot) && performance.now() > view.until) {
+    view.ask();
+    return null;
+  }
   if (!near.has(slot)) near.set(slot, pictureOfHead(shownHead(payload, state, slot.layer, slot.head), SHARP, payload, state));
   const found = near.get(slot);
   near.delete(slot);  // the last used goes to the end
@@ -35,9 +51,7 @@ function nearPicture(view, slot) {
 }
 
 function paintModel(view) {
-  const {canvas, width, height, left} = view, top = edgeTop(view), context = canvas.getContext("2d"), look = getComputedStyle(canvas);
-  view.ink = {paper: look.getPropertyValue("--paper"), quiet: look.getPropertyValue("--quiet"), line: look.getPropertyValue("--line"),
-    mark: look.getPropertyValue("--mark"), mono: look.getPropertyValue("--mono")};
+  const {canvas, width, height, left} = view, top = edgeTop(view), context = canvas.getContext("2d");
   context.setTransform(view.sharp, 0, 0, view.sharp, 0, 0);
   context.fillStyle = view.ink.paper;
   context.fillRect(0, 0, width, height);
@@ -46,15 +60,24 @@ function paintModel(view) {
   context.rect(left - 2, top - 2, width - left + 2, height - top + 2);
   context.clip();
   context.imageSmoothingEnabled = false;
-  const size = view.scale * FILLED, seen = view.slots.filter((slot) => isSeen(view, slot, size));
+  view.until = performance.now() + FRAME_WORK;
+  const size = view.scale * view.filled, chosen = slotOf(view), isFar = isOnePicture(view, size);
+  const seen = isFar ? [] : view.slots.filter((slot) => isSeen(view, slot, size));
+  if (isFar) context.drawImage(view.tiles, view.x, view.y, view.columns * view.scale, view.rows * view.scale);
   for (const slot of seen) paintHead(context, view, slot, size);
-  const chosen = slotOf(view);
-  for (const slot of seen) frameHead(context, view, slot, size, slot === chosen);
+  for (const slot of isFar ? [chosen] : seen) frameHead(context, view, slot, size, slot === chosen);
+  if (view.ordered && size >= 44) for (const slot of view.slots) nameHead(context, view, slot);
   context.restore();
   const middle = slotAt(view, centreX(view), centreY(view))?.slot ?? chosen;
   paintEdges(context, view, middle && isSeen(view, middle, size) ? middle : null, size);
   canvas.dataset.scale = (view.scale / view.fitted).toFixed(3);
-  canvas.dataset.drawn = String(view.tiles.size);
+  canvas.dataset.drawn = String(view.drawn);
+}
+
+// From afar one picture is enough, unless the weights have room for more than its pixels.
+function isOnePicture(view, size) {
+  const most = mostTokens(view), enlarged = size * view.sharp / view.tile;
+  return enlarged <= (most > view.tile ? MOST_ENLARGED : 1.001) && size / most < LEAST_LABEL;
 }
 
 const cornerOf = (view, slot) => [view.x + slot.column * view.scale, view.y + slot.row * view.scale];
@@ -65,11 +88,11 @@ function isSeen(view, slot, size) {
 }
 
 function paintHead(context, view, slot, size) {
-  const [x, y] = cornerOf(view, slot), [, queries, keys] = slot.site.shape, most = Math.max(queries, keys);
-  const pixels = size * view.sharp;
-  if (pixels > SHARP * 1.2 && most > SHARP) return paintPart(context, view, slot, size);
-  const picture = pixels > TILE * 1.25 && most > TILE ? nearPicture(view, slot) : view.tiles.get(slot);
+  const [x, y] = cornerOf(view, slot), [, queries, keys] = slot.site.shape;
+  if (size * view.sharp > SHARP * 1.2 && Math.max(queries, keys) > SHARP) return paintPart(context, view, slot, size);
+  const {tile, pitch} = view, picture = nearPicture(view, slot);
   if (picture) context.drawImage(picture, x, y, size, size);
+  else context.drawImage(view.tiles, slot.column * pitch, slot.row * pitch, tile, tile, x, y, size, size);
   paintFigures(context, view, slot, size);
 }
 
@@ -97,6 +120,14 @@ function paintPart(context, view, slot, size) {
   paintFigures(context, view, slot, size);
 }
 
+const inks = new Map();
+
+function inkOn(share, signed, theme) {
+  const key = `${Math.round(64 * share)} ${signed} ${theme}`;
+  if (!inks.has(key)) inks.set(key, css(ink(background(Math.round(64 * share) / 64, signed, theme), theme)));
+  return inks.get(key);
+}
+
 function paintFigures(context, view, slot, size) {
   const {payload, state} = view, [, queries, keys] = slot.site.shape, [wide, high] = [size / keys, size / queries];
   if (wide < LEAST_FIGURE[0] || high < LEAST_FIGURE[1]) return;
@@ -106,7 +137,7 @@ function paintFigures(context, view, slot, size) {
   for (let row = part.top; row < part.bottom; row++) {
     for (let column = part.left; column < part.right; column++) {
       const weight = head.value(row, column);
-      context.fillStyle = css(ink(background(strength(weight, head.limit), signed, state.theme), state.theme));
+      context.fillStyle = inkOn(strength(weight, head.limit), signed, state.theme);
       context.fillText(weightFigure(weight, head, signed), x + (column + 0.5) * wide, y + (row + 0.5) * high);
     }
   }
@@ -117,7 +148,11 @@ function frameHead(context, view, slot, size, chosen) {
   context.lineWidth = chosen ? 2 : 1;
   context.strokeStyle = chosen ? view.ink.mark : view.ink.line;
   context.strokeRect(x - (chosen ? 1 : 0.5), y - (chosen ? 1 : 0.5), size + (chosen ? 2 : 1), size + (chosen ? 2 : 1));
-  if (!view.ordered || size < 44) return;
+}
+
+function nameHead(context, view, slot) {
+  const [x, y] = cornerOf(view, slot);
+  if (!isSeen(view, slot, view.scale * view.filled)) return;
   const name = `${slot.site.layer}·${headNumber(slot.site, slot.head)}`;
   Object.assign(context, {font: `10px ${view.ink.mono}`, textAlign: "left", textBaseline: "top", fillStyle: view.ink.paper});
   context.fillRect(x, y, 6 * name.length + 5, 13);

