@@ -63,9 +63,9 @@ def point_at(selector: str, place: int) -> Callable[[Page], object]:
 def open_head(tab: Page) -> None:
     canvas = tab.locator(".model canvas")
     canvas.focus()
-    for key in ("ArrowRight", "Enter"):
+    for key in ("Enter", "+", "+"):
         canvas.press(key)
-    tab.wait_for_timeout(400)
+        tab.wait_for_timeout(400)
 
 
 PICTURES = (

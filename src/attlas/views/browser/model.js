@@ -77,8 +77,8 @@ function layOutModel(view) {
   view.height = Math.round(view.top + Math.max(narrow ? 240 : 480, Math.min(640, rows * least)) + 4);
   const before = view.fitted, room = Math.min((width - view.left - 4) / columns, (view.height - view.top - 4) / rows);
   // A head and its gap take whole pixels, so that the whole model is one picture.
-  view.pitch = Math.max(3, Math.floor(room * view.sharp));
-  view.tile = Math.max(1, Math.round(view.pitch * FILLED));
+  view.pitch = Math.max(4, Math.floor(room * view.sharp));
+  view.tile = Math.min(Math.round(view.pitch * FILLED), view.pitch - 2);
   Object.assign(view, {fitted: view.pitch / view.sharp, filled: view.tile / view.pitch});
   view.height += Math.round(edgeTop(view, view.fitted) - view.top);
   Object.assign(canvas, {width: width * view.sharp, height: view.height * view.sharp});

@@ -15,13 +15,13 @@ function fillTiles(view) {
   view.stop();
   view.near.clear();
   view.drawn = 0;
-  view.tiles = Object.assign(document.createElement("canvas"), {width: view.columns * pitch, height: view.rows * pitch});
+  view.tiles = Object.assign(document.createElement("canvas"), {width: view.columns * pitch + 1, height: view.rows * pitch + 1});
   const context = view.tiles.getContext("2d");
   context.fillStyle = view.ink.line;
   view.stop = inTurn(slots, (slot) => {
-    const head = shownHead(payload, state, slot.layer, slot.head), [x, y] = [slot.column * pitch, slot.row * pitch];
+    const head = shownHead(payload, state, slot.layer, slot.head), [x, y] = [slot.column * pitch + 1, slot.row * pitch + 1];
     const image = imageOf(head, wholeOf(head), tile, tile, payload.maps.signed, state.theme);
-    context.fillRect(x, y, Math.min(pitch, tile + 1), Math.min(pitch, tile + 1));  // a frame on two sides
+    context.fillRect(x - 1, y - 1, tile + 2, tile + 2);  // a frame
     context.putImageData(image, x, y);
     view.drawn++;
     view.ask();
@@ -63,7 +63,8 @@ function paintModel(view) {
   view.until = performance.now() + FRAME_WORK;
   const size = view.scale * view.filled, chosen = slotOf(view), isFar = isOnePicture(view, size);
   const seen = isFar ? [] : view.slots.filter((slot) => isSeen(view, slot, size));
-  if (isFar) context.drawImage(view.tiles, view.x, view.y, view.columns * view.scale, view.rows * view.scale);
+  const pixel = view.scale / view.pitch, {tiles} = view;
+  if (isFar) context.drawImage(tiles, view.x - pixel, view.y - pixel, tiles.width * pixel, tiles.height * pixel);
   for (const slot of seen) paintHead(context, view, slot, size);
   for (const slot of isFar ? [chosen] : seen) frameHead(context, view, slot, size, slot === chosen);
   if (view.ordered && size >= 44) for (const slot of view.slots) nameHead(context, view, slot);
@@ -92,7 +93,7 @@ function paintHead(context, view, slot, size) {
   if (size * view.sharp > SHARP * 1.2 && Math.max(queries, keys) > SHARP) return paintPart(context, view, slot, size);
   const {tile, pitch} = view, picture = nearPicture(view, slot);
   if (picture) context.drawImage(picture, x, y, size, size);
-  else context.drawImage(view.tiles, slot.column * pitch, slot.row * pitch, tile, tile, x, y, size, size);
+  else context.drawImage(view.tiles, slot.column * pitch + 1, slot.row * pitch + 1, tile, tile, x, y, size, size);
   paintFigures(context, view, slot, size);
 }
 
@@ -203,8 +204,6 @@ function paintTokens(context, view, slot, size) {
     context.fillText(label(slot.site.keys[column]), 0, 0, edge - 10);
     context.restore();
   }
-  context.fillStyle = view.ink.mark;
-  context.fillText(mapName(slot.site, slot.head), 0, view.top / 2, left - 8);
 }
 
 const shortened = (text) => {

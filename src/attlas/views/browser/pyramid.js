@@ -3,19 +3,21 @@
 
 const pyramids = new WeakMap();
 
-// The head at half the size, a quarter and so on: of four weights the strongest, so that thin lines stay visible.
-function levelsAbove(head) {
-  if (!pyramids.has(head)) pyramids.set(head, [{codes: head.codes, queries: head.queries, keys: head.keys}]);
-  return pyramids.get(head);
-}
+const LARGE = 2 ** 20;  // weights of a part for which levels are worth their making
 
-function levelOf(head, level) {
-  const levels = levelsAbove(head);
+// The head at half the size, a quarter and so on: of four weights the strongest, so that thin lines stay visible. What is
+// looked at once needs no levels: they are made for a large part that is looked at again, as a zoom does.
+function levelFor(head, part, wanted) {
+  const whole = {codes: head.codes, queries: head.queries, keys: head.keys, scale: 1}, levels = pyramids.get(head);
+  if (wanted < 2 || (part.bottom - part.top) * (part.right - part.left) < LARGE) return whole;
+  if (!levels) pyramids.set(head, [whole]);
+  if (!levels) return whole;
+  const level = Math.floor(Math.log2(wanted));
   while (levels.length <= level) levels.push(halved(levels.at(-1), head.ranks));
   return levels[level];
 }
 
-function halved({codes, queries, keys}, ranks) {
+function halved({codes, queries, keys, scale}, ranks) {
   const rows = Math.ceil(queries / 2), columns = Math.ceil(keys / 2), out = new Uint8Array(rows * columns);
   const plain = ranks === RANKS;
   for (let row = 0; row < rows; row++) {
@@ -28,7 +30,7 @@ function halved({codes, queries, keys}, ranks) {
       out[row * columns + column] = ranks[below] > ranks[above] ? below : above;
     }
   }
-  return {codes: out, queries: rows, keys: columns};
+  return {codes: out, queries: rows, keys: columns, scale: 2 * scale};
 }
 
 /**
@@ -38,8 +40,7 @@ function halved({codes, queries, keys}, ranks) {
  */
 function pooled(head, part, rows, columns) {
   const wanted = Math.min((part.bottom - part.top) / rows, (part.right - part.left) / columns);
-  const level = Math.max(0, Math.floor(Math.log2(Math.max(1, wanted))));
-  const {codes, queries, keys} = levelOf(head, level), scale = 2 ** level;
+  const {codes, queries, keys, scale} = levelFor(head, part, wanted);
   const down = edges(part.top / scale, part.bottom / scale, rows, queries);
   const across = edges(part.left / scale, part.right / scale, columns, keys);
   const out = new Uint8Array(rows * columns), {ranks} = head, strongest = ranks === RANKS ? largestIn : strongestIn;
