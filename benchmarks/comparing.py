@@ -1,5 +1,6 @@
 """What a comparison gets and what it yields, and how work is timed."""
 
+import gc
 import multiprocessing
 import time
 from collections.abc import Callable
@@ -58,6 +59,7 @@ class Setup:
         return seconds, used / MEGABYTE
 
     def _start_peak(self) -> int:
+        gc.collect()
         if self.on_gpu:
             torch.cuda.reset_peak_memory_stats()
             return torch.cuda.memory_allocated()
