@@ -32,11 +32,12 @@ def site_section(
     """One site of a payload: `place` is its kind and layer, `axes` are its queries and keys."""
     if precision not in PRECISIONS:
         raise UnknownNameError("precision", precision, PRECISIONS)
-    if not np.isfinite(weights).all():
-        raise UsageError(f"the map at {name} has values that are not finite")
     lowest = weights.min(axis=(1, 2), initial=0.0)
     limits = np.maximum(weights.max(axis=(1, 2), initial=0.0), -lowest).astype(np.float64)
-    codes = _coded(weights, limits, bool(lowest.min(initial=0.0) < 0), precision)
+    if not np.isfinite(limits).all():
+        raise UsageError(f"the map at {name} has values that are not finite")
+    signed = bool(lowest.min(initial=0.0) < 0)
+    codes = _coded(weights, limits, signed, precision)
     return {
         "name": name,
         "kind": place[0],
@@ -46,7 +47,7 @@ def site_section(
         "shape": list(weights.shape),
         "limits": limits.tolist(),
         "codes": codes.dtype.name,
-        "patterns": _patterns(weights, limits, codes, axes),
+        "patterns": {} if signed else _patterns(weights, limits, codes, axes),
         "data": _packed(codes),
     }
 
@@ -67,8 +68,10 @@ def _coded(weights: Weights, limits: Weights, signed: bool, precision: str) -> N
     if precision == HALVES:
         return shares.astype("<f2")
     kind = "int8" if signed else "uint8"
-    roots = np.sqrt(np.abs(shares)) * _TOPS[kind]
-    return np.rint(np.copysign(roots, shares) if signed else roots).astype(kind)
+    roots = np.sqrt(np.abs(shares) if signed else shares)
+    roots *= _TOPS[kind]
+    np.rint(np.copysign(roots, shares) if signed else roots, out=roots)
+    return roots.astype(kind)
 
 
 def _packed(codes: NDArray[Any]) -> str:
@@ -86,10 +89,10 @@ def _patterns(
     """How much each head looks at a neighbour, itself, the first token, or all about.
 
     Each is a share of the head's attention, a mean over its queries; `broad` is the entropy of a
-    row, a share of the largest that its visible keys allow. Empty if a weight is below zero.
+    row, a share of the largest that its visible keys allow.
     """
     queries = weights.shape[1]
-    if codes.dtype == np.int8 or not weights.size or weights.min() < 0:
+    if not weights.size:
         return {}
     found = {"first": weights[:, :, 0].mean(axis=1), "broad": _breadth(weights, limits, codes)}
     if list(axes[0]) == list(axes[1]):

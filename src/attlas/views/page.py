@@ -5,6 +5,7 @@ import hashlib
 import html
 import json
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,7 @@ def page(payload: Mapping[str, Any], title: str) -> str:
 """
 
 
+@cache
 def view_script() -> str:
     """The module that draws a payload: `embed` for a page, the default export for a notebook."""
     # `view.js` comes first: the others add their kinds to its table.
@@ -58,6 +60,7 @@ def view_script() -> str:
     return "\n".join((_BROWSER / name).read_text("utf-8") for name in ("view.js", *names))
 
 
+@cache
 def view_style() -> str:
     """The style that goes with the module."""
     return "\n".join((_BROWSER / name).read_text("utf-8") for name in STYLES)
