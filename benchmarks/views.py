@@ -4,7 +4,7 @@
 
 Both get the same attention: softmaxes of random numbers, which pack badly; the attention of a
 model takes less. BertViz is compared where it is installed (`pip install bertviz`). The first
-picture is there when the page has drawn every head; frames are counted while the whole model is
+picture is there when the page shows its first heads; frames are counted while the whole model is
 zoomed to one weight and back. Chromium draws without a graphics card, as on a plain server. On a
 machine with other work, the seconds of the processor say more than those of the clock.
 """
@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from attlas.views import Shown, head_view, model_view
+from attlas.views import head_view, model_view
 
 SHAPES = ((12, 12, 128), (32, 32, 128))
 LONG = 4096
@@ -49,6 +49,15 @@ ZOOM = """async () => {
             times.push(await frame());
         }
     return 1000 * (times.length - 1) / (times.at(-1) - times[0]); }"""
+
+# The lines were of the second head: the small pictures of the matrix view unpack the first one.
+DRAW = """async () => {
+    const frame = () => new Promise(requestAnimationFrame), start = performance.now();
+    [...document.querySelectorAll('.maps .choice button')].find(
+        each => each.textContent === 'matrix').click();
+    await frame();
+    await frame();
+    return performance.now() - start; }"""
 
 
 def attention(layers: int, heads: int, size: int) -> tuple[torch.Tensor, ...]:
@@ -99,7 +108,7 @@ def in_seconds(taken: float, worked: float) -> str:
 def rows(browser: Browser, folder: Path, small: bool) -> Iterator[list[str]]:
     for layers, heads, size in SHAPES[: 1 if small else None]:
         yield from shape_rows(browser, folder, (layers, heads, size))
-    yield long_row(browser, folder)
+    yield from long_rows(browser, folder)
 
 
 def shape_rows(browser: Browser, folder: Path, shape: tuple[int, int, int]) -> Iterator[list[str]]:
@@ -127,8 +136,9 @@ def shape_rows(browser: Browser, folder: Path, shape: tuple[int, int, int]) -> I
     yield [name, "build", f"{seconds:.3f} s", others[1], ratio[1], quick if peer else ""]
     path = folder / "model.html"
     path.write_text(page)
-    drawn = f'.model canvas[data-drawn="{layers * heads}"]'
-    taken, worked, tab = opened(browser, path, drawn)
+    first = '.model canvas[data-drawn]:not([data-drawn="0"])'
+    taken, worked, tab = opened(browser, path, first)
+    tab.close()
     yield [
         name,
         "first picture",
@@ -136,6 +146,8 @@ def shape_rows(browser: Browser, folder: Path, shape: tuple[int, int, int]) -> I
         *peer_picture(browser, folder, peer),
         judged(taken, goal, "picture"),
     ]
+    taken, worked, tab = opened(browser, path, f'.model canvas[data-drawn="{layers * heads}"]')
+    yield [name, "all heads", in_seconds(taken, worked), "", "", ""]
     frames = tab.evaluate(ZOOM)
     tab.close()
     least = goal.get("frames")
@@ -167,16 +179,19 @@ def peer_picture(browser: Browser, folder: Path, peer: str | None) -> list[str]:
         tab.close()
 
 
-def long_row(browser: Browser, folder: Path) -> list[str]:
-    """One head over thousands of tokens, from opening the page until the matrix is painted."""
-    given, tokens = attention(1, 1, LONG), [f"token{i}" for i in range(LONG)]
-    shown = head_view(given, tokens)
-    path = Shown({**shown.payload, "opens": {"view": "matrix"}}).to_html(folder / "long.html")
-    taken, worked, tab = opened(browser, path, ".matrix canvas")
+def long_rows(browser: Browser, folder: Path) -> Iterator[list[str]]:
+    """A head over thousands of tokens: the page opened, and a head unpacked and drawn on it."""
+    given, tokens = attention(2, 1, LONG), [f"token{i}" for i in range(LONG)]
+    shown, name = head_view(given, tokens, layer=1), f"{LONG} × {LONG} head"
+    path = shown.to_html(folder / "long.html")
+    taken, worked, tab = opened(browser, path, ".lines canvas")
+    yield [name, "page of two, opened", in_seconds(taken, worked), "", "", ""]
+    before = busy(browser)
+    seconds = tab.evaluate(DRAW) / 1000
+    worked = busy(browser) - before
     tab.close()
-    reached = "reached" if taken <= LONG_GOAL else "NOT REACHED"
-    goal = f"at most {LONG_GOAL:g} s: {reached}"
-    return [f"{LONG} × {LONG} head", "first picture", in_seconds(taken, worked), "", "", goal]
+    goal = f"at most {LONG_GOAL:g} s: {'reached' if seconds <= LONG_GOAL else 'NOT REACHED'}"
+    yield [name, "drawn", in_seconds(seconds, worked), "", "", goal]
 
 
 def judged(value: float, goal: dict[str, float], name: str, unit: float = 1) -> str:

@@ -24,9 +24,8 @@ function fillTiles(view) {
     context.fillRect(x - 1, y - 1, tile + 2, tile + 2);  // a frame
     context.putImageData(image, x, y);
     view.drawn++;
-    view.ask();
+    if (view.drawn % view.columns === 0 || view.drawn === slots.length) view.ask();
   });
-  view.ask();
 }
 
 function pictureOfHead(head, size, payload, state) {
