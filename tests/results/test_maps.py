@@ -1,6 +1,7 @@
 """Maps: by name, as a table, as bytes, saved."""
 
 import json
+import zlib
 from base64 import b64decode
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from results.records import any_array, any_maps, any_tokens, film, maps, same_ma
 
 from attlas.errors import ResultFileError, UnknownNameError, UsageError
 from attlas.results import Maps, Site
+from attlas.views.map_codes import read_site
 
 BROAD = settings(deadline=None, max_examples=50, suppress_health_check=list(HealthCheck))
 
@@ -72,8 +74,11 @@ def test_no_sites():
 
 def drawn(site):
     """The weights that a page can read from a site of a payload."""
-    steps = np.frombuffer(b64decode(site["data"]), np.int8).reshape(site["shape"])
-    return steps / 127 * np.array(site["limits"])[:, None, None]
+    return read_site(site)
+
+
+def codes(site):
+    return np.frombuffer(zlib.decompress(b64decode(site["data"])), site["codes"]).tolist()
 
 
 @BROAD
@@ -83,8 +88,44 @@ def test_a_byte_a_weight_is_near_enough(array):
     exact = array.astype(np.float64)
     largest = np.abs(exact).max(axis=(1, 2))
     assert site["limits"] == largest.tolist()
-    assert np.all(np.abs(drawn(site) - exact) <= largest[:, None, None] / 250)
+    # Half a step of the root; a byte with a sign has half as many steps.
+    top = {"uint8": 255, "int8": 127}[site["codes"]]
+    limit = largest[:, None, None]
+    error = np.sqrt(np.abs(exact)) * np.sqrt(limit) / top + limit / (4 * top**2)
+    assert np.all(np.abs(drawn(site) - exact) <= error * (1 + 1e-5))
     assert np.all(drawn(site)[exact == 0] == 0)
+    fine = one_site(array).payload_section("float16")["sites"][0]
+    assert np.all(np.abs(drawn(fine) - exact) <= np.abs(exact) / 2047 + limit * 3e-8)
+
+
+def test_weights_far_below_the_strongest_are_told_apart():
+    heads = np.array([[[1.0, 1e-3, 2e-3, 1e-4]]], dtype=np.float32)
+    site = one_site(heads).payload_section()["sites"][0]
+    assert site["codes"] == "uint8"
+    assert drawn(site)[0, 0] == pytest.approx(heads[0, 0], rel=0.08, abs=4e-5)
+    site = one_site(heads).payload_section("float16")["sites"][0]
+    assert drawn(site)[0, 0] == pytest.approx(heads[0, 0], rel=5e-4)
+    with pytest.raises(UsageError, match=r"unknown precision 'float8': .*8-bit, float16"):
+        one_site(heads).payload_section("float8")
+
+
+def test_patterns_of_a_head_that_looks_back_and_of_one_that_looks_all_about():
+    back, about = np.eye(4, k=-1), np.full((4, 4), 0.25)
+    back[0, 0] = 1
+    found = one_site(np.stack([back, about])).payload_section()["sites"][0]["patterns"]
+    assert found == {
+        "first": [0.5, 0.25],
+        "broad": [0.0, 1.0],
+        "previous": [1.0, 0.25],
+        "same": [0.25, 0.25],
+        "next": [0.0, 0.25],
+    }
+    causal = np.tril(np.ones((4, 4)))
+    causal /= causal.sum(axis=1, keepdims=True)
+    for precision in ("8-bit", "float16"):
+        site = one_site(causal[None]).payload_section(precision)["sites"][0]
+        assert site["patterns"]["broad"] == pytest.approx([1.0], abs=0.01)
+    assert one_site(-about[None]).payload_section()["sites"][0]["patterns"] == {}
 
 
 def test_a_head_of_zeros_beside_strong_ones_stays_zero():
@@ -92,14 +133,14 @@ def test_a_head_of_zeros_beside_strong_ones_stays_zero():
     site = one_site(heads).payload_section()["sites"][0]
     assert site["limits"] == [0.9, 0.0, 2e-5]
     assert drawn(site)[1].tolist() == [[0, 0, 0]]
-    assert drawn(site)[2] == pytest.approx(heads[2], rel=0.01)
+    assert drawn(site)[2] == pytest.approx(heads[2], rel=0.02)
 
 
 def test_a_range_that_half_precision_cannot_hold():
     site = one_site(np.array([[[-60000, 0, 60000]]], dtype=np.float16)).payload_section()["sites"][
         0
     ]
-    assert np.frombuffer(b64decode(site["data"]), np.int8).tolist() == [-127, 0, 127]
+    assert codes(site) == [-127, 0, 127]
     assert site["limits"] == [60000.0]
 
 
@@ -109,7 +150,7 @@ def test_payload():
     site = payload["sites"][1]
     assert (site["name"], site["kind"], site["layer"]) == ("cross.1", "cross", 1)
     assert (site["queries"], site["keys"], site["shape"]) == ([2], [0, 1], [1, 1, 2])
-    assert b64decode(site["data"]) == bytes([42, 127])  # 0.25 / 0.75 of 127
+    assert codes(site) == [147, 255]  # √(0.25 / 0.75) of 255
 
 
 def test_what_the_maps_show_is_kept(tmp_path):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from attlas.results.support.pictures import picture_uri
+from attlas.views.map_codes import site_section
 
 HOSTILE = [
     "</script>",
@@ -310,18 +311,12 @@ def maps(size: int, *, layers: int, heads: int) -> dict[str, Any]:
     """Heads that look at themselves, at their neighbours, at the first token, or all about."""
     places = list(range(size))
     sites = [
-        {
-            "name": f"encoder.{layer}",
-            "kind": "encoder",
-            "layer": layer,
-            "queries": places,
-            "keys": places,
-            "shape": [heads, size, size],
-            "limits": [0.93] * heads,
-            "data": base64.b64encode(
-                b"".join(_head(size, layer, head) for head in range(heads))
-            ).decode(),
-        }
+        site_section(
+            f"encoder.{layer}",
+            ("encoder", layer),
+            (places, places),
+            np.stack([_head(size, layer, head) for head in range(heads)]),
+        )
         for layer in range(layers)
     ]
     return {"signed": False, "shows": "attention", "sites": sites}
@@ -331,11 +326,12 @@ def _split(text: str) -> list[str]:
     return text.split()
 
 
-def _head(size: int, layer: int, head: int) -> bytes:
+def _head(size: int, layer: int, head: int) -> Any:
     kind = (head + layer) % 4
     noise = bytes(random.Random(100 * layer + head).randrange(20) for _ in range(997))
     table = bytearray((noise * (size * size // 997 + 1))[: size * size])
     for query in range(size):
         strong = {0: query, 1: max(0, query - 1), 2: 0, 3: (query * 7 + layer) % size}[kind]
         table[query * size + strong] = 127 - 5 * ((query + head) % 12)
-    return bytes(table)
+    steps = np.frombuffer(bytes(table), np.uint8).reshape(size, size)
+    return (np.where(steps == steps.max(), 255, 2 * steps) / 255) ** 2 * 0.93

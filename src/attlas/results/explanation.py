@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,6 +27,7 @@ from attlas.results.support.sums import score_sum
 from attlas.results.support.words import segment_units, word_units
 from attlas.shapes import Picture, TokenVector
 from attlas.tokens import Tokens
+from attlas.views.map_codes import BYTES
 from attlas.views.units import visible
 
 __all__ = ["LEVELS", "Explanation", "Origin", "TargetRecord"]
@@ -181,7 +184,14 @@ class Explanation(Result):
             **({"true_label": self.true_label} if self.true_label is not None else {}),
         }
 
-    def payload(self) -> dict[str, Any]:
+    def to_html(self, path: str | PathLike[str], *, precision: str = BYTES) -> Path:
+        """Write a page that shows the explanation: one file that needs no network.
+
+        `precision` is that of the maps, as in `Maps.to_html`.
+        """
+        return views.write_whole(path, views.page(self.payload(precision), self._page_title()))
+
+    def payload(self, precision: str = BYTES) -> dict[str, Any]:
         """What a page, a notebook or a terminal draws."""
         scored = zip(token_rows(self.tokens), self.scores, strict=True)
         words = [row | {"positions": list(row["positions"])} for row in self._words()]
@@ -203,7 +213,7 @@ class Explanation(Result):
             "warning": self.warning,
             "notes": [note for note in self.notes if note != self.warning],
             "code": self.code(),
-            "maps": self.maps.payload_section() if self.maps else None,
+            "maps": self.maps.payload_section(precision) if self.maps else None,
         }
 
     def code(self) -> str:

@@ -1,20 +1,23 @@
 """Maps: attention-shaped results for one input, one `[head, query, key]` array for each site."""
 
-from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from operator import index
+from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from attlas import views
 from attlas.errors import UnknownNameError, UsageError
 from attlas.results.support.frames import Frame, frame
 from attlas.results.support.pictures import picture_rows
 from attlas.results.support.result import Result
 from attlas.shapes import SiteMap
 from attlas.tokens import Tokens
+from attlas.views.map_codes import BYTES, site_section
 
 COLUMNS = ["site", "head", "query", "query_token", "key", "key_token", "weight"]
 
@@ -132,7 +135,7 @@ class Maps(Result):
             }
         )
 
-    def payload(self) -> dict[str, Any]:
+    def payload(self, precision: str = BYTES) -> dict[str, Any]:
         """What a page, a notebook or a terminal draws."""
         return {
             "kind": self.view_kind,
@@ -141,34 +144,26 @@ class Maps(Result):
             "tokens": token_rows(self.tokens),
             "sources": dict(self.tokens.sources),
             "pictures": picture_rows(self.tokens),
-            "maps": self.payload_section(),
+            "maps": self.payload_section(precision),
         }
 
-    def payload_section(self) -> dict[str, Any]:
-        """What a view draws of the maps, alone or within an explanation.
+    def to_html(self, path: str | PathLike[str], *, precision: str = BYTES) -> Path:
+        """Write a page that shows every head: one file that needs no network.
 
-        A weight is one signed byte, from −127 to 127 of the largest of its head, so that zero is
-        exactly zero.
+        A weight is a byte, or with `precision="float16"` a number of three digits in twice the
+        space.
         """
-        sites = [self._site(i) for i in range(len(self))]
-        return {"signed": self.signed, "shows": self.shows, "sites": sites}
+        return views.write_whole(path, views.page(self.payload(precision), self._page_title()))
 
-    def _site(self, index: int) -> dict[str, Any]:
-        weights, site = self.weights[index].astype(np.float64), self.sites[index]
-        if not np.isfinite(weights).all():
-            raise UsageError(f"the map at {site.name} has values that are not finite")
-        limits = np.abs(weights).max(axis=(1, 2), initial=0.0)
-        steps = np.round(weights / np.where(limits, limits, 1.0)[:, None, None] * 127)
-        return {
-            "name": site.name,
-            "kind": site.kind,
-            "layer": site.layer,
-            "queries": list(self.queries[index]),
-            "keys": list(self.keys[index]),
-            "shape": list(weights.shape),
-            "limits": limits.tolist(),
-            "data": b64encode(steps.astype(np.int8).tobytes()).decode("ascii"),
-        }
+    def payload_section(self, precision: str = BYTES) -> dict[str, Any]:
+        """What a view draws of the maps, alone or within an explanation."""
+        sites = [
+            site_section(site.name, (site.kind, site.layer), axes, array, precision)
+            for (site, array), axes in zip(
+                self, zip(self.queries, self.keys, strict=True), strict=True
+            )
+        ]
+        return {"signed": self.signed, "shows": self.shows, "sites": sites}
 
     def header(self) -> dict[str, Any]:
         """What is saved beside the arrays."""

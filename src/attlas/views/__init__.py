@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Group
 
+from attlas.views.drop_in import Shown, head_view, model_view
 from attlas.views.elsewhere import visualize_text
 from attlas.views.figures import draw, figure_names
 from attlas.views.files import write_whole
@@ -18,13 +19,16 @@ from attlas.views.page import page
 from attlas.views.tree_drawing import lay_out_tree, tree_figure
 
 __all__ = [
+    "Shown",
     "area_cells",
     "chart_cells",
     "draw",
     "figure_names",
     "fragment",
+    "head_view",
     "latex",
     "lay_out_tree",
+    "model_view",
     "page",
     "render",
     "tree_figure",

@@ -6,6 +6,7 @@ import html
 import json
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from attlas.views.kinds import view_of
 from attlas.views.units import visible
 
 _BROWSER = Path(__file__).with_name("browser")
-STYLES = ("view.css", "report.css", "report_trials.css")
+STYLES = ("view.css", "maps.css", "report.css", "report_trials.css")
 
 _START = """
 embed(document.getElementById("view"), JSON.parse(document.getElementById("payload").textContent));
@@ -56,6 +57,7 @@ def page(payload: Mapping[str, Any], title: str) -> str:
 """
 
 
+@cache
 def view_script() -> str:
     """The module that draws a payload: `embed` for a page, the default export for a notebook."""
     # `view.js` comes first: the others add their kinds to its table.
@@ -64,6 +66,7 @@ def view_script() -> str:
     return _TYPES.sub("", "\n".join(files)) + _EXPORTS
 
 
+@cache
 def view_style() -> str:
     """The style that goes with the module."""
     return "\n".join((_BROWSER / name).read_text("utf-8") for name in STYLES)

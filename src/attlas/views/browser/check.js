@@ -2,6 +2,7 @@
 
 VIEWS.check = [drawHeader, drawCheckGuide, beside([drawAnswers], [drawMethods]), drawFoot];
 
+/** @param {HTMLElement} element */
 function drawCheckGuide(element) {
   drawGuide(element, "Exactly: with its attention open, the model gives to the bit what it gives by itself. " +
     "A method that cannot run on this model has the reason beside its name.");

@@ -3,8 +3,11 @@
 // A page carries bytes as base64, a notebook as a buffer of their own. The bytes returned have a buffer to themselves.
 /** @param {string | DataView} data */
 function bytesIn(data) {
-  if (typeof data === "string") return Uint8Array.from(atob(data), (sign) => sign.charCodeAt(0));
-  return new Uint8Array(data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength));
+  if (typeof data !== "string") return new Uint8Array(data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength));
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(data);
+  const signs = atob(data), bytes = new Uint8Array(signs.length);
+  for (let i = 0; i < signs.length; i++) bytes[i] = signs.charCodeAt(i);
+  return bytes;
 }
 
 /**

@@ -8,6 +8,7 @@ const besideText = beside([drawPrediction, drawPicture, drawText], [drawBars, dr
 const besidePicture = beside([drawPicture], [drawPrediction, drawText, drawBars, drawSum], "pair pictured");
 
 // A picture keeps its size, and everything else has the rest of the width.
+/** @param {HTMLElement} element @param {TextPayload} payload @param {State} state */
 function drawScores(element, payload, state) {
   const isPictured = payload.pictures?.some((picture) => !isSound(picture));
   (isPictured ? besidePicture : besideText)(element, payload, state);

@@ -41,8 +41,8 @@ function treeStack(payload) {
 function headsTogether(site, {signed, shows}) {
   const [heads, size] = site.shape, table = new Float64Array(size * size);
   for (let head = 0; head < heads; head++) {
-    const {bytes, limit} = headOf(site, head);
-    for (let i = 0; i < table.length; i++) table[i] += bytes[i] / 127 * limit;
+    const {codes, shares, limit} = headOf(site, head);
+    for (let i = 0; i < table.length; i++) table[i] += shares[codes[i]] * limit;
   }
   if (signed) return table;
   for (let row = 0; row < size; row++) {

@@ -78,6 +78,7 @@ function drawReading(element, payload) {
   if (words.length) drawGuide(element, words.join(" "));
 }
 
+/** @param {HTMLElement} element @param {string} words */
 function drawGuide(element, words) {
   section(element, "How to read this", "reading-guide").append(make("p", "", words));
 }

@@ -16,6 +16,7 @@ function drawJudgement(element, payload) {
 }
 
 // How to read the columns, and what each measure asks, once.
+/** @param {Measured[]} measured */
 function measureWords(measured) {
   const readings = new Map(measured.filter((row) => row.reading).map((row) => [row.measure, row.reading]));
   const list = make("dl", "asks", ...[...readings].flatMap(([name, reading]) =>

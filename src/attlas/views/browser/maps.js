@@ -1,29 +1,9 @@
 // @ts-nocheck
-// Maps: attention, or what else a method finds for every two tokens.
+// Maps: attention, or what else a method finds for every two tokens. Three views of the same heads, one shown at a time.
 
 VIEWS.maps = [drawHeader, drawPicture, drawText, drawMaps, drawFlow, drawFoot, drawTip];
 
-const decoded = new WeakMap();
-
-// Of each head of a site, the weights as bytes from −127 to 127 of its largest.
-function bytesOf(site) {
-  if (!decoded.has(site)) decoded.set(site, new Int8Array(bytesIn(site.data).buffer));
-  return decoded.get(site);
-}
-
-function headOf(site, head) {
-  const [, queries, keys] = site.shape, limit = site.limits[head];
-  const bytes = bytesOf(site).subarray(head * queries * keys, (head + 1) * queries * keys);
-  return {bytes, queries, keys, limit, value: (row, column) => bytes[row * keys + column] / 127 * limit};
-}
-
-// A weight with as many decimals as its byte holds.
-function weightFigure(weight, limit, signed) {
-  const decimals = limit > 0 ? Math.round(-Math.log10(limit / 127)) : 2;
-  if (decimals > 7 || decimals < 0) return minus(weight.toExponential(1));
-  const text = weight.toFixed(decimals);
-  return Number(text) ? minus((signed && weight > 0 ? "+" : "") + text) : (0).toFixed(decimals);
-}
+const MAP_VIEWS = {matrix: drawMatrixView, lines: drawLines, model: drawModel};
 
 // The head with the largest weight of all.
 function strongestHead(payload) {
@@ -34,55 +14,66 @@ function strongestHead(payload) {
   return found;
 }
 
-// The colours of the bytes from −127 to 127, packed as canvas pixels.
-function coloursOf(signed, theme) {
-  return Uint32Array.from({length: 255}, (_, i) => {
-    const [red, green, blue] = background((i - 127) / 127, signed, theme);
-    return (255 << 24) | (blue << 16) | (green << 8) | red;
-  });
-}
-
-// Each pixel shows the strongest weight of its block, so that thin lines stay visible.
-function pool({bytes, queries, keys}, rows, columns) {
-  if (rows === queries && columns === keys) return bytes;
-  const out = new Int8Array(rows * columns);
-  const columnOf = Uint32Array.from({length: keys}, (_, key) => Math.floor((key * columns) / keys));
-  for (let query = 0; query < queries; query++) {
-    const start = Math.floor((query * rows) / queries) * columns;
-    for (let key = 0; key < keys; key++) {
-      const at = start + columnOf[key], byte = bytes[query * keys + key];
-      if (Math.abs(byte) > Math.abs(out[at])) out[at] = byte;
-    }
-  }
-  return out;
-}
-
-function fillCanvas(canvas, head, most, signed, theme) {
-  const rows = Math.min(most, head.queries), columns = Math.min(most, head.keys);
-  const colours = coloursOf(signed, theme), bytes = pool(head, rows, columns);
-  const image = new ImageData(columns, rows);
-  const pixels = new Uint32Array(image.data.buffer);
-  for (let i = 0; i < pixels.length; i++) pixels[i] = colours[bytes[i] + 127];
-  canvas.width = columns;
-  canvas.height = rows;
-  canvas.getContext("2d").putImageData(image, 0, 0);
-}
-
 // One map over the whole model has neither layers nor heads.
 const isWhole = (site) => site.kind === "all";
-const mapName = (site, head) => isWhole(site) ? "the whole model" : `${visible(site.name)} · head ${head}`;
+const headNumber = (site, head) => site.numbers?.[head] ?? head;
+const mapName = (site, head) => isWhole(site) ? "the whole model" : `${visible(site.name)} · head ${headNumber(site, head)}`;
+
+// The views that a payload allows; one map over the whole model has no heads to set beside one another.
+function mapViewsOf(payload) {
+  const sites = payload.maps?.sites ?? [];
+  if (!sites.length) return [];
+  return sites.length === 1 && isWhole(sites[0]) ? ["matrix", "lines"] : Object.keys(MAP_VIEWS);
+}
 
 function drawMaps(element, payload, state) {
   const sites = payload.maps?.sites ?? [];
   if (!sites.length) return;
   const made = section(element, `Maps of ${visible(payload.maps.shows)}`, "maps");
-  const heads = make("div", "heads"), pane = make("div", "pane");
+  made.append(make("div", "controls", viewChoice(state, mapViewsOf(payload)),
+    ...hideSwitch(payload, state)));
+  // Only what is looked at is drawn, and what was drawn stays.
+  const panels = new Map();
+  const show = () => {
+    const name = state.view;
+    panels.forEach((panel, each) => (panel.hidden = each !== name));
+    if (panels.has(name)) return;
+    const panel = make("div", `map-panel ${name}-view`);
+    panels.set(name, panel);
+    made.append(panel);
+    MAP_VIEWS[name](panel, payload, state);
+  };
+  state.on(["view"], show);
+  show();
+}
+
+function viewChoice(state, names) {
+  const box = choice("View", "view", names, state);
+  box.classList.add("inline");
+  return box;
+}
+
+function hideSwitch(payload, state) {
+  if (!payload.maps.sites.some((site) => sinkColumns(site, payload).length)) return [];
+  const box = make("input", "");
+  box.type = "checkbox";
+  const mark = () => (box.checked = state.hidden);
+  box.addEventListener("change", () => state.set({hidden: box.checked}));
+  state.on(["hidden"], mark);
+  mark();
+  const scaled = payload.maps.shows === "attention" && !payload.maps.signed;
+  return [make("label", "sinks", box, "hide the first and special tokens",
+    make("span", "", scaled ? "(the rest of each row is scaled to sum to one)" : ""))];
+}
+
+function drawMatrixView(element, payload, state) {
+  const {sites} = payload.maps, heads = make("div", "heads"), pane = make("div", "pane");
   const whole = sites.every(isWhole);
-  made.append(make("p", "quiet", whole
-    ? "Each row is a token at the top of the model, each column one of the input. Choose a row or a token to list it."
+  element.append(make("p", "quiet", whole
+    ? "Each row is a token at the top of the model, each column one of the input. Choose a row or a token to list it; draw a rectangle to enlarge it."
     : "Layers down, heads across. Each row is a token that attends, each column one that is attended to; " +
       "every head is coloured up to its own strongest weight, and the head with the strongest of all is open. " +
-      "Choose a head to enlarge it, and a row or a token to list it."),
+      "Choose a head to enlarge it, a row or a token to list it; draw a rectangle to enlarge a part."),
   make("div", "columns", ...(whole && sites.length === 1 ? [] : [heads]), pane));
   drawHeads(heads, payload, state);
   drawMatrix(pane, payload, state);
@@ -91,40 +82,41 @@ function drawMaps(element, payload, state) {
 function drawHeads(element, payload, state) {
   const {sites, signed} = payload.maps;
   const severalKinds = new Set(sites.map((site) => site.kind)).size > 1;
-  const most = Math.max(...sites.map((site) => site.shape[0]));
+  const widest = sites.reduce((most, site) => (site.shape[0] > most.shape[0] ? site : most));
   const thumbs = [];
   element.append(make("div", "head-row numbers quiet mono", make("span", "", "head"),
-    ...Array.from({length: most}, (_, head) => make("span", "number", String(head)))));
+    ...Array.from({length: widest.shape[0]}, (_, head) => make("span", "number", String(headNumber(widest, head))))));
   sites.forEach((site, layer) => {
     const row = make("div", "head-row", make("span", "quiet mono",
       severalKinds ? `${site.kind} ${site.layer}` : `layer ${site.layer}`));
     for (let head = 0; head < site.shape[0]; head++) {
       const canvas = make("canvas", "");
-      const thumb = button(canvas, "thumb", () => state.set({layer, head}));
-      thumb.setAttribute("aria-label", `${site.name}, head ${head}`);
+      const thumb = button(canvas, "thumb", () => state.set({layer, head, heads: null}));
+      thumb.setAttribute("aria-label", `${site.name}, head ${headNumber(site, head)}`);
       thumb.title = mapName(site, head);
-      thumbs.push({thumb, canvas, site, layer, head});
+      thumbs.push({thumb, canvas, layer, head});
       row.append(thumb);
     }
     element.append(row);
   });
   const mark = () => thumbs.forEach(({thumb, layer, head}) =>
     thumb.setAttribute("aria-pressed", String(layer === state.layer && head === state.head)));
-  const colour = () => inTurn(thumbs, ({canvas, site, head}) =>
-    fillCanvas(canvas, headOf(site, head), 48, signed, state.theme));
+  const colour = () => inTurn(thumbs, ({canvas, layer, head}) =>
+    fillCanvas(canvas, shownHead(payload, state, layer, head), 48, signed, state.theme));
   state.on(["layer", "head"], mark);
-  state.on(["theme"], colour);
+  state.on(["theme", "hidden"], colour);
   mark();
   colour();
 }
 
-// Work in small steps, so that many large maps never block the page.
+// Work in small steps, so that many large maps never block the page. The function it returns ends the work.
 function inTurn(items, work) {
-  let next = 0;
+  let next = 0, stopped = false;
   const step = () => {
-    const until = performance.now() + 12;
-    while (next < items.length && performance.now() < until) work(items[next++]);
-    if (next < items.length) setTimeout(step);
+    const until = performance.now() + 20;
+    while (!stopped && next < items.length && performance.now() < until) work(items[next++]);
+    if (!stopped && next < items.length) setTimeout(step);
   };
   step();
+  return () => (stopped = true);
 }

@@ -1,59 +1,77 @@
 // @ts-nocheck
-// One head, enlarged.
+// One head, enlarged: all of it, or the part that was chosen with a rectangle.
+
+const LARGEST = 640;  // pixels
 
 function drawMatrix(element, payload, state) {
   const title = make("h3", ""), readout = make("p", "readout mono");
   const scroll = make("div", "scroll"), chosen = make("div", "chosen"), key = make("div", "legend");
+  const tools = matrixTools(payload, state);
   readout.setAttribute("aria-live", "polite");
-  element.append(title, readout, make("div", "large", make("div", "", scroll, key), chosen));
+  element.append(make("div", "titled", title, tools.element), readout,
+    make("div", "large", make("div", "", scroll, key), chosen));
   const build = () => {
-    const site = payload.maps.sites[state.layer];
+    const site = payload.maps.sites[state.layer], head = shownHead(payload, state), {signed} = payload.maps;
     title.replaceChildren(mapName(site, state.head));
-    const {signed} = payload.maps, {limit} = headOf(site, state.head);
-    key.replaceChildren(scaleOf(limit, signed, state.theme, (weight) => figure(weight, limit, signed)));
+    key.replaceChildren(scaleOf(head.limit, signed, state.theme, (weight) => figure(weight, head.limit, signed)));
+    const focused = scroll.querySelector("canvas:focus") !== null;
     const matrix = matrixOf(site, payload, state, element.clientWidth);
     scroll.replaceChildren(matrix.element);
+    if (focused) matrix.canvas.focus();
     matrix.listen(readout);
+    tools.follow(matrix);
     refresh = () => { matrix.light(); listRow(chosen, matrix, payload, state, elementsAt); };
     refresh();
   };
-  let refresh = null;
+  let refresh = () => {};
   const elementsAt = new Map();
   lightUp(payload, state, () => elementsAt);
-  state.on(["layer", "head", "theme", "width"], build);
-  state.on(["token", "unit", "row"], () => refresh());
+  const whenShown = (work) => () => { if (state.view === "matrix") work(); };
+  state.on(["layer", "head", "theme", "width", "part", "hidden", "view"], whenShown(build));
+  state.on(["token", "unit", "row"], whenShown(() => refresh()));
   build();
 }
 
+// The part of the head that is shown, in whole rows and columns.
+function partOf(state, head) {
+  const whole = wholeOf(head);
+  if (!state.part) return whole;
+  const [top, bottom, left, right] = state.part.split(",").map(Number);
+  const fits = top >= 0 && left >= 0 && top < bottom && left < right && bottom <= head.queries && right <= head.keys;
+  return fits ? {top, bottom, left, right} : whole;
+}
+
 function matrixOf(site, payload, state, width) {
-  const head = headOf(site, state.head);
+  const head = shownHead(payload, state), part = partOf(state, head);
+  const queryPlaces = site.queries.slice(part.top, part.bottom), keyPlaces = site.keys.slice(part.left, part.right);
   const names = (positions) => positions.map((position) => visible(payload.tokens[position].label));
-  const queries = names(site.queries), keys = names(site.keys);
+  const queries = names(queryPlaces), keys = names(keyPlaces);
   const longest = [...queries, ...keys].reduce((most, name) => Math.max(most, name.length), 0);
   const margin = Math.min(width < 480 ? 72 : 104, 20 + 7 * longest);
-  const most = Math.max(head.queries, head.keys);
-  const cell = Math.max(1, Math.min(28, Math.floor((Math.min(width, 640) - margin - 8) / most)));
-  const canvas = largeCanvas(site, head, cell, payload, state);
+  const room = (Math.min(width, LARGEST) - margin - 8) / Math.max(queries.length, keys.length);
+  const cell = room < 1 ? room : Math.min(28, Math.floor(room));
+  const canvas = largeCanvas(site, head, part, cell, payload, state);
   const element = make("div", "matrix", canvas);
   element.style.setProperty("--margin", `${margin}px`);
   const labels = new Map();
-  axis(element, queries, cell, "query", site.queries, labels);
-  axis(element, keys, cell, "key", site.keys, labels);
-  const matrix = {site, head, cell, canvas, element, labels, bands: [], named: [], at: null};
+  axis(element, queries, cell, "query", queryPlaces, labels);
+  axis(element, keys, cell, "key", keyPlaces, labels);
+  const matrix = {site, head, part, cell, canvas, element, labels, bands: [], named: [], at: null};
   matrix.light = () => lightMatrix(matrix, payload, state);
   matrix.listen = (readout) => listenMatrix(matrix, readout, payload, state);
   return matrix;
 }
 
-function largeCanvas(site, head, cell, payload, state) {
-  const canvas = make("canvas", "");
-  fillCanvas(canvas, head, Infinity, payload.maps.signed, state.theme);
-  canvas.style.width = `${head.keys * cell}px`;
-  canvas.style.height = `${head.queries * cell}px`;
+function largeCanvas(site, head, part, cell, payload, state) {
+  const canvas = make("canvas", ""), rows = part.bottom - part.top, columns = part.right - part.left;
+  const sharp = Math.ceil(LARGEST * Math.min(2, devicePixelRatio || 1));
+  fillCanvas(canvas, head, cell < 1 ? sharp : Infinity, payload.maps.signed, state.theme, part);
+  canvas.style.width = `${columns * cell}px`;
+  canvas.style.height = `${rows * cell}px`;
   canvas.tabIndex = 0;
   canvas.setAttribute("role", "img");
-  canvas.setAttribute("aria-label", `Weights of ${site.name}, head ${state.head}: ${head.queries} ` +
-    `queries by ${head.keys} keys. The arrow keys move, Enter chooses a row.`);
+  canvas.setAttribute("aria-label", `Weights of ${site.name}, head ${headNumber(site, state.head)}: ${rows} ` +
+    `queries by ${columns} keys. The arrow keys move, Enter chooses a row, plus and minus zoom, Escape shows all.`);
   return canvas;
 }
 
@@ -70,22 +88,24 @@ function axis(element, names, cell, side, positions, labels) {
 }
 
 function band(matrix, className, row, column) {
-  const {head, cell} = matrix;
+  const {part, cell} = matrix;
   const made = make("div", `band ${className}`);
-  const place = {top: row === null ? 0 : row * cell, height: row === null ? head.queries * cell : cell,
-    left: column === null ? 0 : column * cell, width: column === null ? head.keys * cell : cell};
+  const place = {top: row === null ? 0 : (row - part.top) * cell, height: row === null ? (part.bottom - part.top) * cell : cell,
+    left: column === null ? 0 : (column - part.left) * cell, width: column === null ? (part.right - part.left) * cell : cell};
   for (const [name, value] of Object.entries(place)) made.style.setProperty(`--${name}`, `${value}px`);
   return made;
 }
 
 function lightMatrix(matrix, payload, state) {
-  const {site, labels, element} = matrix;
+  const {site, part, labels, element} = matrix;
+  const inPart = (row, column) => (row === null || (row >= part.top && row < part.bottom)) &&
+    (column === null || (column >= part.left && column < part.right));
   for (const each of matrix.bands) each.remove();
   for (const label of matrix.named) label.classList.remove("lit");
   const bands = [];
   const across = (position, className) => {
     const row = site.queries.indexOf(position);
-    if (row >= 0) bands.push(band(matrix, className, row, null));
+    if (row >= 0 && inPart(row, null)) bands.push(band(matrix, className, row, null));
   };
   if (state.row !== null) across(state.row, "chosen-row");
   if (matrix.at) bands.push(band(matrix, "cell", matrix.at[0], matrix.at[1]));
@@ -93,7 +113,7 @@ function lightMatrix(matrix, payload, state) {
   for (const position of positions) {
     if (!matrix.at) across(position, "hover");
     const column = site.keys.indexOf(position);
-    if (column >= 0) bands.push(band(matrix, "hover", null, column));
+    if (column >= 0 && inPart(null, column)) bands.push(band(matrix, "hover", null, column));
   }
   const named = positions.flatMap((position) => labels.get(position) ?? []);
   for (const label of named) label.classList.add("lit");
@@ -102,7 +122,7 @@ function lightMatrix(matrix, payload, state) {
 }
 
 function listenMatrix(matrix, readout, payload, state) {
-  const {canvas, site, cell} = matrix;
+  const {canvas, site, part, cell} = matrix;
   const point = (row, column) => pointAt(matrix, row, column, readout, payload, state);
   const rest = "Point at a cell to read its weight.";
   const leave = () => {
@@ -116,22 +136,22 @@ function listenMatrix(matrix, readout, payload, state) {
     if (position !== null) state.set({row: state.row === position ? null : position});
   };
   canvas.addEventListener("pointermove", (event) =>
-    point(Math.floor(event.offsetY / cell), Math.floor(event.offsetX / cell)));
+    point(part.top + Math.floor(event.offsetY / cell), part.left + Math.floor(event.offsetX / cell)));
   canvas.addEventListener("pointerleave", leave);
   canvas.addEventListener("blur", leave);
-  canvas.addEventListener("click", pick);
-  canvas.addEventListener("keydown", (event) => steer(event, matrix, point, pick));
+  brush(matrix, state, pick);
+  canvas.addEventListener("keydown", (event) => steer(event, matrix, point, pick, state));
   readout.textContent = rest;
 }
 
 function pointAt(matrix, row, column, readout, payload, state) {
-  const {site, head, at} = matrix;
+  const {site, head, part, at} = matrix;
   const same = at && at[0] === row && at[1] === column;
-  if (same || row < 0 || column < 0 || row >= head.queries || column >= head.keys) return;
+  if (same || row < part.top || column < part.left || row >= part.bottom || column >= part.right) return;
   matrix.at = [row, column];
   const name = (position) => make("bdi", "", visible(payload.tokens[position].label));
   readout.replaceChildren(name(site.queries[row]), " → ", name(site.keys[column]), " ",
-    make("b", "", weightFigure(head.value(row, column), head.limit, payload.maps.signed)));
+    make("b", "", weightFigure(head.value(row, column), head, payload.maps.signed)));
   const token = site.keys[column];
   if (state.token === token) matrix.light();
   else state.set({token, tip: null});
@@ -139,19 +159,22 @@ function pointAt(matrix, row, column, readout, payload, state) {
 
 const STEPS = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1]};
 
-function steer(event, matrix, point, pick) {
+function steer(event, matrix, point, pick, state) {
   if (event.key === "Enter") pick();
+  if (event.key === "Escape") state.set({part: null});
+  if ("+=".includes(event.key)) zoomPart(matrix, state, 0.5);
+  if ("-−_".includes(event.key)) zoomPart(matrix, state, 2);
   const step = STEPS[event.key];
   if (!step) return;
   event.preventDefault();
   if (matrix.at) point(matrix.at[0] + step[0], matrix.at[1] + step[1]);
-  else point(0, 0);
+  else point(matrix.part.top, matrix.part.left);
 }
 
 function listRow(element, matrix, payload, state, elementsAt) {
   const {site, head} = matrix;
   const row = state.row === null ? -1 : site.queries.indexOf(state.row);
-  const shown = `${site.name} ${state.head} ${state.theme} ${row}`;
+  const shown = `${site.name} ${state.head} ${state.theme} ${row} ${state.hidden}`;
   if (element.dataset.shown === shown) return;
   element.dataset.shown = shown;
   element.replaceChildren();
@@ -164,7 +187,8 @@ function listRow(element, matrix, payload, state, elementsAt) {
   const name = visible(payload.tokens[state.row].label);
   const verb = payload.maps.shows === "attention" ? " attends to" : `: ${visible(payload.maps.shows)}`;
   element.append(make("h3", "", make("bdi", "mono", name), verb), list);
-  const look = {limit: head.limit, places: placesOf(units), signed: payload.maps.signed, write: weightFigure};
+  const look = {limit: head.limit, places: placesOf(units), signed: payload.maps.signed,
+    write: (weight, _, signed) => weightFigure(weight, head, signed)};
   units.sort((a, b) => Math.abs(b.score) - Math.abs(a.score));
   bars(list, units.filter((unit) => unit.score).slice(0, 8), look, payload, state, elementsAt);
 }

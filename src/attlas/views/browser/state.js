@@ -29,11 +29,26 @@ const KEPT = {
     read: (text, payload) => below(payload.maps?.sites.length, text)},
   head: {start: (payload) => strongestHead(payload).head,
     read: (text, payload, state) => below(payload.maps?.sites[state.layer]?.shape[0], text)},
+  // The heads whose lines are drawn, as "0,3"; null is the open head alone.
+  heads: {start: () => null, read: (text, payload, state) =>
+    (allBelow(payload.maps?.sites[state.layer]?.shape[0], text) ? text : undefined)},
+  view: {start: () => "matrix", read: (text, payload) => oneOf(mapViewsOf(payload), text)},
+  // Of the heads in the whole model.
+  order: {start: () => "layer", read: (text, payload) => oneOf(ordersOf(payload), text)},
+  // The middle of what is seen of the model, in heads, and the scale; null is all of it.
+  zoom: {start: () => null, read: (text) => (/^(-?\d{1,4}(\.\d{1,6})?,){2}\d{1,6}(\.\d{1,6})?$/.test(text) ? text : undefined)},
+  // The part of the matrix that is seen: top, bottom, left, right; null is all of it.
+  part: {start: () => null, read: (text, payload) =>
+    (allBelow(payload.tokens.length + 1, text)?.length === 4 ? text : undefined)},
+  // Whether the first and special tokens are left out of the maps.
+  hidden: {start: () => false, read: (text, payload) => (payload.maps ? truth(text) : undefined)},
+  // The segments that lines join, from and to, as JSON; null for all.
+  between: {start: () => null, read: (text, payload) => oneOf(payload.maps ? segmentPairs(payload) : [], text)},
   token: {start: () => null, read: (text, payload) => below(payload.tokens.length, text)},
   row: {start: () => null, read: (text, payload) => below(payload.maps && payload.tokens.length, text)},
   unit: {start: (payload) => levelAtStart(payload), read: (text, payload) => oneOf(levelsOf(payload), text)},
   picked: {start: () => null, read: (text, payload) => allBelow(payload.outputs?.length, text)},
-  leftOut: {start: () => false, read: (text) => (["true", "false"].includes(text) ? text === "true" : undefined)},
+  leftOut: {start: () => false, read: truth},
   ranking: {start: (payload) => payload.importances?.[0]?.by ?? null,
     read: (text, payload) => oneOf((payload.importances ?? []).map((each) => each.by), text)},
   look: {start: () => LOOKS[0], read: (text, payload) => oneOf(payload.pictures?.length ? LOOKS : [], text)},
@@ -58,6 +73,11 @@ function below(count, text) {
 function allBelow(count, text) {
   const texts = text.split(","), found = texts.map((each) => below(count, each) ?? -1);
   return found.includes(-1) ? undefined : found;
+}
+
+/** @param {string} text */
+function truth(text) {
+  return ["true", "false"].includes(text) ? text === "true" : undefined;
 }
 
 /** @template {string} T @param {readonly T[]} values @param {string} text */
@@ -87,9 +107,15 @@ function allowed(wishes, payload, state) {
     const value = empties ? null : read(String(wishes[name]), payload, {...state, ...change});
     if (value !== undefined && String(value) !== String(state[name])) change[name] = value;
   }
-  const {layer, head} = {...state, ...change};
-  const hasHead = KEPT.head.read(String(head), payload, {layer}) !== undefined;
-  return /** @type {Partial<Kept>} */ ("layer" in change && !hasHead ? {...change, head: 0} : change);
+  if ("layer" in change) stayInside(change, payload, {...state, ...change});
+  return /** @type {Partial<Kept>} */ (change);
+}
+
+// A layer that lacks the heads that were chosen opens with its first.
+/** @param {Wishes} change @param {Payload} payload @param {Wishes & {layer: number}} state */
+function stayInside(change, payload, state) {
+  if (KEPT.head.read(String(state.head), payload, state) === undefined) change.head = 0;
+  if (state.heads !== null && KEPT.heads.read(String(state.heads), payload, state) === undefined) change.heads = null;
 }
 
 // An address ends in `#place&name=value&name=value`: a place on the page, and what is kept.

@@ -4,7 +4,7 @@ type Theme = "light" | "dark";
 type Level = "tokens" | "words" | "sentences";
 type Colour = number[];
 // What of the state a group of buttons chooses.
-type ChoiceName = "unit" | "ranking" | "look" | "together" | "wordOrder";
+type ChoiceName = "unit" | "ranking" | "look" | "together" | "wordOrder" | "view";
 
 interface Token {
   text: string; label: string; score?: number; special: boolean; segment: string;
@@ -17,7 +17,8 @@ interface Unit extends Placed { score: number }
 
 interface MapSite {
   name: string; kind: string; layer: number; queries: number[]; keys: number[];
-  shape: number[]; limits: number[]; data: string | DataView;
+  shape: number[]; limits: number[]; data: string | DataView; codes: "uint8" | "int8" | "float16";
+  patterns?: Record<string, number[]>; importance?: number[]; numbers?: number[];
 }
 interface MapsSection { signed: boolean; shows: string; sites: MapSite[] }
 interface Picture { segment: string; grid: number[] | null; image: string | null }
@@ -35,6 +36,9 @@ interface Curve { name: string; area: Interval; ahead?: Interval | null; points:
 interface Chart { title?: string; axis: string; labels: string[]; curves: Curve[] }
 interface HeadFigure { site: string; head: number; importance: number; low: number; high: number; rank: number }
 interface Importance { by: string; reading: string; sites: {name: string, heads: HeadFigure[]}[] }
+
+// Newer browsers have it.
+interface Uint8ArrayConstructor { fromBase64?(text: string): Uint8Array<ArrayBuffer> }
 
 // What a payload of any kind may have.
 interface Payload {
@@ -80,7 +84,9 @@ interface TriggerRow {
   entries: {query: string, key: string, attribution: number}[]; found_in: string;
 }
 interface TriggersPayload extends Payload { triggers: TriggerRow[] }
-interface TrialPayload extends Payload { model: string; reading: string; data: {name: string, texts: number} }
+interface TrialPayload extends Payload {
+  model: string; reading: string; data: {name: string, texts: number}; trials: {figures: {ceiling: number | null}[]}[];
+}
 
 // One line of KEPT.
 interface KeptName {
@@ -105,8 +111,6 @@ type Wishes = Record<string, unknown>;
 type ElementsAt = Map<number, Element[]>;
 type Draw = (element: HTMLElement, payload: any, state: any) => unknown;
 
-// One head, decoded.
-interface MapHead { bytes: Int8Array; queries: number; keys: number; limit: number; value(row: number, column: number): number }
 // A matrix that the pointer and the arrow keys move over.
 interface Grid { head: {queries: number, keys: number}; cell: number; at: [number, number] | null; bands: Element[] }
 interface ScoreTable extends Grid {

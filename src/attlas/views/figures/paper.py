@@ -27,15 +27,15 @@ SMALL, BODY = 7.0, 8.0  # points
 LINE = 0.135  # inches from one line of small text to the next
 PAPER = replace(LIGHT, paper=(255, 255, 255))
 INK, QUIET, RULE = css(PAPER.inks[0]), "#66625a", "#b3afa5"
-TINTS = (
-    css(PAPER.plain),
-    css(PAPER.favour),
-    "#7a5ab8",
-    "#3d7fc4",
-    "#b5495b",
-    "#6b7f1e",
-    "#8c5a2b",
-    "#4d4a45",
+TINTS = (  # of heads, as HEAD_COLOURS of a page in the light has them
+    "#0c5c5e",
+    "#c45800",
+    "#6246a8",
+    "#186ebe",
+    "#b03060",
+    "#547614",
+    "#866400",
+    "#5c5c64",
 )
 PLAIN = {"parse_math": False, "usetex": False}  # a token is never read as a formula
 _FAMILIES = (  # asked in turn for a sign; those that are not installed are left out

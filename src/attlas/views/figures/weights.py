@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from attlas.errors import UnknownNameError, UsageError
 from attlas.views.figures.paper import shorten
+from attlas.views.map_codes import read_site
 
 Payload = Mapping[str, Any]
 
@@ -71,9 +72,8 @@ def one_site(payload: Payload, layer: Any) -> DrawnSite:
 
 
 def _site(given: Payload, labels: Sequence[str]) -> DrawnSite:
-    steps = np.frombuffer(b64decode(given["data"]), np.int8).reshape(given["shape"])
-    weights = steps * (np.array(given["limits"], dtype=float) / 127)[:, None, None]
     places = tuple(given["queries"]), tuple(given["keys"])
+    weights = np.asarray(read_site(given), dtype=np.float64)
     return DrawnSite(given["name"], given["kind"], given["layer"], weights, *places, tuple(labels))
 
 

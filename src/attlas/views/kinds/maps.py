@@ -1,6 +1,5 @@
 """Attention maps alone: their sites, and the tokens that each attends to most."""
 
-from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 from rich.console import Group
 from rich.text import Text
 
+from attlas.views.map_codes import read_site
 from attlas.views.markup import QUIET, as_text, card, plain_table
 from attlas.views.terminal import text_table
 from attlas.views.units import visible
@@ -36,10 +36,10 @@ def _cells(payload: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _keys(payload: Mapping[str, Any], site: Mapping[str, Any]) -> str:
-    steps = np.frombuffer(b64decode(site["data"]), np.int8).reshape(site["shape"])
-    if not steps.size:
+    heads = read_site(site)
+    if not heads.size:
         return ""
-    weights = np.array(site["limits"]) / 127 @ steps.mean(axis=1) / len(steps)
+    weights = heads.mean(axis=(0, 1))
     order = np.argsort(-np.abs(weights), kind="stable")[:_KEYS]
     tokens = [payload["tokens"][site["keys"][place]]["label"] for place in order]
     pairs = zip(tokens, weights[order], strict=True)
