@@ -105,7 +105,9 @@ def test_maps_that_cannot_fit_are_refused_with_the_figure(monkeypatch):
     for module in (footprint, costs):
         monkeypatch.setattr(module, "free_bytes", lambda device: 10)
     monkeypatch.setattr(footprint, "WITHOUT_LOOKING", 0)
-    message = r"attattr needs whole maps .* of one text of 7 tokens take at least 1 MB, and 1 MB are free"
+    message = (
+        r"attattr needs whole maps .* of one text of 7 tokens take at least 1 MB, and 1 MB are free"
+    )
     ran = []
     monkeypatch.setattr("attlas.methods.attattr.attributions", lambda *_: ran.append(1))
     for verb in (attlas.explain, lambda *given: attlas.plan(attlas.explain, *given)):

@@ -143,5 +143,3 @@ def plan_generation(given: Mapping[str, Any], options: Mapping[str, Any]) -> Pla
     notes = [f"counted as if {most} tokens were written after each text"]
     what = f"explain_generation by {method.name}"
     return make_plan(what, subject, alone, costs, method, scale=scale, notes=notes)
-
-
