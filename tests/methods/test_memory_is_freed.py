@@ -4,9 +4,9 @@ import gc
 
 import pytest
 import torch
+from subjects import subject
 
 import attlas
-from subjects import subject
 
 METHODS = (
     *("raw_attention", "attention_rollout", "gradient_attention", "generic_relevance"),
