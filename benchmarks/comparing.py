@@ -1,6 +1,9 @@
 """What a comparison gets and what it yields, and how work is timed."""
 
+import gc
 import multiprocessing
+import os
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -58,6 +61,7 @@ class Setup:
         return seconds, used / MEGABYTE
 
     def _start_peak(self) -> int:
+        gc.collect()
         if self.on_gpu:
             torch.cuda.reset_peak_memory_stats()
             return torch.cuda.memory_allocated()
@@ -104,8 +108,14 @@ class Row:
 
 
 def apart(function: Callable[..., Result], *given: Any) -> Result:
-    """Call it in a new process, so that what others hold does not count."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
+    """Call it in a new process, so that what others hold does not count.
+
+    It comes from a server that has loaded everything and touched no device.
+    """
+    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)  # for the server
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([function.__module__])
+    with context.Pool(1) as pool:
         return pool.apply(function, given)
 
 

@@ -2,8 +2,9 @@
 
 A clean clone of the last commit goes to a temporary folder, and `make demo` runs there as in a
 terminal, or, with --pipe, as in a script. Printed at the end: how long installing took, how long
-after that the first result came, the longest silence, how many lines stayed on the screen, and how
-often the model is right on the demo's data. `--venv FOLDER` uses what is installed there already.
+after that the first result came, the longest silence and the words before it, how many lines stayed
+on the screen, and how often the model is right on the demo's data. `--venv FOLDER` uses what is
+installed there already.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from time import monotonic
 HERE = Path(__file__).parents[1]
 PAGES = ("demo/explanation.html", "demo/audit/report.html")
 RESULT = re.compile(r"^(NEGATIVE|POSITIVE) ", re.MULTILINE)  # the first line of an explanation
+MOVES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 ERASED = re.compile(r"[^\n]*\r\x1b\[K|\x1b\[[0-9;]*m")  # a line that is rewritten, and colours
 
 
@@ -52,16 +54,23 @@ def record(pieces: list[tuple[float, str]], installed: float) -> dict[str, str]:
         text += piece
         if first is None and RESULT.search(ERASED.sub("", text.replace("\r\n", "\n"))):
             first = second
-    seconds = [installed, *(second for second, _ in pieces if second > installed)]
-    gaps = [later - earlier for earlier, later in pairwise(seconds)]
+    after = [(installed, ""), *(each for each in pieces if each[0] > installed)]
+    seconds = [second for second, _ in after]
+    silence, before = max((later[0] - now[0], now[1]) for now, later in pairwise(after))
     shown = ERASED.sub("", text.replace("\r\n", "\n"))
     return {
         "seconds to install": f"{installed:.0f}",
         "seconds to the first result after that": f"{(first or seconds[-1]) - installed:.0f}",
         "seconds in all after installing": f"{seconds[-1] - installed:.0f}",
-        "longest silence after installing, seconds": f"{max(gaps):.1f}",
+        "longest silence after installing, seconds": f"{silence:.1f}",
+        "what was written before it": words_of(before)[-60:] or "nothing",
         "lines printed": str(len(shown.splitlines())),
     }
+
+
+def words_of(piece: str) -> str:
+    """A piece of what was written, on one line and without what moves the cursor."""
+    return " ".join(MOVES.sub(" ", piece).split())
 
 
 def main() -> None:

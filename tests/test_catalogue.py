@@ -96,6 +96,11 @@ ASKED = [
     (["trial", "uniform", "--scope", "al"], 2, "did you mean 'all'"),
     (["heads", "--by", "atattr"], 2, "did you mean 'attattr'"),
     (["methods", "--score", "--model", "recal"], 2, "did you mean 'recall'"),
+    (["audit", "--removal", "delet"], 2, "did you mean 'delete'"),
+    (["audit", "--retrain", "nothing.csv"], 2, "nothing.csv"),
+    (["tree", "--svg", "a.bmp", "a"], 2, "a drawing ends in .svg, .png, .pdf, not '.bmp'"),
+    (["study", "attattr", "--models", "nowhere", "--out", "o"], 2, "nowhere is no folder"),
+    (["explain", "--data", "nothing.csv", "--out", "o.parquet"], 2, "nothing.csv"),
 ]
 
 

@@ -144,6 +144,18 @@ def test_every_command_has_the_options_that_are_shown(page):
         assert shown <= {*known, "--help"}, f"attlas {line}"
 
 
+def test_one_script_draws_every_picture():
+    source = text_of(ROOT / "scripts" / "pictures.py")
+    drawn = set(re.findall(r'^    "(\w+)": \(\w+, \d+\),$', source, re.M))
+    shown = {
+        Path(place).name
+        for page in PAGES
+        for place in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", prose(page))
+    }
+    there = {path.name for path in (ROOT / "docs" / "images").iterdir()}
+    assert shown == there == {f"{name}.png" for name in drawn}
+
+
 @pytest.mark.parametrize("folder", INDEXED)
 def test_the_index_links_every_page_of_its_folder(folder):
     pages = {path.name for path in (ROOT / "docs" / folder).glob("*.md")} - {"README.md"}

@@ -35,6 +35,7 @@ def test_the_record_counts_seconds_and_the_lines_that_stay(first_minutes):
         "seconds to the first result after that": "3",
         "seconds in all after installing": "6",
         "longest silence after installing, seconds": "3.2",
+        "what was written before it": "NEGATIVE 0.9",
         "lines printed": "3",
     }
 

@@ -363,3 +363,10 @@ def test_the_code_judges_it_again():
     names = {"attlas": SimpleNamespace(explain=attlas.explain, judge=judge), "subject": BAG}
     exec(explain, names)
     assert eval(again, names).to_dict() == made.to_dict()
+
+
+def test_what_was_read_from_elsewhere_is_judged_like_the_scores_themselves():
+    scores = scores_of((0, 1, 2, 3, 4))
+    read = attlas.from_elsewhere((WORDS, scores))
+    found, plain = rows(judge(BAG, read, AIMS)), rows(judge(BAG, scores, AIMS, text=TEXT))
+    assert [row.value for row in found.values()] == [row.value for row in plain.values()]

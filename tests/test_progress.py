@@ -2,11 +2,13 @@
 
 import io
 import re
+import sys
 from time import sleep
 from types import SimpleNamespace
 
 import pytest
 
+import attlas
 from attlas import progress
 from attlas.progress import Step, hush, watched
 
@@ -47,6 +49,15 @@ def test_work_shows_itself_though_it_tells_no_step(stream):
         sleep(MANY)
         before = stream.getvalue()
     assert "loading" in before and before.count("." if not stream.is_terminal else "\r") > 2
+
+
+def test_what_is_imported_at_its_first_use_shows_itself(stream, monkeypatch):
+    home = f"attlas.{attlas._HOMES['load']}"
+    slow = SimpleNamespace(load="loaded")
+    monkeypatch.delitem(sys.modules, home)
+    monkeypatch.setattr(attlas, "import_module", lambda name: (sleep(MANY), slow)[1])
+    assert attlas.load == "loaded"
+    assert "importing torch" in stream.getvalue()
 
 
 def test_short_work_shows_nothing(stream, monkeypatch):

@@ -1,8 +1,7 @@
-"""Many texts: 872 sentences with the lengths of SST-2's dev split, and 32 texts of one length.
+"""Many texts: 872 sentences with the lengths of SST-2's dev split.
 
-The sentences are compared with plain padded batches of 64, forward and backward, which explain
-nothing; some of them are also explained one by one, to compare the scores. Texts of one length are
-explained together and one by one.
+They are compared with plain padded batches of 64, forward and backward, which explain nothing; some
+of them are also explained one by one, to compare the scores.
 """
 
 from collections.abc import Iterator
@@ -13,7 +12,6 @@ from comparing import Row, Setup, largest_difference
 from shapes import bert, lengths_like_sst2, texts_of
 
 import attlas
-from attlas.methods import METHODS
 
 BATCH = 64
 FACTORS = {
@@ -25,17 +23,10 @@ FACTORS = {
     "attn_lrp": 3.0,
     "integrated_gradients": None,
 }
-FEW = {"samples": 64, "steps": 8, "probes": 8}  # for methods that would take minutes
-LEFT_OUT = ("random_scores", "attention_flow")  # one is free, the other knows no batches
 
 
 def compare(setup: Setup) -> Iterator[Row]:
     subject = bert(setup.device, layers=setup.size(12, 2))
-    yield from _sentences(setup, subject)
-    yield from _of_one_length(setup, subject)
-
-
-def _sentences(setup: Setup, subject: attlas.Subject) -> Iterator[Row]:
     count = setup.size(872, 8)
     texts = texts_of(subject, lengths_like_sst2(count))
     some = texts[:: setup.size(28, 4)]
@@ -61,23 +52,3 @@ def _plain(subject: attlas.Subject, texts: list[str]) -> None:
         vectors = subject.model.get_input_embeddings()(ids).detach().requires_grad_()
         logits = subject.model(inputs_embeds=vectors, attention_mask=mask).logits
         torch.autograd.grad(logits.amax(-1).sum(), vectors)
-
-
-def _of_one_length(setup: Setup, subject: attlas.Subject) -> Iterator[Row]:
-    count, tokens = setup.size((32, 32), (2, 8))
-    texts = texts_of(subject, [tokens] * count)
-    for method in METHODS:
-        if method.name in LEFT_OUT:
-            continue
-        options = {name: value for name, value in FEW.items() if name in method.options}
-        work = partial(attlas.explain, subject, method=method.name, maps=False, **options)
-        work(texts[:1])
-        ours, together = setup.timed(partial(work, texts))
-        peer, alone = setup.timed(partial(_one_by_one, work, texts))
-        off = largest_difference([e.scores for e in together], [e.scores for e in alone])
-        what = f"`{method.name}` of {count} texts of {tokens} tokens"
-        yield Row(what, "one by one", ours, peer, difference=off)
-
-
-def _one_by_one(work: partial[attlas.Explanation], texts: list[str]) -> list[attlas.Explanation]:
-    return [work(text) for text in texts]

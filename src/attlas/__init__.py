@@ -4,6 +4,7 @@ The names below are the whole public surface. They are imported when first used,
 `import attlas` costs nothing.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from attlas.checking import check
     from attlas.data import Example, read_examples, texts
     from attlas.errors import AttlasError
+    from attlas.explaining.elsewhere import from_elsewhere
     from attlas.explaining.explanations import attribute, explain
     from attlas.explaining.generations import explain_generation
     from attlas.explaining.writing_scores import explain_to
@@ -83,6 +85,7 @@ _HOMES = {
     "explain": "explaining.explanations",
     "explain_generation": "explaining.generations",
     "explain_to": "explaining.writing_scores",
+    "from_elsewhere": "explaining.elsewhere",
     "head_effectiveness": "heads.curves",
     "head_importance": "heads.importance",
     "head_redundancy": "heads.redundancy",
@@ -136,6 +139,7 @@ __all__ = [
     "explain",
     "explain_generation",
     "explain_to",
+    "from_elsewhere",
     "head_effectiveness",
     "head_importance",
     "head_redundancy",
@@ -161,8 +165,18 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'attlas' has no attribute {name!r}")
-    home = import_module(f"attlas.{_HOMES[name]}")
+    home = _imported(f"attlas.{_HOMES[name]}")
     return home if name in _MODULES else getattr(home, name)
+
+
+def _imported(module: str) -> Any:
+    """A module; the first one brings torch with it, which takes seconds and is shown."""
+    if module in sys.modules:
+        return sys.modules[module]
+    from attlas.progress import watched
+
+    with watched(None, "importing torch"):
+        return import_module(module)
 
 
 def __dir__() -> list[str]:

@@ -31,6 +31,7 @@ QUICK_METHODS = (  # of an audit that is to be quick
     *("gradient", "input_x_gradient", "random_scores"),
 )
 SCOPES = ("readout", "layer", "all", "token")  # of trials
+REMOVALS = ("delete", "mask", "pad", "zero_embedding", "knock_out")  # of tokens
 VARIANTS = ("published", "released")  # of the attribution tree
 HOMES = {  # of the registry of each kind of parts
     "method": "attlas.methods",

@@ -55,7 +55,7 @@ def check(subject: Subject) -> CheckResult:
         opened = _run(subject, arguments)
     with subject.tap(edits.apply(torch.clone)):
         edited = _run(subject, arguments)
-    most = rounding(before.dtype)
+    most = rounding(before)
     to_the_bit = distance(eager, before) <= most  # else eager is another function than the model
 
     def same(output: Tensor) -> bool:

@@ -12,7 +12,7 @@ from typing import TextIO
 
 from rich.cells import set_cell_size
 
-FIRST = 1.0  # seconds of silence before the first sign
+FIRST = 0.5  # seconds of silence before the first sign; starting Python is silent too
 WIDTH = 78  # columns of a line that grows
 
 
@@ -74,7 +74,7 @@ def hush() -> None:
 class _Line:
     """A line on standard error that shows from time to time that work goes on."""
 
-    every = 1.5  # seconds between two signs
+    every = 1.0  # seconds between two signs
 
     def __init__(self, what: str) -> None:
         self.what = what

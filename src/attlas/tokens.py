@@ -60,6 +60,18 @@ class Tokens(Sequence[str]):
             self.grids,
         )
 
+    def first(self, count: int) -> "Tokens":
+        """So many tokens from the start."""
+        return Tokens(
+            self.texts[:count],
+            self.offsets[:count],
+            self.special[:count],
+            self.segments[:count],
+            self.sources,
+            self.words,
+            self.grids,
+        )
+
     def without(self, position: int) -> "Tokens":
         """All tokens but the one at this position."""
         after = position + 1

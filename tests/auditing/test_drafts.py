@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from audits import small_audit, without_times
+from audits import READINGS, small_audit, without_times
 
+from attlas.auditing.folder import Folder
 from attlas.auditing.work import drafts
 from attlas.measures.support.recomputing import Recipe
 from attlas.removing.erasures import Erasures
@@ -56,6 +57,52 @@ def test_nothing_is_asked_twice_and_the_report_is_the_same(tmp_path, monkeypatch
     by_method = [each for each in counted.explained if each[0] == "raw_attention"]
     assert len(by_method) == len([each for each in explained if each[0] == "raw_attention"])
     assert not list((tmp_path / "stopped" / "parts").glob("draft*"))
+
+
+@pytest.mark.parametrize("stop_after", [1, 4, 7])
+def test_a_trial_and_a_robustness_measure_go_on_inside(tmp_path, monkeypatch, stop_after):
+    monkeypatch.setattr(drafts, "EVERY", 0.0)
+    computed, stop, keep = [], [None], drafts.KeptParts.keep
+
+    def counted(parts, part, compute):
+        def run():
+            if len(computed) == stop[0]:
+                raise KeyboardInterrupt
+            computed.append((parts._name, part))
+            return compute()
+
+        return keep(parts, part, run)
+
+    monkeypatch.setattr(drafts.KeptParts, "keep", counted)
+    measures = ("sufficiency", "sensitivity", "randomisation")
+    asked = {"trials": ["uniform", "erasure"], "measures": measures, "methods": [READINGS[1]]}
+    whole = small_audit(out=tmp_path / "whole", **asked)
+    parts = sorted(computed)
+    assert len({name for name, _ in parts}) == 7 and len(parts) > 14  # each has several
+    computed.clear()
+    stop[0] = stop_after
+    with pytest.raises(KeyboardInterrupt):
+        small_audit(out=tmp_path / "stopped", **asked)
+    stop[0] = None
+    resumed = small_audit(out=tmp_path / "stopped", **asked)
+    assert sorted(computed) == parts  # each once, in both runs together
+    assert without_times(resumed) == without_times(whole)
+    assert not list((tmp_path / "stopped" / "parts").glob("draft*"))
+
+
+@pytest.mark.parametrize(
+    "arrays", [[0.1], [[]], [[np.nan, 1.0], [[1.0], [2.0]]], [np.zeros((2, 0, 3)), 4.0]]
+)
+def test_parts_are_read_back_as_they_were(tmp_path, monkeypatch, arrays):
+    monkeypatch.setattr(drafts, "EVERY", 0.0)
+    made = [np.asarray(each, dtype=np.float64) for each in arrays]
+    with Folder(tmp_path, {}) as folder:
+        drafts.KeptParts(folder, "trial x").keep("a part", lambda: made)
+    with Folder(tmp_path, {}) as folder:
+        again = drafts.KeptParts(folder, "trial x").keep("a part", lambda: pytest.fail("asked"))
+    assert [each.shape for each in again] == [each.shape for each in made]
+    for one, other in zip(again, made, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_drafts_are_written_every_half_minute_and_not_before(tmp_path, monkeypatch):

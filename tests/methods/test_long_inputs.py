@@ -8,7 +8,10 @@ import torch
 import attlas
 from attlas.models.rows import handed, handing
 
-METHODS = ("raw_attention", "attention_rollout", "gradient_attention", "generic_relevance")
+METHODS = (
+    *("raw_attention", "attention_rollout", "gradient_attention", "generic_relevance"),
+    "value_weighted_attention",
+)
 OPTIONS = [
     ("raw_attention", {"layer": None, "fusion": "max"}),
     ("attention_rollout", {"residual": 0.0}),
@@ -18,6 +21,10 @@ OPTIONS = [
     ("gradient_attention", {"layer": 0, "positive": True}),
     ("gradient_attention", {"layer": None, "times_attention": False}),
     ("generic_relevance", {"start_layer": 1}),
+    ("value_weighted_attention", {"layer": None}),
+    ("value_weighted_attention", {"residual": True}),
+    ("value_weighted_attention", {"rolled_out": True}),
+    ("value_weighted_attention", {"rolled_out": True, "residual": True}),
 ]
 LONG = 512
 ROWS = 50  # in a slice of so many tokens
@@ -112,6 +119,20 @@ def test_every_option_means_the_same(method, options, monkeypatch):
     monkeypatch.setattr(handing, "LONG", 0)
     found = attlas.explain(subject, given, method, maps=False, **options).scores
     assert_same(found, expected)
+
+
+@pytest.mark.parametrize("options", [{"layer_norm": True}, {"rolled_out": True, "residual": True}])
+def test_norms_behind_attention_and_what_is_told_of_each_layer(options, in_rows):
+    subject = long_subject("bert")
+    given = text(subject, 120)
+
+    def explain():
+        return attlas.explain(subject, given, "value_weighted_attention", maps=False, **options)
+
+    expected, found = explain(), in_rows(explain)
+    assert_same(found.scores, expected.scores)
+    assert found.notes == expected.notes
+    assert any("mixing ratio" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("name", ["llama", "sinks"])

@@ -148,7 +148,7 @@ def test_offline_the_hub_is_not_waited_for(monkeypatch):
         raise places.socket.gaierror
 
     monkeypatch.setattr(places.socket, "getaddrinfo", no_such_host)
-    monkeypatch.setattr(places, "getproxies", dict)
+    monkeypatch.setattr("urllib.request.getproxies", dict)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     with loading._hub():
         assert constants.HF_HUB_OFFLINE

@@ -9,10 +9,11 @@ import torch
 from subjects import ASKED, TEXTS, arguments, plain, subject
 
 from attlas import Subject
+from attlas.catalogue import REMOVALS
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.models.encoding.request import Request
 from attlas.removing.erasures import AnswerTable, Erasures
-from attlas.removing.removal import REMOVALS, check_removal
+from attlas.removing.removal import check_removal
 
 TASK, PICTURES = "sequence classification", "image classification"
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}

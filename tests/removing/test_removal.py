@@ -7,12 +7,13 @@ import pytest
 import torch
 from subjects import TEXTS, ask, random_attention, subject
 
+from attlas.catalogue import REMOVALS
 from attlas.errors import UnsupportedModelError
 from attlas.models.asking.scores import target_scores
 from attlas.models.encoding.request import Request
 from attlas.removing.erasures import Erasures
 from attlas.removing.operators import close
-from attlas.removing.removal import REMOVALS, mask_all, masked_by, removable, remove_each
+from attlas.removing.removal import mask_all, masked_by, removable, remove_each
 
 TASK = "sequence classification"
 

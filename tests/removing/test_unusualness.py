@@ -9,10 +9,11 @@ from known_models import WEIGHT, WEIGHTS, First, bag_of_words, text_of
 from subjects import ASKED, TEXTS, arguments, plain, subject
 
 from attlas import Subject
+from attlas.catalogue import REMOVALS
 from attlas.errors import UnknownNameError, UsageError
 from attlas.models.asking.reading import readout_states
 from attlas.models.encoding.request import Request
-from attlas.removing.removal import REMOVALS, removable
+from attlas.removing.removal import removable
 from attlas.removing.unusualness import (
     CUT,
     WHOLE,

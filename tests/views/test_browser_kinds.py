@@ -20,9 +20,19 @@ def test_every_result_is_drawn_without_an_error(show, name):
 
 def test_a_check_is_drawn_as_two_tables(show):
     tab = show(EVERY["CheckResult"]().payload())
-    assert tab.locator("h2").all_text_contents() == ["Opened exactly", "Methods that can run"]
+    assert tab.locator("h2").all_text_contents() == [
+        *("How to read this", "Opened exactly", "Methods that can run")
+    ]
     rows = tab.locator(".check tr").all_text_contents()
     assert "opened exactlyyes, to the bit" in rows and "gradientyes" in rows
+
+
+def test_a_trial_says_first_how_to_read_it(show):
+    made = EVERY["TrialResult"]().payload()
+    tab = show(made)
+    assert tab.locator("h2").first.text_content() == "How to read this"
+    has_ceiling = any(each["ceiling"] is not None for each in made["trials"][0]["figures"])
+    assert ("ceiling" in tab.locator(".reading-guide p").text_content()) == has_ceiling
 
 
 def test_an_unknown_kind_is_named_with_the_known_ones(browser):

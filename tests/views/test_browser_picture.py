@@ -56,7 +56,7 @@ def test_a_text_and_a_picture_are_both_shown(show):
     payload = samples.captioned()
     tab = show(payload)
     assert tab.locator("h2").all_text_contents() == [
-        *("How to read this", "Prediction", "Picture", "Text", "Strongest")
+        *("How to read this", "Picture", "Prediction", "Text", "Strongest")
     ]
     assert tab.locator(".flow").inner_text() == "what is in the sky ?"
     assert tab.locator(".patch").count() == 36
@@ -68,6 +68,14 @@ def test_a_text_and_a_picture_are_both_shown(show):
     limit = max(row["score"] for row in payload["tokens"][:6])
     share = strength(payload["tokens"][0]["score"], limit)
     assert shown == f"rgb{background(share, False, LIGHT)}"
+
+
+def test_a_picture_has_all_else_beside_it_to_the_edge_of_the_page(show):
+    tab = show(samples.photograph())
+    frame, bars = (tab.locator(each).first.bounding_box() for each in (".frame", ".bars"))
+    assert frame["width"] == 448
+    assert bars["x"] - (frame["x"] + frame["width"]) < 64
+    assert bars["x"] + bars["width"] > 1200 and bars["y"] < frame["y"] + frame["height"]
 
 
 def test_a_chosen_patch_shows_where_it_looks(show):

@@ -5,11 +5,10 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from attlas.auditing.verdict.rules import Rules
-from attlas.catalogue import QUICK_METHODS
+from attlas.catalogue import QUICK_METHODS, REMOVALS
 from attlas.errors import UnknownNameError, UsageError
 from attlas.measures import MEASURES, PAIRS, Measure
 from attlas.methods import METHODS, Method
-from attlas.removing.removal import REMOVALS
 from attlas.trials import TRIALS
 
 DEFAULT_REMOVALS = ("delete", "mask", "knock_out")

@@ -8,9 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
-from attlas.catalogue import check_names
+from attlas.catalogue import REMOVALS, check_names, check_word
 from attlas.cli.options import AsJson, DataOptions, DryRun, LoadOptions, Model, Truncate
-from attlas.cli.output import print_json, print_plan, print_result, stoppable, tell
+from attlas.cli.output import (
+    print_json,
+    print_plan,
+    print_result,
+    stoppable,
+    tell,
+)
 from attlas.progress import Step, Watch, watched
 
 _BESIDE = "The verdict does not depend on it."
@@ -87,7 +93,11 @@ def audit(
     check_names("method", method or ())
     check_names("measure", measure or ())
     check_names("trial", [] if trial == ["none"] else trial or ())
+    for how_removed in removal or ():
+        check_word("removal", how_removed, REMOVALS)
     data.check()
+    if retrain is not None:
+        DataOptions(data=retrain).check()
     subject = loading.load(model)
     from attlas.auditing.estimate import AuditEstimate
     from attlas.auditing.estimate import estimate as estimate_audit

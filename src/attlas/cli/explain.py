@@ -57,11 +57,12 @@ class ScoreOptions:
         if self.out is None:
             raise UsageError("--data needs --out, the file for the scores: --out scores.parquet")
         from attlas.data.read_examples import check_data
-        from attlas.explaining.score_parts import check_out
 
-        check_out(self.out)
         columns = {"text": self.text_column, "pair": inputs.pair, "label": self.label}
         check_data(str(self.data), **columns, split=self.split)
+        from attlas.explaining.score_parts import check_out  # which brings torch with it
+
+        check_out(self.out)
 
     def refuse_alone(self) -> None:
         """Refuse options that have no meaning without data."""

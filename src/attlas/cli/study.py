@@ -5,8 +5,10 @@ from typing import Annotated
 
 import typer
 
+from attlas.catalogue import check_word
 from attlas.cli.options import AsJson, Device, DryRun, Steps
 from attlas.cli.output import print_json, print_line, print_plan, quiet_libraries
+from attlas.errors import UsageError
 from attlas.progress import watched
 from attlas.studies import STUDIES, list_studies
 from attlas.studies import study as run_study
@@ -38,8 +40,11 @@ def study(
 
     Example: attlas study attattr --models models --out results --task sst2 --count 200
     """
-    chosen = STUDIES[name]  # an unknown name is an error before anything heavy is imported
+    check_word("study", name.replace("-", "_"), list_studies())
+    if not models.is_dir():
+        raise UsageError(f"{models} is no folder: --models names one with a model for each task")
     quiet_libraries()
+    chosen = STUDIES[name]  # which brings torch with it
     options = {
         "models": models,
         "out": out,

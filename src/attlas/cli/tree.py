@@ -39,6 +39,10 @@ def tree(
     text = inputs.read()
     check_word("variant", variant, VARIANTS)
     output.check()
+    if figure is not None:
+        from attlas.views.tree_drawing import check_ending
+
+        check_ending(figure.suffix)
     subject = loading.load(model)
     from attlas.heads.tree import attribution_tree
 

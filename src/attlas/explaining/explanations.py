@@ -13,7 +13,7 @@ from attlas.explaining.footprint import fitting_rows, map_sites
 from attlas.explaining.licensing import HeatMap, licences, text_seed, two_removals
 from attlas.explaining.method_call import (
     MethodCall,
-    explanation_of,
+    explanations_of,
     first_that_runs,
     memory_message,
     on_this_machine,
@@ -235,8 +235,7 @@ def _explain_each(
         for asked, scored in in_fitting_batches(
             range(len(batch)), score, memory_message(method, batch)
         ):
-            for row, index in enumerate(asked.order):
-                yield index, explanation_of(calls[index], asked, scored, row, notes)
+            yield from explanations_of(calls, asked, scored, notes)
 
 
 def _map_bytes(method: Method, question: Question) -> int:

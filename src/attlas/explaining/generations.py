@@ -176,7 +176,7 @@ def _record(
         written.tokens,
         torch.nn.functional.pad(scores, (0, 1)).numpy(),  # nothing depends on the last token
         written.outputs,
-        tuple(target_record(question, row, call.method) for row in rows),
+        tuple(target_record(question.answered[row], call.method) for row in rows),
         origin(call, question.subject, asked, "explain_generation"),
         (*question.notes(0), *notes, *call.notes),
         question.predictions,

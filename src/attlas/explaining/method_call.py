@@ -1,6 +1,6 @@
 """A method as it is called for every text, and the records that its results carry."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 import transformers
+from numpy.typing import NDArray
 
 from attlas.catalogue import BEST_METHODS
 from attlas.data.conversations import is_conversation, without_pictures
@@ -15,8 +16,9 @@ from attlas.errors import ModelError, UnsupportedModelError, UsageError
 from attlas.methods import METHODS, Method, Scored
 from attlas.models.asking.filling import unfilled
 from attlas.models.asking.map_selection import maps_of
+from attlas.models.asking.memory import brought
 from attlas.models.asking.open_model import OpenModel
-from attlas.models.asking.question import Question
+from attlas.models.asking.question import Asked, Question
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.sounds import is_sound
 from attlas.models.encoding.target import Target
@@ -24,7 +26,7 @@ from attlas.models.encoding.text_inputs import is_one_text
 from attlas.models.encoding.token_ids import is_number
 from attlas.results import Explanation, TargetRecord
 from attlas.results.support.origin import ENCODED, SAMPLES, Origin
-from attlas.results.support.sinks import sink_notes
+from attlas.results.support.sinks import find_sinks, sink_notes
 from attlas.version import __version__
 
 Result = TypeVar("Result")
@@ -106,9 +108,9 @@ def memory_message(method: Method, question: Question) -> str:
     )
 
 
-def target_record(question: Question, row: int, method: Method) -> TargetRecord:
-    """The target of one row and its value, as a result stores it."""
-    of, asked = method.of or "probability", question.answered[row]
+def target_record(asked: Asked, method: Method) -> TargetRecord:
+    """What was asked of one row once the model has run, as a result stores it."""
+    of = method.of or "probability"
     target, scores = asked.target, asked.scores
     assert target is not None and scores is not None
     return TargetRecord(
@@ -178,51 +180,56 @@ def plain_text(text: Any) -> Any:
 
 def on_this_machine(scored: Scored) -> Scored:
     """Scores and maps in memory that numpy reads, moved at once for all rows."""
-    return replace(
-        scored,
-        scores=scored.scores.detach().float().cpu(),
-        maps=[(site, each.detach().float().cpu()) for site, each in scored.maps],
-    )
+    scores, *maps = brought([scored.scores, *(each for _, each in scored.maps)])
+    sites = [site for site, _ in scored.maps]
+    return replace(scored, scores=scores, maps=list(zip(sites, maps, strict=True)))
 
 
-def explanation_of(
-    call: MethodCall, question: Question, scored: Scored, row: int, notes: Sequence[str]
-) -> Explanation:
-    """The result for one row of a batch, without the tokens that it was filled up with."""
-    method, inputs = call.method, unfilled(question.inputs, row)
-    more = len(question.inputs.tokens[row]) - len(inputs.tokens[0])
-    scores = scored.scores[row, : len(inputs.tokens[0])].numpy()
+def explanations_of(
+    calls: Sequence[MethodCall], question: Question, scored: Scored, notes: Sequence[str]
+) -> Iterator[tuple[int, Explanation]]:
+    """The result for each row of a batch that was scored, with its place among the texts.
+
+    The tokens that a row was filled up with are left out.
+    """
+    method, asked = calls[0].method, question.answered
+    scores: NDArray[np.float32] = scored.scores.numpy()
     if not np.isfinite(scores).all():
         name = question.subject.name
         raise ModelError(f"{method.name} gave scores that are not finite for {name}")
-    maps = [
-        (site, each[row : row + 1, :, : each.shape[2] - more, : each.shape[3] - more])
-        for site, each in (scored.maps if question.maps else ())
-    ]
-    details = dict(scored.row_details[row]) if scored.row_details else {}
-    warned = scored.row_warnings[row] if scored.row_warnings else ""
-    explanation = Explanation(
-        inputs.tokens[0],
-        scores,
-        target_record(question, row, method),
-        origin(call, question.subject, {"text": plain_text(inputs.texts[0])}, "explain"),
-        question.answered[row].prediction,
-        (
-            *([warned] if warned else []),
-            *question.notes(row),
-            *scored.notes,
-            *_row_notes(scored, row),
-            *notes,
-        ),
-        maps_of(inputs, 0, maps, method.signed, shows=scored.shows or method.name)
-        if maps
-        else None,
-        question.pictures(row),
-        {**details, **({"warning": warned} if warned else {})},
-    )
-    sinks = sink_notes(explanation.tokens, explanation.sinks)
-    return replace(explanation, notes=(*explanation.notes, *sinks))
-
-
-def _row_notes(scored: Scored, row: int) -> tuple[str, ...]:
-    return scored.row_notes[row] if scored.row_notes else ()
+    maps = [(site, each.numpy()) for site, each in (scored.maps if question.maps else ())]
+    for row, index in enumerate(question.order):
+        inputs = unfilled(question.inputs, row)
+        count = len(inputs.tokens[0])
+        more = len(question.inputs.tokens[row]) - count
+        own = [
+            (site, each[row, :, : each.shape[2] - more, : each.shape[3] - more])
+            for site, each in maps
+        ]
+        given = {"text": plain_text(inputs.texts[0])}
+        warned = scored.row_warnings[row] if scored.row_warnings else ""
+        details = dict(scored.row_details[row]) if scored.row_details else {}
+        sinks = () if method.signed else find_sinks(inputs.tokens[0], scores[row, :count])
+        yield (
+            index,
+            Explanation(
+                inputs.tokens[0],
+                scores[row, :count],
+                target_record(asked[row], method),
+                origin(calls[index], question.subject, given, "explain"),
+                asked[row].prediction,
+                (
+                    *([warned] if warned else []),
+                    *question.notes(row),
+                    *scored.notes,
+                    *(scored.row_notes[row] if scored.row_notes else ()),
+                    *notes,
+                    *sink_notes(inputs.tokens[0], sinks),
+                ),
+                maps_of(inputs, 0, own, method.signed, shows=scored.shows or method.name)
+                if own
+                else None,
+                question.pictures(row),
+                {**details, **({"warning": warned} if warned else {})},
+            ),
+        )

@@ -137,7 +137,7 @@ def _record(
         tuple(edges),
         len(attribution),
         kept_share(attribution, edges),
-        target_record(question, 0, METHODS["attattr"]),
+        target_record(question.answered[0], METHODS["attattr"]),
         made,
         question.predictions[0],
         (

@@ -6,21 +6,21 @@ from typing import Any, TypedDict, Unpack, overload
 
 import torch
 
+from attlas.catalogue import REMOVALS
 from attlas.errors import UnknownNameError, UsageError
 from attlas.explaining.licensing import HeatMap, licences
 from attlas.judging.support.aligned import AlignedExplanation, JudgeRequest, align, judge_request
-from attlas.judging.support.foreign import is_one
 from attlas.judging.support.measuring import measure_scores, shuffled_cases, why_not_applicable
 from attlas.judging.support.removals import RemovalAnswers, TextMeasures, ask_without_tokens
 from attlas.measures import MEASURES, Measure
 from attlas.models.asking.memory import telling_shortages
 from attlas.models.asking.question import Question
 from attlas.models.subject import Subject, check_subject
-from attlas.removing.removal import REMOVALS
 from attlas.results import Explanation
 from attlas.results.judgement import Judgement
 from attlas.results.support.licence import Licence
 from attlas.verbs import verb
+from attlas.views.elsewhere import is_one
 
 DEFAULT_REMOVALS = ("delete", "mask")
 SHUFFLES = 99
@@ -82,7 +82,7 @@ def judge(
         subject: The model that was explained.
         explanations: What `explain` returned, or scores from elsewhere: a list of numbers, one for
             each content token (or for each token, with special ones), a list of (word, score), a
-            pair (tokens, scores), or an explanation of SHAP, inseq or captum. A list of
+            pair (tokens, scores), or an explanation of SHAP, inseq, captum or ferret. A list of
             explanations gives a list of judgements in the same order.
         measures: Names of measures; by default all that are cheap and applicable.
         text: The text of scores from elsewhere; those of SHAP and inseq hold it. For several

@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from attlas.errors import ModelError
+from attlas.keeping import kept
 from attlas.measures.support.measure import Occasion, measure
 from attlas.measures.support.recomputing import Recipe, mean_of, question_of
 from attlas.methods import Method
@@ -96,7 +98,15 @@ def _cascade(
 
 
 def _scores(questions: Sequence[Question], recipe: Recipe) -> dict[int, TokenVector]:
-    return {text: scores for each in questions for text, scores in recipe.content_scores(each)}
+    found: dict[int, TokenVector] = {}
+    for question in questions:
+        ask = partial(_in_order, question, recipe)
+        found |= zip(question.order, kept(f"own scores {question.order}", ask), strict=True)
+    return found
+
+
+def _in_order(question: Question, recipe: Recipe) -> list[TokenVector]:
+    return [scores for _, scores in recipe.content_scores(question)]
 
 
 def _cuts(
@@ -108,19 +118,22 @@ def _cuts(
     cascade: bool,
 ) -> Iterator[tuple[int, Cut]]:
     """How similar the scores of each text are to those with the present weights."""
-    for text, scores in _changed(questions, recipe):
-        pair = (own[text], scores)
-        sizes = spearman(*map(np.abs, pair))
-        yield text, Cut(storey, cascade, spearman(*pair), sizes)
-
-
-def _changed(questions: Sequence[Question], recipe: Recipe) -> Iterator[tuple[int, TokenVector]]:
-    """The scores of every text; none if the model now gives nothing that can be explained."""
+    how = f"{storey} {'and above' if cascade else 'alone'}"
     for question in questions:
-        try:
-            yield from recipe.content_scores(question)
-        except ModelError:
-            yield from ((text, np.empty(0)) for text in question.order)
+        ask = partial(_changed, question, recipe)
+        scores = kept(f"{how} {question.order}", ask)
+        for text, changed in zip(question.order, scores, strict=True):
+            pair = (own[text], changed)
+            sizes = spearman(*map(np.abs, pair))
+            yield text, Cut(storey, cascade, spearman(*pair), sizes)
+
+
+def _changed(question: Question, recipe: Recipe) -> list[TokenVector]:
+    """The scores of every row; none if the model now gives nothing that can be explained."""
+    try:
+        return _in_order(question, recipe)
+    except ModelError:
+        return [np.empty(0) for _ in question.order]
 
 
 def spearman(one: TokenVector, other: TokenVector) -> float:

@@ -1,6 +1,7 @@
 """Sensitivity: how far an explanation moves when the vectors of its tokens move a little."""
 
 from collections.abc import Sequence
+from functools import partial
 from zlib import crc32
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attlas.errors import UsageError
+from attlas.keeping import kept
 from attlas.measures.support.measure import Occasion, measure
 from attlas.measures.support.recomputing import Recipe, question_of
 from attlas.models.asking.question import Question
@@ -55,17 +57,26 @@ def sensitivities(
         raise UsageError(f"radius is above zero and samples at least 1, not {radius} and {samples}")
     found = np.full(1 + max(max(question.order) for question in questions), np.nan)
     for question in questions:
-        own = dict(recipe.content_scores(question))
-        rows = [row for row, text in enumerate(question.order) if own[text].any()]
-        if not rows:
-            continue
+        ask = partial(_farthest, question, recipe, seed, radius, samples)
+        (found[list(question.order)],) = kept(f"sensitivity {question.order}", ask)
+    return found
+
+
+def _farthest(
+    question: Question, recipe: Recipe, seed: int, radius: float, samples: int
+) -> list[list[float]]:
+    """How far the scores of each row move at most, in a list of one list."""
+    own = dict(recipe.content_scores(question))
+    rows = [row for row, text in enumerate(question.order) if own[text].any()]
+    found = dict.fromkeys(question.order, np.nan)
+    if rows:
         chosen, moves = draw_moves(question, rows, seed, radius, samples)
         copies = question.rows([row for row in rows for _ in range(samples)])
         with nudging(copies, moves, chosen) as moved:
             for text, scores in recipe.content_scores(moved):
                 far = np.linalg.norm(scores - own[text]) / np.linalg.norm(own[text])
-                found[text] = np.fmax(found[text], far)
-    return found
+                found[text] = float(np.fmax(found[text], far))
+    return [list(found.values())]
 
 
 def draw_moves(

@@ -1,5 +1,6 @@
 """Self-attention attribution: how much the attention to a token adds to the target."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -82,7 +83,7 @@ def attattr(
         if question.maps:
             maps.append((each.site, each.weights))
         attributed.append(each)
-    details = [_details(attributed, row) for row in range(len(question))]
+    details = _details(attributed, len(question))
     return Scored(
         spread_over_tokens(question.inputs, rows),
         maps,
@@ -92,20 +93,22 @@ def attattr(
     )
 
 
-def _details(attributed: list[Attribution], row: int) -> dict[str, dict[str, float | int]]:
-    """The errors of one row at each site."""
-    return {
-        each.site.name: {
-            "completeness_error": float(each.completeness_error[row]),
-            **(
-                {}
-                if torch.isnan(each.map_error[row])
-                else {"map_error": float(each.map_error[row])}
-            ),
-            "steps": each.steps[row],
+def _details(attributed: list[Attribution], rows: int) -> list[dict[str, dict[str, float | int]]]:
+    """The errors of each row at each site."""
+    # At once: each number by itself would be waited for.
+    incomplete = torch.stack([each.completeness_error for each in attributed]).tolist()
+    rough = torch.stack([each.map_error for each in attributed]).tolist()
+    return [
+        {
+            each.site.name: {
+                "completeness_error": incomplete[place][row],
+                **({} if math.isnan(rough[place][row]) else {"map_error": rough[place][row]}),
+                "steps": each.steps[row],
+            }
+            for place, each in enumerate(attributed)
         }
-        for each in attributed
-    }
+        for row in range(rows)
+    ]
 
 
 def _notes(

@@ -5,7 +5,9 @@ Kobayashi et al., "Attention is Not Only a Weight: Analyzing Transformers with V
 EMNLP 2021.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor
@@ -20,8 +22,16 @@ from attlas.methods.support.token_rows import (
     reading_sites,
     spread_over_tokens,
 )
+from attlas.methods.support.top_down import own_weights, roll_through, through_map
 from attlas.models.asking.question import Question
-from attlas.models.decomposing.projections import Projected, fold_projected
+from attlas.models.decomposing.projections import (
+    Projected,
+    fold_projected,
+    hand_over_projected,
+)
+from attlas.models.rows.handed import RowSlice
+from attlas.models.rows.handing import is_for_rows
+from attlas.results import Site
 from attlas.shapes import (
     Attention,
     BatchScores,
@@ -47,6 +57,7 @@ BYPASS = 0.5  # share of a rolled-out layer that bypasses attention, without `re
     many_targets=True,
     fills=True,
     learns=True,
+    by_rows=True,
     passes=1,
 )
 def value_weighted_attention(
@@ -75,11 +86,15 @@ def value_weighted_attention(
             "cross-attention has no key for the stream that bypasses it, so residual and "
             "rolled_out cannot be combined in an encoder–decoder; leave residual out"
         )
-    rolling = start_rolling(question, chosen, 0.0 if residual else BYPASS) if rolled_out else None
+    bypass = 0.0 if residual else BYPASS
+    take = partial(Contributions, residual=residual, layer_norm=layer_norm)
+    if is_for_rows(question, chosen):
+        return _by_rows(question, chosen, take, bypass if rolled_out else None)
+    rolling = start_rolling(question, chosen, bypass) if rolled_out else None
     mean, maps, notes = LayerMean(), [], []
 
     def add(projected: Projected) -> None:
-        added = Contributions(projected, residual=residual, layer_norm=layer_norm)
+        added = take(projected)
         if question.maps:
             maps.append((projected.site, added.heads()))
         if projected.site not in chosen:
@@ -101,6 +116,27 @@ def value_weighted_attention(
     return Scored(scores, maps, row_notes=told, shows="length of attention × value")
 
 
+def _by_rows(
+    question: Question,
+    chosen: Sequence[Site],
+    take: "Callable[[Projected], Contributions]",
+    bypass: float | None,
+) -> Scored:
+    """The scores without any map: the row of the readout alone, rolled out if layers bypass."""
+    found, projected = hand_over_projected(question, chosen)
+    row, notes, rows = found.readout, [], []
+    for call, its in zip(reversed(found.calls), reversed(projected), strict=True):
+        added = take(replace(its, own_weights=own_weights(call).to(its.values)))
+        if bypass is None:
+            rows.append(through_map(call, row, added.norms_of))
+        else:
+            row = roll_through(call, row, bypass, added.shares_of)
+        notes.append((call.site.name, added.mixing_ratio().tolist()))
+    scores = row if bypass is not None else torch.stack(rows).mean(dim=0)
+    placed = spread_over_tokens(question.inputs, [(chosen[0].kind, scores)])
+    return Scored(placed, row_notes=describe(question, notes[::-1]))
+
+
 class Contributions:
     """What each key adds to each query of one attention, and what the query has itself."""
 
@@ -118,8 +154,15 @@ class Contributions:
         self._projected = projected
         self._norm = projected.norm if layer_norm else None
         self._stream = projected.stream if residual else None
-        self._vectors = self._normed(projected.through())
         self._matrix = self._normed(projected.matrix)
+
+    @cached_property
+    def _products(self) -> Tensor:
+        """The inner products between the heads of each key, `[batch, key, head, head]`."""
+        values, matrix = self._projected.values, self._matrix
+        most = max(1, NUMBERS_AT_ONCE // (len(values) * matrix[:, 0].numel()))
+        parts = (torch.einsum("bhkw,hwf->bhkf", p, matrix) for p in values.split(most, dim=2))
+        return torch.cat([head_products(part) for part in parts], dim=1)
 
     @property
     def reads_itself(self) -> bool:
@@ -129,32 +172,49 @@ class Contributions:
     def heads(self) -> Attention:
         """The norm of what each head adds; the residual stream belongs to no head."""
         if self._projected.gate is None:
-            norms = norms_of_heads(self._projected.weights, self._vectors)
+            vectors = self._normed(self._projected.through())
+            norms = norms_of_heads(self._projected.weights, vectors)
         else:
-            norms = self._in_parts(gated_norms_of_heads).permute(0, 3, 1, 2)
+            norms = in_parts(self._projected, self._matrix, gated_norms_of_heads)
+            norms = norms.permute(0, 3, 1, 2)
         return norms if self._norm is None else norms / self._norm.spread[:, None]
 
     def norms(self) -> HeadMean:
         """The norm of what all heads add together, with any residual stream on the diagonal."""
         if self._projected.gate is None:
-            norms = norms_of_sums(self._projected.weights, self._vectors)
+            norms = norms_by_products(self._projected.weights, self._products)
         else:
-            norms = self._in_parts(gated_norms_of_sums)
+            norms = in_parts(self._projected, self._matrix, gated_norms_of_sums)
         if self._stream is not None and self.reads_itself:
-            norms.diagonal(dim1=-2, dim2=-1).copy_(self._own().norm(dim=-1))
+            norms.diagonal(dim1=-2, dim2=-1).copy_(self._own_norms)
         return norms if self._norm is None else norms / self._norm.spread
+
+    def norms_of(self, part: RowSlice) -> HeadMean:
+        """Like `norms`, for some query rows over the keys that these see."""
+        weights = part.weights.to(self._projected.values.dtype)
+        if self._projected.gate is None:
+            norms = norms_by_products(weights, self._products[:, part.keys])
+        else:
+            some = self._projected.narrowed(weights, part.rows, part.keys)
+            norms = in_parts(some, self._matrix, gated_norms_of_sums)
+        if self._stream is not None:
+            places = torch.arange(len(part.rows), device=weights.device)
+            norms[:, places, part.rows - part.keys.start] = self._own_norms[:, part.rows]
+        return norms if self._norm is None else norms / self._norm.spread[:, part.rows]
+
+    def shares_of(self, part: RowSlice) -> HeadMean:
+        """The norms of some query rows, each row scaled to sum to one."""
+        return shares(self.norms_of(part))
+
+    @cached_property
+    def _own_norms(self) -> Tensor:
+        norms: Tensor = self._own().norm(dim=-1)
+        return norms
 
     def mixing_ratio(self) -> BatchScores:
         """The share of each position that comes from others."""
         attended = self._projected.output - self._projected.bias
         return mixing_ratio(self._normed(attended - self._projected.own_terms()), self._own())
-
-    def _in_parts(self, norms_of: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-        """Norms of what a gate leaves of the values, for some queries at a time."""
-        values, queries = self._projected.values, self._projected.weights.shape[2]
-        most = max(1, NUMBERS_AT_ONCE // max(values.numel(), 1))
-        parts = (slice(start, start + most) for start in range(0, queries, most))
-        return torch.cat([norms_of(self._projected.gated(p), self._matrix) for p in parts], dim=1)
 
     def _own(self) -> Tensor:
         own = self._projected.own_terms()
@@ -162,6 +222,16 @@ class Contributions:
 
     def _normed(self, vectors: Tensor) -> Tensor:
         return vectors if self._norm is None else self._norm.apart_from_spread(vectors)
+
+
+def in_parts(
+    projected: Projected, matrix: HeadMatrices, norms_of: Callable[[Tensor, Tensor], Tensor]
+) -> Tensor:
+    """Norms of what a gate leaves of the values, for some queries at a time."""
+    values, queries = projected.values, projected.weights.shape[2]
+    most = max(1, NUMBERS_AT_ONCE // max(values.numel(), 1))
+    parts = (slice(start, start + most) for start in range(0, queries, most))
+    return torch.cat([norms_of(projected.gated(part), matrix) for part in parts], dim=1)
 
 
 def shares(norms: HeadMean) -> HeadMean:
@@ -182,8 +252,18 @@ def norms_of_sums(weights: Attention, vectors: HeadVectors) -> HeadMean:
     n² pairs would be large; in float64, because heads that cancel leave small differences of large
     squares.
     """
-    wide, heads = vectors.double(), weights.double()
-    products = torch.einsum("bhkf,bgkf->bkhg", wide, wide)
+    return norms_by_products(weights, head_products(vectors))
+
+
+def head_products(vectors: HeadVectors) -> Tensor:
+    """The inner products between the heads of each key, `[batch, key, head, head]`."""
+    wide = vectors.double()
+    return torch.einsum("bhkf,bgkf->bkhg", wide, wide)
+
+
+def norms_by_products(weights: Attention, products: Tensor) -> HeadMean:
+    """The norms of sums over heads, from the inner products between the heads of each key."""
+    heads = weights.double()
     halfway = torch.einsum("bhqk,bkhg->bgqk", heads, products)
     return (halfway * heads).sum(dim=1).clamp_min(0).sqrt().to(weights.dtype)
 

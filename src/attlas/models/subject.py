@@ -90,7 +90,8 @@ class Subject(OpenModel):
 
         with self.folding(take, selection.sites) as held:
             self.forward(inputs)
-        return maps_of(inputs, 0, held, queries=selection.queries)
+        arrays = [(site, weights[0].float().cpu().numpy()) for site, weights in held]
+        return maps_of(inputs, 0, arrays, queries=selection.queries)
 
 
 def check_subject(subject: Any, verb: str) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import torch
 
+from attlas.catalogue import REMOVALS
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.models.asking.memory import rows_of
 from attlas.models.asking.open_model import OpenModel
@@ -15,7 +16,6 @@ from attlas.models.states.embeddings import entered_vectors
 from attlas.removing import operators
 from attlas.shapes import Hidden, StreamVectors
 
-REMOVALS = ("delete", "mask", "pad", "zero_embedding", "knock_out")
 BASELINES = {
     "mask": "everything masked",
     "pad": "padding at every token",

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from attlas import views
 from attlas.errors import UnknownNameError, UsageError
 from attlas.results.maps import Maps, token_rows
 from attlas.results.support.files import plain
@@ -208,6 +209,10 @@ class Explanation(Result):
     def code(self) -> str:
         """The Python lines that compute this again; you must fill in a picture yourself."""
         return self.origin.code(picture=bool(self.pictures or self.tokens.grids))
+
+    def to_latex(self) -> str:
+        """The coloured words as LaTeX; the first line says what the preamble needs."""
+        return views.latex(self.payload())
 
     def _page_title(self) -> str:
         return f"{self.headline} · {self.method}"

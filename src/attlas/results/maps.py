@@ -61,7 +61,8 @@ class Maps(Result):
                     f"the map at {site.name} has shape {array.shape}, "
                     f"not {len(queries)} queries by {len(keys)} keys"
                 )
-            if not all(0 <= place < len(self.tokens) for place in (*queries, *keys)):
+            places = (*queries, *keys)
+            if places and not 0 <= min(places) <= max(places) < len(self.tokens):
                 raise UsageError(
                     f"the map at {site.name} names tokens beyond the {len(self.tokens)} there are"
                 )

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from attlas.errors import UsageError
+from attlas.keeping import kept
 from attlas.methods.support.vectors import inner_products
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import find_readout, fold_attention
@@ -107,6 +109,12 @@ def _compare(question: Question, scope: Scope, removal: str | None) -> Iterator[
     """The scores of each text of a batch, for the tokens that the scope is about."""
     if question.is_shared:
         raise UsageError("agreement takes one target for each text, and this text has several")
+    tables = kept(f"agreement {question.order}", partial(_tables, question, scope, removal))
+    for number, target, table in zip(question.order, question.targets, tables, strict=True):
+        yield TextScores(number, target.name, table)
+
+
+def _tables(question: Question, scope: Scope, removal: str | None) -> Iterator[MethodScores]:
     attention, known = attention_importance(question, scope)
     scores = [
         attention,
@@ -117,9 +125,9 @@ def _compare(question: Question, scope: Scope, removal: str | None) -> Iterator[
     ]
     table = torch.stack([each.double() for each in scores], dim=1).cpu().numpy()
     marks = known.cpu().numpy()
-    for row, number in enumerate(question.order):
+    for row in range(len(question)):
         tokens = [place for place in removable(question, row) if marks[row, place]]
-        yield TextScores(number, question.targets[row].name, table[row][:, tokens])
+        yield table[row][:, tokens]
 
 
 def attention_importance(question: Question, scope: Scope) -> tuple[TokenScores, Hidden]:

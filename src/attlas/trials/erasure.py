@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attlas.errors import UsageError
+from attlas.keeping import kept
 from attlas.mathematics.intervals import clopper_pearson
 from attlas.models.asking.question import Question
 from attlas.results.support import plots
@@ -17,6 +19,7 @@ from attlas.shapes import TextValues
 from attlas.trials.rewriting.erasing import (
     DIVERGENCE_GAP,
     LARGEST_TURNS,
+    NAMES,
     ORDERS,
     RANDOM_TURNS,
     REMOVED,
@@ -65,16 +68,13 @@ def erasure(
         raise UsageError(f"draws and steps must be at least 1, not {draws} and {steps}")
     if scope.kind == "layer" and scope.layer is None:
         raise UsageError("erasure works on one layer at a time: give its number with the scope")
-    found = {
-        number: text
-        for question in questions
-        for number, text in zip(
-            question.order, _erase(question, scope, seed, draws, steps), strict=True
-        )
-    }
+    found: dict[int, NDArray[np.float64]] = {}
+    for question in questions:
+        ask = partial(_erase, question, scope, seed, draws, steps)
+        found |= zip(question.order, kept(f"erasure {question.order}", ask), strict=True)
     texts = tuple(sorted(found))
-    names = found[texts[0]].keys()
-    figures = {name: np.array([found[text][name] for text in texts]) for name in names}
+    columns = np.stack([found[text] for text in texts], axis=1)
+    figures = dict(zip(NAMES, columns, strict=True))
     estimates, table = estimates_as_json(figures), flip_table(figures)
     return TrialOutcome(
         figures,
@@ -88,8 +88,8 @@ def erasure(
 
 def _erase(
     question: Question, scope: Scope, seed: int, draws: int, steps: int
-) -> list[Mapping[str, float]]:
-    """The figures of each text of a batch."""
+) -> list[list[float]]:
+    """The figures of each text of a batch, in the order of NAMES."""
     erasing = Erasing(question, scope)
     weighed = erasing.weigh()
     erasable = weighed.erasable.cpu().numpy()
@@ -106,9 +106,10 @@ def _erase(
     most = min(steps, int(erasable.sum(axis=1).max()))
     sets = np.stack([plan.sets(most) for plan in plans], axis=1)
     divergence, turned = _changes(erasing, torch.from_numpy(sets))
-    return [
+    rows = [
         plan.figures(divergence[:, row], turned[:, row], most) for row, plan in enumerate(plans)
     ]
+    return [[figures[name] for name in NAMES] for figures in rows]
 
 
 def _changes(erasing: Erasing, sets: Tensor) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

@@ -5,6 +5,7 @@ Brunner et al., "On Identifiability in Transformers", ICLR 2020.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attlas.errors import UsageError
+from attlas.keeping import kept
 from attlas.models.asking.question import Question
 from attlas.models.states.block_states import read_states
 from attlas.results.support import plots
@@ -52,9 +54,9 @@ def token_identifiability(
     texts = tuple(number for question in questions for number in question.order)
     taught, held, asked = split = _split(len(texts), seed)
     layers = range(1, len(read[0].states))  # what enters the first layer is to be recovered
-    rates = np.stack(
-        [_rates(read, layer, split, seed_for(seed, layer, "maps")) for layer in layers]
-    )
+    made = (partial(_rates, read, n, split, seed_for(seed, n, "maps")) for n in layers)
+    parts = zip(layers, made, strict=True)
+    rates = np.stack([np.stack(kept(f"layer {n}", each)) for n, each in parts])
     chosen = chosen_layers(scope, questions[0].subject, len(rates), "token_identifiability")
     figures = {_name(kind): rates[chosen, number].mean(axis=0) for number, kind in enumerate(KINDS)}
     return TrialOutcome(

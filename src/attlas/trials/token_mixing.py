@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attlas.errors import UnsupportedModelError, UsageError
+from attlas.keeping import kept
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.results.support import plots
@@ -62,7 +63,7 @@ def token_mixing(
     found = []
     for question in questions:
         drawn = [_draw(question, row, scope, positions, seed) for row in range(len(question))]
-        found += mixtures_of(question, drawn, head_positions, probes, seed)
+        found += _mixtures(question, drawn, head_positions, probes, seed)
     texts = tuple(number for question in questions for number in question.order)
     layers = chosen_layers(scope, questions[0].subject, len(found[0].own), "token_mixing")
     figures = {
@@ -83,6 +84,22 @@ def token_mixing(
         ),
         details=_details(found),
     )
+
+
+def _mixtures(
+    question: Question, drawn: Sequence[Sequence[int]], heads_at: int, probes: int, seed: int
+) -> list[Mixture]:
+    """The mixtures of a batch, as flat lists of arrays where they are kept."""
+
+    def ask() -> list[NDArray[np.float64]]:
+        made = mixtures_of(question, drawn, heads_at, probes, seed)
+        return [part for each in made for part in each.parts()]
+
+    parts = kept(f"token_mixing {question.order}", ask)
+    each = len(parts) // len(drawn)
+    return [
+        Mixture.of_parts(own, parts[row * each : (row + 1) * each]) for row, own in enumerate(drawn)
+    ]
 
 
 def _check_reads_text(subject: OpenModel) -> None:

@@ -1,4 +1,4 @@
-"""How a result looks on a page, in a notebook and in a terminal.
+"""How a result looks on a page, in a notebook, in a terminal and in a paper.
 
 Everything here takes a payload, a plain dict that JSON can hold, and knows nothing about models.
 """
@@ -8,20 +8,27 @@ from typing import Any
 
 from rich.console import Group
 
+from attlas.views.elsewhere import visualize_text
+from attlas.views.figures import draw, figure_names
 from attlas.views.files import write_whole
 from attlas.views.kinds import view_of
 from attlas.views.kinds.heads import area_cells, chart_cells
+from attlas.views.latex import latex
 from attlas.views.page import page
 from attlas.views.tree_drawing import lay_out_tree, tree_figure
 
 __all__ = [
     "area_cells",
     "chart_cells",
+    "draw",
+    "figure_names",
     "fragment",
+    "latex",
     "lay_out_tree",
     "page",
     "render",
     "tree_figure",
+    "visualize_text",
     "write_whole",
 ]
 

@@ -24,7 +24,7 @@ QUIET = "#66625a"
 LINE = "#b3afa5"
 _FONT = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 ENDINGS = (".svg", ".png", ".pdf")
-_DOTS = 96.0  # units of a drawing in an inch
+DOTS = 96.0  # units of a drawing in an inch
 
 
 def lay_out_tree(tokens: Sequence[Mapping[str, Any]], nodes: Mapping[int, int]) -> dict[str, Any]:
@@ -161,10 +161,15 @@ def thickness(edge: Mapping[str, Any], top: float) -> float:
     return 1.0 + 4.0 * strength(edge["attribution"], top)
 
 
-def tree_figure(payload: Mapping[str, Any], ending: str) -> str | bytes:
-    """The content of a file with this ending that holds the drawing."""
+def check_ending(ending: str) -> None:
+    """Refuse the ending of a file that no drawing has."""
     if ending not in ENDINGS:
         raise UsageError(f"a drawing ends in {', '.join(ENDINGS)}, not {ending!r}")
+
+
+def tree_figure(payload: Mapping[str, Any], ending: str) -> str | bytes:
+    """The content of a file with this ending that holds the drawing."""
+    check_ending(ending)
     if ending == ".svg":
         return tree_svg(payload)
     try:
@@ -174,17 +179,22 @@ def tree_figure(payload: Mapping[str, Any], ending: str) -> str | bytes:
             f"a drawing in {ending} needs matplotlib (the extra `figures`); .svg needs nothing"
         ) from problem
     drawing = payload["drawing"]
-    figure = Figure((drawing["width"] / _DOTS, drawing["height"] / _DOTS), dpi=2 * _DOTS)
+    figure = Figure((drawing["width"] / DOTS, drawing["height"] / DOTS), dpi=2 * DOTS)
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, drawing["width"]), ylim=(drawing["height"], 0))
     axes.set_axis_off()
-    _draw_edges(axes, payload)
-    _draw_boxes(axes, payload)
+    draw_tree(axes, payload)
     out = BytesIO()
     figure.savefig(out, format=ending[1:], facecolor=css(LIGHT.paper))
     return out.getvalue()
 
 
-def _draw_edges(axes: Any, payload: Mapping[str, Any]) -> None:
+def draw_tree(axes: Any, payload: Mapping[str, Any], scale: float = 1.0) -> None:
+    """Draw the tree into axes of matplotlib that show it at this scale."""
+    _draw_edges(axes, payload, scale)
+    _draw_boxes(axes, payload, scale)
+
+
+def _draw_edges(axes: Any, payload: Mapping[str, Any], scale: float) -> None:
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
@@ -192,10 +202,10 @@ def _draw_edges(axes: Any, payload: Mapping[str, Any]) -> None:
     top = max((edge["attribution"] for edge in payload["edges"]), default=0.0)
     for row in payload["drawing"]["layers"]:
         if row["layer"] != payload["layers"]:
-            _write(axes, 12.0, row["y"], f"layer {row['layer']}", QUIET, 8.0, "left")
+            _write(axes, 12.0, row["y"], f"layer {row['layer']}", QUIET, 8.0 * scale, "left")
     for edge in payload["edges"]:
         one, other = boxes[edge["parent"]], boxes[edge["child"]]
-        width = thickness(edge, top) * 72 / _DOTS
+        width = thickness(edge, top) * 72 / DOTS * scale
         x, y, end, turn, below = edge_path(one, other)
         middle = (y + turn) / 2
         points = [(x, y), (x, middle), (end, middle), (end, turn), (end, below)]
@@ -203,7 +213,7 @@ def _draw_edges(axes: Any, payload: Mapping[str, Any]) -> None:
         axes.add_patch(PathPatch(line, fill=False, ec=LINE, lw=width, zorder=1))
 
 
-def _draw_boxes(axes: Any, payload: Mapping[str, Any]) -> None:
+def _draw_boxes(axes: Any, payload: Mapping[str, Any], scale: float) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     segments = segments_of(payload)
@@ -213,11 +223,11 @@ def _draw_boxes(axes: Any, payload: Mapping[str, Any]) -> None:
         style = "round,pad=0,rounding_size=5"
         patch = FancyBboxPatch(corner, box["width"], BOX, style, fc=fill, ec=edge, zorder=2)
         axes.add_patch(patch)
-        _write(axes, box["x"], box["y"], box["label"], ink, 9.5, "center")
+        _write(axes, box["x"], box["y"], box["label"], ink, 9.5 * scale, "center")
 
 
 def _write(
     axes: Any, across: float, down: float, words: str, ink: str, size: float, side: str
 ) -> None:
     made = axes.text(across, down, words, color=ink, size=size, ha=side, va="center", zorder=3)
-    made.set(family="monospace", parse_math=False)
+    made.set(family="monospace", parse_math=False, usetex=False)

@@ -197,5 +197,17 @@ def test_distances_are_shares_of_the_largest_output():
     found = torch.tensor([[2.0, -10.0, torch.inf]])
     assert distance(found, found) == 0
     assert distance(found + torch.tensor([0.5, 0, 0]), found) == pytest.approx(0.05)
-    assert rounding(torch.float64) == rounding(torch.float32) == pytest.approx(1.2e-4, rel=0.01)
-    assert rounding(torch.bfloat16) == 0.5
+    assert rounding(found.double()) == rounding(found) == pytest.approx(1.2e-4, rel=0.01)
+    assert rounding(found.bfloat16()) == 0.5
+
+
+class OnGpu(torch.Tensor):
+    is_cuda = True
+
+
+def test_matrix_products_in_tf32_round_like_half_precision(monkeypatch):
+    on_gpu = torch.ones(1).as_subclass(OnGpu)
+    assert rounding(on_gpu) == pytest.approx(1.2e-4, rel=0.01)
+    monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high")
+    assert rounding(on_gpu) == rounding(torch.ones(1).half()) == 0.5
+    assert rounding(torch.ones(1)) == pytest.approx(1.2e-4, rel=0.01)  # a processor has no tf32

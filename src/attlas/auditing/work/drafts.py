@@ -1,6 +1,6 @@
-"""Drafts: what is known of a batch before it is done, written every half minute.
+"""Drafts: what is known of an item of work before it is done, written every half minute.
 
-A batch takes seconds for a small model and hours for a large one. What a run that was stopped had
+An item takes seconds for a small model and hours for a large one. What a run that was stopped had
 asked the model is not asked again.
 """
 
@@ -11,12 +11,49 @@ import numpy as np
 import pandas as pd
 
 from attlas.auditing.folder import Folder
+from attlas.keeping import Arrays
 from attlas.removing.erasures import Erasures
 from attlas.shapes import TokenVector, Ways
 
 EVERY = 30.0  # seconds between two drafts
 PORTION = 10**12  # products of a weight and a token: some seconds of work for a processor
 Scores = list[tuple[int, TokenVector]]  # of a method, by text
+
+
+class KeptParts:
+    """The finished parts of one trial, or of one measure that runs a method again."""
+
+    def __init__(self, folder: Folder, table: str) -> None:
+        self._folder, self._name = folder, f"draft {table}"
+        self._last = monotonic()
+        self._parts: dict[str, Arrays] = {}
+        if folder.has(self._name):
+            rows = folder.read(self._name)[0].itertuples(index=False, name=None)
+            for part, shape, values in rows:
+                own = self._parts.setdefault(part, [])
+                sizes = [int(size) for size in shape]
+                own.append(np.array(values, dtype=np.float64).reshape(sizes))
+
+    def keep(self, part: str, compute: Callable[[], Arrays]) -> Arrays:
+        """The arrays of a part; computed if they are not known, and written when it is time."""
+        if part not in self._parts:
+            self._parts[part] = compute()
+            if monotonic() - self._last >= EVERY:
+                self._last = monotonic()
+                self._write()
+        return self._parts[part]
+
+    def remove(self) -> None:
+        """Delete the draft, once the item is done."""
+        self._folder.remove(self._name)
+
+    def _write(self) -> None:
+        rows = [
+            (part, list(each.shape), each.ravel().tolist())
+            for part, arrays in self._parts.items()
+            for each in arrays
+        ]
+        self._folder.write(self._name, pd.DataFrame(rows, columns=["part", "shape", "values"]))
 
 
 class Drafts:

@@ -11,12 +11,13 @@ import pandas as pd
 
 from attlas.auditing.folder import Folder
 from attlas.auditing.plan import AuditPlan
-from attlas.auditing.work.drafts import Drafts
+from attlas.auditing.work.drafts import Drafts, KeptParts
 from attlas.auditing.work.explained import explain_batch
 from attlas.auditing.work.figures import COLUMNS, measure_batch
 from attlas.auditing.work.trials import run_trial, trials_with_scopes
 from attlas.errors import AttlasError
 from attlas.explaining.explanations import explain
+from attlas.keeping import keeping, kept
 from attlas.measures import Measure, Occasion
 from attlas.measures.randomisation import cascade, figure
 from attlas.measures.sensitivity import sensitivities
@@ -134,18 +135,23 @@ def _do_batch(plan: AuditPlan, number: int, folder: Folder, tell: Tell) -> None:
 
 
 def _do_trial(plan: AuditPlan, name: str, scope: Scope, folder: Folder, tell: Tell) -> None:
-    start = time()
-    frame, details = run_trial(plan, name, scope, tell)
-    folder.write(trial_table(name, scope), frame, {**details, "start": start, "end": time()})
+    start, table = time(), trial_table(name, scope)
+    parts = KeptParts(folder, table)
+    with keeping(parts.keep):
+        frame, details = run_trial(plan, name, scope, tell)
+    folder.write(table, frame, {**details, "start": start, "end": time()})
+    parts.remove()
 
 
 def _do_robustness(
     plan: AuditPlan, measure: Measure, method: str, folder: Folder, tell: Tell
 ) -> None:
-    start = time()
-    frame, reason = measure_method(plan, measure, method)
-    details = {"reason": reason, "start": start, "end": time()}
-    folder.write(robustness_table(measure.name, method), frame, details)
+    start, table = time(), robustness_table(measure.name, method)
+    parts = KeptParts(folder, table)
+    with keeping(parts.keep):
+        frame, reason = measure_method(plan, measure, method)
+    folder.write(table, frame, {"reason": reason, "start": start, "end": time()})
+    parts.remove()
 
 
 def _do_unusualness(plan: AuditPlan, how: str, folder: Folder, tell: Tell) -> None:
@@ -196,4 +202,5 @@ def _one_by_one(
     explanations = explain(subject, texts, method, maps=False, truncate=settings.truncate)
     for number, example, explanation in zip(numbers, examples, explanations, strict=True):
         occasion = Occasion(subject, example.text, explanation, settings.seed, example)
-        yield number, measure.ask(occasion)
+        (value,) = kept(f"text {number}", partial(map, measure.ask, [occasion]))
+        yield number, float(value)

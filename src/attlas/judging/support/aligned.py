@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from attlas.data.example import Example
 from attlas.errors import UsageError
 from attlas.explaining.licensing import text_key, text_seed
-from attlas.judging.support.foreign import ForeignScores, join_pieces, put_on_tokens, read_foreign
+from attlas.judging.support.foreign import join_pieces, put_on_tokens
 from attlas.judging.support.marking import marked_tokens
 from attlas.measures import Case, Occasion
 from attlas.measures.support.recomputing import request_of
@@ -25,6 +25,7 @@ from attlas.removing.removal import removable
 from attlas.results import Explanation, Origin, TargetRecord
 from attlas.shapes import TokenVector
 from attlas.version import __version__
+from attlas.views.elsewhere import ForeignScores, read_foreign
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +73,7 @@ def judge_request(
 ) -> JudgeRequest:
     """Find the text of an explanation and what the model is asked about it."""
     if isinstance(explanation, Explanation):
-        if explanation.origin.verb not in ("explain", "judge"):
+        if explanation.origin.verb not in ("explain", "judge", "from_elsewhere"):
             verb = explanation.origin.verb
             raise UsageError(
                 f"judge takes what explain returns, not a part of what {verb} returned"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from inspect import Parameter, signature
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -108,6 +109,11 @@ class Method:
 
 def options_of(function: Callable[..., Any]) -> dict[str, Any]:
     """The options of a registered function with their defaults: its keyword-only parameters."""
+    return dict(_defaults(function))
+
+
+@cache
+def _defaults(function: Callable[..., Any]) -> Mapping[str, Any]:
     parameters = signature(function).parameters.values()
     return {p.name: p.default for p in parameters if p.kind is Parameter.KEYWORD_ONLY}
 
@@ -116,10 +122,11 @@ def checked_options(
     name: str, function: Callable[..., Any], options: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The options that a registered function is called with, each of the kind it asks for."""
-    known, hints = options_of(function), get_type_hints(function)
+    known = _defaults(function)
     for option in options:
         if option not in known:
             raise UnknownNameError(f"option of {name}", option, known)
+    hints = get_type_hints(function) if options else {}
     return {
         option: _checked(f"{option} of {name}", value, hints[option])
         for option, value in options.items()

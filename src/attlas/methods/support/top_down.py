@@ -66,6 +66,15 @@ def through_map(call: HandedCall, row: QueryWeights, fuse: Fuse) -> Tensor:
     return passed
 
 
+def own_weights(call: HandedCall) -> Tensor:
+    """The weight of each position on itself, `[batch, head, query]`, from one slice at a time."""
+    found = []
+    for part in call.slices(torch.arange(call.queries, device=call.streams[0].device)):
+        places = torch.arange(len(part.rows), device=part.rows.device)
+        found.append(part.weights[:, :, places, part.rows - part.keys.start])
+    return torch.cat(found, dim=-1)
+
+
 def mean_of_heads(part: RowSlice) -> HeadMean:
     """The mean of all heads of a slice."""
     return fuse_heads(part.weights)

@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from attlas.models.tap.fused import multiplies_in_tf32
+
 MOST_STEPS = 1000  # of rounding, in the largest output
 MOST_IN_HALF = 0.5  # half precision moves single outputs far: only what is blatant can be told
 
@@ -31,7 +33,9 @@ def distance(opened: Tensor, found: Tensor) -> float:
     return float(apart[finite].abs().max() / size[finite].max().clamp_min(1e-6))
 
 
-def rounding(dtype: torch.dtype) -> float:
+def rounding(output: Tensor) -> float:
     """The distance that rounding explains; modelling files take some softmaxes in float32."""
-    step = max(torch.finfo(dtype).eps, torch.finfo(torch.float32).eps)
+    step = max(torch.finfo(output.dtype).eps, torch.finfo(torch.float32).eps)
+    if multiplies_in_tf32(output):
+        step = torch.finfo(torch.float16).eps  # tf32 keeps as many digits
     return min(MOST_STEPS * step, MOST_IN_HALF)

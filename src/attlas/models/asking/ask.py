@@ -7,8 +7,8 @@ from typing import Any
 from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Asked, Question, look
-from attlas.models.encoding.encode_input import encode_input
-from attlas.models.encoding.inputs import Inputs, group_by_shape, stack
+from attlas.models.encoding.encode_input import encode_inputs
+from attlas.models.encoding.inputs import Inputs
 from attlas.models.encoding.request import Request
 
 
@@ -22,15 +22,10 @@ def pose(
     """
     subject.stream_axes  # noqa: B018  computed now, before a tap is open
     requests = [request] * len(texts) if isinstance(request, Request) else request
-    encoded = [encode_input(subject, text, its) for text, its in zip(texts, requests, strict=True)]
     return [
-        Question(
-            subject,
-            stack([encoded[place] for place in group]),
-            tuple(Asked(requests[place]) for place in group),
-            tuple(group),
-        )
-        for group in _groups(subject, encoded)
+        Question(subject, inputs, tuple(Asked(requests[place]) for place in group), tuple(group))
+        for each in encode_inputs(subject, texts, requests)
+        for group, inputs in _in_batches(subject, *each)
     ]
 
 
@@ -61,11 +56,17 @@ def _too_large(question: Question) -> str:
     return f"{subject.name} on {subject.device} cannot take one text of {count} tokens"
 
 
-def _groups(subject: OpenModel, encoded: Sequence[Inputs]) -> Iterator[list[int]]:
-    """Which texts share a batch; long texts make small batches."""
-    for group in group_by_shape(encoded, max(len(encoded), 1)):
-        most = subject.rows_at_once(encoded[group[0]])
-        yield from (group[start : start + most] for start in range(0, len(group), most))
+def _in_batches(
+    subject: OpenModel, group: list[int], inputs: Inputs
+) -> Iterator[tuple[list[int], Inputs]]:
+    """The texts of one shape in batches; long texts make small ones."""
+    most = subject.rows_at_once(inputs)
+    if len(group) <= most:
+        yield group, inputs
+        return
+    for start in range(0, len(group), most):
+        some = range(start, min(start + most, len(group)))
+        yield group[start : start + most], inputs.rows(some)
 
 
 def predict_each(subject: OpenModel, texts: Sequence[Any]) -> list[tuple[str, float]]:

@@ -157,14 +157,17 @@ def _lengthened(subject: OpenModel, inputs: Inputs, width: int) -> Inputs:
 
 def fillers(tokens: Tokens) -> int:
     """How many filling tokens a text ends with."""
-    return next((n for n, text in enumerate(reversed(tokens)) if text != FILLER), len(tokens))
+    texts = tokens.texts
+    if not texts or texts[-1] != FILLER:
+        return 0
+    return next((n for n, text in enumerate(reversed(texts)) if text != FILLER), len(texts))
 
 
 def unfilled(inputs: Inputs, row: int) -> Inputs:
     """One row of a batch as it is shown: without its filling tokens, and without arguments."""
     tokens, source, more = inputs.tokens[row], inputs.source, fillers(inputs.tokens[row])
     if more:
-        tokens = tokens.select(range(len(tokens) - more))
+        tokens = tokens.first(len(tokens) - more)
         source = replace(source, stop=source.stop - more)
     texts = inputs.texts[row : row + 1]
     return replace(inputs, arguments={}, tokens=(tokens,), texts=texts, source=source)

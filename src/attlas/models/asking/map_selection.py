@@ -11,6 +11,7 @@ from attlas.models.encoding.inputs import Inputs
 from attlas.models.encoding.token_ids import is_number
 from attlas.models.tap.call import Call
 from attlas.results import Maps, Site
+from attlas.shapes import SiteMap
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,26 +106,29 @@ def map_bytes(inputs: Inputs, sites: Collection[Site]) -> int:
     total = 0
     for site in sites:
         queries, keys = inputs.queries_and_keys(site.kind)
-        total += site.heads * len(queries.positions) * len(keys.positions) * 4
+        total += site.heads * len(queries) * len(keys) * 4
     return total
 
 
 def maps_of(
     inputs: Inputs,
     row: int,
-    weights: Sequence[tuple[Site, Tensor]],
+    weights: Sequence[tuple[Site, SiteMap]],
     signed: bool = False,
     queries: Sequence[int] | None = None,
     shows: str = "attention",
 ) -> Maps:
-    """The maps of one row of a batch with the tokens of both axes; `queries` are the rows held."""
+    """Maps of one row of a batch, with the tokens of both axes.
+
+    Each of the `weights` is `[head, query, key]`; `queries` are the rows that they hold.
+    """
     streams = [inputs.queries_and_keys(site.kind) for site, _ in weights]
     rows = tuple(
         stream.positions if queries is None else tuple(stream.positions[i] for i in queries)
         for stream, _ in streams
     )
     columns = tuple(stream.positions for _, stream in streams)
-    arrays = tuple(weight[row].detach().float().cpu().numpy() for _, weight in weights)
+    arrays = tuple(array for _, array in weights)
     for (site, _), array, *axes in zip(weights, arrays, rows, columns, strict=True):
         expected = (len(axes[0]), len(axes[1]))
         if array.shape[1:] != expected:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import torch
+from torch import Tensor
 
 from attlas.errors import AttlasError
 
@@ -132,6 +133,24 @@ def _free_here() -> int | None:
     except (OSError, ValueError):  # no container, or one without a limit
         return free
     return max(min(free, most - used), 0)
+
+
+def brought(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """These tensors in float32, in memory that numpy reads.
+
+    From a GPU they come together, through memory that it can write to: one by one, and into any
+    other memory, takes several times longer.
+    """
+    single = [each.detach().float() for each in tensors]
+    if not single[0].is_cuda:
+        return [each.cpu() for each in single]
+    reached = torch.empty(sum(each.numel() for each in single), pin_memory=True)
+    parts = reached.split([each.numel() for each in single])
+    for part, each in zip(parts, single, strict=True):
+        part.view(each.shape).copy_(each, non_blocking=True)
+    torch.cuda.synchronize(single[0].device)
+    own = reached.clone().split([each.numel() for each in single])  # such memory is scarce
+    return [part.view(each.shape) for part, each in zip(own, single, strict=True)]
 
 
 def rows_of(device: torch.device, length: int) -> int:

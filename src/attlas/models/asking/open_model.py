@@ -80,7 +80,7 @@ class OpenModel(ModelFacts):
     def _refuse_another_function(self, inputs: Inputs, opened: Tensor) -> None:
         """Raise if the opened model's output is not the model's own, rounding apart."""
         found = self.forward(inputs)
-        apart, most = distance(opened, found), rounding(found.dtype)
+        apart, most = distance(opened, found), rounding(found)
         if apart <= most or not torch.equal(found, self.forward(inputs)):
             return  # or it does not repeat itself: nothing can be told
         raise UnsupportedModelError(

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 
 from attlas.models.asking.open_model import OpenModel
-from attlas.models.asking.resolve import Prediction, TargetCase, resolve
+from attlas.models.asking.resolve import TargetCase, resolve_each
 from attlas.models.encoding.images import as_seen
 from attlas.models.encoding.inputs import Inputs
 from attlas.models.encoding.request import Request
-from attlas.models.encoding.target import QUANTITIES, Target, score_each
+from attlas.models.encoding.target import QUANTITIES, Prediction, Target, score_each
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.results import Site
 from attlas.shapes import Logits
@@ -167,12 +167,13 @@ def learn(subject: OpenModel, inputs: Inputs, asked: Sequence[Asked], logits: Lo
     """Find the target of each input from the output of the unchanged model."""
     table = logits.detach().cpu()  # each row is looked at by itself
     chains = inputs.chains or ((),) * len(inputs)
-    resolved = [
-        resolve(TargetCase(subject, each.request, tokens, row, text, chain))
+    cases = [
+        TargetCase(subject, each.request, tokens, row, text, chain)
         for each, tokens, row, text, chain in zip(
             asked, inputs.tokens, table, inputs.texts, chains, strict=True
         )
     ]
+    resolved = resolve_each(cases, table)
     targets = [target for target, _, _ in resolved]
     columns = {of: score_each(targets, table, of).tolist() for of in QUANTITIES}
     for row, (each, (target, prediction, notes)) in enumerate(zip(asked, resolved, strict=True)):

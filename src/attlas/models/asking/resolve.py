@@ -1,6 +1,6 @@
 """From what a user asks for (a label, a token, an answer or nothing) to a Target, by task."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -13,16 +13,14 @@ from attlas.models.asking.positions import find_position, surest_frame
 from attlas.models.encoding.chat_parts import chat_text
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.sounds import check_letters
-from attlas.models.encoding.target import Pick, Target
+from attlas.models.encoding.target import Pick, Prediction, Ranked, Target, best_choices, rank
 from attlas.models.encoding.token_ids import following_ids, is_number, token_ids
 from attlas.models.facts.model_facts import ModelFacts
+from attlas.shapes import Logits
 from attlas.tokens import Tokens
 
-MOST_SHOWN = 5
 LONGEST_ANSWER = 30  # tokens
 _READ_AT_A_TOKEN = ("token classification", "masked lm", "speech recognition")
-
-Prediction = tuple[Mapping[str, Any], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +33,7 @@ class TargetCase:
     logits: Tensor
     text: Any = None  # as the user gave it
     chain: tuple[int, ...] = ()  # token ids of the target, if they are part of the input
+    ranked: Ranked | None = None  # the choices at the last place, if known for a whole batch
 
 
 Resolved = tuple[Target, Prediction, tuple[str, ...]]  # with notes
@@ -56,12 +55,22 @@ def resolve(case: TargetCase) -> Resolved:
     return _RESOLVERS[task.name](case)
 
 
+def resolve_each(cases: Sequence[TargetCase], logits: Logits) -> list[Resolved]:
+    """What `resolve` finds of each case, whose logits are the rows of a table."""
+    task, link = cases[0].subject.task, cases[0].subject.link
+    if task is None or _RESOLVERS[task.name] is not _classes:
+        return [resolve(case) for case in cases]
+    best = rank(logits[:, -1], link)
+    return [resolve(replace(case, ranked=its)) for case, its in zip(cases, best, strict=True)]
+
+
 def _classes(case: TargetCase) -> Resolved:
     """A class of the whole input; by default the most likely one."""
     labels, link = case.subject.labels, case.subject.link
-    row = case.logits[-1]
-    target = _target_at(case, -1, row, labels.__getitem__, partial(find_label, labels))
-    return target, best_choices(row, link, labels.__getitem__), ()
+    ranked = case.ranked or rank(case.logits[-1:], link)[0]
+    name = labels.__getitem__
+    target = _target_at(case, -1, ranked.largest, name, partial(find_label, labels))
+    return target, ranked.named(name), ()
 
 
 def _classes_of_a_token(case: TargetCase) -> Resolved:
@@ -69,24 +78,25 @@ def _classes_of_a_token(case: TargetCase) -> Resolved:
     labels = case.subject.labels
     position, notes = _position_of_label(case, labels)
     row, place = case.logits[position], position - len(case.tokens)
-    target = _target_at(case, place, row, labels.__getitem__, partial(find_label, labels))
+    best, name = int(row.argmax()), labels.__getitem__
+    target = _target_at(case, place, best, name, partial(find_label, labels))
     target = replace(target, position=position)
-    return target, best_choices(row, "softmax", labels.__getitem__), notes
+    return target, best_choices(row, "softmax", name), notes
 
 
 def _target_at(
     case: TargetCase,
     place: int,
-    row: Tensor,
+    best: int,
     name: Callable[[int], str],
     find: Callable[[Any], int],
 ) -> Target:
-    """The target and the contrast that the user chose at one place; by default the best choice."""
+    """The target and the contrast that the user chose at one place; by default the best one."""
     given, other = case.request.target, case.request.contrast
     either = isinstance(given, list) or isinstance(other, list)
     if either and case.subject.link != "softmax":
         raise UsageError("several targets at once are for choices of which only one can hold")
-    chosen = (int(row.argmax()),) if given is None else _find_all(given, find)
+    chosen = (best,) if given is None else _find_all(given, find)
     against = () if other is None else _find_all(other, find)
     return Target(
         " or ".join(map(name, chosen)),
@@ -139,7 +149,8 @@ def _letter(case: TargetCase) -> Resolved:
 
 def _token_at(case: TargetCase, position: int, notes: tuple[str, ...]) -> Resolved:
     row, name = case.logits[position], partial(_show_id, case.subject.tokenizer)
-    target = _target_at(case, position - len(case.tokens), row, name, partial(_one_token, case))
+    place, find = position - len(case.tokens), partial(_one_token, case)
+    target = _target_at(case, place, int(row.argmax()), name, find)
     return replace(target, position=position), best_choices(row, "softmax", name), notes
 
 
@@ -159,7 +170,8 @@ def _next_tokens(case: TargetCase) -> Resolved:
     row = case.logits[-count]
     if count == 1:
         own = replace(case.request, target=case.chain[0]) if case.chain else case.request
-        target = _target_at(replace(case, request=own), -1, row, name, partial(_one_token, case))
+        known, best = replace(case, request=own), int(row.argmax())
+        target = _target_at(known, -1, best, name, partial(_one_token, case))
         return target, best_choices(row, "softmax", name), ()
     shown = show_ids(case.subject.tokenizer, case.chain)
     if case.request.contrast is not None:
@@ -182,18 +194,6 @@ def find_label(labels: Sequence[str], given: Any) -> int:
     if str(given).isdigit() and int(given) < len(labels):
         return int(given)
     raise UnknownNameError("label", str(given), labels)
-
-
-def best_choices(row: Tensor, link: str, name: Callable[[int], str]) -> Prediction:
-    """The most likely choices with their probabilities; values for a regression."""
-    if link == "identity":
-        return tuple(
-            {"label": name(i), "probability": None, "value": float(v)} for i, v in enumerate(row)
-        )
-    sure = row.float().sigmoid() if link == "sigmoid" else row.float().softmax(-1)
-    best = sure.topk(min(MOST_SHOWN, len(sure)))
-    pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
-    return tuple({"label": name(index), "probability": value} for index, value in pairs)
 
 
 def _one_token(case: TargetCase, given: Any) -> int:

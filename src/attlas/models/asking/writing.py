@@ -9,7 +9,7 @@ import torch
 from attlas.errors import UsageError
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Asked, Question
-from attlas.models.asking.resolve import best_choices, show_ids
+from attlas.models.asking.resolve import show_ids
 from attlas.models.encoding.continuations import (
     as_inputs,
     check_length,
@@ -19,7 +19,7 @@ from attlas.models.encoding.continuations import (
 )
 from attlas.models.encoding.encode import Encoded, encode_ids
 from attlas.models.encoding.inputs import Inputs, Stream
-from attlas.models.encoding.target import QUANTITIES, Target
+from attlas.models.encoding.target import QUANTITIES, Target, best_choices
 from attlas.models.encoding.token_ids import following_ids, token_ids
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.model_facts import MASK
@@ -67,17 +67,19 @@ def ask_written(
         before = before.followed_by(encode_ids(subject.tokenizer, start, "prefix").tokens)
     whole = before.followed_by(written)
     fed = len(start) if subject.has_decoder else len(found.tokens)
-    notes = (*found.notes, note, *(_cut_short(subject, fed, len(ids), most) if not output else ()))
+    notes = (*found.notes, note, *(_why_short(subject, fed, len(ids), most) if not output else ()))
     inputs = _fed(subject, given, [*start, *ids[:-1]], whole, notes)
     outputs = tuple(range(len(before), len(whole)))
     return Written(_question(subject, inputs, ids), whole, outputs)
 
 
-def _cut_short(subject: OpenModel, fed: int, count: int, most: int) -> tuple[str, ...]:
-    """A note if the model had no room for all the tokens that were asked for."""
-    if count >= most or fed + count < subject.max_tokens:
+def _why_short(subject: OpenModel, fed: int, count: int, most: int) -> tuple[str, ...]:
+    """A note if fewer tokens were written than might have been: no room is left, or an end."""
+    if count >= most:
         return ()
-    return (f"stopped after {count} of {most} tokens: the model takes {subject.max_tokens} in all",)
+    is_full = fed + count >= subject.max_tokens
+    why = f"the model takes {subject.max_tokens} in all" if is_full else "the model ended its text"
+    return (f"stopped after {count} of {most} tokens: {why}",)
 
 
 def _behind_prompt(

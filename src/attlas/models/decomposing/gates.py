@@ -1,15 +1,17 @@
-"""Gates: what a model multiplies the mixed values of an attention by, before it projects them."""
+"""Around a projection: the gate that the mixed values are multiplied by, and the norm behind it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from attlas.models.decomposing.term_states import Constant, TrackedTensors
 from attlas.models.decomposing.term_steps import ADDING, LINEAR, PRODUCTS, TIMES, tensors_in
 
+NORM_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 NORMS = {"layer_norm", "rms_norm", "group_norm"}
 REARRANGED, NORMED, OTHER = Constant("values"), Constant("norm"), Constant("other")
 
@@ -113,3 +115,37 @@ def are_close(first: Tensor, second: Tensor) -> bool:
     one, two = first.detach().reshape(-1), second.detach().reshape(-1)
     tolerance = 1e-4 if two.dtype in (torch.float32, torch.float64) else 2e-2
     return bool((one - two).abs().max() <= tolerance * two.abs().max())
+
+
+@dataclass(frozen=True, eq=False)
+class LinearNorm:
+    """A layer norm with the spread of each row held fixed: linear apart from its `shift`."""
+
+    gain: Tensor  # `[feature]`
+    shift: Tensor  # `[feature]`
+    spread: Tensor  # `[batch, query, 1]`: the standard deviation of each row
+
+    def apart_from_spread(self, vectors: Tensor) -> Tensor:
+        """Vectors `[..., feature]` centred and scaled by the gain, not divided by the spread."""
+        return (vectors - vectors.mean(dim=-1, keepdim=True)) * self.gain.to(vectors)
+
+
+def is_norm(module: nn.Module) -> bool:
+    """Whether a module may be a norm: all its parameters are vectors."""
+    shapes = [parameter.ndim for parameter in module.parameters()]
+    return bool(shapes) and set(shapes) == {1} and not list(module.children())
+
+
+def linear_norm(module: nn.Module, given: Tensor, gave: Tensor) -> LinearNorm | None:
+    """A layer norm as it acted on this input; None if the module is something else."""
+    gain, shift, eps = (getattr(module, name, None) for name in ("weight", "bias", "eps"))
+    if not isinstance(gain, Tensor) or not isinstance(eps, float):
+        return None
+    wide = given.detach() if given.dtype == torch.float64 else given.detach().float()
+    moved = torch.zeros_like(gain) if shift is None else shift
+    spread = (wide.var(dim=-1, keepdim=True, correction=0) + eps).sqrt()
+    found = LinearNorm(gain.detach().to(wide), moved.detach().to(wide), spread)
+    again = found.apart_from_spread(wide) / spread + found.shift
+    distance = (again - gave.detach().to(wide)).abs().max()
+    limit = NORM_TOLERANCE.get(given.dtype, 2e-2) * again.abs().max()
+    return found if bool(distance <= limit) else None

@@ -9,7 +9,7 @@ the terms sum to what the model computed; if not, the family is refused.
 
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import torch
@@ -18,29 +18,17 @@ from torch import Tensor, nn
 from attlas.errors import NotDefinedError, UnsupportedModelError
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import Folded, fold_attention
-from attlas.models.decomposing.gates import GateWatch, are_close
+from attlas.models.decomposing.gates import GateWatch, LinearNorm, are_close, is_norm, linear_norm
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode, merged_adapters
 from attlas.models.facts.sites import find_block
+from attlas.models.rows.handed import HandedCall
+from attlas.models.rows.handing import Handover, hand_over
 from attlas.models.tap.call import Call
 from attlas.models.tap.eager_attention import mix
 from attlas.results import Site
 
 Held = TypeVar("Held")
-NORM_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
-
-
-@dataclass(frozen=True, eq=False)
-class LinearNorm:
-    """A layer norm with the spread of each row held fixed: linear apart from its `shift`."""
-
-    gain: Tensor  # `[feature]`
-    shift: Tensor  # `[feature]`
-    spread: Tensor  # `[batch, query, 1]`: the standard deviation of each row
-
-    def apart_from_spread(self, vectors: Tensor) -> Tensor:
-        """Vectors `[..., feature]` centred and scaled by the gain, not divided by the spread."""
-        return (vectors - vectors.mean(dim=-1, keepdim=True)) * self.gain.to(vectors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +41,7 @@ class Projected:
     """
 
     site: Site
-    weights: Tensor  # `[batch, head, query, key]`
+    weights: Tensor  # `[batch, head, query, key]`; of no query where rows are computed again
     values: Tensor  # `[batch, head, key, width]`, with their own bias; grouped heads repeated
     matrix: Tensor  # `[head, width, feature]`: each head's slice of the output projection
     bias: Tensor  # `[feature]`, zero where the projection has none
@@ -61,6 +49,7 @@ class Projected:
     stream: Tensor | None = None  # the residual added to the output; None if not found
     norm: LinearNorm | None = None  # applied to the sum of both in post-norm families
     gate: Tensor | None = None  # `[batch, query, head, width]`; None if there is none
+    own_weights: Tensor | None = None  # the diagonal of weights that are not held
 
     def through(self) -> Tensor:
         """The values through the slices of their heads, `[batch, head, key, feature]`."""
@@ -74,11 +63,19 @@ class Projected:
 
     def own_terms(self) -> Tensor:
         """What each position adds to itself, `[batch, query, feature]`, in self-attention."""
-        diagonal = self.weights.diagonal(dim1=-2, dim2=-1)
+        diagonal = self.own_weights
+        if diagonal is None:
+            diagonal = self.weights.diagonal(dim1=-2, dim2=-1)
         if self.gate is not None:
-            gated = torch.einsum("bhk,bkhw,bhkw->bkhw", diagonal, self.gate, self.values)
-            return gated.flatten(-2) @ self.matrix.flatten(0, 1)
-        return torch.einsum("bhk,bhkf->bkf", diagonal, self.through())
+            own = torch.einsum("bhk,bkhw,bhkw->bkhw", diagonal, self.gate, self.values)
+        else:
+            own = torch.einsum("bhk,bhkw->bkhw", diagonal, self.values)
+        return own.flatten(-2) @ self.matrix.flatten(0, 1)
+
+    def narrowed(self, weights: Tensor, rows: Tensor, keys: slice) -> "Projected":
+        """Some query rows over some keys, with their weights."""
+        gate = None if self.gate is None else self.gate[:, rows]
+        return replace(self, weights=weights, values=self.values[:, :, keys], gate=gate)
 
     def gated(self, queries: slice = slice(None)) -> Tensor:
         """What a gate leaves of each weighted value, `[batch, query, key, head, width]`."""
@@ -103,6 +100,18 @@ def fold_projected(
         watch.enter(stack)
         readout = fold_attention(question, watch.meet, sites).readout
     return Folded(watch.held, readout)
+
+
+def hand_over_projected(
+    question: Question, sites: Collection[Site]
+) -> tuple[Handover, list[Projected]]:
+    """Like `fold_projected`, but no weights are computed: what makes them is handed over."""
+    model = question.subject.model
+    watch = ProjectionWatch(model, lambda projected: projected)
+    with evaluation_mode(model), merged_adapters(model), ExitStack() as stack:
+        watch.enter(stack)
+        found = hand_over(question, sites, watch.meet_handed)
+    return found, watch.held
 
 
 @dataclass
@@ -156,7 +165,15 @@ class ProjectionWatch:
                 f"{type(self.model).__name__} computes its attention itself, so the values that "
                 "it mixes cannot be read"
             )
-        mixed = mix(call.weights, call.values).detach()
+        self._begin(call, mix(call.weights, call.values).detach())
+
+    def meet_handed(self, call: HandedCall, mixed: Tensor) -> None:
+        """An attention was computed whose weights nobody has seen."""
+        query, key, value = call.streams
+        none = query.new_empty(*query.shape[:2], 0, key.shape[2])
+        self._begin(Call(call.site, call.site.name, none, None, value), mixed)
+
+    def _begin(self, call: Call, mixed: Tensor) -> None:
         self.gates.begin(mixed)
         self.open.append(_Open(call, self.streams, mixed.flatten(2)))
 
@@ -260,24 +277,3 @@ def is_sum(total: Tensor, first: Tensor, second: Tensor) -> bool:
 
 def _wide(tensor: Tensor) -> Tensor:
     return tensor if tensor.dtype == torch.float64 else tensor.float()
-
-
-def is_norm(module: nn.Module) -> bool:
-    """Whether a module may be a norm: all its parameters are vectors."""
-    shapes = [parameter.ndim for parameter in module.parameters()]
-    return bool(shapes) and set(shapes) == {1} and not list(module.children())
-
-
-def linear_norm(module: nn.Module, given: Tensor, gave: Tensor) -> LinearNorm | None:
-    """A layer norm as it acted on this input; None if the module is something else."""
-    gain, shift, eps = (getattr(module, name, None) for name in ("weight", "bias", "eps"))
-    if not isinstance(gain, Tensor) or not isinstance(eps, float):
-        return None
-    wide = given.detach() if given.dtype == torch.float64 else given.detach().float()
-    moved = torch.zeros_like(gain) if shift is None else shift
-    spread = (wide.var(dim=-1, keepdim=True, correction=0) + eps).sqrt()
-    found = LinearNorm(gain.detach().to(wide), moved.detach().to(wide), spread)
-    again = found.apart_from_spread(wide) / spread + found.shift
-    distance = (again - gave.detach().to(wide)).abs().max()
-    limit = NORM_TOLERANCE.get(given.dtype, 2e-2) * again.abs().max()
-    return found if bool(distance <= limit) else None

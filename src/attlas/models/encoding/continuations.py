@@ -1,6 +1,6 @@
 """Texts with a continuation: target tokens behind a prompt, or what a decoder has written."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
@@ -24,28 +24,52 @@ PrefixAndChain = tuple[list[int], list[int], tuple[str, ...]]  # with notes
 
 def as_inputs(subject: ModelFacts, encoded: Encoded, text: Any) -> Inputs:
     """Turn an encoded text into a batch of one with the arguments that the model takes."""
-    known = subject.parameters
-    if not encoded.beside:  # a model may replace the tokens that stand for pictures
-        check_vocabulary(subject, encoded.arguments.get("input_ids", ()))
-    arguments = {
-        name: torch.tensor([values], device=subject.device)
-        for name, values in encoded.arguments.items()
-        if name in known
-    }
-    arguments |= {name: value for name, value in encoded.beside.items() if name in known}
-    before = encoded.before or encoded.tokens
-    brings = subject.sound_argument or subject.picture_argument or "input_ids"
-    source, prefix, tokens = Stream(brings, 0, len(before)), None, encoded.tokens
+    inputs = as_batch(subject, [encoded], [text])
+    if not encoded.beside and encoded.before is None:
+        return inputs
+    beside = {name: value for name, value in encoded.beside.items() if name in subject.parameters}
+    before, prefix, tokens = encoded.before or encoded.tokens, None, encoded.tokens
     if encoded.before is not None:
         tokens = before.followed_by(tokens)
         prefix = Stream("input_ids", len(before), len(tokens))
-    inputs = Inputs(arguments, (tokens,), (text,), source, prefix, (encoded.notes,))
-    return replace(inputs, pictures=(encoded.pictures,)) if encoded.beside else inputs
+    return replace(
+        inputs,
+        arguments={**inputs.arguments, **beside},
+        tokens=(tokens,),
+        source=replace(inputs.source, stop=len(before)),
+        prefix=prefix,
+        pictures=(encoded.pictures,) if encoded.beside else (),
+    )
+
+
+def as_batch(subject: ModelFacts, encoded: Sequence[Encoded], texts: Sequence[Any]) -> Inputs:
+    """The batch of texts of equal length that consist of tokens alone."""
+    if not any(each.beside for each in encoded):  # a model may replace the tokens for pictures
+        ids = (number for each in encoded for number in each.arguments.get("input_ids", ()))
+        check_vocabulary(subject, dict.fromkeys(ids))
+    arguments = {
+        name: torch.tensor([each.arguments[name] for each in encoded], device=subject.device)
+        for name in encoded[0].arguments
+        if name in subject.parameters
+    }
+    brings = subject.sound_argument or subject.picture_argument or "input_ids"
+    return Inputs(
+        arguments,
+        tuple(each.tokens for each in encoded),
+        tuple(texts),
+        Stream(brings, 0, len(encoded[0].tokens)),
+        notes=tuple(each.notes for each in encoded),
+    )
+
+
+def names_tokens(request: Request) -> bool:
+    """Whether the target is one or more tokens, which a language model is made to write."""
+    return request.target is not None and not isinstance(request.target, (Target, list))
 
 
 def with_chain(subject: ModelFacts, encoded: Encoded, text: Any, request: Request) -> Inputs:
     """The inputs of a language model: the prompt, then all target tokens but the last."""
-    if request.target is None or isinstance(request.target, (Target, list)):
+    if not names_tokens(request):
         return as_inputs(subject, encoded, text)
     chain = following_ids(subject.tokenizer, encoded.tokens, request.target, encoded.written)
     if len(chain) > 1:
@@ -92,7 +116,7 @@ def with_prefix(subject: ModelFacts, encoded: Encoded, text: Any, request: Reque
 def _prefix_and_chain(subject: ModelFacts, inputs: Inputs, request: Request) -> PrefixAndChain:
     """What the decoder has written, and the tokens to explain; both may be the model's own."""
     tokenizer, target = subject.tokenizer, request.target
-    no_tokens = target is None or isinstance(target, (Target, list))
+    no_tokens = not names_tokens(request)
     chain = [] if no_tokens else token_ids(tokenizer, target, written=True)
     if request.prefix is not None or subject.task is None:
         prefix = text_ids(tokenizer, request.prefix, written=True) if request.prefix else []
@@ -156,7 +180,7 @@ def _find_sublist(whole: list[int], piece: list[int]) -> int | None:
     return next((i for i in places if whole[i : i + len(piece)] == piece), None)
 
 
-def check_vocabulary(subject: ModelFacts, ids: Sequence[int]) -> None:
+def check_vocabulary(subject: ModelFacts, ids: Collection[int]) -> None:
     """Raise if the model has no vector for one of these tokens."""
     table, model = None, cast(Any, subject.model)
     with suppress(NotImplementedError, AttributeError):  # a model without a table of vectors

@@ -1,17 +1,18 @@
 """Encoding a text: a string, a pair, a list of words or token ids become tokens with offsets."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any
 
 from attlas.data.conversations import ALLOWED
 from attlas.errors import TextTooLongError, UsageError
+from attlas.models.encoding.token_ids import decode_with_offsets, offsets_by_decoding
 from attlas.tokens import Span, Tokens
 
-# Some decoders treat the first token specially, so tokens are decoded behind a few others.
-TOKENS_BEFORE = 8
 MOST_SHOWN = 60  # characters of what was cut
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def split_segments(text: Any, names: Sequence[str]) -> Segments:
     for name, source in found.sources.items():
         if not source.strip():
             raise UsageError(f"the {name.replace('_', ' ')} is empty")
-        if any("\ud800" <= sign <= "\udfff" for sign in source):
+        if _HALF.search(source):
             raise UsageError(
                 f"the {name.replace('_', ' ')} contains half a character (a lone surrogate)"
             )
@@ -114,29 +115,71 @@ def _texts_of(tokenizer: Any, ids: Sequence[int]) -> tuple[str, ...]:
     return tuple(texts)
 
 
+def encode_all(
+    tokenizer: Any, texts: Sequence[Any], names: Sequence[str], limit: int, truncate: Sequence[bool]
+) -> list[Encoded]:
+    """Encode strings, or pairs of strings, by one call of a fast tokenizer; each as `encode` does.
+
+    `truncate` says of each whether it may be cut.
+    """
+    each = [split_segments(text, names) for text in texts]
+    columns = zip(*(one.sources.values() for one in each), strict=True)
+    found = _call(tokenizer, *map(list, columns))
+    vocabulary = Vocabulary.of(tokenizer, {number for ids in found["input_ids"] for number in ids})
+    rows = [dict(zip(found, row, strict=True)) for row in zip(*found.values(), strict=True)]
+    return [
+        fit(_encoded(vocabulary, own, row, found, number), limit, cut)
+        for number, (own, row, cut) in enumerate(zip(each, rows, truncate, strict=True))
+    ]
+
+
 def _tokenize(tokenizer: Any, texts: Segments) -> Encoded:
-    found = tokenizer(
-        *texts.sources.values(),
-        return_special_tokens_mask=True,
-        return_offsets_mapping=tokenizer.is_fast,
+    found = _call(tokenizer, *texts.sources.values())
+    vocabulary = Vocabulary.of(tokenizer, set(found["input_ids"]))
+    return _encoded(vocabulary, texts, dict(found), found, 0)
+
+
+def _call(tokenizer: Any, *texts: str | list[str]) -> Any:
+    return tokenizer(
+        *texts, return_special_tokens_mask=True, return_offsets_mapping=tokenizer.is_fast
     )
-    arguments = dict(found)
-    ids = arguments["input_ids"]
-    added = tuple(bool(mark) for mark in arguments.pop("special_tokens_mask"))
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What is asked of a tokenizer once for many texts."""
+
+    tokenizer: Any
+    special: frozenset[int]
+    names: Mapping[int, str]  # of the ids that occur
+
+    @classmethod
+    def of(cls, tokenizer: Any, ids: Collection[int]) -> "Vocabulary":
+        """The vocabulary of texts with these ids."""
+        numbers = list(ids)
+        names = dict(zip(numbers, tokenizer.convert_ids_to_tokens(numbers), strict=True))
+        return cls(tokenizer, _special_ids(tokenizer), names)
+
+
+def _encoded(
+    vocabulary: Vocabulary, texts: Segments, arguments: dict[str, Any], found: Any, row: int
+) -> Encoded:
+    """One text as the tokenizer gave it: `arguments`, the row of this number of what it found."""
+    tokenizer, ids = vocabulary.tokenizer, arguments["input_ids"]
+    added = tuple(map(bool, arguments.pop("special_tokens_mask")))
     if len(added) != len(ids):  # a slow tokenizer that does not know what it adds
         added = _added(tokenizer, ids, *texts.sources.values())
-    special = mark_special(tokenizer, ids, added)
+    special = _marked(vocabulary.special, ids, added)
     if all(special):
         raise UsageError("the tokenizer leaves nothing of the text")
-    segments = _segments(found, added, list(texts.sources))
+    segments = _segments(found, row, added, list(texts.sources))
     offsets = arguments.pop("offset_mapping", None)
     if offsets is None:
         offsets = offsets_by_decoding(tokenizer, ids, special, "".join(texts.sources.values()))
     spans = tuple(
-        None if mark or span is None else (int(span[0]), int(span[1]))
-        for span, mark in zip(offsets, special, strict=True)
+        None if mark or span is None else span for span, mark in zip(offsets, special, strict=True)
     )
-    names = tuple(tokenizer.convert_ids_to_tokens(ids))
+    names = tuple(vocabulary.names[number] for number in ids)
     tokens = Tokens(names, spans, special, segments, texts.sources, texts.words)
     return Encoded(tokens, arguments, added=added)
 
@@ -154,7 +197,18 @@ def _added(tokenizer: Any, ids: Sequence[int], *texts: str) -> tuple[bool, ...]:
 
 
 def mark_special(tokenizer: Any, ids: Sequence[int], added: Sequence[bool]) -> tuple[bool, ...]:
-    """Which tokens stand for no text: those that the tokenizer added, and special ones in the text.
+    """Which tokens stand for no text: those that the tokenizer added, and special ones in it."""
+    return _marked(_special_ids(tokenizer), ids, added)
+
+
+def _marked(
+    special: Collection[int], ids: Sequence[int], added: Sequence[bool]
+) -> tuple[bool, ...]:
+    return tuple(mark or number in special for number, mark in zip(ids, added, strict=True))
+
+
+def _special_ids(tokenizer: Any) -> frozenset[int]:
+    """The ids of special tokens.
 
     The unknown token stands for a word, unless it has another role too, as in GPT-2.
     """
@@ -163,17 +217,17 @@ def mark_special(tokenizer: Any, ids: Sequence[int], added: Sequence[bool]) -> t
     roles = [text for name, text in names.items() if name not in ("unk_token", "pad_token")]
     if names.get("unk_token") not in roles:
         known.discard(tokenizer.unk_token_id)
-    return tuple(mark or number in known for number, mark in zip(ids, added, strict=True))
+    return frozenset(known)
 
 
-def _segments(found: Any, added: Sequence[bool], names: list[str]) -> tuple[str, ...]:
+def _segments(found: Any, row: int, added: Sequence[bool], names: list[str]) -> tuple[str, ...]:
     """The segment of each token; an added token belongs to the segment before it."""
     if len(names) == 1:
         return (names[0],) * len(added)
     if not found.encodings:
         raise UsageError("pairs of texts need a fast tokenizer")
     current, segments = names[0], []
-    for number in found.sequence_ids(0):
+    for number in found.sequence_ids(row):
         current = current if number is None else names[number]
         segments.append(current)
     return tuple(segments)
@@ -232,8 +286,8 @@ def _spans(words: Sequence[str]) -> tuple[Span, ...]:
 def _are_ids(text: Any) -> bool:
     if isinstance(text, (str, bytes, bytearray, tuple)) or not isinstance(text, Sequence):
         return False
-    whole = (isinstance(each, Integral) and not isinstance(each, bool) for each in text)
-    return len(text) > 0 and all(whole)
+    kinds = set(map(type, text))  # few, however long the text is
+    return bool(kinds) and all(issubclass(each, Integral) and each is not bool for each in kinds)
 
 
 def _describe(text: Any) -> str:
@@ -241,53 +295,3 @@ def _describe(text: Any) -> str:
         return type(text).__name__
     kinds = ", ".join(dict.fromkeys(type(each).__name__ for each in text))
     return f"a {type(text).__name__} of {len(text)}" + (f" ({kinds})" if kinds else "")
-
-
-def decode_with_offsets(
-    tokenizer: Any, ids: Sequence[int], special: Sequence[bool]
-) -> tuple[str, tuple[Span | None, ...]]:
-    """Decode ids into a text, with the span of each token in it; None for special tokens."""
-    content = [number for number, mark in zip(ids, special, strict=True) if not mark]
-    whole = _decode(tokenizer, content)
-    found = iter(_places(tokenizer, content, whole))
-    return whole, tuple(None if mark else next(found) for mark in special)
-
-
-def offsets_by_decoding(
-    tokenizer: Any, ids: Sequence[int], special: Sequence[bool], text: str
-) -> tuple[Span | None, ...]:
-    """Offsets for a tokenizer without any; all None if it does not decode to the text."""
-    decoded, spans = decode_with_offsets(tokenizer, ids, special)
-    shift = text.find(decoded) if decoded else -1
-    if shift < 0:
-        return (None,) * len(ids)
-    return tuple(span and (span[0] + shift, span[1] + shift) for span in spans)
-
-
-def _places(tokenizer: Any, content: Sequence[int], whole: str) -> list[Span]:
-    """The span of each token in the whole text, found by decoding one more token at a time.
-
-    Tokens that are pieces of one character share its span.
-    """
-    spans: list[Span] = []
-    start, settled = 0, [0]
-    for count in range(1, len(content) + 1):
-        first, done = settled[-TOKENS_BEFORE:][0], settled[-1]
-        before = _decode(tokenizer, content[first:done])
-        now = _decode(tokenizer, content[first:count])
-        more = now[len(before) :] if now.startswith(before) else ""
-        if count == len(content):
-            end = len(whole)
-        elif more and whole.startswith(more, start):
-            end = start + len(more)
-        else:
-            continue
-        spans += [(start, end)] * (count - done)
-        settled.append(count)
-        start = end
-    return spans
-
-
-def _decode(tokenizer: Any, ids: Sequence[int]) -> str:
-    text: str = tokenizer.decode(list(ids), clean_up_tokenization_spaces=False)
-    return text

@@ -1,6 +1,7 @@
 """Encoding one input of any kind (a text, a pair, a picture, both) as a batch of one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -9,14 +10,14 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from attlas.errors import UnsupportedModelError, UsageError
+from attlas.errors import AttlasError, UnsupportedModelError, UsageError
 from attlas.models.encoding import images
 from attlas.models.encoding.images import Objects, feature_width, is_image, sample_objects
-from attlas.models.encoding.inputs import Inputs, Stream
+from attlas.models.encoding.inputs import Inputs, Stream, group_by_shape, stack
 from attlas.models.encoding.pictures_in_text import has_pictures, split_pictures
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.similarity import encode_compared
-from attlas.models.encoding.text_inputs import encode_text
+from attlas.models.encoding.text_inputs import are_alike, encode_alike, encode_text
 from attlas.models.facts.model_facts import ModelFacts
 from attlas.models.facts.stages import has_stages
 from attlas.models.tap.call import Call
@@ -52,6 +53,28 @@ def encode_input(facts: ModelFacts, text: Any, request: Request) -> Inputs:
     if is_image(text):
         raise UsageError(f"{facts.name} reads text, not pictures")
     return encode_text(facts, text, request)
+
+
+def encode_inputs(
+    facts: ModelFacts, texts: Sequence[Any], requests: Sequence[Request]
+) -> list[tuple[list[int], Inputs]]:
+    """Encode texts as batches of equal shape, each with the places of its texts.
+
+    Plain texts that are alike are tokenized in one call; each is encoded as it is on its own.
+    """
+    if _reads_text_alone(facts) and are_alike(facts, texts, requests):
+        with suppress(AttlasError):  # one by one, the error is that of the first text with one
+            return encode_alike(facts, texts, requests)
+    encoded = [encode_input(facts, text, its) for text, its in zip(texts, requests, strict=True)]
+    groups = group_by_shape(encoded, max(len(encoded), 1))
+    return [(group, stack([encoded[place] for place in group])) for group in groups]
+
+
+def _reads_text_alone(facts: ModelFacts) -> bool:
+    if facts.sound_argument is not None or facts.picture_argument is not None or facts.marks:
+        return False
+    seen = facts.reads_pairs or facts.compares or facts.reads_images
+    return not seen and not facts.parameters & _UNREAD
 
 
 def sample_input(facts: ModelFacts) -> Any:

@@ -22,6 +22,9 @@ class Stream:
     start: int
     stop: int
 
+    def __len__(self) -> int:
+        return self.stop - self.start
+
     @property
     def positions(self) -> tuple[int, ...]:
         """The positions of this stream's tokens among all tokens of the input."""

@@ -5,7 +5,7 @@ token, several for a string of tokens, two for the start and the end of an answe
 contrast is subtracted: "why this and not that".
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,6 +18,8 @@ from attlas.shapes import BatchScores, Logits
 Pick = tuple[int, int]  # place, choice
 QUANTITIES = ("logit", "probability")
 LINKS = ("softmax", "sigmoid", "identity")
+MOST_SHOWN = 5
+Prediction = tuple[Mapping[str, Any], ...]
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,45 @@ class Target:
         """Read what `to_dict` gave."""
         picks = {name: tuple((p, c) for p, c in record[name]) for name in ("picks", "contrast")}
         return cls(**{**record, **picks})
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The choice with the largest logit, and the likeliest choices with their probabilities.
+
+    For a plain value, all choices with their values.
+    """
+
+    largest: int
+    choices: tuple[tuple[int, float], ...]
+    plain: bool
+
+    def named(self, name: Callable[[int], str]) -> Prediction:
+        """The choices as a result lists them."""
+        if self.plain:
+            return tuple(
+                {"label": name(i), "probability": None, "value": v} for i, v in self.choices
+            )
+        return tuple({"label": name(i), "probability": v} for i, v in self.choices)
+
+
+def rank(rows: Tensor, link: str) -> list[Ranked]:
+    """The best choices of each row of logits."""
+    largest = rows.argmax(dim=-1).tolist()
+    if link == "identity":
+        pairs = [tuple(enumerate(map(float, row))) for row in rows.tolist()]
+    else:
+        sure = rows.float().sigmoid() if link == "sigmoid" else rows.float().softmax(-1)
+        best = sure.topk(min(MOST_SHOWN, sure.shape[-1]))
+        both = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        pairs = [tuple(zip(*each, strict=True)) for each in both]
+    plain = link == "identity"
+    return [Ranked(first, each, plain) for first, each in zip(largest, pairs, strict=True)]
+
+
+def best_choices(row: Tensor, link: str, name: Callable[[int], str]) -> Prediction:
+    """The most likely choices with their probabilities; values for a regression."""
+    return rank(row[None], link)[0].named(name)
 
 
 def score_each(targets: Sequence[Target], logits: Logits, of: str) -> BatchScores:

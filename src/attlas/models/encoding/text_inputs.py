@@ -1,7 +1,7 @@
 """Encoding one text or conversation as a batch of one, with its continuation if it needs one."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -19,13 +19,20 @@ from attlas.models.encoding.chat_parts import (
     conversation_of,
     write_chat,
 )
-from attlas.models.encoding.continuations import as_inputs, with_chain, with_prefix
-from attlas.models.encoding.encode import Encoded, encode, fit, mark_special, offsets_by_decoding
+from attlas.models.encoding.continuations import (
+    as_batch,
+    as_inputs,
+    names_tokens,
+    with_chain,
+    with_prefix,
+)
+from attlas.models.encoding.encode import Encoded, encode, encode_all, fit, mark_special
 from attlas.models.encoding.inputs import Inputs
 from attlas.models.encoding.pictures_across import encode_across
 from attlas.models.encoding.pictures_in_text import encode_with_pictures, has_pictures
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.sounds import encode_sound
+from attlas.models.encoding.token_ids import offsets_by_decoding
 from attlas.models.facts.model_facts import ModelFacts
 from attlas.tokens import Span, Tokens, overlap
 
@@ -58,7 +65,7 @@ def texts_of(given: Any) -> tuple[list[Any], bool]:
     return ([given], True) if is_one_text(given) else (given, False)
 
 
-def are_pairs(texts: list[Any]) -> bool:
+def are_pairs(texts: Sequence[Any]) -> bool:
     """Whether each of these is a pair of texts, and there is one."""
     members = [each if isinstance(each, tuple) else () for each in texts]
     return bool(texts) and all(each and all(isinstance(m, str) for m in each) for each in members)
@@ -68,7 +75,7 @@ def is_one_text(text: Any) -> bool:
     """Whether this is one text: anything but a list, or a list of token ids or of messages."""
     if not isinstance(text, list) or is_conversation(text):
         return True
-    return bool(text) and all(isinstance(each, int) for each in text)
+    return bool(text) and all(issubclass(kind, int) for kind in set(map(type, text)))
 
 
 def encode_text(facts: ModelFacts, text: Any, request: Request) -> Inputs:
@@ -98,10 +105,43 @@ def encode_plain(facts: ModelFacts, text: Any, request: Request) -> Encoded:
     conversation = conversation_of(text, request.chat)
     if conversation is not None:
         return encode_chat(facts.tokenizer, conversation, facts.max_tokens, request.truncate)
-    names = ("text", "question", "context") if name == "question answering" else SEGMENTS
     if name == "question answering" and not isinstance(text, tuple):
         raise UsageError("this model answers questions: give a pair (question, context)")
-    return encode(facts.tokenizer, text, names, facts.max_tokens, request.truncate)
+    return encode(facts.tokenizer, text, _names(facts), facts.max_tokens, request.truncate)
+
+
+def are_alike(facts: ModelFacts, texts: Sequence[Any], requests: Sequence[Request]) -> bool:
+    """Whether one call of the tokenizer encodes all these texts: strings alone, or pairs alone."""
+    name = facts.task.name if facts.task else ""
+    if name == "sequence to sequence" or (not name and facts.has_decoder):
+        return False
+    if name == "causal lm" and any(map(names_tokens, requests)):
+        return False
+    if len(texts) < 2 or not facts.tokenizer.is_fast or any(each.chat for each in requests):
+        return False
+    strings = name != "question answering" and all(isinstance(each, str) for each in texts)
+    return strings or are_pairs(texts)
+
+
+def encode_alike(
+    facts: ModelFacts, texts: Sequence[Any], requests: Sequence[Request]
+) -> list[tuple[list[int], Inputs]]:
+    """Encode such texts as batches of equal length, each with the places of its texts."""
+    limits = facts.max_tokens, [each.truncate for each in requests]
+    encoded = encode_all(facts.tokenizer, texts, _names(facts), *limits)
+    groups: dict[int, list[int]] = {}
+    for place, each in enumerate(encoded):
+        groups.setdefault(len(each.tokens), []).append(place)
+    return [
+        (group, as_batch(facts, [encoded[i] for i in group], [texts[i] for i in group]))
+        for group in groups.values()
+    ]
+
+
+def _names(facts: ModelFacts) -> tuple[str, str, str]:
+    """The names of the segments: that of a single text, and the two of a pair."""
+    answers = facts.task is not None and facts.task.name == "question answering"
+    return ("text", "question", "context") if answers else SEGMENTS
 
 
 def encode_chat(

@@ -1,10 +1,15 @@
-"""The token ids of a target: given as an id, as a token or as a string of several tokens."""
+"""Token ids: those of a target, and the text that ids decode to with the place of each in it."""
 
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from numbers import Integral
 from typing import Any
 
 from attlas.errors import UsageError
-from attlas.tokens import Tokens
+from attlas.tokens import Span, Tokens
+
+# Some decoders treat the first token specially, so tokens are decoded behind a few others.
+TOKENS_BEFORE = 8
 
 
 def is_number(target: Any) -> bool:
@@ -59,3 +64,73 @@ def _known(tokenizer: Any, target: str, ids: list[int]) -> list[int]:
     if tokenizer.unk_token_id in ids and tokenizer.unk_token not in target:
         raise UsageError(f"the tokenizer does not know {target!r}: it reads {tokenizer.unk_token}")
     return ids
+
+
+def decode_with_offsets(
+    tokenizer: Any, ids: Sequence[int], special: Sequence[bool]
+) -> tuple[str, tuple[Span | None, ...]]:
+    """Decode ids into a text, with the span of each token in it; None for special tokens."""
+    content = [number for number, mark in zip(ids, special, strict=True) if not mark]
+    whole = _decode(tokenizer, content)
+    found = iter(_places_in_pairs(tokenizer, content, whole) or _places(tokenizer, content, whole))
+    return whole, tuple(None if mark else next(found) for mark in special)
+
+
+def offsets_by_decoding(
+    tokenizer: Any, ids: Sequence[int], special: Sequence[bool], text: str
+) -> tuple[Span | None, ...]:
+    """Offsets for a tokenizer without any; all None if it does not decode to the text."""
+    decoded, spans = decode_with_offsets(tokenizer, ids, special)
+    shift = text.find(decoded) if decoded else -1
+    if shift < 0:
+        return (None,) * len(ids)
+    return tuple(span and (span[0] + shift, span[1] + shift) for span in spans)
+
+
+def _places_in_pairs(tokenizer: Any, content: Sequence[int], whole: str) -> list[Span]:
+    """The span of each token, by what it adds behind the one before it; none if that is not whole.
+
+    All pairs are decoded in one call, which thousands of tokens need.
+    """
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None or not content:
+        return []
+    alone = backend.decode_batch([[number] for number in content], skip_special_tokens=False)
+    pairs = backend.decode_batch(
+        [list(pair) for pair in pairwise(content)], skip_special_tokens=False
+    )
+    before, behind = ["", *alone[:-1]], [alone[0], *pairs]
+    more = [now[len(then) :] for then, now in zip(before, behind, strict=True)]
+    follow = all(map(str.startswith, behind, before))
+    if not follow or not all(more) or "".join(more) != whole:
+        return []
+    return list(pairwise(accumulate(map(len, more), initial=0)))
+
+
+def _places(tokenizer: Any, content: Sequence[int], whole: str) -> list[Span]:
+    """The span of each token in the whole text, found by decoding one more token at a time.
+
+    Tokens that are pieces of one character share its span.
+    """
+    spans: list[Span] = []
+    start, settled = 0, [0]
+    for count in range(1, len(content) + 1):
+        first, done = settled[-TOKENS_BEFORE:][0], settled[-1]
+        before = _decode(tokenizer, content[first:done])
+        now = _decode(tokenizer, content[first:count])
+        more = now[len(before) :] if now.startswith(before) else ""
+        if count == len(content):
+            end = len(whole)
+        elif more and whole.startswith(more, start):
+            end = start + len(more)
+        else:
+            continue
+        spans += [(start, end)] * (count - done)
+        settled.append(count)
+        start = end
+    return spans
+
+
+def _decode(tokenizer: Any, ids: Sequence[int]) -> str:
+    text: str = tokenizer.decode(list(ids), clean_up_tokenization_spaces=False)
+    return text

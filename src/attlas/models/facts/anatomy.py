@@ -7,6 +7,7 @@ from weakref import ReferenceType, WeakKeyDictionary, ref
 from torch import nn
 
 from attlas.models.facts import transformers_internals as internals
+from attlas.models.facts.evaluation_mode import modules_of
 from attlas.models.facts.sites import Owner, find_owners
 
 
@@ -95,13 +96,5 @@ def _recall(kept: _Kept) -> Anatomy | None:
 
 
 def _module_ids(model: nn.Module) -> list[Any]:
-    """The id and type of each module, once for each place; much faster than `modules()`."""
-    found: list[Any] = []
-    waiting: list[Any] = [model]
-    while waiting:
-        module = waiting.pop()
-        if module is not None:
-            found.append(id(module))
-            found.append(type(module))
-            waiting.extend(module._modules.values())
-    return found
+    """The id and type of each module: whether they are the ones that were looked at before."""
+    return [each for module in modules_of(model) for each in (id(module), type(module))]

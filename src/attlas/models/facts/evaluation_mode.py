@@ -4,14 +4,15 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
 
 _locks: WeakKeyDictionary[nn.Module, threading.RLock] = WeakKeyDictionary()
 _locks_guard = threading.Lock()
-_in_use: WeakSet[nn.Module] = WeakSet()  # changed only while the lock of the model is held
+# The modules of each model in use; changed only while the lock of the model is held.
+_in_use: WeakKeyDictionary[nn.Module, list[nn.Module]] = WeakKeyDictionary()
 _planless: list[bool] = []  # one entry for each open block of `unplanned_attention`
 
 
@@ -31,6 +32,11 @@ def every_module(model: nn.Module) -> list[nn.Module]:
             found[module] = None
             waiting.extend(module._modules.values())
     return list(found)
+
+
+def modules_of(model: nn.Module) -> list[nn.Module]:
+    """Every module once; those of a model in use are known."""
+    return _in_use.get(model) or every_module(model)
 
 
 @contextmanager
@@ -71,7 +77,7 @@ def evaluation_mode(model: nn.Module) -> Iterator[None]:
             if parameter is not None and parameter.requires_grad
         ]
         try:
-            _in_use.add(model)
+            _in_use[model] = modules
             for module in training:
                 module.training = False
             for parameter in trainable:
@@ -79,7 +85,7 @@ def evaluation_mode(model: nn.Module) -> Iterator[None]:
             with unplanned_attention(), _sparse_again(model, modules), _uncut_cycles(modules):
                 yield
         finally:
-            _in_use.discard(model)
+            _in_use.pop(model, None)
             for module in training:
                 module.training = True
             for parameter in trainable:

@@ -122,7 +122,7 @@ class ModelFacts:
         }
         return {name: number for name, number in found.items() if isinstance(number, int)}
 
-    @property
+    @cached_property
     def needs_pictures(self) -> bool:
         """Whether the model writes about pictures and cannot do without one."""
         known = signature(self.model.forward).parameters

@@ -6,7 +6,6 @@ from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 from attlas.errors import ModelError, UnknownNameError, nearest
 
@@ -134,6 +133,8 @@ def _is_on_hub(name: str) -> bool:
 
 def hub_is_away() -> bool:
     """Whether the hub is switched off, or its name does not resolve."""
+    from urllib.request import getproxies  # as long to import as all else here
+
     from huggingface_hub import constants
 
     host = urlsplit(constants.ENDPOINT).hostname

@@ -1,7 +1,8 @@
 """What an attention function was handed, and any rows of its weights computed again from that."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from attlas.models.tap.eager_attention import (
 from attlas.models.tap.fused import is_fusible, run_fused, run_fused_as_found
 from attlas.results import Site
 
-SLICE_BYTES = {"cpu": 2**24, "cuda": 2**28}  # what the weights of one slice of rows may take
+SLICE_BYTES = {"cpu": 2**24, "cuda": 2**31}  # what the weights of one slice of rows may take
 COPIES = 4  # of these weights that exist while they are computed
 TINY = 1e-30  # keeps a row of zeros at zero
 FUSED_ON = {"cuda"}  # where the gradient of fused attention is faster than slices
@@ -40,7 +41,8 @@ class HandedCall:
     """What the attention function of one site was handed in a pass.
 
     `by_sdpa` tells whether the mask is one for `sdpa`: then a call without one may be causal.
-    `gradient` is that of the target on the output, `[target, query, head, width]`.
+    `gradient` is that of the target on the output, `[target, query, head, width]`. `mixed` are
+    the fused output and the values that it alone depends on in its graph, where that was kept.
     """
 
     site: Site
@@ -50,6 +52,7 @@ class HandedCall:
     given: Mapping[str, Any]
     by_sdpa: bool
     gradient: Tensor | None = None
+    mixed: tuple[Tensor, Tensor] | None = None
 
     @property
     def queries(self) -> int:
@@ -63,7 +66,7 @@ class HandedCall:
 
     def output(self) -> Tensor:
         """The output of the attention: fused where that was proven, otherwise slice by slice."""
-        fused = self._fused(self.streams)
+        fused = self.mixed[0].detach() if self.mixed else self._fused(self.streams)
         if fused is not None:
             return fused
         every = torch.arange(self.queries, device=self.streams[0].device)
@@ -79,6 +82,18 @@ class HandedCall:
             dim=1,
         )
 
+    @torch.enable_grad()
+    def with_graph(self) -> "HandedCall":
+        """The call with the graph of its fused output, if there is one: `pull` needs it."""
+        query, key, value = (each.detach() for each in self.streams)
+        output = self._fused((query, key, value.requires_grad_()))
+        return self if output is None else replace(self, mixed=(output, value))
+
+    @property
+    def pulls(self) -> bool:
+        """Whether the gradient of fused attention is to be used."""
+        return self.streams[0].device.type in FUSED_ON and is_fusible(self.module)
+
     def spelled_out(self) -> tuple[Tensor, Tensor]:
         """The output and the weights of all rows at once, which only a short input bears."""
         query, key, _ = self.streams
@@ -90,12 +105,15 @@ class HandedCall:
     def slices(self, rows: Tensor) -> Iterator[RowSlice]:
         """The weights of these query rows, a few rows at a time."""
         targets = 1 if self.gradient is None else len(self.gradient)
-        return map(self._spell_out, rows.split(self._rows_at_once(targets)))
+        parts = rows.split(self._rows_at_once(targets))
+        ends = accumulate(len(part) for part in parts)
+        lasts = rows.tolist()  # at once: a device would have to be waited for again and again
+        return map(self._spell_out, parts, [lasts[end - 1] for end in ends])
 
     @torch.no_grad()
-    def _spell_out(self, rows: Tensor) -> RowSlice:
+    def _spell_out(self, rows: Tensor, last: int) -> RowSlice:
         query, key, value = self.streams
-        keys, mask = self._narrowed(rows)
+        keys, mask = self._narrowed(rows, last)
         # The mixed values are not asked for: one feature of them costs next to nothing.
         streams = (query[:, :, rows], key[:, :, keys], value[:, :, keys, :1])
         _, weights = run_eager(self.module, *streams, mask, **self._given(rows))
@@ -107,27 +125,24 @@ class HandedCall:
         It is the gradient of fused attention on its values if the row is the gradient on its
         output. None where fused attention was not proven, or where slices are faster.
         """
-        if self.streams[0].device.type not in FUSED_ON or not is_fusible(self.module):
-            return None
-        return self.pull_fused(row)
+        return self.pull_fused(row) if self.pulls else None
 
     def pull_fused(self, row: Tensor) -> Tensor | None:
         """What `pull` returns, on any device."""
-        query, key, value = self.streams
+        kept = self if self.mixed else self.with_graph()
+        if kept.mixed is None:
+            return None
+        query, _, value = self.streams
         batch = len(query)
         largest = row.abs().amax(dim=-1, keepdim=True).clamp_min(TINY)
         parts = _in_precision(row / largest, query.dtype)  # `[target, query, part]`
         columns = parts if batch > 1 else parts.movedim(0, 1).flatten(1)[None]
         pulled = []
         for some in columns.split(value.shape[-1], dim=-1):
-            with torch.enable_grad():
-                mixed = torch.zeros_like(value).requires_grad_()
-                output = self._fused((query, key, mixed))
-                if output is None:
-                    return None
-                above = torch.zeros_like(output)
-                above[..., : some.shape[-1]] = some[:, :, None]
-                (found,) = torch.autograd.grad(output, mixed, above)
+            output, mixed = kept.mixed
+            above = torch.zeros_like(output)
+            above[..., : some.shape[-1]] = some[:, :, None]
+            (found,) = torch.autograd.grad(output, mixed, above, retain_graph=True)
             pulled.append(found[..., : some.shape[-1]].to(row.dtype).sum(dim=1) / query.shape[1])
         joined = torch.cat(pulled, dim=-1)  # `[batch, key, column]`
         each = joined if batch > 1 else joined[0].unflatten(1, (len(row), -1)).movedim(1, 0)
@@ -141,7 +156,7 @@ class HandedCall:
 
     def _mixed(self, rows: Tensor) -> Tensor:
         query, key, value = self.streams
-        keys, mask = self._narrowed(rows)
+        keys, mask = self._narrowed(rows, int(rows[-1]))
         streams = (query[:, :, rows], key[:, :, keys], value[:, :, keys])
         return run_eager(self.module, *streams, mask, **self._given(rows))[0]
 
@@ -155,14 +170,14 @@ class HandedCall:
         shared = values if groups == 1 else values.repeat_interleave(groups, dim=1)
         return above @ shared.mT
 
-    def _narrowed(self, rows: Tensor) -> tuple[slice, Tensor | None]:
+    def _narrowed(self, rows: Tensor, last: int) -> tuple[slice, Tensor | None]:
         """The keys that some of these rows can see, and the mask of the rows over these keys."""
         query = self.streams[0]
         every = slice(0, self.keys)
         if self.mask is None:
             if not (self.by_sdpa and looks_back(self.module, query, self.given)):
                 return every, None
-            stop = self.keys if self._is_biased else min(int(rows[-1]) + 1, self.keys)
+            stop = self.keys if self._is_biased else min(last + 1, self.keys)
             return slice(0, stop), causal_mask(query, rows, stop)
         mask = self.mask if self.mask.shape[-2] == 1 else self.mask.index_select(-2, rows)
         keys = every if self._is_biased else _seen_keys(mask[..., every])

@@ -32,6 +32,7 @@ from attlas.shapes import QueryWeights, TokenScores
 
 LONG = 2**24  # bytes of one layer's weights of one input, from which on rows are computed alone
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-5}
+Met = Callable[[HandedCall, Tensor], None]
 _agrees: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 
 
@@ -50,9 +51,16 @@ class HandingTap(Tap):
     """A tap that keeps what each attention is handed, and leaves its weights uncomputed."""
 
     def __init__(
-        self, model: nn.Module, owners: Sequence[Owner], sites: Collection[Site], gradients: bool
+        self,
+        model: nn.Module,
+        owners: Sequence[Owner],
+        sites: Collection[Site],
+        *,
+        gradients: bool,
+        met: Met | None = None,
     ) -> None:
         super().__init__(model, owners, gradients=gradients, wants=among(sites))
+        self._met = met  # is told each call that is kept, with its output
         self.calls: list[HandedCall] = []
         self.outputs: list[Tensor] = []  # of these calls, in the graph if gradients are asked for
 
@@ -81,22 +89,34 @@ class HandingTap(Tap):
         (part,) = self._parts(owner, streams[0].shape[1])
         by_sdpa = self.came_with(module) == "sdpa"
         call = HandedCall(part.site, module, streams, mask, given, by_sdpa)
+        is_read = self.wants is None or self.wants(part.site)
+        if is_read and not self.gradients and call.pulls:
+            call = call.with_graph()
         output = call.output()
-        if self.wants is None or self.wants(part.site):
+        if is_read:
             if self.gradients and not output.requires_grad:
                 output = output.detach().requires_grad_()
             query, key, value = (each.detach() for each in streams)
             self.calls.append(replace(call, streams=(query, key, value)))
             self.outputs.append(output)
+            if self._met is not None:
+                self._met(self.calls[-1], output.detach())
         return output
 
 
-def hand_over(question: Question, sites: Collection[Site]) -> Handover:
-    """What the attention at these sites is handed, and the readout, from one forward pass."""
+def hand_over(
+    question: Question,
+    sites: Collection[Site],
+    met: Met | None = None,
+) -> Handover:
+    """What the attention at these sites is handed, and the readout, from one forward pass.
+
+    `met` is told each of these calls with its output as soon as it is there.
+    """
     subject = question.subject
     with (
         torch.enable_grad(),
-        _handing(subject, sites, gradients=False) as tap,
+        _handing(subject, sites, gradients=False, met=met) as tap,
         last_stream(subject) as stream,
     ):
         total = own_scores_in_graph(question, "logit").sum()
@@ -152,9 +172,15 @@ def _each_backward(
 
 
 @contextmanager
-def _handing(subject: OpenModel, sites: Collection[Site], gradients: bool) -> Iterator[HandingTap]:
+def _handing(
+    subject: OpenModel,
+    sites: Collection[Site],
+    *,
+    gradients: bool,
+    met: Met | None = None,
+) -> Iterator[HandingTap]:
     known = anatomy(subject.model)
-    tap = HandingTap(subject.model, known.owners, sites, gradients)
+    tap = HandingTap(subject.model, known.owners, sites, gradients=gradients, met=met)
     with evaluation_mode(subject.model), opened_by(tap, known, known.with_few_masks):
         yield tap
 
@@ -203,7 +229,7 @@ def rows_agree(subject: OpenModel) -> bool:
             fits = all(_rows_are_of_map(call, count) for call in tap.calls)
     except OWN_FAILURES:
         return False
-    return fits and distance(found, expected) <= rounding(found.dtype)
+    return fits and distance(found, expected) <= rounding(found)
 
 
 @torch.no_grad()

@@ -134,7 +134,7 @@ def _watch(opened: Tap, known: Anatomy) -> Iterator[RemovableHandle]:
             leave = partial(_leave, opened, owner)
             yield owner.module.register_forward_hook(leave, always_call=True)
     if takes_both(opened.model):
-        yield from opened.origins.watch(opened.model)
+        yield from opened.origins.watch(opened.model, is_open)
     for model in known.submodels:
         yield model.register_forward_pre_hook(begin)
         yield model.register_forward_hook(end, always_call=True)

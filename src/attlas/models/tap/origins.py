@@ -7,6 +7,7 @@ soon mixes both. No names or shapes of later tensors are used.
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
 from typing import Any
 from weakref import ReferenceType, ref
 
@@ -19,18 +20,19 @@ TEXTS = ("input_ids",)
 
 def takes_both(model: nn.Module) -> bool:
     """Whether the forward of a model takes both a text and a picture."""
-    names = set(inspect.signature(model.forward).parameters)
+    names = _arguments(type(model))
     return bool(names & set(PICTURES)) and bool(names & set(TEXTS))
 
 
+@cache
+def _arguments(kind: type[nn.Module]) -> frozenset[str]:
+    return frozenset(inspect.signature(kind.forward).parameters)
+
+
 class Origins:
-    """The origin of each hidden state in the current pass.
+    """The origin of each hidden state in the current pass."""
 
-    `is_open` tells whether a call belongs to our tap: other threads may run the model too.
-    """
-
-    def __init__(self, is_open: Callable[[], bool]) -> None:
-        self._is_open = is_open
+    def __init__(self) -> None:
         self._found: dict[int, tuple[ReferenceType[Tensor], str]] = {}
 
     def of(self, state: Any) -> str | None:
@@ -38,24 +40,35 @@ class Origins:
         known, origin = self._found.get(id(state), (None, None))
         return origin if known is not None and known() is state else None
 
-    def watch(self, model: nn.Module) -> Iterator[RemovableHandle]:
-        """Hooks that follow every module of the model."""
-        yield model.register_forward_pre_hook(self._begin, with_kwargs=True)
+    def watch(self, model: nn.Module, is_open: Callable[[], bool]) -> Iterator[RemovableHandle]:
+        """Hooks that follow every module of the model.
+
+        `is_open` tells whether a call belongs to our tap: other threads may run the model too.
+        """
+        begin, follow = partial(self._begin, is_open), partial(self._follow, is_open)
+        yield model.register_forward_pre_hook(begin, with_kwargs=True)
         for module in model.modules():
             if module is not model:
-                yield module.register_forward_hook(self._follow, with_kwargs=True)
+                yield module.register_forward_hook(follow, with_kwargs=True)
 
-    def _begin(self, _: nn.Module, _args: Any, kwargs: Mapping[str, Any]) -> None:
-        if self._is_open():
+    def _begin(
+        self, is_open: Callable[[], bool], _: nn.Module, _args: Any, kwargs: Mapping[str, Any]
+    ) -> None:
+        if is_open():
             self._found.clear()
             for origin, names in (("image", PICTURES), ("text", TEXTS)):
                 for name in names:
                     self._mark(kwargs.get(name), origin)
 
     def _follow(
-        self, _: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Any
+        self,
+        is_open: Callable[[], bool],
+        _: nn.Module,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        output: Any,
     ) -> None:
-        if not self._is_open():
+        if not is_open():
             return
         handed = (each for each in (*args, *kwargs.values()) if isinstance(each, Tensor))
         origin = self.of(next(handed, None))

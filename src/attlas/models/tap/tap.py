@@ -52,7 +52,7 @@ class Tap:
         self._numbers: Counter[str] = Counter()
         self._unmet: Counter[str] = Counter()
         self._depth = 0
-        self.origins = Origins(lambda: self in open_taps.get())
+        self.origins = Origins()
         self._inside: list[Owner] = []  # attention modules on the second road that are running
         self._pieces: Pieces | None = None  # of the block-sparse attention module that is running
         self._unmixed: Call | None = None  # read on the second road, until its values are found
@@ -258,7 +258,10 @@ class Tap:
     def _parts(self, owner: Owner, heads: int) -> list[SiteKeys]:
         """The sites of the current call of a module: one, or two if its softmax is merged."""
         found = self._places.get(id(owner.module), [SiteKeys(Site(owner.kind, 0, 0), slice(None))])
-        return [replace(part, site=replace(part.site, heads=heads)) for part in found]
+        if found[0].site.heads != heads:
+            found = [replace(part, site=replace(part.site, heads=heads)) for part in found]
+            self._places[id(owner.module)] = found
+        return found
 
 
 def split_heads(owner: Owner, weights: Tensor) -> Tensor:

@@ -20,6 +20,7 @@ from attlas.views.files import write_whole
 
 T = TypeVar("T")
 FORMAT = 1
+_PLAIN = {str, int, bool, type(None)}
 _UNREADABLE = (
     SafetensorError,
     AttributeError,
@@ -85,6 +86,8 @@ def plain(value: Any) -> Any:
 
     What JSON cannot hold, such as infinity, becomes a string.
     """
+    if type(value) in _PLAIN:  # most values are, and asking for no more is faster
+        return value
     if isinstance(value, (np.ndarray, np.generic)):
         return plain(value.tolist())
     if isinstance(value, Mapping):

@@ -119,6 +119,9 @@ class Origin:
 
     def code(self, *, picture: bool) -> str:
         """The Python lines that compute the result again; you must fill in a picture yourself."""
+        if self.verb == "from_elsewhere":
+            made = f"explanation = ...  # what {self.method} returned"
+            return f"import attlas\n{made}\nattlas.from_elsewhere(explanation){self.part}"
         given = {**self.asked, "method": self.method, **self.options}
         if self.method == self.verb:  # verbs such as `tree` take no method
             del given["method"]

@@ -66,6 +66,28 @@ class Result(ABC):
         """Write a page that shows the result: one file that needs no network."""
         return views.write_whole(path, views.page(self.payload(), self._page_title()))
 
+    def plot(
+        self,
+        figure: str | None = None,
+        *,
+        ax: Any = None,
+        width: float | int | str | None = None,
+        **options: Any,
+    ) -> Any:
+        """Draw a figure for a paper with matplotlib, and return its axes.
+
+        It is drawn into `ax` or, without it, into a new figure whose `savefig` writes PDF, SVG or
+        PNG at its size. Nothing is shown and no state of matplotlib is changed.
+
+        Args:
+            figure: The name of the figure; without it, the one that shows most. A wrong name is
+                answered with the right ones.
+            ax: The axes to draw into.
+            width: "single" (3.3 inches, one column of a paper), "double" (6.8) or inches.
+            options: Options of the figure, such as `layer` and `head` of a matrix.
+        """
+        return views.draw(self.payload(), figure, ax, width, **options)
+
     def _repr_html_(self) -> str:
         return views.fragment(self.payload())
 

@@ -38,6 +38,18 @@ class Mixture:
     alike: list[NDArray[np.float64]]  # the same, but correlations
     kinds: NDArray[np.float64]  # `[attention or aggregation, kind]`
 
+    def parts(self) -> list[NDArray[np.float64]]:
+        """All its arrays, one after the other; those of the heads come last."""
+        return [self.own, self.other_more, self.by_distance, self.kinds, *self.apart, *self.alike]
+
+    @classmethod
+    def of_parts(cls, positions: Sequence[int], parts: Sequence[NDArray[np.float64]]) -> "Mixture":
+        """A mixture from its parts."""
+        own, other_more, by_distance, kinds, *heads = parts
+        half = len(heads) // 2
+        pairs = heads[:half], heads[half:]
+        return cls(tuple(positions), own, other_more, by_distance, *pairs, kinds)
+
 
 def mixtures_of(
     question: Question,

@@ -1,7 +1,8 @@
 """Curves of accuracy: tokens are removed by a method, a copy learns anew, and is tested."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from time import perf_counter
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attlas.keeping import kept
 from attlas.methods import METHODS
 from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.open_model import OpenModel
@@ -61,6 +63,18 @@ class Curves:
     methods: Mapping[tuple[str, str], ShareTexts]  # by form and method
 
 
+@dataclass(frozen=True, eq=False)
+class _Learner:
+    """A copy that is trained when it is first asked for: what it says may be known already."""
+
+    name: str
+    make: Callable[[], OpenModel]
+
+    @cached_property
+    def model(self) -> OpenModel:
+        return self.make()
+
+
 @dataclass(eq=False)
 class Relearning:
     """Removes tokens from training and test texts alike, trains copies and tests them.
@@ -91,8 +105,8 @@ class Relearning:
 
     def run(self, seed: int) -> Curves:
         """The curves of every method and form, all copies begun and trained by the same seed."""
-        _, whole = self._learn([none_hidden(each) for each in self._questions], seed)
-        _, masked = self._learn([all_hidden(each) for each in self._questions], seed)
+        _, whole = self._learn([none_hidden(each) for each in self._questions], seed, "whole texts")
+        _, masked = self._learn([all_hidden(each) for each in self._questions], seed, "empty texts")
         found = {
             (form, name): rows
             for name in self.methods
@@ -113,22 +127,28 @@ class Relearning:
     ) -> dict[str, ShareTexts]:
         nothing = [none_hidden(each) for each in self._questions]
         first = self._hide_more(nothing, scores, self.shares[0])
-        learner, right = self._learn(first, seed, method)
+        learner, right = self._learn(first, seed, f"{method} {self.shares[0]:g}")
         found = {}
         for form in forms:
             hidden, asked, rows = first, learner, [right]
             for share in self.shares[1:]:
                 named = self._ask_again(asked, hidden, method) if form == RECURSIVE else scores
                 hidden = self._hide_more(hidden, named, share)
-                asked, answered = self._learn(hidden, seed, method)
+                asked, answered = self._learn(hidden, seed, f"{method} {share:g} {form}")
                 rows.append(answered)
             found[form] = np.stack(rows)
         return found
 
-    def _ask_again(self, learner: OpenModel, hidden: Sequence[Tensor], method: str) -> list[Tensor]:
+    def _ask_again(
+        self, learner: "_Learner", hidden: Sequence[Tensor], method: str
+    ) -> list[Tensor]:
         """The scores of a retrained model for what is left of the texts."""
         left = [reduced(each, gone) for each, gone in zip(self._questions, hidden, strict=True)]
-        return [_scores(replace(each, subject=learner), method) for each in left]
+
+        def ask() -> list[Tensor]:
+            return [_scores(replace(each, subject=learner.model), method) for each in left]
+
+        return [torch.from_numpy(each).float() for each in kept(f"scores by {learner.name}", ask)]
 
     def _hide_more(
         self, hidden: Sequence[Tensor], scores: Sequence[Tensor], share: float
@@ -137,18 +157,24 @@ class Relearning:
         return [hide_more(question, gone, values, share) for question, gone, values in each]
 
     def _learn(
-        self, hidden: Sequence[Tensor], seed: int, method: str = ""
-    ) -> tuple[OpenModel, TextValues]:
-        """A copy that learned from the reduced training texts, and where it answers right."""
+        self, hidden: Sequence[Tensor], seed: int, what: str
+    ) -> tuple["_Learner", TextValues]:
+        """A copy that learns from the reduced training texts, and where it answers right."""
         texts = [reduced(each, gone) for each, gone in zip(self._questions, hidden, strict=True)]
         cut = len(self.training.questions)
-        learner = fresh_copy(texts[0].subject, self.plan.start, seed)
-        lessons = labelled_batches(texts[:cut], self.training.labels)
-        said = f"{method or 'whole and empty texts'}: training {self._done + 1} of {self.trainings}"
-        said += self._left()
-        train(learner, lessons, self.plan, seed, lambda epoch: self.tell(f"{said}, {epoch}"))
+        said = f"{what}: training {self._done + 1} of {self.trainings}{self._left()}"
+
+        def make() -> OpenModel:
+            learner = fresh_copy(texts[0].subject, self.plan.start, seed)
+            lessons = labelled_batches(texts[:cut], self.training.labels)
+            train(learner, lessons, self.plan, seed, lambda epoch: self.tell(f"{said}, {epoch}"))
+            return learner
+
+        learner = _Learner(f"{what} {seed}", make)
+        asked = labelled_batches(texts[cut:], self.tested.labels)
+        (right,) = kept(learner.name, lambda: [answers_right(learner.model, asked)])
         self._done += 1
-        return learner, answers_right(learner, labelled_batches(texts[cut:], self.tested.labels))
+        return learner, right
 
     def _left(self) -> str:
         """About how long the rest takes; unknown before the first training is done."""

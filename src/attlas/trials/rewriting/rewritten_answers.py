@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from attlas.keeping import kept
 from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import fold_attention, read_attention
@@ -97,12 +98,16 @@ def run_plan(
     question: Question, scope: Scope, opened: Sequence[OpenSite], plan: RewritingPlan
 ) -> list[NDArray[np.float64]]:
     """For each scope in turn, how the answers changed, `[variant, batch, 3]`."""
-    with frozen_attention(question, scope):
-        if scope.kind == "all":
-            return [_everywhere(question, opened, plan)]
-        branches = [Branch(each.site, _variants(question, each, plan)) for each in opened]
-        found = run_branches(with_change_targets(question), branches, "probability")
-    return [each.scores.double().cpu().numpy() for each in found]
+
+    def run() -> list[NDArray[np.float64]]:
+        with frozen_attention(question, scope):
+            if scope.kind == "all":
+                return [_everywhere(question, opened, plan)]
+            branches = [Branch(each.site, _variants(question, each, plan)) for each in opened]
+            found = run_branches(with_change_targets(question), branches, "probability")
+        return [each.scores.double().cpu().numpy() for each in found]
+
+    return kept(f"{plan.name} {question.order}", run)
 
 
 def _variants(question: Question, opened: OpenSite, plan: RewritingPlan) -> Variants:

@@ -7,10 +7,14 @@ find alone.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from attlas.keeping import kept
 from attlas.models.asking.filling import fillers
 from attlas.models.asking.question import Question
 from attlas.models.branching.upper_blocks import UpperBlocks, find_upper_blocks
@@ -95,6 +99,16 @@ class Search:
         self.change = torch.zeros(shape, dtype=self.base.dtype, device=self.base.device)
 
     def run(self, seed: int) -> FarthestAttention:
+        """Search, or take what was found and kept; the result is the same."""
+        name = f"search within {self.plan.tolerances} {self.question.order}"
+        distance, change, *best = kept(name, partial(self._found, seed))
+        self.distance = torch.from_numpy(distance).to(self.distance)
+        self.change = torch.from_numpy(change).to(self.change)
+        pairs = zip(self.best, best, strict=True)
+        self.best = [torch.from_numpy(each).to(own) for own, each in pairs]
+        return FarthestAttention(self.leeways, self.best, self.distance, self.change)
+
+    def _found(self, seed: int) -> list[NDArray[np.float64]]:
         """Search from the farthest corners, by exchange, by steps, and by exchange again.
 
         If a corner is as far as any attention can be, the search stops there.
@@ -110,7 +124,8 @@ class Search:
                 starts = zip(self.leeways, self.best, strict=True)
                 self._pull_back(self._optimise([self._first(*each, seed) for each in starts]))
                 self._exchange(proposals, self.plan.rounds - half)
-        return FarthestAttention(self.leeways, self.best, self.distance, self.change)
+        found = (self.distance, self.change, *self.best)
+        return [each.detach().double().cpu().numpy() for each in found]
 
     @torch.no_grad()
     def _exchange(self, proposals: "Proposals", rounds: int) -> None:

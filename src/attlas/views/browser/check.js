@@ -1,6 +1,11 @@
 // A check of a model: whether it is opened exactly, and which methods can run on it.
 
-VIEWS.check = [drawHeader, beside([drawAnswers], [drawMethods]), drawFoot];
+VIEWS.check = [drawHeader, drawCheckGuide, beside([drawAnswers], [drawMethods]), drawFoot];
+
+function drawCheckGuide(element) {
+  drawGuide(element, "Exactly: with its attention open, the model gives to the bit what it gives by itself. " +
+    "A method that cannot run on this model has the reason beside its name.");
+}
 
 function drawAnswers(element, payload) {
   const title = payload.passed ? "Opened exactly" : "NOT opened exactly";

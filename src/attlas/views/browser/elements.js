@@ -14,14 +14,14 @@ function section(element, title, className) {
 }
 
 // Two columns of views where there is room, otherwise one below the other.
-function beside(left, right) {
+function beside(left, right, look = "pair") {
   return (element, payload, state) => {
     const columns = [left, right].map((parts) => {
       const column = make("div", "");
       for (const part of parts) part(column, payload, state);
       return column;
     });
-    element.append(make("div", "pair", ...columns.filter((column) => column.children.length)));
+    element.append(make("div", look, ...columns.filter((column) => column.children.length)));
   };
 }
 

@@ -68,7 +68,11 @@ function drawNotes(element, payload) {
 // What a score says, and what the colours say.
 function drawReading(element, payload) {
   const words = [payload.reading ? visible(payload.reading) : "", colourWords(payload)].filter(Boolean);
-  if (words.length) section(element, "How to read this", "reading-guide").append(make("p", "", words.join(" ")));
+  if (words.length) drawGuide(element, words.join(" "));
+}
+
+function drawGuide(element, words) {
+  section(element, "How to read this", "reading-guide").append(make("p", "", words));
 }
 
 function colourWords(payload) {

@@ -1,20 +1,27 @@
 // A judgement: what each measure says about an explanation, compared with chance and the best order.
 
 VIEWS.judgement = [
-  drawHeader, drawReading, beside([drawPrediction, drawText], [drawBars, drawSum]), drawLicence, drawJudgement,
-  drawNotes, drawFoot, drawTip
+  drawHeader, drawReading, drawScores, drawLicence, drawJudgement, drawNotes, drawFoot, drawTip
 ];
 
 const JUDGED = ["measure", "removal", "figure", "shuffled", "best", "share", "p", ""];
 
 function drawJudgement(element, payload) {
   const made = section(element, "Measures", "judgement");
-  made.append(make("p", "hint quiet", "↑ more is better, ↓ less is better. Shuffled: the mean of the same " +
-    "scores at other tokens. Best: the best order found. Share: where the figure lies from shuffled (0) to " +
-    "best (1). p: how often shuffled scores do as well. Point at a measure to read what it means."));
   const head = make("tr", "", ...JUDGED.map((name) => make("th", "", name)));
   const body = make("tbody", "", ...payload.measured.map(measuredRow));
-  made.append(make("div", "scroll", make("table", "mono", make("thead", "", head), body)));
+  const table = make("div", "scroll", make("table", "mono", make("thead", "", head), body));
+  made.append(make("div", "pair", table, make("div", "", ...measureWords(payload.measured))));
+}
+
+// How to read the columns, and what each measure asks, once.
+function measureWords(measured) {
+  const readings = new Map(measured.filter((row) => row.reading).map((row) => [row.measure, row.reading]));
+  const list = make("dl", "asks", ...[...readings].flatMap(([name, reading]) =>
+    [make("dt", "mono", visible(name)), make("dd", "", visible(reading))]));
+  return [make("p", "hint quiet", "↑ more is better, ↓ less is better. Shuffled: the mean of the same scores at " +
+    "other tokens. Best: the best order found. Share: where the figure lies from shuffled (0) to best (1). " +
+    "p: how often shuffled scores do as well."), ...(readings.size ? [list] : [])];
 }
 
 function measuredRow(row) {

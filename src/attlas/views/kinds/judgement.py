@@ -28,17 +28,26 @@ SURE = 0.05  # of p
 def render(payload: Mapping[str, Any]) -> Group:
     """What was judged, a row for each measure and removal, the notes, and how to read them."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for place, name in enumerate(_HEADS):
-        justify = "left" if place < _WORDS or not name else "right"
+    for place, name in enumerate(_HEADS[:-1]):
+        justify = "left" if place < _WORDS else "right"
         table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
     before = ""
     for row in payload["measured"]:
-        name, *cells = _cells(row)
+        name, *cells, _ = _cells(row)
         table.add_row(*map(Text, ["" if name == before else name, *cells]))
         before = name
-    reading = [Text(), Text(READING, style="dim")]
+    reading = [*_remarks(payload), Text(), Text(READING, style="dim")]
     told = [_summary(payload), Text(), table, *reading, *licence_lines(payload), *notes(payload)]
     return Group(request_line(payload), *told)
+
+
+def _remarks(payload: Mapping[str, Any]) -> Iterator[Text]:
+    """What is to be said of single rows: below the table, which has no room for words."""
+    for row in payload["measured"]:
+        *_, told = _cells(row)
+        if told:
+            where = f" ({_words(row['removal'])})" if row["removal"] else ""
+            yield Text(f"{visible(row['measure'])}{where}: {told}", style="dim")
 
 
 def _summary(payload: Mapping[str, Any]) -> Text:
