@@ -70,5 +70,3 @@ def test_wrong_arguments_are_told_all_the_same(run, idle, arguments, message):
     status, out, err = run(*arguments, *(() if "--dry-run" in arguments else ("--dry-run",)))
     assert status in (1, 2) and out == "" and message in err
     assert len(err.splitlines()) == 1
-
-
