@@ -6,7 +6,7 @@ from attlas.errors import AttlasError
 from attlas.methods import METHODS, Method
 from attlas.models.asking.map_selection import map_bytes
 from attlas.models.asking.memory import free_bytes, plain_tokens
-from attlas.models.asking.open_model import COPIES, WITHOUT_LOOKING
+from attlas.models.asking.open_model import COPIES, WITHOUT_LOOKING, OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.branching.branch_memory import VECTORS_KEPT
 from attlas.models.rows.handing import is_for_rows
@@ -36,7 +36,7 @@ class Footprint:
 def footprint(question: Question, method: Method) -> Footprint:
     """About what a method takes for one row of a question, from the shape of the model."""
     subject, inputs = question.subject, question.inputs
-    size = subject.model.dtype.itemsize
+    size = _number_bytes(subject)
     width = getattr(subject.model.config, "hidden_size", None) or 768
     tokens = len(inputs.tokens[0])
     learns_back = not {"gradients", "embeddings"}.isdisjoint(method.needs)
@@ -76,8 +76,8 @@ def check_fits(question: Question, method: Method) -> None:
     others = " or ".join(each.name for each in METHODS if each.by_rows)
     raise AttlasError(
         f"{method.name} needs whole maps of attention: those of one text of {tokens:,} tokens take "
-        f"at least {size_in_words(least)}, and {size_in_words(free)} are free on {device}; shorten the "
-        f"text, or use {others} without maps"
+        f"at least {size_in_words(least)}, and {size_in_words(free)} are free on {device}; "
+        f"shorten the text, or use {others} without maps"
     )
 
 
@@ -85,7 +85,7 @@ def least_bytes(question: Question, method: Method) -> int:
     """What the attention of one text takes at the very least: all layers, or one after another."""
     if "attention" not in method.needs or takes_slices(question, method):
         return 0
-    size, inputs = question.subject.model.dtype.itemsize, question.inputs
+    size, inputs = _number_bytes(question.subject), question.inputs
     if "gradients" in method.needs and "branches" not in method.needs:
         return map_bytes(inputs, question.subject.sites) * size // 4
     return _largest(question) * size // 4
@@ -101,6 +101,11 @@ def map_sites(method: Method, question: Question) -> tuple[Site, ...]:
 def takes_slices(question: Question, method: Method) -> bool:
     """Whether a method makes no map of these inputs, because they are long."""
     return method.by_rows and is_for_rows(question, question.subject.sites)
+
+
+def _number_bytes(subject: OpenModel) -> int:
+    """The bytes of one number in the precision of a model."""
+    return next(subject.model.parameters()).element_size()
 
 
 def _largest(question: Question) -> int:

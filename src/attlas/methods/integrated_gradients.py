@@ -4,9 +4,8 @@ What the target gains between two points of the line is known from its values. S
 it shows by itself how far the integral of the slopes is from the truth, and the worst are halved.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
@@ -30,11 +29,6 @@ Stretch = tuple[float, float, float]  # its start, middle and end
 USUAL_STEPS = 8  # points, that the default tolerance takes
 
 
-def weigh(question: Question, options: Mapping[str, Any]) -> float:
-    """About how many passes over a text it takes."""
-    return float(3 * (options["steps"] or USUAL_STEPS))
-
-
 @method(
     family="reference",
     signed=True,
@@ -44,7 +38,7 @@ def weigh(question: Question, options: Mapping[str, Any]) -> float:
     needs=("embeddings",),
     cost="expensive",
     fills=True,
-    weighs=weigh,
+    weighs=lambda question, options: 3 * (options["steps"] or USUAL_STEPS),
 )
 def integrated_gradients(
     question: Question,

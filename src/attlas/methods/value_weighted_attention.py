@@ -57,6 +57,7 @@ BYPASS = 0.5  # share of a rolled-out layer that bypasses attention, without `re
     many_targets=True,
     fills=True,
     learns=True,
+    by_rows=True,
     passes=1,
 )
 def value_weighted_attention(

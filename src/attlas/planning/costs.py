@@ -36,18 +36,18 @@ _speeds: "WeakKeyDictionary[nn.Module, Speed]" = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
-class Cost:
+class Expense:
     """Seconds, and passes over a text."""
 
     seconds: Number = 0.0
     passes: Number = 0.0
 
-    def __add__(self, other: "Cost") -> "Cost":
-        return Cost(self.seconds + other.seconds, self.passes + other.passes)
+    def __add__(self, other: "Expense") -> "Expense":
+        return Expense(self.seconds + other.seconds, self.passes + other.passes)
 
-    def times(self, often: Number) -> "Cost":
+    def times(self, often: Number) -> "Expense":
         """The same work, so many times."""
-        return Cost(self.seconds * often, self.passes * often)
+        return Expense(self.seconds * often, self.passes * often)
 
 
 @dataclass(frozen=True)
@@ -60,21 +60,21 @@ class Speed:
     back_token: float
     growth: float  # by how much a token costs more for each token of its text: the attention
 
-    def cost(self, tokens: int, rows: Number, starts: Number, *, back: bool = False) -> Cost:
+    def cost(self, tokens: int, rows: Number, starts: Number, *, back: bool = False) -> Expense:
         """So many rows of a length, in so many passes."""
         start, token = (self.back_start, self.back_token) if back else (self.start, self.token)
         seconds = starts * start + rows * tokens * token * (1 + self.growth * tokens)
-        return Cost(seconds, rows * (1 + BACK if back else 1))
+        return Expense(seconds, rows * (1 + BACK if back else 1))
 
-    def in_batches(self, question: Question, rows: Number) -> Cost:
+    def in_batches(self, question: Question, rows: Number) -> Expense:
         """So many rows for each text of a question, without gradients, in full batches."""
         tokens, device = _length(question), question.subject.device
         starts = max(STARTS, rows * len(question) * tokens / plain_tokens(device))
         return self.cost(tokens, rows * len(question), starts)
 
-    def of_method(self, question: Question, method: Method, options: Mapping[str, Any]) -> Cost:
+    def of_method(self, question: Question, method: Method, options: Mapping[str, Any]) -> Expense:
         """A method on a question."""
-        records = Cost(RECORD * self.start * len(question))
+        records = Expense(RECORD * self.start * len(question))
         if method.weighs is not None:
             rows = method.weighs(question, {**method.options, **options})
             return self.in_batches(question, rows) + records
@@ -138,12 +138,12 @@ def _wait(device: torch.device) -> None:
 
 def _growth(subject: Subject) -> float:
     """Products of attention by products of weights, for each token of a text."""
-    model = subject.model
+    model: Any = subject.model
     inside = sum(each.numel() for each in model.parameters())
     table = getattr(model.get_input_embeddings(), "weight", None)
     inside -= 0 if table is None else table.numel()
     width = getattr(model.config, "hidden_size", None) or 768
-    return 2 * width * len(subject.sites) / max(inside, 1)
+    return float(2 * width * len(subject.sites) / max(inside, 1))
 
 
 def pose_sample(
@@ -174,7 +174,7 @@ def make_plan(
     what: str,
     subject: Subject,
     questions: Sequence[Question],
-    costs: Mapping[str, Cost],
+    costs: Mapping[str, Expense],
     method: Method,
     *,
     scale: Number = 1.0,
@@ -189,7 +189,7 @@ def make_plan(
     peaks = [
         count * footprint(each, method).total for count, each in zip(rows, questions, strict=True)
     ]
-    total = sum(costs.values(), Cost())
+    total = sum(costs.values(), Expense())
     texts = round(scale * len(lengths))
     return Plan(
         what,

@@ -19,7 +19,7 @@ from attlas.models.asking.question import Question
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.text_inputs import are_pairs, texts_of
 from attlas.models.subject import Subject, check_subject
-from attlas.planning.costs import SAMPLED, Cost, make_plan, pose_sample, speed_of
+from attlas.planning.costs import SAMPLED, Expense, make_plan, pose_sample, speed_of
 from attlas.results.plan import Plan, size
 
 LICENCE = 40  # changed texts for each token, by which a licence is given
@@ -91,11 +91,11 @@ def _plan(
     if any(takes_slices(each, method) for each in asked):
         notes.append("long texts: attention in slices, no map is made")
     speed = speed_of(subject)
-    of_method = sum((speed.of_method(each, method, options) for each in asked), Cost())
+    of_method = sum((speed.of_method(each, method, options) for each in asked), Expense())
     costs = {method.name: of_method.times(scale)}
     if given["licence"]:
         rows = [speed.in_batches(each, LICENCE * len(each.inputs.tokens[0])) for each in asked]
-        costs["licences"] = sum(rows, Cost()).times(scale)
+        costs["licences"] = sum(rows, Expense()).times(scale)
     what = f"{verb} by {method.name}"
     return make_plan(what, subject, asked, costs, method, scale=scale, notes=notes)
 
@@ -132,7 +132,7 @@ def plan_generation(given: Mapping[str, Any], options: Mapping[str, Any]) -> Pla
     alone = [replace(one.rows([row]), maps=False) for one in questions for row in range(len(one))]
     speed = speed_of(subject)
     back = not {"gradients", "embeddings"}.isdisjoint(method.needs)
-    writing = explaining = Cost()
+    writing = explaining = Expense()
     for each in alone:
         tokens = len(each.inputs.tokens[0]) + most
         writing += speed.cost(tokens, 1, most)

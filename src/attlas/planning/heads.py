@@ -18,7 +18,7 @@ from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Target
 from attlas.models.encoding.text_inputs import is_one_text
 from attlas.models.subject import Subject, check_subject
-from attlas.planning.costs import Cost, Speed, make_plan, pose_sample, speed_of
+from attlas.planning.costs import Expense, Speed, make_plan, pose_sample, speed_of
 from attlas.results.plan import Plan
 
 COLUMNS = ("text", "pair", "label", "spans", "split", "count")
@@ -70,7 +70,7 @@ def plan_curve(given: Mapping[str, Any], _: Mapping[str, Any]) -> Plan:
         for name in names
     }
     orders = sum(given["draws"] if RANKINGS[name].control else 1 for name in names)
-    pruned = sum((speed.in_batches(each, len(SHARES) * orders) for each in questions), Cost())
+    pruned = sum((speed.in_batches(each, len(SHARES) * orders) for each in questions), Expense())
     costs["pruning"] = pruned.times(tried / drawn)
     method = _hungriest(names)
     return make_plan("prune_curve", subject, questions, _few(costs), method, scale=scale)
@@ -85,9 +85,9 @@ def plan_effectiveness(given: Mapping[str, Any], _: Mapping[str, Any]) -> Plan:
     _try_labels(subject, read, given["truncate"])
     questions, scale = _questions(subject, read, given["truncate"])
     speed, how = speed_of(subject), {"steps": given["steps"]}
-    ranked = sum((_ranking(speed, questions, name, how) for name in names), Cost())
+    ranked = sum((_ranking(speed, questions, name, how) for name in names), Expense())
     sets = 2 * len(names) * (1 + max(site.heads for site in subject.sites))
-    pruned = sum((speed.in_batches(each, sets) for each in questions), Cost())
+    pruned = sum((speed.in_batches(each, sets) for each in questions), Expense())
     costs = {"ranking": ranked.times(scale), "pruning": pruned.times(scale)}
     method = _hungriest(names)
     return make_plan("head_effectiveness", subject, questions, costs, method, scale=scale)
@@ -105,7 +105,7 @@ def plan_redundancy(given: Mapping[str, Any], _: Mapping[str, Any]) -> Plan:
     request = Request(truncate=given["truncate"])
     questions, scale = pose_sample(subject, texts, [request] * len(texts), fills=False)
     speed, method = speed_of(subject), METHODS["raw_attention"]
-    reading = sum((speed.of_method(each, method, {}) for each in questions), Cost())
+    reading = sum((speed.of_method(each, method, {}) for each in questions), Expense())
     costs = {"reading": reading.times(2 * scale)}
     return make_plan("head_redundancy", subject, questions, costs, method, scale=scale)
 
@@ -126,9 +126,9 @@ def plan_triggers(given: Mapping[str, Any], _: Mapping[str, Any]) -> Plan:
     cut = min(given["extract_from"], texts // 2)
     speed, method = speed_of(subject), METHODS["attattr"]
     how = {"steps": given["steps"]}
-    reading = sum((speed.of_method(each, method, how) for each in questions), Cost())
+    reading = sum((speed.of_method(each, method, how) for each in questions), Expense())
     sets = (given["candidates"] or CANDIDATES) * (1 + given["draws"])
-    trying = sum((speed.in_batches(each, sets) for each in questions), Cost())
+    trying = sum((speed.in_batches(each, sets) for each in questions), Expense())
     costs = {
         "finding triggers": reading.times(cut / drawn),
         "trying them": trying.times((texts - cut) / drawn),
@@ -179,14 +179,14 @@ def _rankings(by: Sequence[str]) -> list[str]:
 
 def _ranking(
     speed: Speed, questions: Sequence[Question], name: str, options: Mapping[str, Any]
-) -> Cost:
+) -> Expense:
     """One ranking of the heads on all texts: one of other packages is taken to be expensive."""
     if name == "accuracy_difference":
         heads = sum(site.heads for site in questions[0].subject.sites)
-        return sum((speed.in_batches(each, heads / 2) for each in questions), Cost())
+        return sum((speed.in_batches(each, heads / 2) for each in questions), Expense())
     method = METHODS[LIKE.get(name, "attattr")]
     own = {key: value for key, value in options.items() if key in method.options}
-    return sum((speed.of_method(each, method, own) for each in questions), Cost())
+    return sum((speed.of_method(each, method, own) for each in questions), Expense())
 
 
 def _hungriest(names: Sequence[str]) -> Method:
@@ -195,9 +195,9 @@ def _hungriest(names: Sequence[str]) -> Method:
     return METHODS["gradient_attention" if gradients else LIKE.get(names[0], "attattr")]
 
 
-def _few(costs: Mapping[str, Cost]) -> dict[str, Cost]:
+def _few(costs: Mapping[str, Expense]) -> dict[str, Expense]:
     """The costs in at most four parts: the smallest are told together."""
     largest = sorted(costs, key=lambda name: -costs[name].seconds)
     shown = {name: costs[name] for name in largest[:3]}
-    rest = sum((costs[name] for name in largest[3:]), Cost())
+    rest = sum((costs[name] for name in largest[3:]), Expense())
     return {**shown, "all else": rest} if largest[3:] else shown

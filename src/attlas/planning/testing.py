@@ -17,7 +17,7 @@ from attlas.methods import METHODS
 from attlas.models.encoding.request import Request
 from attlas.models.load import load
 from attlas.models.subject import check_subject
-from attlas.planning.costs import Cost, make_plan, pose_sample, speed_of
+from attlas.planning.costs import Expense, make_plan, pose_sample, speed_of
 from attlas.planning.explaining import LICENCE
 from attlas.planning.heads import plan_curve, plan_effectiveness, plan_triggers
 from attlas.removing.ceilings import CANDIDATES, WIDTH
@@ -41,7 +41,7 @@ def plan_judge(given: Mapping[str, Any], _: Mapping[str, Any]) -> Plan:
     requests = judge_requests(subject, *named)
     known = [each.text for each in requests]
     questions, scale = pose_sample(subject, known, [each.request for each in requests], fills=False)
-    speed, removing = speed_of(subject), Cost()
+    speed, removing = speed_of(subject), Expense()
     for each in questions:
         tokens = len(each.inputs.tokens[0])
         steps = len(sizes(tokens))
@@ -67,7 +67,9 @@ def plan_trial(given: Mapping[str, Any], _: Mapping[str, Any]) -> Plan:
     speed = speed_of(subject)
     passes = CHEAP_PASSES if trial.cost == "cheap" else EXPENSIVE_PASSES
     costs = {
-        trial.name: sum((speed.in_batches(each, passes) for each in questions), Cost()).times(scale)
+        trial.name: sum((speed.in_batches(each, passes) for each in questions), Expense()).times(
+            scale
+        )
     }
     alone = [replace(each, maps=False) for each in questions]
     notes = [f"a {trial.cost} trial is taken to be {passes} passes of the model on a text"]
@@ -85,10 +87,10 @@ def plan_score(given: Mapping[str, Any], _: Mapping[str, Any]) -> Plan:
         found = bench.inputs(subject, min(TRIED, count), given["seed"])
         known = [case.example.text for cases in found for case in cases]
         questions, _scale = pose_sample(subject, known, [Request()] * len(known), fills=False)
-        speed, total = speed_of(subject), Cost()
+        speed, total = speed_of(subject), Expense()
         for method in methods:
             share = EXPENSIVE_SHARE if method.cost == "expensive" else 1
-            own = sum((speed.of_method(each, method, {}) for each in questions), Cost())
+            own = sum((speed.of_method(each, method, {}) for each in questions), Expense())
             total += own.times(count / share / max(len(found), 1))
         alone = [replace(each, maps=False) for each in questions]
         scale = count / max(len(found), 1)

@@ -261,5 +261,6 @@ if __name__ == "__main__":
     # The same seed gives the same weights on the same machine.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True, warn_only=True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # none is read; filling costs time
+    # None is read; filling it costs time.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     main()

@@ -24,7 +24,7 @@ _SIGNS = ("can't allocate memory", "not enough memory")  # in the messages of to
 
 
 class Shortages:
-    """Where memory ran out during some work: of each kind of batch, what failed and what did not."""
+    """Where memory ran out: of each kind of batch, what failed and what it went on with."""
 
     def __init__(self) -> None:
         self._sizes: dict[str, tuple[int, int]] = {}  # the largest that failed, the least tried

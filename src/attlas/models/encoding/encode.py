@@ -287,7 +287,7 @@ def _are_ids(text: Any) -> bool:
     if isinstance(text, (str, bytes, bytearray, tuple)) or not isinstance(text, Sequence):
         return False
     kinds = set(map(type, text))  # few, however long the text is
-    return bool(kinds) and all(issubclass(each, Integral) and each is not bool for each in kinds)
+    return bool(kinds) and bool not in kinds and all(issubclass(each, Integral) for each in kinds)
 
 
 def _describe(text: Any) -> str:

@@ -20,13 +20,13 @@ TEXTS = ("input_ids",)
 
 def takes_both(model: nn.Module) -> bool:
     """Whether the forward of a model takes both a text and a picture."""
-    names = _arguments(type(model))
+    names = _arguments(type(model).forward)
     return bool(names & set(PICTURES)) and bool(names & set(TEXTS))
 
 
 @cache
-def _arguments(kind: type[nn.Module]) -> frozenset[str]:
-    return frozenset(inspect.signature(kind.forward).parameters)
+def _arguments(forward: Callable[..., Any]) -> frozenset[str]:
+    return frozenset(inspect.signature(forward).parameters)
 
 
 class Origins:
