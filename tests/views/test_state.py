@@ -105,3 +105,37 @@ def test_a_payload_may_say_how_it_opens_and_the_address_has_the_last_word(show):
     assert tab.locator(".flow .unit").count() == 14
     assert hash_of(tab) == ""
     assert pressed(show(payload, "#head=5")) == ["encoder.3 · head 5"]
+
+
+def test_what_a_payload_opens_can_be_emptied_in_the_address(show):
+    payload = {**samples.film(), "opens": {"row": 5, "unit": "tokens"}}
+    tab = show(payload)
+    assert tab.locator(".matrix .chosen-row").count() == 1
+    tab.locator(".flow .unit").nth(5).click()
+    tab.mouse.move(0, 0)
+    assert hash_of(tab) == "#row="
+    assert show(payload, "#row=").locator(".matrix .chosen-row").count() == 0
+
+
+def test_views_of_maps_are_kept(show):
+    tab = show(samples.film(), "#view=lines&heads=0,3&hidden=true")
+    assert tab.locator('.chip[aria-pressed="true"]').count() == 2
+    assert tab.locator(".sinks input").is_checked()
+    tab.locator(".chip").nth(3).click()
+    assert hash_of(tab) == "#view=lines&hidden=true"
+    other = show(samples.film(), "#view=model&order=broad&heads=0,99&zoom=-.,1,2&part=1,2,3")
+    assert other.locator(".model-view canvas").first.is_visible()
+    assert other.locator(".model-view select").input_value() == "broad"
+    other.get_by_role("button", name="dark").click()
+    assert hash_of(other) == "#view=model&order=broad&scheme=dark"
+
+
+def test_what_a_comparison_and_a_picture_show_is_kept(show):
+    tab = show(EVERY["Comparison"]().payload(), "#one=1&other=0&wordOrder=strongest")
+    assert tab.get_by_label("One explanation", exact=True).input_value() == "1"
+    assert tab.get_by_role("button", name="strongest").get_attribute("aria-pressed") == "true"
+    assert hash_of(tab) == "#one=1&other=0&wordOrder=strongest"
+    tab = show(samples.photograph(), "#look=contours&together=sum&one=1")
+    assert tab.get_by_role("button", name="contours").get_attribute("aria-pressed") == "true"
+    tab = show(samples.generation(), "#together=sum")
+    assert "summed" in tab.locator(".told").first.inner_text()

@@ -103,7 +103,7 @@ function allowed(wishes, payload, state) {
     if (!Object.hasOwn(wishes, name)) continue;
     /** @type {KeptName} */
     const {start, read} = KEPT[name];
-    const empties = wishes[name] === null && start(payload) === null;
+    const empties = (wishes[name] === null || wishes[name] === "") && start(payload) === null;
     const value = empties ? null : read(String(wishes[name]), payload, {...state, ...change});
     if (value !== undefined && String(value) !== String(state[name])) change[name] = value;
   }
@@ -130,8 +130,8 @@ function readAddress() {
 function writeAddress(payload, state) {
   const start = startOf(payload);
   const values = Object.entries(keptIn(state))
-    .filter(([name, value]) => value !== null && String(value) !== String(start[/** @type {keyof Kept} */ (name)]))
-    .map(([name, value]) => `${name}=${encodeURIComponent(String(value)).replaceAll("%2C", ",")}`);
+    .filter(([name, value]) => String(value) !== String(start[/** @type {keyof Kept} */ (name)]))
+    .map(([name, value]) => `${name}=${encodeURIComponent(String(value ?? "")).replaceAll("%2C", ",")}`);
   const hash = [readAddress().place, ...values].filter(Boolean).join("&");
   const [address] = location.href.split("#");
   try {
