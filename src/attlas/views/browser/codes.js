@@ -1,12 +1,6 @@
-// @ts-nocheck
 // The weights of a head, from the codes that a payload carries; each site is unpacked when it is first looked at.
 
-/**
- * One head. `codes` index `shares`, the share of `limit` that each code stands for, and `ranks`, how far it is from zero.
- * @typedef {{codes: Uint8Array, shares: Float64Array, ranks: Uint8Array, queries: number, keys: number, limit: number,
- *   value: (row: number, column: number) => number, step: (weight: number) => number}} Head
- */
-
+/** @type {WeakMap<MapSite, {bytes: Uint8Array, heads: Map<number, Head>}>} */
 const unpacked = new WeakMap();
 const WIDTHS = {uint8: 1, int8: 1, float16: 2};
 
@@ -17,22 +11,28 @@ const SIGNED_ROOTS = Float64Array.from({length: 256}, (_, code) =>
 const RANKS = Uint8Array.from({length: 256}, (_, code) => code);
 const SIGNED_RANKS = Uint8Array.from({length: 256}, (_, code) => (code < 128 ? code : 256 - code));
 
+/** @param {MapSite} site */
 function siteOf(site) {
-  if (!unpacked.has(site)) {
+  let found = unpacked.get(site);
+  if (!found) {
     const size = site.shape.reduce((product, each) => product * each, 1);
     const bytes = size ? inflate(bytesIn(site.data), size * WIDTHS[site.codes]) : new Uint8Array(0);
-    unpacked.set(site, {bytes, heads: new Map()});
+    found = {bytes, heads: new Map()};
+    unpacked.set(site, found);
   }
-  return unpacked.get(site);
+  return found;
 }
 
-/** The weights of one head as they are in the payload. @returns {Head} */
+// The weights of one head as they are in the payload.
+/** @param {MapSite} site @param {number} head */
 function headOf(site, head) {
   const {bytes, heads} = siteOf(site);
-  if (!heads.has(head)) heads.set(head, makeHead(site, head, bytes));
-  return heads.get(head);
+  const found = heads.get(head) ?? makeHead(site, head, bytes);
+  heads.set(head, found);
+  return found;
 }
 
+/** @param {MapSite} site @param {number} head @param {Uint8Array} bytes @returns {Head} */
 function makeHead(site, head, bytes) {
   const [, queries, keys] = site.shape, size = queries * keys, limit = site.limits[head];
   if (site.codes === "float16") {
@@ -47,6 +47,7 @@ function makeHead(site, head, bytes) {
 }
 
 // A head from exact weights; the codes are for its colours.
+/** @param {Float32Array} values @param {number} queries @param {number} keys @param {number} limit @returns {Head} */
 function headFrom(values, queries, keys, limit) {
   const signed = values.some((value) => value < 0), top = signed ? 127 : 255;
   const codes = new Uint8Array(values.length);
@@ -60,6 +61,7 @@ function headFrom(values, queries, keys, limit) {
     value: (row, column) => values[row * keys + column], step: (weight) => Math.max(Math.abs(weight), limit / 1e4) / 2048};
 }
 
+/** @param {number} half */
 function fromHalf(half) {
   const power = (half >> 10) & 31, rest = half & 1023;
   const size = power ? 2 ** (power - 15) * (1 + rest / 1024) : 2 ** -14 * (rest / 1024);
@@ -67,6 +69,7 @@ function fromHalf(half) {
 }
 
 // The columns of the first token and of special tokens, which often take what a head has no use for.
+/** @param {MapSite} site @param {Payload} payload */
 function sinkColumns(site, payload) {
   const found = site.keys.flatMap((position, column) =>
     (column === 0 || payload.tokens[position].special ? [column] : []));
@@ -74,6 +77,7 @@ function sinkColumns(site, payload) {
 }
 
 // A head without its sinks; of attention, what is left of each row is scaled to sum to one.
+/** @param {Head} head @param {MapSite} site @param {MappedPayload} payload */
 function withoutSinks(head, site, payload) {
   const {queries, keys, codes, shares} = head, values = new Float32Array(queries * keys);
   const hidden = new Uint8Array(keys), isShared = payload.maps.shows === "attention" && !payload.maps.signed;
@@ -90,17 +94,21 @@ function withoutSinks(head, site, payload) {
   return headFrom(values, queries, keys, limit);
 }
 
+/** @type {WeakMap<Head, Head>} */
 const trimmed = new WeakMap();
 
-/** The head as it is shown: whole, or without its sinks. @returns {Head} */
+// The head as it is shown: whole, or without its sinks.
+/** @param {MappedPayload} payload @param {State} state @param {number} [layer] @param {number} [number] */
 function shownHead(payload, state, layer = state.layer, number = state.head) {
   const site = payload.maps.sites[layer], head = headOf(site, number);
   if (!state.hidden) return head;
-  if (!trimmed.has(head)) trimmed.set(head, withoutSinks(head, site, payload));
-  return trimmed.get(head);
+  const found = trimmed.get(head) ?? withoutSinks(head, site, payload);
+  trimmed.set(head, found);
+  return found;
 }
 
 // A weight with as many decimals as its code holds.
+/** @param {number} weight @param {Head} head @param {boolean} signed */
 function weightFigure(weight, head, signed) {
   const decimals = head.limit > 0 ? Math.floor(-Math.log10(head.step(weight))) : 2;
   if (decimals > 9 || decimals < 0) return minus(weight.toExponential(1));
@@ -108,16 +116,17 @@ function weightFigure(weight, head, signed) {
   return Number(text) ? minus((signed && weight > 0 ? "+" : "") + text) : (0).toFixed(Math.min(decimals, 3));
 }
 
+/** @type {Map<string, Uint32Array>} */
 const colourTables = new Map();
 
 // The colours of the codes, packed as canvas pixels.
+/** @param {Float64Array} shares @param {boolean} signed @param {Theme} theme */
 function coloursOf(shares, signed, theme) {
   const key = `${shares === ROOTS} ${signed} ${theme}`;
-  if (!colourTables.has(key)) {
-    colourTables.set(key, Uint32Array.from(shares, (share) => {
-      const [red, green, blue] = background(share, signed, theme);
-      return (255 << 24) | (blue << 16) | (green << 8) | red;
-    }));
-  }
-  return colourTables.get(key);
+  const found = colourTables.get(key) ?? Uint32Array.from(shares, (share) => {
+    const [red, green, blue] = background(share, signed, theme);
+    return (255 << 24) | (blue << 16) | (green << 8) | red;
+  });
+  colourTables.set(key, found);
+  return found;
 }

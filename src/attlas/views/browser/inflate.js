@@ -1,4 +1,3 @@
-// @ts-nocheck
 // Bytes from deflate. A browser unpacks only in the background; here the bytes are there at once.
 
 const LENGTHS = [3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258];
@@ -9,6 +8,7 @@ const CODE_ORDER = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1
 const END = 256;
 
 // For each possible run of the next bits, the symbol that they start with and how many bits it has.
+/** @param {number[]} sizes @returns {SymbolTable} */
 function symbolTable(sizes) {
   const most = Math.max(1, ...sizes), table = new Uint16Array(1 << most), next = new Uint16Array(17);
   const counts = new Uint16Array(17);
@@ -23,6 +23,7 @@ function symbolTable(sizes) {
   return {table, mask: table.length - 1};
 }
 
+/** @type {() => [SymbolTable, SymbolTable]} */
 const fixedTables = () => [
   symbolTable(Array.from({length: 288}, (_, i) => (i < 144 ? 8 : i < 256 ? 9 : i < 280 ? 7 : 8))),
   symbolTable(new Array(30).fill(5)),
@@ -30,6 +31,7 @@ const fixedTables = () => [
 
 /** Unpack what zlib packed, `size` bytes of it. @param {Uint8Array} packed @param {number} size */
 function inflate(packed, size) {
+  /** @type {PackedStream} */
   const stream = {packed, at: 2, bits: 0, count: 0, out: new Uint8Array(size), to: 0};  // after zlib's own two bytes
   let last = 0;
   while (!last) {
@@ -41,6 +43,7 @@ function inflate(packed, size) {
   return stream.out;
 }
 
+/** @param {PackedStream} stream @param {number} count */
 function take(stream, count) {
   while (stream.count < count) {
     stream.bits |= stream.packed[stream.at++] << stream.count;
@@ -52,6 +55,7 @@ function take(stream, count) {
   return value;
 }
 
+/** @param {PackedStream} stream @param {SymbolTable} given */
 function takeSymbol(stream, {table, mask}) {
   while (stream.count < 15) {
     stream.bits |= stream.packed[stream.at++] << stream.count;
@@ -63,6 +67,7 @@ function takeSymbol(stream, {table, mask}) {
   return entry >> 4;
 }
 
+/** @param {PackedStream} stream */
 function copyStored(stream) {
   stream.at -= stream.count >> 3;  // whole bytes that were read ahead
   stream.bits = stream.count = 0;
@@ -72,16 +77,20 @@ function copyStored(stream) {
   stream.to += length;
 }
 
+/** @param {PackedStream} stream @returns {[SymbolTable, SymbolTable]} */
 function ownTables(stream) {
   const symbols = take(stream, 5) + 257, distances = take(stream, 5) + 1, codes = take(stream, 4) + 4;
   const sizes = new Array(19).fill(0);
   for (let i = 0; i < codes; i++) sizes[CODE_ORDER[i]] = take(stream, 3);
-  const meta = symbolTable(sizes), found = [];
+  const meta = symbolTable(sizes);
+  /** @type {number[]} */
+  const found = [];
   while (found.length < symbols + distances) {
     const symbol = takeSymbol(stream, meta);
     if (symbol < 16) found.push(symbol);
     else {
-      const [value, times] = symbol === 16 ? [found.at(-1), 3 + take(stream, 2)]
+      /** @type {[number, number]} */
+      const [value, times] = symbol === 16 ? [found.at(-1) ?? 0, 3 + take(stream, 2)]
         : symbol === 17 ? [0, 3 + take(stream, 3)] : [0, 11 + take(stream, 7)];
       for (let i = 0; i < times; i++) found.push(value);
     }
@@ -90,6 +99,7 @@ function ownTables(stream) {
 }
 
 // The one loop that is written for speed: its variables are its own.
+/** @param {PackedStream} stream @param {SymbolTable} given @param {SymbolTable} distances */
 function unpackBlock(stream, {table, mask}, distances) {
   const {packed, out} = stream;
   let {at, bits, count, to} = stream;

@@ -1,22 +1,24 @@
-// @ts-nocheck
 // Level of detail: what a part of a head looks like on fewer pixels than it has weights.
 
+/** @type {WeakMap<Head, HeadLevel[]>} */
 const pyramids = new WeakMap();
 
 const LARGE = 2 ** 20;  // weights of a part for which levels are worth their making
 
 // The head at half the size, a quarter and so on: of four weights the strongest, so that thin lines stay visible. What is
 // looked at once needs no levels: they are made for a large part that is looked at again, as a zoom does.
+/** @param {Head} head @param {HeadPart} part @param {number} wanted @returns {HeadLevel} */
 function levelFor(head, part, wanted) {
   const whole = {codes: head.codes, queries: head.queries, keys: head.keys, scale: 1}, levels = pyramids.get(head);
   if (wanted < 2 || (part.bottom - part.top) * (part.right - part.left) < LARGE) return whole;
   if (!levels) pyramids.set(head, [whole]);
   if (!levels) return whole;
   const level = Math.floor(Math.log2(wanted));
-  while (levels.length <= level) levels.push(halved(levels.at(-1), head.ranks));
+  while (levels.length <= level) levels.push(halved(levels[levels.length - 1], head.ranks));
   return levels[level];
 }
 
+/** @param {HeadLevel} level @param {Uint8Array} ranks @returns {HeadLevel} */
 function halved({codes, queries, keys, scale}, ranks) {
   const rows = Math.ceil(queries / 2), columns = Math.ceil(keys / 2), out = new Uint8Array(rows * columns);
   const plain = ranks === RANKS;
@@ -33,11 +35,8 @@ function halved({codes, queries, keys, scale}, ranks) {
   return {codes: out, queries: rows, keys: columns, scale: 2 * scale};
 }
 
-/**
- * The codes of a window of a head on `rows` by `columns` pixels; each shows the strongest weight of its block.
- * @param {Head} head
- * @param {{top: number, bottom: number, left: number, right: number}} part  in weights; may have fractions
- */
+// The codes of a window of a head on `rows` by `columns` pixels; each shows the strongest weight of its block.
+/** @param {Head} head @param {HeadPart} part @param {number} rows @param {number} columns */
 function pooled(head, part, rows, columns) {
   const wanted = Math.min((part.bottom - part.top) / rows, (part.right - part.left) / columns);
   const {codes, queries, keys, scale} = levelFor(head, part, wanted);
@@ -51,6 +50,13 @@ function pooled(head, part, rows, columns) {
 }
 
 // For each pixel of a line, the largest code of a row; two functions, since a code with a sign is looked up.
+/**
+ * @param {Uint8Array} codes
+ * @param {number} start
+ * @param {{from: Int32Array, to: Int32Array}} given
+ * @param {Uint8Array} out
+ * @param {number} at
+ */
 function largestIn(codes, start, {from, to}, out, at) {
   for (let x = 0; x < from.length; x++, at++) {
     let best = out[at];
@@ -59,6 +65,14 @@ function largestIn(codes, start, {from, to}, out, at) {
   }
 }
 
+/**
+ * @param {Uint8Array} codes
+ * @param {number} start
+ * @param {{from: Int32Array, to: Int32Array}} given
+ * @param {Uint8Array} out
+ * @param {number} at
+ * @param {Uint8Array} ranks
+ */
 function strongestIn(codes, start, {from, to}, out, at, ranks) {
   for (let x = 0; x < from.length; x++, at++) {
     let best = out[at];
@@ -70,6 +84,7 @@ function strongestIn(codes, start, {from, to}, out, at, ranks) {
 }
 
 // The weights that each of some pixels covers: at least one.
+/** @param {number} start @param {number} stop @param {number} count @param {number} most */
 function edges(start, stop, count, most) {
   const step = (stop - start) / count, from = new Int32Array(count), to = new Int32Array(count);
   for (let i = 0; i < count; i++) {
@@ -79,16 +94,33 @@ function edges(start, stop, count, most) {
   return {from, to};
 }
 
+/** @param {Head} head */
 const wholeOf = (head) => ({top: 0, bottom: head.queries, left: 0, right: head.keys});
 
-/** Draw a window of a head, at most `most` pixels high and wide. */
+// Draw a window of a head, at most `most` pixels high and wide.
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {Head} head
+ * @param {number} most
+ * @param {boolean} signed
+ * @param {Theme} theme
+ * @param {HeadPart} [part]
+ */
 function fillCanvas(canvas, head, most, signed, theme, part = wholeOf(head)) {
   const rows = Math.min(most, Math.ceil(part.bottom - part.top)), columns = Math.min(most, Math.ceil(part.right - part.left));
   canvas.width = columns;
   canvas.height = rows;
-  if (rows && columns) canvas.getContext("2d").putImageData(imageOf(head, part, rows, columns, signed, theme), 0, 0);
+  if (rows && columns) canvas.getContext("2d")?.putImageData(imageOf(head, part, rows, columns, signed, theme), 0, 0);
 }
 
+/**
+ * @param {Head} head
+ * @param {HeadPart} part
+ * @param {number} rows
+ * @param {number} columns
+ * @param {boolean} signed
+ * @param {Theme} theme
+ */
 function imageOf(head, part, rows, columns, signed, theme) {
   const colours = coloursOf(head.shares, signed, theme), codes = pooled(head, part, rows, columns);
   const image = new ImageData(columns, rows), pixels = new Uint32Array(image.data.buffer);

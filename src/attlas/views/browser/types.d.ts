@@ -111,6 +111,18 @@ type Wishes = Record<string, unknown>;
 type ElementsAt = Map<number, Element[]>;
 type Draw = (element: HTMLElement, payload: any, state: any) => unknown;
 
+// One head. `codes` index `shares`, the share of `limit` that each code stands for, and `ranks`, how far it is from zero.
+interface Head {
+  codes: Uint8Array; shares: Float64Array; ranks: Uint8Array; queries: number; keys: number; limit: number;
+  value(row: number, column: number): number; step(weight: number): number;
+}
+// A part of a head, in weights; it may have fractions.
+interface HeadPart { top: number; bottom: number; left: number; right: number }
+interface HeadLevel { codes: Uint8Array; queries: number; keys: number; scale: number }
+interface PackedStream { packed: Uint8Array; at: number; bits: number; count: number; out: Uint8Array<ArrayBuffer>; to: number }
+interface SymbolTable { table: Uint16Array; mask: number }
+// What the maps say of a word and every patch; without a link there are no values.
+interface PatchLink { key: string; values: number[] | null; told: string[] }
 // A matrix that the pointer and the arrow keys move over.
 interface Grid { head: {queries: number, keys: number}; cell: number; at: [number, number] | null; bands: Element[] }
 interface ScoreTable extends Grid {
