@@ -23,7 +23,8 @@ function linkOf(patches, payload, state) {
   return {key: `${asked} ${where} ${found.turned}`, values: found.values, told: [word, `: ${which}, ${where}`]};
 }
 
-// The row of a token on the patches or, where patches attend to words, its column; null if the map has neither.
+// The row of a token on the patches or, where patches attend to words, its column; null if the map has
+// neither, or nothing but zeros, as one over the two towers of CLIP.
 function weightsAt(site, heads, asked, patches) {
   const places = patches.map(({positions: [position]}) => position);
   const read = (rows, columns, turned) => {
@@ -35,7 +36,7 @@ function weightsAt(site, heads, asked, patches) {
       sum + (turned ? table.value(column, row) : table.value(row, column)), 0) / tables.length;
     const values = places.map((position) => at.has(position)
       ? own.reduce((sum, row) => sum + weight(row, at.get(position)), 0) / own.length : 0);
-    return {values, site, heads, turned};
+    return values.some(Boolean) ? {values, site, heads, turned} : null;
   };
   return read(site.queries, site.keys, false) ?? read(site.keys, site.queries, true);
 }
@@ -46,7 +47,7 @@ function linkHint(patches, payload) {
   const words = payload.tokens.map((token, position) => ({...token, position}))
     .filter((token) => !token.special && !own.has(token.position) && Number.isInteger(token.start)).map((token) => token.position);
   if (!patches.length || !words.length || payload.kind === "generation") return [];
-  const isLinked = (payload.maps?.sites ?? []).some((site) => weightsAt(site, [0], words, patches));
+  const isLinked = (payload.maps?.sites ?? []).some((site) => weightsAt(site, [...site.limits.keys()], words, patches));
   const hint = make("p", "hint quiet linked", isLinked
     ? `Point at a word to see its weights (${visible(payload.maps.shows)}) on the patches, click to keep them.`
     : "Words and patches show their own scores: there is no map from words to patches.");
