@@ -221,6 +221,15 @@ def test_without_a_map_between_them_words_leave_the_patches_and_say_so(show):
     assert show(samples.photograph()).locator(".linked").count() == 0  # there are no words
 
 
+def test_a_map_of_zeros_between_words_and_patches_links_nothing(show):
+    nothing = base64.b64encode(bytes(2 * 6 * 36)).decode()
+    tab = show(linked(data=nothing, limits=[0.0, 0.0]))
+    before = paper_of(tab, 7)
+    tab.locator(".flow .unit", has_text="sky").hover()
+    assert paper_of(tab, 7) == before
+    assert "no map from words to patches" in tab.locator(".linked").inner_text()
+
+
 def test_contours_are_where_the_scores_have_their_level(show):
     payload = samples.photograph(1, 1)
     tab = show(payload)

@@ -25,7 +25,8 @@ function linkOf(patches, payload, state) {
   return {key: `${asked} ${where} ${found.turned}`, values: found.values, told: [word, `: ${which}, ${where}`]};
 }
 
-// The row of a token on the patches or, where patches attend to words, its column; null if the map has neither.
+// The row of a token on the patches or, where patches attend to words, its column; null if the map has
+// neither, or nothing but zeros, as one over the two towers of CLIP.
 /** @param {MapSite} site @param {number[]} heads @param {number[]} asked @param {Placed[]} patches */
 function weightsAt(site, heads, asked, patches) {
   const places = patches.map(({positions: [position]}) => position);
@@ -42,7 +43,7 @@ function weightsAt(site, heads, asked, patches) {
       const column = at.get(position);
       return column === undefined ? 0 : own.reduce((sum, row) => sum + weight(row, column), 0) / own.length;
     });
-    return {values, site, heads, turned};
+    return values.some(Boolean) ? {values, site, heads, turned} : null;
   };
   return read(site.queries, site.keys, false) ?? read(site.keys, site.queries, true);
 }
@@ -54,7 +55,7 @@ function linkHint(patches, payload) {
   const words = payload.tokens.map((token, position) => ({...token, position}))
     .filter((token) => !token.special && !own.has(token.position) && Number.isInteger(token.start)).map((token) => token.position);
   if (!patches.length || !words.length || payload.kind === "generation") return [];
-  const isLinked = (payload.maps?.sites ?? []).some((site) => weightsAt(site, [0], words, patches));
+  const isLinked = (payload.maps?.sites ?? []).some((site) => weightsAt(site, [...site.limits.keys()], words, patches));
   const hint = make("p", "hint quiet linked", isLinked
     ? `Point at a word to see its weights (${visible(payload.maps?.shows ?? "")}) on the patches, click to keep them.`
     : "Words and patches show their own scores: there is no map from words to patches.");
