@@ -124,8 +124,11 @@ class _Stack:
 
 def _stacks(given: Mapping[str, Any]) -> list[_Stack]:
     """What the caller gave, as one stack for each kind of attention."""
-    pairs = {"encoder_attention": "ee", "decoder_attention": "dd", "cross_attention": "de"}
-    names = {"e": "encoder", "d": "decoder"}
+    pairs = {
+        "encoder_attention": ("encoder", "encoder"),
+        "decoder_attention": ("decoder", "decoder"),
+        "cross_attention": ("decoder", "encoder"),
+    }
     others = [*pairs, "encoder_tokens", "decoder_tokens"]
     if given["attention"] is not None:
         if found := [name for name in others if given[name] is not None]:
@@ -138,12 +141,12 @@ def _stacks(given: Mapping[str, Any]) -> list[_Stack]:
     for name, (query, key) in pairs.items():
         if given[name] is None:
             continue
-        streams = {names[each]: given[f"{names[each]}_tokens"] for each in (query, key)}
+        streams = {each: given[f"{each}_tokens"] for each in (query, key)}
         for stream, found in streams.items():
             if found is None:
                 raise UsageError(f"{name} needs {stream}_tokens")
         kind = name.removesuffix("_attention")
-        stacks.append(_Stack(kind, given[name], names[query], names[key], streams))
+        stacks.append(_Stack(kind, given[name], query, key, streams))
     if not stacks:
         raise UsageError(f"give attention, or one or more of {', '.join(pairs)}")
     return stacks

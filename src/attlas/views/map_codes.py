@@ -55,20 +55,21 @@ def site_section(
 def read_site(site: Mapping[str, Any]) -> Weights:
     """The weights `[head, query, key]` that a page reads from a site of a payload."""
     packed = zlib.decompress(b64decode(site["data"]))
-    codes = np.frombuffer(packed, site["codes"]).reshape(site["shape"]).astype(np.float64)
+    codes: Weights = np.frombuffer(packed, site["codes"]).reshape(site["shape"]).astype(np.float64)
     top = _TOPS.get(site["codes"])
-    shares = codes if top is None else np.sign(codes) * (codes / top) ** 2
-    return shares * np.array(site["limits"])[:, None, None]
+    shares: Weights = codes if top is None else np.sign(codes) * (codes / top) ** 2
+    limits: Weights = np.array(site["limits"])[:, None, None]
+    return shares * limits
 
 
 def _coded(weights: Weights, limits: Weights, signed: bool, precision: str) -> NDArray[Any]:
     wide = np.float64 if weights.dtype == np.float64 else np.float32
-    scale = np.where(limits > 0, limits, 1.0)[:, None, None].astype(wide)
-    shares = weights / scale
+    scale: Weights = np.where(limits > 0, limits, 1.0)[:, None, None].astype(wide)
+    shares: NDArray[Any] = weights / scale
     if precision == HALVES:
         return shares.astype("<f2")
     kind = "int8" if signed else "uint8"
-    roots = np.sqrt(np.abs(shares) if signed else shares)
+    roots: NDArray[Any] = np.sqrt(np.abs(shares) if signed else shares)
     roots *= _TOPS[kind]
     np.rint(np.copysign(roots, shares) if signed else roots, out=roots)
     return roots.astype(kind)
@@ -108,10 +109,11 @@ def _breadth(weights: Weights, limits: Weights, codes: NDArray[Any]) -> Weights:
     most = float(np.log(visible).sum())
     if not most:
         return np.zeros(heads)
+    values: NDArray[Any] = weights.reshape(heads, -1)
+    counts: NDArray[Any] = np.ones(1)
     if codes.dtype == np.uint8:  # a head has 256 different weights at most: count them
         counts = np.stack([np.bincount(head.ravel(), minlength=256) for head in codes])
         values = (np.arange(256) / 255) ** 2 * limits[:, None]
-    else:
-        values, counts = weights.reshape(heads, -1), np.ones(1)
-    logs = np.log(np.where(values > 0, values, 1.0))
-    return np.clip(-(counts * values * logs).sum(axis=1) / most, 0.0, 1.0)
+    logs: NDArray[Any] = np.log(np.where(values > 0, values, 1.0))
+    entropies: NDArray[Any] = -(counts * values * logs).sum(axis=1)
+    return np.clip(entropies / most, 0.0, 1.0)
