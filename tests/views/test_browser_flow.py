@@ -1,7 +1,5 @@
 """Ribbons through the layers, compared with rollout and with the tree, computed here."""
 
-import base64
-
 import numpy as np
 import pytest
 from results.every_result import EVERY
@@ -9,6 +7,7 @@ from views import samples
 
 from attlas.heads.tree import grow
 from attlas.views.colours import LIGHT
+from attlas.views.map_codes import read_site, site_section
 
 pytestmark = pytest.mark.browser
 SUMMARY = "Flow through the layers"
@@ -16,11 +15,7 @@ SUMMARY = "Flow through the layers"
 
 def tables(payload):
     """The layers of a payload, `[layer, head, query, key]`."""
-    layers = []
-    for site in payload["maps"]["sites"]:
-        bytes_of = np.frombuffer(base64.b64decode(site["data"]), np.int8).reshape(site["shape"])
-        layers.append(bytes_of / 127 * np.array(site["limits"])[:, None, None])
-    return np.stack(layers)
+    return np.stack([read_site(site) for site in payload["maps"]["sites"]])
 
 
 def mixes(payload):
@@ -83,14 +78,16 @@ def test_a_token_shows_its_own_part_and_what_it_is_of_the_whole(show):
 
 
 def signed(payload):
-    maps = payload["maps"]
-    for number, site in enumerate(maps["sites"]):
+    sites = []
+    for number, site in enumerate(payload["maps"]["sites"]):
         chance = np.random.default_rng(number)
-        weights = chance.integers(-20, 20, site["shape"]).astype(np.int8)
-        weights[0, 0, 3 + number] = 127
-        weights[0, 3, 5] = 100
-        site["data"] = base64.b64encode(weights.tobytes()).decode()
-    return {**payload, "maps": {**maps, "signed": True, "shows": "attribution of attention"}}
+        weights = chance.integers(-20, 20, site["shape"]) / 127
+        weights[0, 0, 3 + number] = 1.0
+        weights[0, 3, 5] = 0.8
+        place, axes = (site["kind"], site["layer"]), (site["queries"], site["keys"])
+        sites.append(site_section(site["name"], place, axes, weights))
+    maps = {"signed": True, "shows": "attribution of attention", "sites": sites}
+    return {**payload, "maps": maps}
 
 
 def test_what_has_a_sign_is_drawn_as_a_tree(show):

@@ -1,6 +1,5 @@
 """The page of a picture: its patches over it."""
 
-import base64
 import re
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 from views import samples
 
 from attlas.views.colours import LIGHT, background, strength
+from attlas.views.map_codes import site_section
 
 pytestmark = pytest.mark.browser
 
@@ -160,16 +160,19 @@ def test_a_patch_that_is_named_shows_its_piece_of_the_picture(show):
     assert show(samples.image(4, 4)).locator(".crop").count() == 0
 
 
-def linked(**changes):
-    """Six words and 36 patches, with a map from the words to the patches."""
-    payload = samples.captioned()
-    weights = np.zeros((2, 6, 36), dtype=np.int8)
-    weights[0, 4, 7], weights[0, 4, 8], weights[1, 4, 20] = 127, 64, 127
-    site = {"name": "cross.0", "kind": "cross", "layer": 0, "shape": [2, 6, 36]}
-    site |= {"queries": list(range(6)), "keys": list(range(6, 42)), "limits": [0.5, 0.25]}
-    site["data"] = base64.b64encode(weights.tobytes()).decode()
-    maps = {"signed": False, "shows": "attention", "sites": [{**site, **changes}]}
-    return {**payload, "maps": maps}
+HALF = (128 / 255) ** 2  # a share that a byte holds exactly
+
+
+def linked(scale=1.0, *, turned=False):
+    """Six words and 36 patches, with a map from the words to the patches, or turned round."""
+    weights = np.zeros((2, 6, 36))
+    weights[0, 4, 7], weights[0, 4, 8], weights[1, 4, 20] = 0.5, 0.5 * HALF, 0.25
+    words, patches = range(6), range(6, 42)
+    axes = (patches, words) if turned else (words, patches)
+    given = scale * (weights.transpose(0, 2, 1) if turned else weights)
+    site = site_section("cross.0", ("cross", 0), axes, given)
+    maps = {"signed": False, "shows": "attention", "sites": [site]}
+    return {**samples.captioned(), "maps": maps}
 
 
 def test_a_word_that_is_pointed_at_colours_the_patches_by_its_map(show):
@@ -178,7 +181,7 @@ def test_a_word_that_is_pointed_at_colours_the_patches_by_its_map(show):
     assert "Point at a word to see its weights (attention)" in tab.locator(".linked").inner_text()
     tab.locator(".flow .unit", has_text="sky").hover()
     assert paper_of(tab, 7) == f"rgb{LIGHT.plain}"
-    assert paper_of(tab, 8) == f"rgb{background(64 / 127, False, LIGHT)}"
+    assert paper_of(tab, 8) == f"rgb{background(HALF, False, LIGHT)}"
     told = tab.locator(".pictures ~ .told").inner_text()
     assert told == "sky: attention here, cross.0 · head 0; strongest weight 0.500"
     tab.get_by_role("button", name="cross.0, head 1").click()
@@ -200,13 +203,7 @@ def test_nothing_moves_while_a_word_is_pointed_at(show):
 
 
 def test_where_patches_attend_to_words_the_column_is_shown(show):
-    payload = linked()
-    (site,) = payload["maps"]["sites"]
-    turned = np.zeros((2, 36, 6), dtype=np.int8)
-    turned[0, 7, 4], turned[0, 8, 4] = 127, 64
-    site |= {"queries": site["keys"], "keys": site["queries"], "shape": [2, 36, 6]}
-    site["data"] = base64.b64encode(turned.tobytes()).decode()
-    tab = show(payload)
+    tab = show(linked(turned=True))
     tab.locator(".flow .unit", has_text="sky").hover()
     assert paper_of(tab, 7) == f"rgb{LIGHT.plain}"
     assert "attention of each patch to it" in tab.locator(".pictures ~ .told").inner_text()
@@ -222,8 +219,7 @@ def test_without_a_map_between_them_words_leave_the_patches_and_say_so(show):
 
 
 def test_a_map_of_zeros_between_words_and_patches_links_nothing(show):
-    nothing = base64.b64encode(bytes(2 * 6 * 36)).decode()
-    tab = show(linked(data=nothing, limits=[0.0, 0.0]))
+    tab = show(linked(scale=0.0))
     before = paper_of(tab, 7)
     tab.locator(".flow .unit", has_text="sky").hover()
     assert paper_of(tab, 7) == before
