@@ -29,7 +29,7 @@ from attlas.results.support.report_sections import (
     Truth,
     UnusualTexts,
 )
-from attlas.results.verdict import (
+from attlas.results.support.verdict import (
     Bounds,
     Direction,
     GridWord,

@@ -11,7 +11,7 @@ from attlas.errors import ResultFileError, UnknownNameError, UsageError
 from attlas.results import Maps, Report
 from attlas.results.support.files import rebuild, write_record
 from attlas.results.support.report_sections import Cell, Figure, Finding, Truth
-from attlas.results.verdict import Bounds
+from attlas.results.support.verdict import Bounds
 from attlas.version import __version__
 
 

@@ -19,7 +19,7 @@ from attlas.auditing.work.drafts import Drafts
 from attlas.auditing.work.explained import explain_batch
 from attlas.auditing.work.figures import measure_batch
 from attlas.mathematics.standing import select_texts, text_count
-from attlas.results.verdict import GridWord, Verdict
+from attlas.results.support.verdict import GridWord, Verdict
 
 OPPOSITE = {SUPPORTED: NOT, NOT: SUPPORTED}
 ORDER = [NOT, "partly", SUPPORTED]  # what the weights gain from left to right

@@ -15,7 +15,7 @@ from attlas.measures.support.walks import effects_of, walks
 from attlas.methods import METHODS
 from attlas.models.encoding.request import Request
 from attlas.removing.erasures import Erasures
-from attlas.results.verdict import GridWord, Verdict
+from attlas.results.support.verdict import GridWord, Verdict
 
 WORDS = {SUPPORTED, PARTLY, NOT}
 FEW = "too few texts"

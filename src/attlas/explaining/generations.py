@@ -25,7 +25,7 @@ from attlas.models.encoding.request import Request
 from attlas.models.encoding.text_inputs import ManyTexts, OneText, encode_plain, texts_of
 from attlas.models.subject import Subject, check_subject
 from attlas.results import Generation
-from attlas.results.support.sinks import sink_notes
+from attlas.results.support.sums import sink_notes
 from attlas.verbs import verb
 
 DEFAULT_LENGTH = 20

@@ -26,7 +26,7 @@ from attlas.models.encoding.text_inputs import is_one_text
 from attlas.models.encoding.token_ids import is_number
 from attlas.results import Explanation, TargetRecord
 from attlas.results.support.origin import ENCODED, SAMPLES, Origin
-from attlas.results.support.sinks import find_sinks, sink_notes
+from attlas.results.support.sums import find_sinks, sink_notes
 from attlas.version import __version__
 
 Result = TypeVar("Result")

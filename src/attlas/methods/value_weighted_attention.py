@@ -24,11 +24,7 @@ from attlas.methods.support.token_rows import (
 )
 from attlas.methods.support.top_down import own_weights, roll_through, through_map
 from attlas.models.asking.question import Question
-from attlas.models.decomposing.projections import (
-    Projected,
-    fold_projected,
-    hand_over_projected,
-)
+from attlas.models.decomposing.projections import Projected, fold_projected, hand_over_projected
 from attlas.models.rows.handed import RowSlice
 from attlas.models.rows.handing import is_for_rows
 from attlas.results import Site

@@ -12,10 +12,10 @@ from attlas.results.prune_curve import Curve, PruneCurve
 from attlas.results.report import Report
 from attlas.results.support.origin import Origin, TargetRecord
 from attlas.results.support.result import Result
+from attlas.results.support.verdict import Verdict
 from attlas.results.tree import Edge, Tree
 from attlas.results.trial_result import TrialResult
 from attlas.results.triggers import Trigger, Triggers
-from attlas.results.verdict import Verdict
 
 __all__ = [
     "CheckResult",

@@ -22,8 +22,7 @@ from attlas.results.support.pictures import (
     read_pictures,
 )
 from attlas.results.support.result import Result
-from attlas.results.support.sinks import Sink, find_sinks, removal_note
-from attlas.results.support.sums import score_sum
+from attlas.results.support.sums import Sink, find_sinks, removal_note, score_sum
 from attlas.results.support.words import segment_units, word_units
 from attlas.shapes import Picture, TokenVector
 from attlas.tokens import Tokens

@@ -29,8 +29,7 @@ from attlas.results.support.pictures import (
     read_pictures,
 )
 from attlas.results.support.result import Result
-from attlas.results.support.sinks import Sink, find_sinks, removal_note
-from attlas.results.support.sums import mean_details, score_sum
+from attlas.results.support.sums import Sink, find_sinks, mean_details, removal_note, score_sum
 from attlas.results.support.words import (
     Unit,
     segment_units,

@@ -22,7 +22,7 @@ from attlas.results.support.report_sections import (
     UnusualTexts,
 )
 from attlas.results.support.result import Result
-from attlas.results.verdict import Verdict
+from attlas.results.support.verdict import Verdict
 from attlas.version import __version__
 
 QUESTION = "May attention be read as an explanation here?"

@@ -11,10 +11,10 @@ from rich.console import Group
 from attlas.views.drop_in import Shown, head_view, model_view
 from attlas.views.elsewhere import visualize_text
 from attlas.views.figures import draw, figure_names
+from attlas.views.figures.latex import latex
 from attlas.views.files import write_whole
 from attlas.views.kinds import view_of
 from attlas.views.kinds.heads import area_cells, chart_cells
-from attlas.views.latex import latex
 from attlas.views.page import page
 from attlas.views.tree_drawing import lay_out_tree, tree_figure
 

@@ -8,7 +8,7 @@ import pytest
 from attlas.auditing.verdict.findings import findings
 from attlas.mathematics.intervals import Estimate
 from attlas.results.support.report_sections import Figure
-from attlas.results.verdict import Bounds, OtherReading, Verdict
+from attlas.results.support.verdict import Bounds, OtherReading, Verdict
 
 S = Figure(0.6, 0.5, 0.7, 60)
 

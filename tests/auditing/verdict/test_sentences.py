@@ -9,7 +9,7 @@ from attlas.auditing.verdict import advice, wording
 from attlas.auditing.verdict.rules import RemovalTest, Rules, WeightsTest, decide
 from attlas.mathematics.intervals import Estimate
 from attlas.results.support.report_sections import Figure
-from attlas.results.verdict import Direction
+from attlas.results.support.verdict import Direction
 
 RULES = Rules()
 USED = Estimate(0.2, 0.1, 0.3, 100)

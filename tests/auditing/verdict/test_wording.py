@@ -14,7 +14,7 @@ from attlas.cli.main import app
 from attlas.errors import UsageError
 from attlas.mathematics.intervals import Estimate
 from attlas.results.support.report_sections import Figure
-from attlas.results.verdict import Direction
+from attlas.results.support.verdict import Direction
 
 
 def between(low, high):

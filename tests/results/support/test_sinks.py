@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from results.records import film, origin
 
-from attlas.results.support.sinks import find_sinks
+from attlas.results.support.sums import find_sinks
 from attlas.tokens import Tokens
 
 

@@ -29,7 +29,7 @@ from attlas.errors import UsageError
 from attlas.mathematics.intervals import clopper_pearson
 from attlas.results.report import Report
 from attlas.results.support.report_sections import DataRecord, LeftOutRow
-from attlas.results.verdict import Verdict
+from attlas.results.support.verdict import Verdict
 from attlas.version import __version__
 
 LISTED = 20  # rows that were left out

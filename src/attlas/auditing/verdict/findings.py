@@ -13,7 +13,7 @@ from attlas.auditing.verdict.wording import REMOVED, control_name
 from attlas.auditing.work.explained import SHUFFLED
 from attlas.mathematics.intervals import Estimate, bootstrap_means
 from attlas.results.support.report_sections import Figure, Finding, RemovalPair
-from attlas.results.verdict import Bounds, Verdict
+from attlas.results.support.verdict import Bounds, Verdict
 
 MOST = 0.7  # of what matters
 ALIKE = 0.5  # a rank correlation below this is low

@@ -40,7 +40,14 @@ from attlas.mathematics.standing import (
     typical_rooms,
 )
 from attlas.results.support.report_sections import Figure
-from attlas.results.verdict import Bounds, Direction, GridWord, GroupStanding, OtherReading, Verdict
+from attlas.results.support.verdict import (
+    Bounds,
+    Direction,
+    GridWord,
+    GroupStanding,
+    OtherReading,
+    Verdict,
+)
 from attlas.shapes import TextGroups, TextValues
 
 A_POINT = 0.01  # of s: a smaller gain makes no better reading

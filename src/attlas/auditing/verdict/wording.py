@@ -12,7 +12,7 @@ from attlas.auditing.verdict.rules import (
     plain_weights_fail,
 )
 from attlas.mathematics.intervals import Estimate
-from attlas.results.verdict import Direction
+from attlas.results.support.verdict import Direction
 
 SCALE = "(0 %: no more than chance; 100 %: as much as can be found)"
 REMOVED = {  # what was done to the tokens

@@ -13,7 +13,7 @@ from attlas.models.asking.reading import fold_attention
 from attlas.models.encoding.inputs import Inputs
 from attlas.models.tap.call import Call
 from attlas.results import Site
-from attlas.results.support.sinks import LEAST_SHARE
+from attlas.results.support.sums import LEAST_SHARE
 from attlas.shapes import KeyMarks, QueryMarks, QueryWeights, Visible
 
 KINDS = {
