@@ -92,7 +92,7 @@ def test_a_chosen_patch_shows_where_it_looks(show):
     assert paper_of(tab, 5) == f"rgb{LIGHT.plain}" != before
     tab.locator("h1").hover()
     tab.locator(".patch").nth(5).hover()
-    assert f"weight {97 / 127 * 0.93:.2g}" in tab.locator(".tip").inner_text()
+    assert f"weight {(2 * 97 / 255) ** 2 * 0.93:.2g}" in tab.locator(".tip").inner_text()
     assert tab.locator(".told").inner_text().startswith("patch 1,1: attention here, encoder.0")
     tab.get_by_role("button", name="encoder.0, head 1").click()
     assert paper_of(tab, 4) == f"rgb{LIGHT.plain}"  # the second head at the one before
