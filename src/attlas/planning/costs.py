@@ -143,7 +143,7 @@ def _growth(subject: Subject) -> float:
     table = getattr(model.get_input_embeddings(), "weight", None)
     inside -= 0 if table is None else table.numel()
     width = getattr(model.config, "hidden_size", None) or 768
-    return 2 * width * len(subject.sites) / max(inside, 1)
+    return float(2 * width * len(subject.sites) / max(inside, 1))
 
 
 def pose_sample(
