@@ -63,7 +63,7 @@ def test_a_dry_run_as_json_has_all_of_the_plan(run, idle):
         (("tree", "a film", "--variant", "new"), "new"),
         (("trial", "permutations", "--count", 4), "permutation"),
         (("methods", "--dry-run"), "--score"),
-        (("study", "attattr", "--models", "nowhere", "--out", "out"), "nowhere has no folder"),
+        (("study", "attattr", "--models", "nowhere", "--out", "out"), "nowhere"),
     ],
 )
 def test_wrong_arguments_are_told_all_the_same(run, idle, arguments, message):

@@ -1,5 +1,7 @@
 """Methods on long inputs, where only rows of attention are computed, against the whole maps."""
 
+from copy import deepcopy
+
 import pytest
 import subjects
 import tiny
@@ -53,8 +55,9 @@ def subject(request):
 def long_subject(name):
     family, head, settings = SUBJECTS[name]
     found = subjects.small(family, head, **settings)
-    found.tokenizer.model_max_length = LONG
-    return found
+    words = deepcopy(found.tokenizer)  # other tests share it
+    words.model_max_length = LONG
+    return attlas.Subject(found.model, words)
 
 
 def text(subject, length, seed=0):

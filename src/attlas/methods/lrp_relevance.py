@@ -64,13 +64,18 @@ def _relate(
     found = gradients_and_readout(question, sites)
     layout = Layout.of(question)
     reads = [
-        layout.check((*layout.names(call.site.kind), weigh_heads(relevance, gradient)))
+        layout.check((*layout.names(call.site.kind), _wide(weigh_heads(relevance, gradient))))
         for relevance, (call, gradient) in zip(arrived.attention, found.held, strict=True)
     ]
     mixing, kept = (
         layout.matrix(each, len(question)) for each in follow(layout.lengths, reads, normalise)
     )
     return read_row(mixing - kept, found.readout), mixing
+
+
+def _wide(layer: HeadMean) -> HeadMean:
+    """A layer in float64 where there is that: what it adds is small beside the one that stays."""
+    return layer if layer.device.type == "mps" else layer.double()
 
 
 def follow(
