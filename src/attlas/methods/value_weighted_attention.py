@@ -1,8 +1,7 @@
 """Value-weighted attention: the norm of what each token adds, not only its weight.
 
-Kobayashi et al., "Attention is Not Only a Weight: Analyzing Transformers with Vector Norms", EMNLP
-2020, and "Incorporating Residual and Normalization Layers into Analysis of Masked Language Models",
-EMNLP 2021.
+Kobayashi et al., "Attention is Not Only a Weight", EMNLP 2020, and "Incorporating Residual and
+Normalization Layers into Analysis of Masked Language Models", EMNLP 2021.
 """
 
 from collections.abc import Callable, Sequence
