@@ -17,7 +17,7 @@ import attlas
 from attlas.data import Example
 from attlas.errors import UnknownNameError, UsageError
 from attlas.judging import judge
-from attlas.judging.judge import _settings
+from attlas.judging.judge import judge_settings
 from attlas.removing.ceilings import Best
 from attlas.removing.erasures import Erasures
 from attlas.results import Judgement
@@ -239,7 +239,7 @@ def test_what_is_missing_is_asked_for():
 def test_names_of_a_wrong_type_are_one_clear_line(measures, removal, message):
     """Tested below `judge` itself, whose types are checked first in tests."""
     with pytest.raises(UsageError, match=f"^{message}"):
-        _settings(measures, removal, 9, 0)
+        judge_settings(measures, removal, 9, 0)
 
 
 def test_an_explanation_by_another_tokenizer_is_aligned():

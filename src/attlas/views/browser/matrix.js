@@ -88,7 +88,7 @@ function axis(element, names, cell, side, positions, labels) {
 }
 
 function band(matrix, className, row, column) {
-  const {part, cell} = matrix;
+  const {head, cell, part = wholeOf(head)} = matrix;
   const made = make("div", `band ${className}`);
   const place = {top: row === null ? 0 : (row - part.top) * cell, height: row === null ? (part.bottom - part.top) * cell : cell,
     left: column === null ? 0 : (column - part.left) * cell, width: column === null ? (part.right - part.left) * cell : cell};
