@@ -159,7 +159,7 @@ def test_a_chosen_pair_shows_where_it_differs(show):
         return [float(value) for value in values]
 
     assert shown() == pytest.approx(differences(0, 1, abs), abs=1e-4)  # only one has a sign
-    assert "τ +0.50 over 10 words; 3.0 of the 5 strongest in both (2.5 by chance)" in (
+    assert "τ +0.50 over 10 words; 3 of the 5 strongest in both (2.5 by chance)" in (
         tab.locator(".difference .told").inner_text()
     )
     tab.get_by_role("button", name="attn_lrp and gradient:").click()

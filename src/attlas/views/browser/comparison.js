@@ -88,6 +88,9 @@ const pairOf = (payload, one, other) => payload.pairs.find((pair) =>
   pair.one === Math.min(one, other) && pair.other === Math.max(one, other));
 const tauText = (pair) => pair.tau === null ? "none" : minus((pair.tau >= 0 ? "+" : "") + pair.tau.toFixed(2));
 
+// Ties at the border of the strongest count in part.
+const inBoth = (count) => Number(count.toFixed(1)).toString();
+
 // Every two explanations, if there are more than two: choose a pair to see its difference.
 function drawPairs(element, payload, state) {
   if (payload.rows.length < 3) return;
@@ -103,7 +106,7 @@ function drawPairs(element, payload, state) {
       if (one === other) return make("td", "", "");
       const pair = pairOf(payload, one, other);
       const cell = button(make("b", "", tauText(pair)), "pair-cell mono", () => state.set({one, other}));
-      cell.append(make("span", "", `${minus((payload.top * pair.overlap).toFixed(1))} of ${payload.top}`));
+      cell.append(make("span", "", `${inBoth(payload.top * pair.overlap)} of ${payload.top}`));
       cell.setAttribute("aria-label", `${names[one]} and ${names[other]}: ${pairWords(payload, pair)}`);
       cell.title = pairWords(payload, pair);
       cells.push({cell, one, other, pair});
@@ -127,7 +130,7 @@ function drawPairs(element, payload, state) {
 }
 
 function pairWords(payload, pair) {
-  const count = payload.tokens.length, of = (share) => minus((payload.top * share).toFixed(1));
+  const count = payload.tokens.length, of = (share) => inBoth(payload.top * share);
   const by = pair.by === "strength" ? " Compared by strength, since only one of the two has a sign." : "";
   return `τ ${tauText(pair)} over ${count} ${unitWords(payload)}; ${of(pair.overlap)} of the ` +
     `${payload.top} strongest in both (${of(pair.chance)} by chance).${by}`;

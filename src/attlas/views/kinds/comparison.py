@@ -137,8 +137,8 @@ def _pair_cells(payload: Mapping[str, Any]) -> list[list[str]]:
                 names[pair["one"]],
                 names[pair["other"]],
                 "none" if pair["tau"] is None else f"{pair['tau']:+.2f}",
-                f"{top * pair['overlap']:.1f}",
-                f"{top * pair['chance']:.1f}",
+                f"{round(top * pair['overlap'], 1):g}",
+                f"{round(top * pair['chance'], 1):g}",
                 pair["by"],
             ]
             for pair in payload["pairs"]
