@@ -33,6 +33,7 @@ def stream(request, monkeypatch):
     monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=shown))  # pytest takes sys.stderr
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setattr(progress, "FIRST", SIGN)
+    monkeypatch.setattr(progress, "TICK", SIGN / 2)
     for kind in (progress._RewrittenLine, progress._GrowingLine):
         monkeypatch.setattr(kind, "every", SIGN)
     return shown
@@ -41,7 +42,18 @@ def stream(request, monkeypatch):
 def test_no_two_signs_are_two_seconds_apart():
     assert progress.FIRST == 3600.0  # only in tests
     kinds = (progress._RewrittenLine, progress._GrowingLine)
-    assert all(kind.every < 2 for kind in kinds)
+    assert all(kind.every + progress.TICK < 2 for kind in kinds)
+
+
+def test_one_thread_looks_after_all_lines_and_rests_when_there_are_none(stream, monkeypatch):
+    monkeypatch.setattr(progress, "REST", SIGN)
+    threads = set()
+    for _ in range(3):
+        with watched(None, "working"):
+            threads.add(progress._HEART._thread)
+    assert len(threads) == 1 and None not in threads
+    sleep(MANY)
+    assert progress._HEART._thread is None
 
 
 def test_work_shows_itself_though_it_tells_no_step(stream):

@@ -1,5 +1,6 @@
 """How far long work is, told to whoever watches; if nobody does, on standard error."""
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -7,13 +8,15 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from shutil import get_terminal_size
-from time import monotonic
+from time import monotonic, sleep
 from typing import TextIO
 
 from rich.cells import set_cell_size
 
 FIRST = 0.5  # seconds of silence before the first sign; starting Python is silent too
 WIDTH = 78  # columns of a line that grows
+TICK = 0.1  # seconds between two looks at the lines
+REST = 2.0  # seconds without any line, after which nobody looks
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,7 @@ class _Line:
         self.begun = monotonic()
         self._stream: TextIO | None = sys.stderr
         self._ended = False
+        self._next = self.begun  # when the next sign is due
         self._lock = threading.Lock()
 
     def take(self, step: Step) -> None:
@@ -104,21 +108,19 @@ class _Line:
     @contextmanager
     def beating(self) -> Iterator[None]:
         """Give a sign again and again within the block."""
-        stopped = threading.Event()
-        thread = threading.Thread(target=self._beat, args=(stopped,), daemon=True)
-        thread.start()
+        self._next = self.begun + FIRST
+        _HEART.add(self)
         try:
             yield
         finally:
-            stopped.set()
-            thread.join()
+            _HEART.remove(self)
             self.end()
 
-    def _beat(self, stopped: threading.Event) -> None:
-        wait = FIRST
-        while not stopped.wait(wait):
-            wait = self.every
-            with self._lock:
+    def beat(self) -> None:
+        """Give a sign if it is time for one."""
+        with self._lock:
+            if monotonic() >= self._next:
+                self._next = monotonic() + self.every
                 if not self._ended:
                     self._write(self.sign())
 
@@ -200,4 +202,48 @@ class _GrowingLine(_Line):
         return "\n" if was_open else ""
 
 
+class _Heart:
+    """The thread that lets lines give their signs: one for the process.
+
+    A thread for each line would cost a short explanation more than its own work.
+    """
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Have no line and no thread; a process that was forked off has none of its parent's."""
+        self._lines: list[_Line] = []
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def add(self, line: _Line) -> None:
+        """Look after a line from now on."""
+        with self._lock:
+            self._lines.append(line)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._beat, daemon=True)
+                self._thread.start()
+
+    def remove(self, line: _Line) -> None:
+        """Look after a line no longer."""
+        with self._lock:
+            self._lines.remove(line)
+
+    def _beat(self) -> None:
+        used = monotonic()
+        while True:
+            sleep(TICK)
+            with self._lock:
+                lines = list(self._lines)
+                if not lines and monotonic() - used > REST:
+                    self._thread = None
+                    return
+            for line in lines:
+                used = monotonic()
+                line.beat()
+
+
+_HEART = _Heart()
+os.register_at_fork(after_in_child=_HEART.begin)
 _SHOWN: ContextVar[_Line | None] = ContextVar("the line on standard error", default=None)

@@ -229,7 +229,7 @@ def _explain_each(
         return asked, on_this_machine(method.score(asked, options))
 
     held = question.subject.rows_holding(
-        question.inputs, map_sites(method, question) if question.maps else ()
+        question.inputs, map_sites(method, question) if question.maps else (), len(question)
     )
     for batch in question.batches_of(min(held, fitting_rows(question, method))):
         for asked, scored in in_fitting_batches(

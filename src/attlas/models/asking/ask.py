@@ -60,7 +60,7 @@ def _in_batches(
     subject: OpenModel, group: list[int], inputs: Inputs
 ) -> Iterator[tuple[list[int], Inputs]]:
     """The texts of one shape in batches; long texts make small ones."""
-    most = subject.rows_at_once(inputs)
+    most = subject.rows_at_once(inputs, len(group))
     if len(group) <= most:
         yield group, inputs
         return

@@ -8,6 +8,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -149,8 +150,11 @@ def brought(tensors: Sequence[Tensor]) -> list[Tensor]:
     for part, each in zip(parts, single, strict=True):
         part.view(each.shape).copy_(each, non_blocking=True)
     torch.cuda.synchronize(single[0].device)
-    own = reached.clone().split([each.numel() for each in single])  # such memory is scarce
-    return [part.view(each.shape) for part, each in zip(own, single, strict=True)]
+    # Memory that a GPU can write to is scarce. numpy's comes in large pages, taken faster.
+    own = torch.from_numpy(np.empty(len(reached), np.float32)).copy_(reached)
+    sizes = [each.numel() for each in single]
+    pairs = zip(own.split(sizes), single, strict=True)
+    return [part.view(each.shape) for part, each in pairs]
 
 
 def rows_of(device: torch.device, length: int) -> int:

@@ -263,14 +263,16 @@ class OpenModel(ModelFacts):
             return None
         return Stages(self.model, grid, len(inputs.tokens[0]) - grid[0] * grid[1])
 
-    def rows_at_once(self, inputs: Inputs) -> int:
-        """How many inputs of this length may share a batch that holds one layer's attention."""
+    def rows_at_once(self, inputs: Inputs, wanted: int | None = None) -> int:
+        """How many inputs, of so many wanted, may share a batch that holds a layer's attention."""
         largest = max(map_bytes(inputs, [site]) for site in self.sites)
-        return _rows(self.device, COPIES * largest)
+        return _rows(self.device, COPIES * largest, wanted)
 
-    def rows_holding(self, inputs: Inputs, sites: Collection[Site]) -> int:
+    def rows_holding(
+        self, inputs: Inputs, sites: Collection[Site], wanted: int | None = None
+    ) -> int:
         """How many inputs of this length may share a batch if the maps of these sites are held."""
-        return _rows(self.device, map_bytes(inputs, sites))
+        return _rows(self.device, map_bytes(inputs, sites), wanted)
 
 
 def _is_recorded(tensor: Tensor) -> bool:
@@ -278,8 +280,10 @@ def _is_recorded(tensor: Tensor) -> bool:
     return tensor.is_cuda and torch.cuda.is_current_stream_capturing()
 
 
-def _rows(device: torch.device, bytes_a_row: int) -> int:
+def _rows(device: torch.device, bytes_a_row: int, wanted: int | None) -> int:
     most, room = MOST_ROWS.get(device.type, MOST_ROWS["cpu"]), MAP_BYTES
+    if wanted is not None and bytes_a_row * min(wanted, most) <= WITHOUT_LOOKING:
+        return most  # asking a GPU what is free takes long
     if device.type == "cuda":
         room = max(room, torch.cuda.get_device_properties(device).total_memory // OF_DEVICE)
     if room > WITHOUT_LOOKING and bytes_a_row * most > WITHOUT_LOOKING:

@@ -111,7 +111,7 @@ class Question:
 
     def batches_holding(self, sites: Collection[Site]) -> list["Question"]:
         """The question in batches small enough to hold the attention of these sites."""
-        return self.batches_of(self.subject.rows_holding(self.inputs, sites))
+        return self.batches_of(self.subject.rows_holding(self.inputs, sites, len(self)))
 
     def batches_of(self, most: int) -> list["Question"]:
         """The question in batches of at most so many rows."""

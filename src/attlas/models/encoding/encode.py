@@ -103,16 +103,16 @@ def encode_ids(tokenizer: Any, ids: Sequence[int], name: str) -> Encoded:
 
 
 def _texts_of(tokenizer: Any, ids: Sequence[int]) -> tuple[str, ...]:
-    wrong = [number for number in ids if not 0 <= number < len(tokenizer)]
+    count, distinct = len(tokenizer), list(dict.fromkeys(ids))
+    wrong = [number for number in distinct if not 0 <= number < count]
     if wrong:  # unless this vocabulary has gaps in its ids
-        wrong = sorted(set(wrong) - set(tokenizer.get_vocab().values()), key=ids.index)
-    texts = [] if wrong else tokenizer.convert_ids_to_tokens(list(ids))
-    wrong += [number for number, text in zip(ids, texts, strict=False) if text is None]
+        known = set(tokenizer.get_vocab().values())
+        wrong = [number for number in wrong if number not in known]
+    texts = [] if wrong else tokenizer.convert_ids_to_tokens(distinct)
+    wrong += [number for number, text in zip(distinct, texts, strict=False) if text is None]
     if wrong:
-        raise UsageError(
-            f"unknown token id {wrong[0]}: this tokenizer has 0 to {len(tokenizer) - 1}"
-        )
-    return tuple(texts)
+        raise UsageError(f"unknown token id {wrong[0]}: this tokenizer has 0 to {count - 1}")
+    return tuple(map(dict(zip(distinct, texts, strict=True)).__getitem__, ids))
 
 
 def encode_all(

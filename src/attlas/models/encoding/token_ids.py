@@ -72,7 +72,10 @@ def decode_with_offsets(
     """Decode ids into a text, with the span of each token in it; None for special tokens."""
     content = [number for number, mark in zip(ids, special, strict=True) if not mark]
     whole = _decode(tokenizer, content)
-    found = iter(_places_in_pairs(tokenizer, content, whole) or _places(tokenizer, content, whole))
+    spans = _quick_places(tokenizer, content, whole) or _places(tokenizer, content, whole)
+    if len(spans) == len(ids):
+        return whole, tuple(spans)
+    found = iter(spans)
     return whole, tuple(None if mark else next(found) for mark in special)
 
 
@@ -87,18 +90,42 @@ def offsets_by_decoding(
     return tuple(span and (span[0] + shift, span[1] + shift) for span in spans)
 
 
-def _places_in_pairs(tokenizer: Any, content: Sequence[int], whole: str) -> list[Span]:
+def _quick_places(tokenizer: Any, content: Sequence[int], whole: str) -> list[Span]:
+    """The span of each token, from a few calls for all of them; none if they do not tell."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None or not content:
+        return []
+    known = list(dict.fromkeys(content))
+    texts = backend.decode_batch([(number,) for number in known], skip_special_tokens=False)
+    alone = list(map(dict(zip(known, texts, strict=True)).__getitem__, content))
+    return _places_in_turn(alone, whole) or _places_in_pairs(backend, content, alone, whole)
+
+
+def _places_in_turn(alone: Sequence[str], whole: str) -> list[Span]:
+    """The span of each token if the whole is their texts one after another, or a space between."""
+    spans: list[Span] = []
+    start = 0
+    for text in alone:
+        end = start + len(text)
+        if whole[start:end] != text:
+            end += 1
+            if whole[start:end] != f" {text}":
+                return []
+        if not text:
+            return []
+        spans.append((start, end))
+        start = end
+    return spans if start == len(whole) else []
+
+
+def _places_in_pairs(
+    backend: Any, content: Sequence[int], alone: Sequence[str], whole: str
+) -> list[Span]:
     """The span of each token, by what it adds behind the one before it; none if that is not whole.
 
     All pairs are decoded in one call, which thousands of tokens need.
     """
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    if backend is None or not content:
-        return []
-    alone = backend.decode_batch([[number] for number in content], skip_special_tokens=False)
-    pairs = backend.decode_batch(
-        [list(pair) for pair in pairwise(content)], skip_special_tokens=False
-    )
+    pairs = backend.decode_batch(list(pairwise(content)), skip_special_tokens=False)
     before, behind = ["", *alone[:-1]], [alone[0], *pairs]
     more = [now[len(then) :] for then, now in zip(before, behind, strict=True)]
     follow = all(map(str.startswith, behind, before))

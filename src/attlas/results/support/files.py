@@ -93,7 +93,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(each) for each in value]
+        return list(value) if set(map(type, value)) <= _PLAIN else [plain(each) for each in value]
     if value is None or isinstance(value, (str, int)):
         return value
     return value if isinstance(value, float) and isfinite(value) else str(value)
