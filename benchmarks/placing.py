@@ -8,7 +8,7 @@ forward passes of one copy: a gradient is three, or two if no weight needs one; 
 pass without attention, so it does not count. Rules: fixed ones; `placed k by p`, one
 gradient in each of k intervals in which the target moves equally far, by p equal steps of forward
 passes; `split k`, midpoints of four intervals, then the one that differs most from its neighbours
-is cut in three; `tripled to`, the default: midpoints of 4, 12, 36, 108 steps until the estimated
+is cut in three; `tripled to`, midpoints of 4, 12, 36, 108 steps until the estimated
 error is below a tolerance, and two more such families, `extended to` and `cosines to`; `turned`,
 seven points, and placed ones if those are not enough; `by odds`, shares that follow the log-odds of
 the target (quadratures.py). An adaptive rule wins on a model if its mean and its 95th percentile

@@ -14,7 +14,8 @@ from attlas.errors import UnknownNameError, UsageError
 from attlas.models.asking.reading import attention_gradients, read_attention
 from attlas.models.asking.scores import target_scores
 from attlas.models.branching import branches, recording
-from attlas.models.branching.attribution import Quadrature, added_places, attributions, places
+from attlas.models.branching.attribution import Quadrature, attributions
+from attlas.models.branching.integrals import added, fixed, kronrod, rounds, thrice
 from attlas.models.encoding.request import Request
 
 TASK = "sequence classification"
@@ -121,21 +122,48 @@ def test_the_maps_of_an_encoder_decoder_add_up_at_every_site():
 
 
 def test_midpoints_of_thrice_as_many_steps_hold_those_before():
-    assert sorted(places(4, "midpoint") + added_places(4)) == pytest.approx(places(12, "midpoint"))
+    before, more, after = fixed(4, "midpoint"), added(4), fixed(12, "midpoint")
+    assert sorted(before.places + more.places) == pytest.approx(after.places)
+    assert more.kept / 4 == pytest.approx(after.shares[0]) == more.shares[0]
+    pairs = zip(thrice(4).places, thrice(4).coarser, strict=True)
+    assert [place for place, share in pairs if share] == pytest.approx(before.places)
 
 
-@pytest.mark.parametrize("tolerance", [0.1, 0.01, 0.001])
-def test_takes_as_many_midpoints_as_the_maps_need(tolerance):
+def integral_of_power(points, shares, power):
+    return sum(share * place**power for place, share in zip(points, shares, strict=True))
+
+
+def test_the_seven_points_are_right_for_polynomials():
+    points = kronrod()
+    for power in range(12):  # seven points that hold three of Gauss: degree 11
+        found = integral_of_power(points.places, points.shares, power)
+        assert found == pytest.approx(1 / (power + 1), abs=1e-14)
+    for power in range(6):
+        found = integral_of_power(points.places, points.coarser, power)
+        assert found == pytest.approx(1 / (power + 1), abs=1e-14)
+    assert integral_of_power(points.places, points.shares, 12) != pytest.approx(1 / 13, abs=1e-9)
+
+
+def test_each_round_has_more_points_and_its_shares_sum_to_one():
+    assert [points.steps for points in rounds()] == [7, 12, 36, 108]
+    for points in rounds():
+        assert sum(points.shares) + points.kept == pytest.approx(1)
+        assert not points.coarser or sum(points.coarser) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("tolerance", [0.1, 0.01, 1e-5])
+def test_takes_as_many_points_as_the_maps_need(tolerance):
     text, choice = TEXTS[TASK][0], 2
     found = attlas.explain(subject(TASK), text, "attattr", choice, tolerance=tolerance)
     exact = attlas.explain(subject(TASK), text, "attattr", choice, steps=324)
     for site, weights in found.maps:
         told = found.details[site.name]
-        fixed = attlas.explain(subject(TASK), text, "attattr", choice, steps=told["steps"])
-        np.testing.assert_allclose(weights, fixed.maps[site.name], atol=1e-7, rtol=1e-4)
+        if told["steps"] != 7:
+            same = attlas.explain(subject(TASK), text, "attattr", choice, steps=told["steps"])
+            np.testing.assert_allclose(weights, same.maps[site.name], atol=1e-7, rtol=1e-4)
         true = exact.maps[site.name]
         error = np.abs(weights - true).sum() / np.abs(true).sum()
-        assert told["steps"] in (12, 36, 108)
+        assert told["steps"] in (7, 12, 36, 108)
         assert told["map_error"] <= tolerance or told["steps"] == 108
         assert error <= 2 * told["map_error"] + 1e-4
 
@@ -151,8 +179,8 @@ def test_rows_of_a_batch_stop_by_themselves():
 
 
 def test_the_places_of_the_rules():
-    assert places(2, "midpoint") == [0.25, 0.75]
-    assert places(2, "right") == [0.5, 1.0]
+    assert fixed(2, "midpoint").places == (0.25, 0.75)
+    assert fixed(2, "right").places == (0.5, 1.0)
 
 
 @pytest.mark.parametrize(

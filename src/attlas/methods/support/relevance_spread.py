@@ -17,9 +17,11 @@ Read = tuple[str, str, Tensor]  # the reader, the stream it reads, and the atten
 
 def weigh_heads(attention: Attention, gradient: Attention) -> HeadMean:
     """The mean over heads of the positive values of attention × gradient (rule 5)."""
-    kind = torch.promote_types(torch.promote_types(attention.dtype, gradient.dtype), torch.float32)
-    product = gradient.to(kind, copy=True).mul_(attention)  # no more than one array of this size
-    return product.clamp_min_(0).mean(dim=1)
+    kind = torch.promote_types(attention.dtype, gradient.dtype)
+    if kind == torch.float16:  # products may be too small for it
+        kind = torch.float32
+    product = torch.mul(gradient.to(kind), attention).clamp_min_(0)
+    return product.mean(dim=1, dtype=torch.promote_types(kind, torch.float32))
 
 
 def begin(lengths: Mapping[str, int], like: Tensor) -> Relevance:

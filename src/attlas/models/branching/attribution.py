@@ -9,29 +9,28 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from attlas.errors import UnknownNameError, UsageError
+from attlas.errors import ModelError, UnknownNameError, UsageError
 from attlas.models.asking.map_selection import map_bytes
 from attlas.models.asking.question import Question
+from attlas.models.asking.reading import find_readout, readout_from
 from attlas.models.asking.scores import target_scores
 from attlas.models.branching import variants
 from attlas.models.branching.branch_memory import spare_bytes
-from attlas.models.branching.branches import Branch, run_branches
+from attlas.models.branching.branches import Branch, Branched, run_branches
+from attlas.models.branching.first_look import look_recorded
+from attlas.models.branching.integrals import RULES, Points, fixed, rounds
 from attlas.models.tap.on_patches import effects_on_patches
 from attlas.results import Site
-from attlas.shapes import Attention, BatchScores
+from attlas.shapes import Attention, BatchScores, QueryWeights
 
-RULES = ("midpoint", "right")
-FIRST, MOST = 4, 108  # midpoints at first and at most; each round has three times as many
 GRADIENT_SHARE = 1 / 8  # of the memory, for gradients
 
 
 @dataclass(frozen=True)
 class Quadrature:
-    """How the integral is computed: with `steps`, or by midpoints until the error is small.
+    """How the integral is computed: with `steps`, or with more points until the error is small.
 
-    The midpoints of n steps are also midpoints of 3n steps, so work is reused. An eighth of the
-    difference between the two results estimates the error of the second. `tolerance` is the
-    largest error allowed, as a share of the map.
+    `tolerance` is the largest error allowed, as a share of the map.
     """
 
     rule: str = "midpoint"
@@ -53,13 +52,19 @@ class Quadrature:
         if self.memory is not None and self.memory <= 0:
             raise UsageError(f"memory is above 0, not {self.memory}")
 
+    @property
+    def rounds(self) -> Sequence[Points]:
+        """The points to take, round after round while the error is too large."""
+        return rounds() if self.steps is None else [fixed(self.steps, self.rule)]
+
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
     """The attribution of the attention at one site, `[batch, head, query, key]`.
 
     For each row: how far the attributions are from summing to the effect of the attention, the
-    estimated error as a share of the map (NaN if unknown), and the number of steps.
+    estimated error as a share of the map (NaN if unknown), and the number of steps. `readout` are
+    the positions that the target is read from, as weights.
     """
 
     site: Site
@@ -67,26 +72,27 @@ class Attribution:
     completeness_error: BatchScores
     map_error: BatchScores
     steps: tuple[int, ...]
+    readout: Tensor  # `[batch, position]`, of the last stream
 
 
 def attributions(
     question: Question, sites: Sequence[Site], quadrature: Quadrature
 ) -> Iterator[Attribution]:
     """The attribution of the attention at each of these sites; groups of sites run together."""
+    look_recorded(question)
     whole = _whole(question)
-    steps = quadrature.steps or FIRST
-    factors = places(steps, quadrature.rule)
-    memory = quadrature.memory
-    for group in _groups(question, sites, steps + 1, memory):
-        raised = _raise(question, group, [*factors, 0.0], memory)
-        running = [_begin(found, steps, whole) for found in raised]
-        if quadrature.steps is None:
-            _refine(question, running, quadrature)
+    first, *more = quadrature.rounds
+    readout: QueryWeights | None = None
+    for group in _groups(question, sites, len(first.places) + 1, quadrature.memory):
+        found = list(_raise(question, group, first, quadrature.memory, with_nothing=True))
+        readout = _readout(question, found[0].above) if readout is None else readout
+        running = [_begin(each, first, whole) for each in found]
+        _refine(question, running, more, quadrature)
         for each in running:
             weights = each.integral()
             error = (weights.sum(dim=(1, 2, 3)) - each.worth).abs()
             placed = effects_on_patches(weights, question.subject.stages(question.inputs))
-            yield Attribution(each.site, placed, error, each.error, tuple(each.steps))
+            yield Attribution(each.site, placed, error, each.error, tuple(each.steps), readout)
 
 
 def _whole(question: Question) -> BatchScores:
@@ -98,104 +104,147 @@ def _whole(question: Question) -> BatchScores:
     return torch.tensor(known, device=question.subject.device, dtype=kind)
 
 
-def places(steps: int, rule: str) -> list[float]:
-    """The factors, between 0 and 1, of the attention at which the gradient is taken."""
-    late = 0.5 if rule == "midpoint" else 1.0
-    return [(step + late) / steps for step in range(steps)]
-
-
-def added_places(steps: int) -> list[float]:
-    """The midpoints of `3 * steps` steps that are not midpoints of `steps` steps."""
-    return [(step + 0.5) / (3 * steps) for step in range(3 * steps) if step % 3 != 1]
+def _readout(question: Question, above: Sequence[Tensor]) -> QueryWeights:
+    """Where the target is read; a probability near one may have no gradient that tells it."""
+    try:
+        found = readout_from(question, *above)
+    except ModelError:
+        return find_readout(question)
+    return found if bool((found.sum(dim=1) > 0).all()) else find_readout(question)
 
 
 @dataclass(eq=False)
 class _Running:
-    """The integral of one site so far: its attention, and the sum of the gradients."""
+    """The integral of one site so far: its attention, and the mean of its gradients."""
 
     site: Site
     weights: Tensor
-    gradients: Tensor
+    gradient: Tensor
     steps: list[int]  # of each row
     error: Tensor
     worth: Tensor  # the target's probability, minus that without this attention
+    is_exact: bool  # not of half precision, in which a sum says little
 
     def integral(self) -> Attention:
         """The attention times the mean of its gradients."""
-        if len(set(self.steps)) == 1:
-            return self.weights * self.gradients / self.steps[0]
-        steps = torch.tensor(self.steps, device=self.weights.device)
-        return self.weights * self.gradients / steps[:, None, None, None]
+        return self.weights * self.gradient
 
 
 @dataclass(frozen=True, eq=False)
 class _Raised:
-    """The attention at a site, the sum of its gradients at some factors, and the last score."""
+    """The attention at a site, its gradients summed by two rules, and what comes with them.
+
+    `coarse` is None if the points have no coarser rule. `last_score` is that of the last variant;
+    `above` are the gradients of the unchanged inputs on the last stream.
+    """
 
     site: Site
     weights: Tensor
-    gradients: Tensor
+    fine: Tensor
+    coarse: Tensor | None
     last_score: Tensor
+    above: Sequence[Tensor]
+    is_exact: bool
 
 
-def _begin(found: _Raised, steps: int, whole: BatchScores) -> _Running:
-    """The integral after the first steps; the last score is that without attention."""
-    return _Running(
+def _begin(found: _Raised, points: Points, whole: BatchScores) -> _Running:
+    """The integral after the first points; the last score is that without attention."""
+    begun = _Running(
         found.site,
         found.weights,
-        found.gradients,
-        [steps] * len(whole),
+        found.fine,
+        [points.steps] * len(whole),
         found.weights.new_full((len(whole),), torch.nan),
         whole - found.last_score,
+        found.is_exact,
     )
+    if found.coarse is not None:
+        begun.error = _error(begun, slice(None), found.weights * found.coarse, points)
+    return begun
 
 
-def _refine(question: Question, running: Sequence[_Running], quadrature: Quadrature) -> None:
-    """Triple the steps until the error of each site is small enough in each row."""
-    steps, active = FIRST, list(running)
-    open_rows = {each.site.name: list(range(len(question))) for each in running}
-    while active and 3 * steps <= MOST:
-        rows = sorted({row for each in active for row in open_rows[each.site.name]})
-        added = added_places(steps)
-        sites = [each.site for each in active]
-        found = _raise(question.rows(rows), sites, added, quadrature.memory)
+def _error(each: _Running, rows: Tensor | slice, before: Tensor, points: Points) -> Tensor:
+    """The estimated error of some rows, as a share of the map: by a coarser rule, and by the sum.
+
+    A rule that misses where the target moves does not sum to what the attention is worth.
+    """
+    now = each.integral()[rows]
+    size = now.abs().sum(dim=(1, 2, 3)).clamp_min(1e-30)
+    apart = points.error((now - before).abs().sum(dim=(1, 2, 3)) / size)
+    if not (points.sums_up and each.is_exact):
+        return apart
+    return torch.maximum(apart, (now.sum(dim=(1, 2, 3)) - each.worth[rows]).abs() / size)
+
+
+def _refine(
+    question: Question, running: Sequence[_Running], more: Sequence[Points], given: Quadrature
+) -> None:
+    """Take more points until the error of each site is small enough in each row."""
+    for points in more:
+        still = {
+            each.site.name: (each.error > given.tolerance).nonzero()[:, 0].tolist()
+            for each in running
+        }
+        active = [each for each in running if still[each.site.name]]
+        if not active:
+            return
+        rows = sorted({row for each in active for row in still[each.site.name]})
+        asked = question if len(rows) == len(question) else question.rows(rows)
+        found = _raise(asked, [each.site for each in active], points, given.memory)
         for each, raised in zip(active, found, strict=True):
-            own = open_rows[each.site.name]
-            more = raised.gradients[[rows.index(row) for row in own]]
-            open_rows[each.site.name] = _take_in(each, own, more, len(added), quadrature.tolerance)
-        steps *= 3
-        active = [each for each in active if open_rows[each.site.name]]
+            own = still[each.site.name]
+            _take_in(each, own, [rows.index(row) for row in own], raised, points)
 
 
 def _take_in(
-    each: _Running, rows: Sequence[int], more: Tensor, count: int, tolerance: float
-) -> list[int]:
-    """Add gradients to some rows of a site; return the rows whose error is still too large."""
-    index = torch.tensor(rows, device=more.device)
+    each: _Running, rows: Sequence[int], places: Sequence[int], raised: _Raised, points: Points
+) -> None:
+    """Add more points to some rows of a site, which are at these places of what was raised."""
+    index = torch.tensor(rows, device=raised.fine.device)
     before = each.integral()[index]
-    each.gradients[index] += more
+    each.gradient[index] = points.kept * each.gradient[index] + raised.fine[places]
+    if raised.coarse is not None:
+        before = each.weights[index] * raised.coarse[places]
     for row in rows:
-        each.steps[row] += count
-    now = each.integral()[index]
-    size = now.abs().sum(dim=(1, 2, 3))
-    each.error[index] = (now - before).abs().sum(dim=(1, 2, 3)) / 8 / size.clamp_min(1e-30)
-    too_large = (each.error[index] > tolerance).tolist()
-    return [row for row, is_open in zip(rows, too_large, strict=True) if is_open]
+        each.steps[row] = points.steps
+    each.error[index] = _error(each, index, before, points)
 
 
 def _raise(
-    question: Question, sites: Sequence[Site], factors: Sequence[float], memory: int | None
+    question: Question,
+    sites: Sequence[Site],
+    points: Points,
+    memory: int | None,
+    with_nothing: bool = False,
 ) -> Iterator[_Raised]:
-    """The gradients at each site with its attention times these factors; a zero only scores."""
-    counted = [number for number, factor in enumerate(factors) if factor]
+    """The gradients at each site with its attention raised to these points.
+
+    One more variant, the last, is without its attention if asked for: it is only scored.
+    """
+    factors = [*points.places, *([0.0] if with_nothing else [])]
     for group in _groups(question, sites, len(factors), memory):
         branches = [Branch(site, variants.scaled(factors)) for site in group]
         for found in run_branches(question, branches, "probability", gradients=True, memory=memory):
-            assert found.weights is not None and found.gradients is not None
-            wide = torch.promote_types(found.weights.dtype, torch.float32)
-            clean = found.weights[counted[-1]].to(wide) / factors[counted[-1]]
-            summed = found.gradients[: len(counted)].sum(dim=0, dtype=wide)
-            yield _Raised(found.site, clean, summed, found.scores[-1])
+            yield _summed(found, points)
+
+
+def _summed(found: Branched, points: Points) -> _Raised:
+    assert found.weights is not None and found.gradients is not None
+    count = len(points.places)
+    wide = torch.promote_types(found.weights.dtype, torch.float32)
+    clean = found.weights[count - 1].to(wide) / points.places[-1]
+    rules = [each for each in (points.shares, points.coarser) if each]
+    table = torch.tensor(rules, dtype=wide, device=clean.device)
+    fine, *coarse = torch.tensordot(table, found.gradients[:count].to(wide), dims=1)
+    return _Raised(
+        found.site,
+        clean,
+        fine,
+        coarse[0] if coarse else None,
+        found.scores[-1],
+        found.above,
+        is_exact=found.weights.dtype == wide,
+    )
 
 
 def _groups(

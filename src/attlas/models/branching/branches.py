@@ -20,15 +20,17 @@ from torch import Tensor, nn
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.question import Question
+from attlas.models.asking.readout import last_stream
 from attlas.models.asking.scores import run_logits
 from attlas.models.branching.blocks import BlockCall, Path, find_stacks, map_tensors, study_blocks
 from attlas.models.branching.branch_memory import portions
 from attlas.models.branching.branch_tap import BranchTap, VariantGroup
+from attlas.models.branching.first_look import can_be_recorded
 from attlas.models.branching.recording import run_recorded
 from attlas.models.branching.variants import Variants
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode
-from attlas.models.tap.opening import is_tapped, opened_by
+from attlas.models.tap.opening import opened_by
 from attlas.results import Site
 
 
@@ -45,13 +47,15 @@ class Branched:
     """The results of a branch: the target's score in each variant, and the gradients if asked.
 
     `scores` is `[variant, batch]`. `weights` and `gradients` are `[variant, batch, head, query,
-    key]`: the rewritten attention, and the gradient of the variant's score on it.
+    key]`: the rewritten attention, and the gradient of the variant's score on it. `above` are the
+    gradients of the unchanged inputs' scores on the last stream.
     """
 
     site: Site
     scores: Tensor
     weights: Tensor | None = None
     gradients: Tensor | None = None
+    above: Sequence[Tensor] = ()
 
 
 def run_branches(
@@ -113,6 +117,7 @@ def _run(
         with ExitStack() as stack:
             stack.enter_context(opened_by(opened, known))
             growth.enter(stack, subject)
+            stream = stack.enter_context(last_stream(subject)) if gradients else []
             try:
                 logits = run_logits(whole.about(replace(whole.inputs, arguments=arguments)))
             except UnsupportedModelError as problem:
@@ -128,34 +133,29 @@ def _run(
                     f"{len(logits)} outputs for {len(origin)} inputs"
                 )
             scores = _scores(question, logits, of, count)
-            found = torch.autograd.grad(scores.sum(), opened.leaves) if gradients else ()
-        return [scores.detach(), *(leaf.detach() for leaf in opened.leaves), *found]
+            leaves = [*opened.leaves, *stream]
+            total = scores.sum()
+            slopes = torch.autograd.grad(total, leaves, materialize_grads=True) if gradients else ()
+        found, above = slopes[: len(opened.leaves)], slopes[len(opened.leaves) :]
+        kept = [leaf.detach() for leaf in opened.leaves]
+        return [scores.detach(), *kept, *found, *(each[:count] for each in above)]
 
     arguments = whole.inputs.arguments
     with evaluation_mode(subject.model), torch.set_grad_enabled(gradients):
-        if _can_be_recorded(question, merged):
+        if can_be_recorded(question) and all(group.variants.fixed for group in merged):
             key = (tuple(merged), question.targets, of, gradients, count, masked)
             scores, *rest = run_recorded(subject.model, key, arguments, work)
         else:
             scores, *rest = work(arguments)
-    half = len(rest) // 2
-    return _results(merged, scores, rest[:half], rest[half:], count)
+    size = len(merged) if gradients else 0
+    leaves, slopes, above = rest[:size], rest[size : 2 * size], rest[2 * size :]
+    return _results(merged, scores, leaves, slopes, count, above)
 
 
 def _is_masked(arguments: Mapping[str, Tensor]) -> bool:
     """Whether an attention mask hides anything."""
     masks = (value for name, value in arguments.items() if name.endswith("attention_mask"))
     return not all(bool(mask.all()) for mask in masks)
-
-
-def _can_be_recorded(question: Question, groups: Sequence[VariantGroup]) -> bool:
-    """Whether the pass runs on a GPU and nothing else takes part in it."""
-    subject = question.subject
-    return (
-        subject.device.type == "cuda"
-        and not is_tapped(subject.model)
-        and all(group.variants.fixed for group in groups)
-    )
 
 
 def _scores(question: Question, logits: Tensor, of: str, count: int) -> Tensor:
@@ -184,6 +184,7 @@ def _results(
     leaves: Sequence[Tensor],
     gradients: Sequence[Tensor],
     count: int,
+    above: Sequence[Tensor],
 ) -> list[tuple[int, tuple[Any, ...]]]:
     results, start = [], 1
     for order, group in enumerate(groups):
@@ -194,7 +195,7 @@ def _results(
         if gradients:
             leaf, gradient = leaves[order].detach(), gradients[order]
             shaped = (own, leaf.unflatten(0, (size, count)), gradient.unflatten(0, (size, count)))
-        results.append((group.branch, (group.numbers, *shaped)))
+        results.append((group.branch, (group.numbers, *shaped, above)))
     return results
 
 
@@ -206,7 +207,8 @@ def _join(site: Site, results: Sequence[tuple[Any, ...]]) -> Branched:
         None if ordered[0][index] is None else torch.cat([each[index] for each in ordered])
         for index in (2, 3)
     )
-    return Branched(site, torch.cat([each[1] for each in ordered]), weights, gradients)
+    scores = torch.cat([each[1] for each in ordered])
+    return Branched(site, scores, weights, gradients, ordered[0][4])
 
 
 class _Growth:

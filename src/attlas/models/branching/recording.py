@@ -18,7 +18,7 @@ from attlas.errors import ModelError
 from attlas.models.facts.evaluation_mode import every_module
 
 MOST_OF_MEMORY = 0.3
-KEPT = 4
+KEPT = 8
 Arguments = Mapping[str, Tensor]
 Work = Callable[[Arguments], Sequence[Tensor]]
 
