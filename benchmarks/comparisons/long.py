@@ -1,8 +1,9 @@
 """Long inputs: a decoder of 30 layers in the shape of SmolLM2-135M (a small vocabulary).
 
 Each call is made in a new process. The memory of the second call is what it added: in the allocator
-on a GPU, in the process on a CPU. On a GPU the time is the median of the three calls after it. On a GPU in bfloat16, at 8,192 tokens and, for rollout, at more. The
-differences are at 512 tokens in float32, from `output_attentions`.
+on a GPU, in the process on a CPU. On a GPU the time is the median of the three calls after it. The
+model is in bfloat16 there, at 8,192 tokens and, for rollout, at more. The differences are at 512
+tokens in float32, from `output_attentions`.
 """
 
 from collections.abc import Callable, Iterator

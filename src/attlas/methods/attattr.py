@@ -55,8 +55,8 @@ def attattr(
 
     The attention of one layer at a time is scaled from zero to its real value, and the gradient is
     taken at seven points of the way (Gauss–Kronrod). Where the estimated error of the map is not
-    below `tolerance`, it is taken at 12 midpoints of equal steps, then 36, then 108. `steps` fixes
-    the number of midpoints. `rule="right"` takes the ends of the steps, as published. Scores
+    below `tolerance`, it is taken at 15, then at 36 midpoints of equal steps, then 108. `steps`
+    fixes the number of midpoints. `rule="right"` takes the ends of the steps, as published. Scores
     are summed over layers and heads, from the rows that the prediction is read from, or from every
     row with `queries="all"`. In an encoder–decoder the
     encoder's own attention is in the maps, but in the scores only with `queries="all"`. `memory`

@@ -5,6 +5,7 @@ Hao, Dong, Wei and Xu, "Self-Attention Attribution", AAAI 2021.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -124,6 +125,7 @@ class _Running:
     error: Tensor
     worth: Tensor  # the target's probability, minus that without this attention
     is_exact: bool  # not of half precision, in which a sum says little
+    ahead: Tensor | None  # what these gradients are in the next rule
 
     def integral(self) -> Attention:
         """The attention times the mean of its gradients."""
@@ -132,16 +134,18 @@ class _Running:
 
 @dataclass(frozen=True, eq=False)
 class _Raised:
-    """The attention at a site, its gradients summed by two rules, and what comes with them.
+    """The attention at a site, its gradients summed by some rules, and what comes with them.
 
-    `coarse` is None if the points have no coarser rule. `last_score` is that of the last variant;
-    `above` are the gradients of the unchanged inputs on the last stream.
+    `coarse` is None if the points have no coarser rule, `ahead` if the next rule is another.
+    `last_score` is that of the last variant; `above` are the gradients of the unchanged inputs on
+    the last stream.
     """
 
     site: Site
     weights: Tensor
     fine: Tensor
     coarse: Tensor | None
+    ahead: Tensor | None
     last_score: Tensor
     above: Sequence[Tensor]
     is_exact: bool
@@ -157,6 +161,7 @@ def _begin(found: _Raised, points: Points, whole: BatchScores) -> _Running:
         found.weights.new_full((len(whole),), torch.nan),
         whole - found.last_score,
         found.is_exact,
+        found.ahead,
     )
     if found.coarse is not None:
         begun.error = _error(begun, slice(None), found.weights * found.coarse, points)
@@ -194,6 +199,8 @@ def _refine(
         for each, raised in zip(active, found, strict=True):
             own = still[each.site.name]
             _take_in(each, own, [rows.index(row) for row in own], raised, points)
+        for each in running:
+            each.ahead = None
 
 
 def _take_in(
@@ -202,7 +209,8 @@ def _take_in(
     """Add more points to some rows of a site, which are at these places of what was raised."""
     index = torch.tensor(rows, device=raised.fine.device)
     before = each.integral()[index]
-    each.gradient[index] = points.kept * each.gradient[index] + raised.fine[places]
+    known = points.kept * each.gradient[index] if each.ahead is None else each.ahead[index]
+    each.gradient[index] = known + raised.fine[places]
     if raised.coarse is not None:
         before = each.weights[index] * raised.coarse[places]
     for row in rows:
@@ -233,18 +241,25 @@ def _summed(found: Branched, points: Points) -> _Raised:
     count = len(points.places)
     wide = torch.promote_types(found.weights.dtype, torch.float32)
     clean = found.weights[count - 1].to(wide) / points.places[-1]
-    rules = [each for each in (points.shares, points.coarser) if each]
-    table = torch.tensor(rules, dtype=wide, device=clean.device)
-    fine, *coarse = torch.tensordot(table, found.gradients[:count].to(wide), dims=1)
+    table = _table(points, clean.device, wide)
+    sums = iter(torch.tensordot(table, found.gradients[:count].to(wide), dims=1))
     return _Raised(
         found.site,
         clean,
-        fine,
-        coarse[0] if coarse else None,
+        next(sums),
+        next(sums) if points.coarser else None,
+        next(sums) if points.ahead else None,
         found.scores[-1],
         found.above,
         is_exact=found.weights.dtype == wide,
     )
+
+
+@lru_cache(maxsize=16)
+def _table(points: Points, device: torch.device, kind: torch.dtype) -> Tensor:
+    """The shares of the points in each rule, `[rule, point]`, on the device once and for all."""
+    rules = [each for each in (points.shares, points.coarser, points.ahead) if each]
+    return torch.tensor(rules, dtype=kind, device=device)
 
 
 def _groups(

@@ -1,22 +1,30 @@
 """Integrals from 0 to 1: the points to take a gradient at, and the share of each in the sum."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
 
 RULES = ("midpoint", "right")
-FEWEST, MOST = 4, 108  # midpoints: of the coarsest rule, and at most; three times as many each time
-# Three Gauss points, and the four that Kronrod adds to them; places and shares between -1 and 1.
-GAUSS = {-0.7745966692414834: 5 / 9, 0.0: 8 / 9, 0.7745966692414834: 5 / 9}
+MIDPOINTS = 12  # of the coarser rule that 36 are compared with
+MOST = 108  # three times as many
+# Half of the points of each rule, the other half mirrors it; places and shares between -1 and 1.
+GAUSS = {0.0: 8 / 9, 0.7745966692414834: 5 / 9}
 KRONROD = {
-    -0.9604912687080203: 0.10465622602646726,
-    -0.7745966692414834: 0.26848808986833345,
-    -0.4342437493468026: 0.4013974147759622,
     0.0: 0.4509165386584741,
     0.4342437493468026: 0.4013974147759622,
     0.7745966692414834: 0.26848808986833345,
     0.9604912687080203: 0.10465622602646726,
+}
+PATTERSON = {
+    0.0: 0.22551049979820668,
+    0.22338668642896688: 0.21915685840158749,
+    0.4342437493468026: 0.20062852937698902,
+    0.6211029467372264: 0.17151190913639139,
+    0.7745966692414834: 0.13441525524378423,
+    0.8884592328722570: 0.09292719531512454,
+    0.9604912687080203: 0.05160328299707974,
+    0.9938319632127550: 0.01700171962994026,
 }
 
 
@@ -24,9 +32,10 @@ KRONROD = {
 class Points:
     """Points at which gradients are taken, and what becomes of those that are known.
 
-    The integral is `kept` times what was known, plus each new gradient times its share. `coarser`
-    are the shares in a coarser rule, from which the error is estimated; if empty, that is what was
-    known before, if anything. `sums_up` tells whether a wrong sum counts as an error too.
+    The integral is each new gradient times its share, plus `kept` times what was known, plus what
+    the points before had `ahead`: their shares in the next rule. `coarser` are the shares in a
+    coarser rule, from which the error is estimated; if empty, that is what was known before, if
+    anything. `sums_up` tells whether a wrong sum counts as an error too.
     """
 
     places: tuple[float, ...]
@@ -34,15 +43,16 @@ class Points:
     steps: int  # of the whole rule
     kept: float = 0.0
     coarser: tuple[float, ...] = ()
+    ahead: tuple[float, ...] = ()
     sums_up: bool = False
 
     def error(self, apart: Tensor) -> Tensor:
         """The error of the rule, if it and the coarser one are so far apart.
 
-        Three times as many midpoints have a ninth of the error. Kronrod's seven points are right
-        for polynomials of twice the degree of Gauss's three: their error falls much faster.
+        Three times as many midpoints have a ninth of the error. Each rule after Gauss's is right
+        for polynomials of twice the degree of the one before: its error is about the square.
         """
-        return apart**1.5 if self.sums_up else apart / 8
+        return apart**2 if self.sums_up else apart / 8
 
 
 def fixed(steps: int, rule: str) -> Points:
@@ -53,22 +63,34 @@ def fixed(steps: int, rule: str) -> Points:
 
 
 def rounds() -> Sequence[Points]:
-    """Kronrod's seven points, which are enough for a smooth curve; then midpoints, up to `MOST`."""
-    found = [kronrod(), thrice(FEWEST)]
-    while found[-1].steps < MOST:
-        found.append(added(found[-1].steps))
-    return found
+    """Seven points, then fifteen, enough for a smooth curve; then midpoints, up to `MOST`."""
+    return [kronrod(), patterson(), thrice(MIDPOINTS), added(3 * MIDPOINTS)]
 
 
 def kronrod() -> Points:
     """Kronrod's seven points, with Gauss's three among them."""
+    whole = _mirrored(KRONROD)
     return Points(
-        tuple((1 + place) / 2 for place in KRONROD),
-        tuple(share / 2 for share in KRONROD.values()),
-        len(KRONROD),
-        coarser=tuple(GAUSS.get(place, 0.0) / 2 for place in KRONROD),
+        tuple((1 + place) / 2 for place in whole),
+        tuple(share / 2 for share in whole.values()),
+        len(whole),
+        coarser=tuple(_mirrored(GAUSS).get(place, 0.0) / 2 for place in whole),
+        ahead=tuple(_mirrored(PATTERSON)[place] / 2 for place in whole),
         sums_up=True,
     )
+
+
+def patterson() -> Points:
+    """The eight points that Patterson adds to Kronrod's seven."""
+    whole, known = _mirrored(PATTERSON), _mirrored(KRONROD)
+    more = {place: share for place, share in whole.items() if place not in known}
+    places = tuple((1 + place) / 2 for place in more)
+    return Points(places, tuple(share / 2 for share in more.values()), len(whole), sums_up=True)
+
+
+def _mirrored(half: Mapping[float, float]) -> dict[float, float]:
+    """The whole rule, its places in order."""
+    return dict(sorted({**half, **{-place: share for place, share in half.items()}}.items()))
 
 
 def thrice(steps: int) -> Points:
