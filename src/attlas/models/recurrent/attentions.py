@@ -1,0 +1,92 @@
+"""Attention that pools states: one softmax over the tokens, `[batch, head, query, token]`.
+
+Each class computes the scores of the tokens. Tokens that are not visible get none of the weight;
+where nothing is visible, all weights are zero.
+"""
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from attlas.models.recurrent.configuration import RecurrentConfig
+
+
+class PoolingAttention(nn.Module):
+    """Weighs states and adds them up; the parts differ in how they score a state."""
+
+    num_heads: ClassVar[int] = 1
+    pools_tokens: ClassVar[bool] = True  # its query is no token
+
+    def forward(self, states: Tensor, visible: Tensor, question: Tensor | None = None) -> Tensor:
+        """The weighted sum of the states, `[batch, query, feature]`.
+
+        `visible` is `[batch, query, token]`, `question` a vector `[batch, feature]`.
+        """
+        scores = self.scores(states, question)[:, None].expand(visible.shape)
+        weights = masked_softmax(scores[:, None], visible[:, None])
+        return torch.matmul(weights, states[:, None]).squeeze(1)
+
+    def scores(self, states: Tensor, question: Tensor | None) -> Tensor:
+        """The score of each state, `[batch, token]`."""
+        raise NotImplementedError
+
+
+class AdditiveAttention(PoolingAttention):
+    """v · tanh(W h + b), and W_q q within the tanh if there is a question (Bahdanau)."""
+
+    def __init__(self, width: int, inner: int, has_question: bool) -> None:
+        super().__init__()
+        self.inner = nn.Linear(width, inner)
+        self.of_question = nn.Linear(width, inner) if has_question else None
+        self.outer = nn.Linear(inner, 1, bias=False)
+
+    def scores(self, states: Tensor, question: Tensor | None) -> Tensor:
+        """The score of each state, `[batch, token]`."""
+        inner = self.inner(states)
+        if self.of_question is not None and question is not None:
+            inner = inner + self.of_question(question)[:, None]
+        found: Tensor = self.outer(inner.tanh()).squeeze(-1)
+        return found
+
+
+class ScaledDotAttention(PoolingAttention):
+    """w · h / sqrt(width) with a learned w, or q · h / sqrt(width) if there is a question."""
+
+    def __init__(self, width: int, has_question: bool) -> None:
+        super().__init__()
+        self.query = None if has_question else nn.Linear(width, 1, bias=False)
+
+    def scores(self, states: Tensor, question: Tensor | None) -> Tensor:
+        """The score of each state, `[batch, token]`."""
+        if self.query is not None:
+            found: Tensor = self.query(states).squeeze(-1)
+        else:
+            assert question is not None
+            found = torch.matmul(states, question[..., None]).squeeze(-1)
+        return found / states.shape[-1] ** 0.5
+
+
+class UniformAttention(PoolingAttention):
+    """The same weight for every visible token."""
+
+    def scores(self, states: Tensor, question: Tensor | None) -> Tensor:
+        """Zeros, `[batch, token]`."""
+        return states.new_zeros(states.shape[:-1])
+
+
+def build_attention(config: RecurrentConfig) -> PoolingAttention:
+    """The attention that a configuration names."""
+    has_question = config.reads != "text"
+    if config.attention == "additive":
+        return AdditiveAttention(config.hidden_size, config.attention_size, has_question)
+    if config.attention == "scaled_dot":
+        return ScaledDotAttention(config.hidden_size, has_question)
+    return UniformAttention()
+
+
+def masked_softmax(scores: Tensor, visible: Tensor) -> Tensor:
+    """The softmax over the visible tokens; zero elsewhere, and everywhere if there is none."""
+    low = torch.finfo(scores.dtype).min
+    weights = torch.softmax(scores.masked_fill(~visible, low), dim=-1)
+    return torch.where(visible.any(dim=-1, keepdim=True), weights, torch.zeros_like(weights))

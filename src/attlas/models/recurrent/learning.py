@@ -1,0 +1,111 @@
+"""Learning: from labelled texts to a trained classifier with its tokenizer."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from attlas.errors import UsageError
+from attlas.models.recurrent.batches import TextTable, text_table
+from attlas.models.recurrent.classifier import RecurrentForSequenceClassification
+from attlas.models.recurrent.configuration import RecurrentConfig
+from attlas.models.recurrent.fitting import FitPlan, Fitted, Loss, Told, fit
+from attlas.models.recurrent.words import (
+    build_vocabulary,
+    random_vectors,
+    read_vectors,
+    sentence_ends,
+)
+
+Labelled = Sequence[tuple[Any, str]]  # texts, or pairs of texts, with their labels
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """A trained classifier, its tokenizer, and the figures of its epochs."""
+
+    model: RecurrentForSequenceClassification
+    tokenizer: Any
+    fitted: Fitted
+
+    def table(self, examples: Labelled) -> TextTable:
+        """Labelled texts as a table on the model's device."""
+        return labelled_table(self.model, self.tokenizer, examples)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model as safetensors, with its tokenizer, for `attlas.load`."""
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+
+
+def labelled_table(model: Any, tokenizer: Any, examples: Labelled) -> TextTable:
+    """Labelled texts as a table on the device of a model, which knows the labels."""
+    numbers = model.config.label2id
+    unknown = sorted({label for _, label in examples} - numbers.keys())
+    if unknown:
+        raise UsageError(f"unknown label {unknown[0]!r}: allowed: {', '.join(numbers)}")
+    texts = [text for text, _ in examples]
+    return text_table(tokenizer, texts, [numbers[label] for _, label in examples], model.device)
+
+
+def build_classifier(
+    tokenizer: Any,
+    labels: Sequence[str],
+    vectors: NDArray[np.float32],
+    *,
+    seed: int = 0,
+    hierarchical: bool = False,
+    **parts: Any,
+) -> RecurrentForSequenceClassification:
+    """An untrained model; `parts` are those of `RecurrentConfig`: encoder, attention, reads, …"""
+    config = RecurrentConfig(
+        vocab_size=len(tokenizer),
+        vector_size=vectors.shape[1],
+        sentences=sentence_ends(tokenizer) if hierarchical else (),
+        id2label=dict(enumerate(labels)),
+        label2id={label: number for number, label in enumerate(labels)},
+        **parts,
+    )
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+        torch.manual_seed(seed)
+        model = RecurrentForSequenceClassification(config)
+    model.vectors.weight.data.copy_(torch.from_numpy(vectors))
+    return model
+
+
+def learn(
+    train: Labelled,
+    dev: Labelled,
+    *,
+    plan: FitPlan | None = None,
+    vectors: str | Path | None = None,
+    vector_size: int = 256,
+    longest: int = 512,
+    device: str | torch.device = "cpu",
+    labels: Sequence[str] | None = None,
+    loss: Loss | None = None,
+    folder: str | Path | None = None,
+    tell: Told = lambda *_: None,
+    parts: Mapping[str, Any] | None = None,
+) -> Learned:
+    """Train a classifier on labelled texts; the epoch with the best AUC on `dev` is kept.
+
+    `vectors` is a folder or a wheel with word vectors; without it they are random, of
+    `vector_size`. `labels` fixes the order of the labels; `parts` are those of `RecurrentConfig`.
+    """
+    plan = plan or FitPlan()
+    tokenizer = build_vocabulary((text for text, _ in train), longest)
+    table = (
+        random_vectors(len(tokenizer), vector_size, plan.seed)
+        if vectors is None
+        else read_vectors(vectors, tokenizer, plan.seed)
+    )
+    names = list(labels) if labels else sorted({label for _, label in train})
+    model = build_classifier(tokenizer, names, table, seed=plan.seed, **(parts or {})).to(device)
+    tables = [labelled_table(model, tokenizer, each) for each in (train, dev)]
+    fitted = fit(model, *tables, plan, loss=loss, folder=folder, tell=tell)
+    return Learned(model, tokenizer, fitted)
