@@ -31,7 +31,8 @@ app = typer.Typer(
 )
 
 for _name in COMMANDS:
-    app.command()(spread(getattr(import_module(f"attlas.cli.{_name}"), _name)))
+    _module = import_module(f"attlas.cli.{_name}")
+    app.command(**getattr(_module, "HOW", {}))(spread(getattr(_module, _name)))
 
 
 def _show_version(asked: bool | None) -> None:
