@@ -26,6 +26,7 @@ from attlas.models.facts.places import (
 )
 from attlas.models.facts.tasks import find_task
 from attlas.models.intervening.removing_heads import RECORD, load_without_heads
+from attlas.models.recurrent.known import CLASSES, register_classes
 from attlas.models.subject import Subject
 
 DEFAULT = "sentiment"
@@ -161,6 +162,7 @@ def _load_config(place: str, name: str, trust_remote_code: bool) -> Any:
     import transformers
 
     place, from_file = _one_file(place)
+    register_classes()
     try:
         return transformers.AutoConfig.from_pretrained(
             place, trust_remote_code=trust_remote_code, **from_file
@@ -177,7 +179,7 @@ def _model_class(config: Any, task: str | None) -> Any:
             raise UnknownNameError("task", task, AUTO_CLASSES)
         return getattr(transformers, AUTO_CLASSES[task])
     named = (getattr(config, "architectures", None) or [None])[0]
-    return getattr(transformers, str(named), None) or transformers.AutoModel
+    return CLASSES.get(named) or getattr(transformers, str(named), None) or transformers.AutoModel
 
 
 def _load_processor(place: str, name: str, model: Any, trust_remote_code: bool) -> Any:

@@ -97,6 +97,12 @@ class ModelFacts:
         return self.task is not None and self.task.pairs
 
     @property
+    def reads_two_texts(self) -> bool:
+        """Whether an input is always two texts, such as a question with its text."""
+        answers = self.task is not None and self.task.name == "question answering"
+        return answers or getattr(self.config, "reads", "text") != "text"
+
+    @property
     def reads_objects(self) -> bool:
         """Whether the model reads a text together with objects that a detector found."""
         return self.reads_pairs and "visual_feats" in self.parameters

@@ -14,7 +14,7 @@ from attlas.models.facts.bands import has_bands
 from attlas.models.facts.stages import has_stages
 from attlas.results import Site
 
-KINDS = ("encoder", "decoder", "cross", "vision", "cross_vision")
+KINDS = ("encoder", "decoder", "cross", "vision", "cross_vision", "pooling")
 _OTHER_STREAM = (
     "key_value_states",
     "encoder_hidden_states",
@@ -154,6 +154,8 @@ def _kind_of_place(path: str, modules: Mapping[str, nn.Module]) -> str:
     module = modules[path]
     if any(getattr(module, name, False) for name in _IS_CROSS):
         return "cross"
+    if getattr(module, "pools_tokens", False):
+        return "pooling"
     parts = path.split(".")
     above = [modules[".".join(parts[:depth])] for depth in range(len(parts))]
     model = internals.innermost_model(above)

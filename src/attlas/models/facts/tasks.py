@@ -63,7 +63,12 @@ TASKS = {
     task.name: task
     for task in (
         Task("next sentence", ("NEXT_SENTENCE_PREDICTION",), _one_place),
-        Task("sequence classification", ("SEQUENCE_CLASSIFICATION",), _one_place),
+        Task(
+            "sequence classification",
+            ("SEQUENCE_CLASSIFICATION",),
+            _one_place,
+            classes=("RecurrentForSequenceClassification",),
+        ),
         Task("token classification", ("TOKEN_CLASSIFICATION",), _places, True),
         Task(
             "visual question answering",

@@ -16,7 +16,7 @@ class PoolingAttention(nn.Module):
     """Weighs states and adds them up; the parts differ in how they score a state."""
 
     num_heads: ClassVar[int] = 1
-    pools_tokens: ClassVar[bool] = True  # its query is no token
+    pools_tokens = True  # into one vector: its query is no token
 
     def forward(self, states: Tensor, visible: Tensor, question: Tensor | None = None) -> Tensor:
         """The weighted sum of the states, `[batch, query, feature]`.
@@ -73,6 +73,21 @@ class UniformAttention(PoolingAttention):
     def scores(self, states: Tensor, question: Tensor | None) -> Tensor:
         """Zeros, `[batch, token]`."""
         return states.new_zeros(states.shape[:-1])
+
+
+class PoolingLayer(nn.Module):
+    """The layer of a pooling attention: the attention alone, nothing is added to what it pools."""
+
+    def __init__(self, config: RecurrentConfig) -> None:
+        super().__init__()
+        self.attention = build_attention(config)
+
+    def forward(
+        self, hidden_states: Tensor, visible: Tensor, question: Tensor | None = None
+    ) -> Tensor:
+        """The weighted sum of the states, `[batch, query, feature]`."""
+        pooled: Tensor = self.attention(hidden_states, visible, question)
+        return pooled
 
 
 def build_attention(config: RecurrentConfig) -> PoolingAttention:

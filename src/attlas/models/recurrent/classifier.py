@@ -8,9 +8,11 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.modeling_outputs import SequenceClassifierOutput
 
-from attlas.models.recurrent.attentions import build_attention, masked_softmax
+from attlas.models.recurrent.attentions import PoolingAttention, PoolingLayer, masked_softmax
 from attlas.models.recurrent.configuration import RecurrentConfig
 from attlas.models.recurrent.encoders import build_encoder
+from attlas.models.recurrent.hierarchy import SentenceEncoder
+from attlas.models.recurrent.places import gathered, last_place, scattered
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,14 +43,23 @@ class RecurrentForSequenceClassification(PreTrainedModel):  # type: ignore[misc]
             config.vocab_size, config.vector_size, padding_idx=config.pad_token_id
         )
         self.drop = nn.Dropout(config.dropout)
-        self.encoder = build_encoder(config, config.vector_size)
-        self.attention = build_attention(config)
+        self.encoder = (
+            SentenceEncoder(config) if config.sentences else build_encoder(config, config.vector_size)
+        )
+        self.pooling = nn.ModuleList([PoolingLayer(config)])
         self.question_encoder = (
             build_encoder(config, config.vector_size) if config.reads != "text" else None
         )
         outputs = 1 if config.num_labels == 2 else config.num_labels
         self.decoder = Decoder(width, outputs, config.reads != "text", config.output_dropout)
         self.post_init()
+
+    @property
+    def attention(self) -> PoolingAttention:
+        """The attention that pools the states into what the decoder reads."""
+        found: Any = self.pooling[0]
+        attention: PoolingAttention = found.attention
+        return attention
 
     def _init_weights(self, module: nn.Module) -> None:
         """The weights start as torch draws them."""
@@ -66,14 +77,15 @@ class RecurrentForSequenceClassification(PreTrainedModel):  # type: ignore[misc]
         input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
         attention_weights: Tensor | None = None,
         **_: Any,
     ) -> SequenceClassifierOutput:
         """The logits of a batch; `attention_weights` `[batch, token]` replace the attention."""
-        states = self.encode(input_ids, attention_mask, token_type_ids)
+        states = self.encode(input_ids, attention_mask, token_type_ids, inputs_embeds)
         if attention_weights is not None:
             return SequenceClassifierOutput(logits=self.read(states, attention_weights))
-        pooled = self.attention(states.hidden, states.visible[:, None], states.question)
+        pooled = self.pooling[0](states.hidden, states.visible[:, None], states.question)
         return SequenceClassifierOutput(logits=self.decode(pooled, states.question)[:, 0])
 
     def encode(
@@ -81,14 +93,21 @@ class RecurrentForSequenceClassification(PreTrainedModel):  # type: ignore[misc]
         input_ids: Tensor | None,
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
     ) -> States:
-        """The states of the tokens that are attended to, all at the places of their tokens."""
+        """The states of the tokens that are attended to, all at the places of their tokens.
+
+        `inputs_embeds` `[batch, token, vector]` replace the vectors of the words.
+        """
         assert input_ids is not None
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         is_word = self._words(input_ids) & mask.bool()
-        vectors = self.drop(self.vectors(input_ids))
+        entered = self.vectors(input_ids) if inputs_embeds is None else inputs_embeds
+        vectors = self.drop(entered)
+        if self.config.sentences:
+            return States(*self.encoder(vectors, input_ids, is_word))
         if self.question_encoder is None:
-            states, _ = self.encoder(vectors, _last(mask.bool()))
+            states, _ = self.encoder(vectors, last_place(mask.bool()))
             return States(states, is_word)
         assert token_type_ids is not None
         attended = token_type_ids == (1 if self.config.reads == "question" else 0)
@@ -144,23 +163,3 @@ class Decoder(nn.Module):
             pooled = (self.of_text(pooled) + self.of_question(question)[:, None]).tanh()
         found: Tensor = self.output(self.drop(pooled))
         return found
-
-
-def _last(mask: Tensor) -> Tensor:
-    """How many tokens there are up to the last one that is not masked, `[batch]`."""
-    places = torch.arange(1, mask.shape[1] + 1, device=mask.device)
-    return (mask * places).amax(dim=1)
-
-
-def gathered(vectors: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
-    """The vectors of the marked places moved to the front, and where each of them came from."""
-    most = max(1, int(own.sum(dim=1).max()))
-    places = (~own).to(torch.uint8).argsort(dim=1, stable=True)[:, :most]
-    return vectors.gather(1, places[..., None].expand(-1, -1, vectors.shape[-1])), places
-
-
-def scattered(states: Tensor, places: Tensor, own: Tensor) -> Tensor:
-    """States put back at the places of their tokens; zero at all other places."""
-    blank = states.new_zeros(*own.shape, states.shape[-1])
-    back = blank.scatter(1, places[..., None].expand_as(states), states)
-    return back * own[..., None]

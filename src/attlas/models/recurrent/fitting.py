@@ -152,8 +152,8 @@ def evaluate(model: Any, table: TextTable) -> dict[str, float]:
 def _optimizer(model: Any, plan: FitPlan) -> torch.optim.Optimizer:
     """Adam with amsgrad; weights of the attention do not decay."""
     named = list(model.named_parameters())
-    free = [weight for name, weight in named if name.startswith("attention.")]
-    others = [weight for name, weight in named if not name.startswith("attention.")]
+    free = [weight for name, weight in named if ".attention." in name]
+    others = [weight for name, weight in named if ".attention." not in name]
     groups = [{"params": others, "weight_decay": plan.decay}]
     groups += [{"params": free, "weight_decay": 0.0}] if free else []
     return torch.optim.Adam(groups, lr=plan.rate, amsgrad=True)

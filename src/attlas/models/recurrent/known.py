@@ -1,0 +1,20 @@
+"""The classes of models that are no transformers, told to transformers' Auto classes."""
+
+from functools import cache
+from typing import Any
+
+from transformers import AutoConfig, AutoModelForSequenceClassification
+
+from attlas.models.recurrent.classifier import RecurrentForSequenceClassification
+from attlas.models.recurrent.configuration import RecurrentConfig
+
+CLASSES: dict[str, Any] = {
+    each.__name__: each for each in (RecurrentForSequenceClassification,)
+}
+
+
+@cache
+def register_classes() -> None:
+    """Let transformers' Auto classes find these models by their config.json."""
+    AutoConfig.register(RecurrentConfig.model_type, RecurrentConfig)
+    AutoModelForSequenceClassification.register(RecurrentConfig, RecurrentForSequenceClassification)
