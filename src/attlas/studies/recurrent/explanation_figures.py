@@ -55,11 +55,11 @@ def explanation_figures(trained: Trained, plan: ExplanationPlan) -> dict[str, An
             column = columns.setdefault(name, np.full(len(trained.test), np.nan))
             column[rows] = values
         shown = _better(shown, _example(trained, reading, candidates))
-    kept = {name: [round(float(each), DIGITS) for each in values] for name, values in columns.items()}
-    return {"accuracy": trained.figures["accuracy"], "auc": trained.figures["auc"]} | {
-        "texts": kept,
-        "example": shown,
+    kept = {
+        name: [round(float(each), DIGITS) for each in values] for name, values in columns.items()
     }
+    classes = trained.model.config.num_labels
+    return {**trained.figures, "classes": classes, "texts": kept, "example": shown}
 
 
 def _of_reading(
@@ -87,6 +87,18 @@ def _of_reading(
         FAR_TIGHT: _array(candidates.farthest(TIGHT)),
     }
     return found, candidates
+
+
+def agreement_figures(trained: Trained) -> dict[str, float]:
+    """τ of attention with the gradient and with its length, the means over the test texts."""
+    found: dict[str, list[float]] = {TAU_GRADIENT: [], TAU_SIZE: []}
+    for reading in readings(trained.model, trained.test):
+        for name, importance in ((TAU_GRADIENT, gradient_importance), (TAU_SIZE, gradient_size)):
+            scores = importance(trained.model, reading.batch).double()
+            found[name] += kendall_by_text(
+                reading.weights.double(), scores, reading.free
+            ).tau.tolist()
+    return {name: float(np.nanmean(each)) for name, each in found.items()}
 
 
 @torch.no_grad()
@@ -124,15 +136,13 @@ def _example(trained: Trained, reading: Reading, found: Candidates) -> dict[str,
     }
 
 
-def _better(
-    one: dict[str, Any] | None, other: dict[str, Any] | None
-) -> dict[str, Any] | None:
+def _better(one: dict[str, Any] | None, other: dict[str, Any] | None) -> dict[str, Any] | None:
     known = [each for each in (one, other) if each is not None]
     return max(known, key=lambda each: float(each["distance"]), default=None)
 
 
 def mean_of(found: Mapping[str, Any], name: str, predicted: int | None = None) -> float:
-    """The mean of a figure over texts, or over those predicted as one class; NaN if there is none."""
+    """The mean of a figure over texts, or over those predicted as one class; NaN if none is."""
     values = _column(found, name)
     if predicted is not None:
         values = values[_column(found, PREDICTED) == predicted]

@@ -36,3 +36,14 @@ def trial_figures(
         held = fill(questions) if chosen.fills else questions
         outcome = chosen.run(held, chosen.scope, seed=seed, **options)
     return {name: np.asarray(values).tolist() for name, values in outcome.figures.items()}
+
+
+def transformer_part(device: str | None, count: int) -> dict[str, dict[str, list[float]]]:
+    """The trials of Jain and Wallace's experiments, on so many texts; nothing for none."""
+    if not count:
+        return {}
+    subject, asked = open_transformer(device), transformer_texts(count)
+    return {
+        trial: trial_figures(subject, asked, trial)
+        for trial in ("agreement", "permutation", "adversarial_attention")
+    }

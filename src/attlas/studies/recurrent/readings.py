@@ -73,7 +73,9 @@ def gradient_importance(model: Any, batch: Batch) -> PaddedRows:
 
 def gradient_size(model: Any, batch: Batch) -> PaddedRows:
     """The length of the gradient on each token's vector, with the attention cut from the graph."""
-    return _vectors_and_slope(model, batch)[1].norm(dim=-1)
+    _, slope = _vectors_and_slope(model, batch)
+    found: Tensor = torch.linalg.vector_norm(slope, dim=-1)
+    return found
 
 
 def _vectors_and_slope(model: Any, batch: Batch) -> tuple[Tensor, Tensor]:

@@ -85,7 +85,11 @@ def _split_set(
 
 
 def _facts(train_on: int | None, count: int | None, seed: int) -> RecurrentTask:
-    sizes = ((train_on or 8000, False, seed), (400, True, seed + 1), (count or 1000, True, seed + 2))
+    sizes = (
+        (train_on or 8000, False, seed),
+        (400, True, seed + 1),
+        (count or 1000, True, seed + 2),
+    )
     train, dev, test = (
         [(each.text, str(each.label)) for each in facts.generate(size, at, "one", held_out=held)]
         for size, held, at in sizes

@@ -26,6 +26,7 @@ class Recipe:
     parts: Mapping[str, Any] = field(default_factory=dict)
     vectors: str | None = None  # a folder or a wheel; random vectors if None
     scale: float = 1.0  # by which the vectors are multiplied
+    evens_vectors: bool = False  # gives all of them the same length, their mean
     trains_vectors: bool = True
     plan: FitPlan = FitPlan()  # noqa: RUF009
 
@@ -59,7 +60,7 @@ def train_model(
     model = build_classifier(
         tokenizer,
         task.labels,
-        vectors * np.float32(recipe.scale),
+        shaped(vectors, recipe),
         seed=recipe.plan.seed,
         reads=task.reads,
         **recipe.parts,
@@ -71,6 +72,15 @@ def train_model(
     fit(model, train, dev, recipe.plan, loss=loss, tell=tell)
     model.requires_grad_(False)
     return Trained(model, tokenizer, train, test, evaluate(model, test))
+
+
+def shaped(vectors: NDArray[np.float32], recipe: Recipe) -> NDArray[np.float32]:
+    """The word vectors as a recipe wants them; padding stays zero."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if recipe.evens_vectors:
+        even = vectors / np.where(lengths > 0, lengths, 1.0)
+        vectors = even * lengths[lengths > 0].mean(dtype=np.float32)
+    return (vectors * recipe.scale).astype(np.float32)
 
 
 def seeded(recipe: Recipe, seed: int, epochs: int | None = None) -> Recipe:
@@ -93,9 +103,7 @@ def check_vectors(vectors: str | None) -> None:
 _KEPT: dict[tuple[str, int, str | None, int], tuple[Any, NDArray[np.float32]]] = {}
 
 
-def _words(
-    task: RecurrentTask, vectors: str | None, seed: int
-) -> tuple[Any, NDArray[np.float32]]:
+def _words(task: RecurrentTask, vectors: str | None, seed: int) -> tuple[Any, NDArray[np.float32]]:
     """The tokenizer of a task and the vectors of its words; the last ones are kept at hand."""
     key = (task.name, len(task.train), vectors, seed)
     if key not in _KEPT:
