@@ -86,7 +86,7 @@ def _split_set(
 
 def _facts(train_on: int | None, count: int | None, seed: int) -> RecurrentTask:
     sizes = (
-        (train_on or 8000, False, seed),
+        (train_on or 6000, False, seed),
         (400, True, seed + 1),
         (count or 1000, True, seed + 2),
     )
@@ -94,7 +94,7 @@ def _facts(train_on: int | None, count: int | None, seed: int) -> RecurrentTask:
         [(each.text, str(each.label)) for each in facts.generate(size, at, "one", held_out=held)]
         for size, held, at in sizes
     )
-    return RecurrentTask("facts", train, dev, test, facts.PLACES, reads="question", epochs=20)
+    return RecurrentTask("facts", train, dev, test, facts.PLACES, reads="question", epochs=15)
 
 
 def _reviews(train_on: int | None, count: int | None, seed: int) -> RecurrentTask:
