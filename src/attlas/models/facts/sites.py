@@ -45,6 +45,7 @@ RECURRENT = (
     *("ShortConv", "ShortConvolution", "Rglru", "LightningAttention"),
 )
 
+NETWORKS = (nn.RNNBase, nn.RNNCellBase)
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 # Module classes whose convolution computes weights that values are mixed by, not the values.
 WEIGHING = ("SeparableConv1D",)  # of ConvBERT
@@ -194,8 +195,11 @@ def find_block(model: nn.Module, path: str) -> nn.Module:
 
 def find_recurrent(model: nn.Module) -> str | None:
     """The class of a module that mixes tokens in turn instead of by attention, if there is one."""
-    names = (type(module).__name__ for module in model.modules())
-    return next((name for name in names if name.endswith(RECURRENT)), None)
+    for module in model.modules():
+        name = type(module).__name__
+        if name.endswith(RECURRENT) or isinstance(module, NETWORKS):
+            return name
+    return None
 
 
 def find_convolution(blocks: Iterable[nn.Module]) -> str | None:

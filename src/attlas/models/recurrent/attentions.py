@@ -1,6 +1,6 @@
-"""Attention that pools states: one softmax over the tokens, `[batch, head, query, token]`.
+"""Attention over states: one softmax over the tokens, `[batch, head, query, token]`.
 
-Each class computes the scores of the tokens. Tokens that are not visible get none of the weight;
+Each class computes the scores of the tokens in its own way. Tokens that are not visible get none of the weight;
 where nothing is visible, all weights are zero.
 """
 
@@ -73,6 +73,25 @@ class UniformAttention(PoolingAttention):
     def scores(self, states: Tensor, question: Tensor | None) -> Tensor:
         """Zeros, `[batch, token]`."""
         return states.new_zeros(states.shape[:-1])
+
+
+class LuongAttention(nn.Module):
+    """s · W h weighs the source ("general")."""
+
+    num_heads: ClassVar[int] = 1
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.of_source = nn.Linear(width, width, bias=False)
+
+    def forward(
+        self, hidden_states: Tensor, encoder_hidden_states: Tensor, visible: Tensor
+    ) -> Tensor:
+        """The weighted sum of the source for each state, `[batch, token, feature]`."""
+        keys = self.of_source(encoder_hidden_states)
+        scores = torch.matmul(hidden_states, keys.transpose(1, 2))[:, None]
+        weights = masked_softmax(scores, visible[:, None, None].expand_as(scores))
+        return torch.matmul(weights, encoder_hidden_states[:, None])[:, 0]
 
 
 class PoolingLayer(nn.Module):
