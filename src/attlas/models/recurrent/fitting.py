@@ -87,7 +87,7 @@ def fit(
     there, and a training that was stopped goes on from the last: the weights come out the same.
     """
     loss = loss or label_loss(balanced_weight(train.labels.tolist()))
-    optimizer = _optimizer(model, plan)
+    optimizer = make_optimizer(model, plan)
     state = read_checkpoint(folder, model, optimizer, asdict(plan)) if folder else None
     state = state or Checkpoint()
     total = plan.epochs * len(train.drawn(plan.rows, (plan.seed, 0)))
@@ -149,7 +149,7 @@ def evaluate(model: Any, table: TextTable) -> dict[str, float]:
     }
 
 
-def _optimizer(model: Any, plan: FitPlan) -> torch.optim.Optimizer:
+def make_optimizer(model: Any, plan: FitPlan) -> torch.optim.Optimizer:
     """Adam with amsgrad; weights of the attention do not decay."""
     named = list(model.named_parameters())
     free = [weight for name, weight in named if ".attention." in name]

@@ -40,6 +40,7 @@ class Trained:
     train: TextTable
     test: TextTable
     figures: Mapping[str, float]
+    start: torch.Tensor  # the word vectors before the training
 
     @property
     def pad(self) -> int:
@@ -66,12 +67,13 @@ def train_model(
         **recipe.parts,
     ).to(chosen_device(device))
     model.vectors.weight.requires_grad_(recipe.trains_vectors)
+    start = model.vectors.weight.detach().clone()
     train, dev, test = (
         labelled_table(model, tokenizer, each) for each in (task.train, task.dev, task.test)
     )
     fit(model, train, dev, recipe.plan, loss=loss, tell=tell)
     model.requires_grad_(False)
-    return Trained(model, tokenizer, train, test, evaluate(model, test))
+    return Trained(model, tokenizer, train, test, evaluate(model, test), start)
 
 
 def shaped(vectors: NDArray[np.float32], recipe: Recipe) -> NDArray[np.float32]:
