@@ -79,22 +79,13 @@ def gradient_size(model: Any, batch: Batch) -> PaddedRows:
 
 
 def _vectors_and_slope(model: Any, batch: Batch) -> tuple[Tensor, Tensor]:
-    held: list[Tensor] = []
-
-    def hold(module: Any, arguments: Any, output: Tensor) -> Tensor:
-        held.append(output.detach().requires_grad_())
-        return held[-1]
-
-    hook = model.vectors.register_forward_hook(hold)
-    try:
-        with torch.enable_grad():
-            states = model.encode(**batch.arguments)
-            logits = model.read(states, model.weigh(states).detach())
-            sure = logits.softmax(dim=-1).amax(dim=-1).sum()
-            (slope,) = torch.autograd.grad(sure, held[:1])
-    finally:
-        hook.remove()
-    return held[0].detach(), slope
+    vectors = model.vectors(batch.input_ids).detach().requires_grad_()
+    with torch.enable_grad():
+        states = model.encode(**batch.arguments, inputs_embeds=vectors)
+        logits = model.read(states, model.weigh(states).detach())
+        sure = logits.softmax(dim=-1).amax(dim=-1).sum()
+        (slope,) = torch.autograd.grad(sure, [vectors])
+    return vectors.detach(), slope
 
 
 @torch.no_grad()

@@ -35,7 +35,8 @@ def read_task(
     """Read a task: at most `train_on` texts to train on, and `count` to test on, drawn by `seed`.
 
     sst is sst5 without its neutral sentences; ag_news is World against Business, 20newsgroups
-    baseball against hockey; facts are generated stories with a question that needs one fact.
+    baseball against hockey, four_newsgroups medicine and space too; facts are generated stories
+    with a question that needs one fact.
     """
     if name not in READERS:
         raise UnknownNameError("task", name, READERS)
@@ -126,6 +127,13 @@ READERS: Mapping[str, Callable[[int | None, int | None, int], RecurrentTask]] = 
     "ag_news": _split_set("ag_news", "ag_news", ("World", "Business"), 128, 8),
     "20newsgroups": _split_set(
         "20newsgroups", "20newsgroups", ("rec.sport.baseball", "rec.sport.hockey"), 256, 8
+    ),
+    "four_newsgroups": _split_set(
+        "20newsgroups",
+        "four_newsgroups",
+        ("rec.sport.baseball", "rec.sport.hockey", "sci.med", "sci.space"),
+        256,
+        8,
     ),
     "facts": _facts,
     "reviews": _reviews,

@@ -23,7 +23,7 @@ VECTOR_SIZE = 256
 class Recipe:
     """How a model is made: its parts, its word vectors, and how it is fitted."""
 
-    parts: Mapping[str, Any] = field(default_factory=dict)
+    parts: Mapping[str, Any] = field(default_factory=dict)  # of the classifier
     vectors: str | None = None  # a folder or a wheel; random vectors if None
     scale: float = 1.0  # by which the vectors are multiplied
     evens_vectors: bool = False  # gives all of them the same length, their mean
