@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         Verdict,
     )
     from attlas.studies import list_studies, study
+    from attlas.training.train import Trained, train
     from attlas.trials import Scope
 
 _HOMES = {
@@ -76,6 +77,7 @@ _HOMES = {
     "Site": "results",
     "Subject": "models.subject",
     "Target": "models.encoding.target",
+    "Trained": "training.train",
     "Tree": "results",
     "TrialResult": "results",
     "Triggers": "results",
@@ -107,6 +109,7 @@ _HOMES = {
     "registering": "registering",
     "study": "studies",
     "texts": "data",
+    "train": "training.train",
     "triggers": "heads.triggers",
     "try_trial": "auditing.single_trial",
 }
@@ -131,6 +134,7 @@ __all__ = [
     "Site",
     "Subject",
     "Target",
+    "Trained",
     "Tree",
     "TrialResult",
     "Triggers",
@@ -163,6 +167,7 @@ __all__ = [
     "registering",
     "study",
     "texts",
+    "train",
     "triggers",
     "try_trial",
 ]
