@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         Verdict,
     )
     from attlas.studies import list_studies, study
+    from attlas.training.train import Trained, train
     from attlas.trials import Scope
 
 _HOMES = {
@@ -78,6 +79,7 @@ _HOMES = {
     "StudyResult": "results",
     "Subject": "models.subject",
     "Target": "models.encoding.target",
+    "Trained": "training.train",
     "Tree": "results",
     "TrialResult": "results",
     "Triggers": "results",
@@ -109,6 +111,7 @@ _HOMES = {
     "registering": "registering",
     "study": "studies",
     "texts": "data",
+    "train": "training.train",
     "triggers": "heads.triggers",
     "try_trial": "auditing.single_trial",
 }
@@ -134,6 +137,7 @@ __all__ = [
     "StudyResult",
     "Subject",
     "Target",
+    "Trained",
     "Tree",
     "TrialResult",
     "Triggers",
@@ -166,6 +170,7 @@ __all__ = [
     "registering",
     "study",
     "texts",
+    "train",
     "triggers",
     "try_trial",
 ]

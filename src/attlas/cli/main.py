@@ -17,7 +17,8 @@ from attlas.progress import watched
 from attlas.version import __version__
 
 COMMANDS = (  # in the order of the help
-    "explain", "audit", "trial", "check", "methods", "models", "tree", "triggers", "heads", "study",
+    "explain", "audit", "trial", "check", "methods", "models", "tree", "triggers", "heads", "train",
+    "study",
 )  # fmt: skip
 
 app = typer.Typer(

@@ -91,7 +91,6 @@ def encode_text(facts: ModelFacts, text: Any, request: Request) -> Inputs:
 
 def encode_plain(facts: ModelFacts, text: Any, request: Request) -> Encoded:
     """Encode one text with its special tokens and no continuation."""
-    name = facts.task.name if facts.task else ""
     if facts.sound_argument is not None:
         return encode_sound(facts, text)
     talk = Conversation.of(text) if is_conversation(text) else None

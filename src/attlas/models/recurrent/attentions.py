@@ -1,7 +1,7 @@
 """Attention over states: one softmax over the tokens, `[batch, head, query, token]`.
 
-Each class computes the scores of the tokens in its own way. Tokens that are not visible get none of the weight;
-where nothing is visible, all weights are zero.
+Each class computes the scores of the tokens in its own way. Tokens that are not visible get none of
+the weight; where nothing is visible, all weights are zero.
 """
 
 from typing import ClassVar

@@ -69,7 +69,7 @@ class TextTable:
 def text_table(
     tokenizer: Any,
     texts: Sequence[Any],
-    labels: Sequence[int],
+    labels: Sequence[int] | Sequence[Sequence[int]],
     device: str | torch.device = "cpu",
 ) -> TextTable:
     """Tokenize texts, each a string or a pair of strings; one that is too long is cut."""

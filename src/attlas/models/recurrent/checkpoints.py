@@ -26,17 +26,24 @@ class Checkpoint:
     best_weights: Mapping[str, Tensor] = field(default_factory=dict)
 
     def after(
-        self, epoch: int, figures: dict[str, float], weights: Mapping[str, Tensor]
+        self, epoch: int, figures: dict[str, float], by: str, weights: Mapping[str, Tensor]
     ) -> "Checkpoint":
         """The state after one more epoch; the first gives way to any other."""
-        best = self.figures[self.best]["auc"] if self.best > 0 else float("-inf")
-        is_best = self.best < 1 or figures["auc"] > best
+        best = self.figures[self.best].get(by, 0.0) if self.best > 0 else float("-inf")
+        is_best = self.best < 1 or figures.get(by, 0.0) > best
         return Checkpoint(
             epoch + 1,
             epoch if is_best else self.best,
             [*self.figures, figures],
             weights if is_best else self.best_weights,
         )
+
+    def setbacks(self, by: str) -> int:
+        """How many epochs were no better than the best one before them."""
+        found, best = 0, float("-inf")
+        for each in self.figures:
+            found, best = found + (each.get(by, 0.0) <= best), max(best, each.get(by, 0.0))
+        return found
 
     def is_over(self, patience: int | None) -> bool:
         """Whether so many epochs brought nothing better."""

@@ -43,9 +43,8 @@ class RecurrentForSequenceClassification(PreTrainedModel):  # type: ignore[misc]
             config.vocab_size, config.vector_size, padding_idx=config.pad_token_id
         )
         self.drop = nn.Dropout(config.dropout)
-        self.encoder = (
-            SentenceEncoder(config) if config.sentences else build_encoder(config, config.vector_size)
-        )
+        of_text = build_encoder(config, config.vector_size)
+        self.encoder = SentenceEncoder(config) if config.sentences else of_text
         self.pooling = nn.ModuleList([PoolingLayer(config)])
         self.question_encoder = (
             build_encoder(config, config.vector_size) if config.reads != "text" else None
@@ -68,7 +67,7 @@ class RecurrentForSequenceClassification(PreTrainedModel):  # type: ignore[misc]
         """The vectors of the words."""
         return self.vectors
 
-    def set_input_embeddings(self, value: nn.Module) -> None:
+    def set_input_embeddings(self, value: Any) -> None:
         """Replace the vectors of the words."""
         self.vectors = value
 
@@ -119,9 +118,7 @@ class RecurrentForSequenceClassification(PreTrainedModel):  # type: ignore[misc]
 
     def weigh(self, states: States) -> Tensor:
         """The attention over the states, `[batch, token]`; exactly zero where nothing is seen."""
-        return masked_softmax(
-            self.attention.scores(states.hidden, states.question), states.visible
-        )
+        return masked_softmax(self.attention.scores(states.hidden, states.question), states.visible)
 
     def read(self, states: States, weights: Tensor) -> Tensor:
         """The logits under this attention.

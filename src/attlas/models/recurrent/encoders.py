@@ -15,6 +15,12 @@ class RecurrentEncoder(nn.Module):
     def __init__(self, network: type[nn.LSTM | nn.GRU], vector_size: int, hidden_size: int) -> None:
         super().__init__()
         self.network = network(vector_size, hidden_size // 2, batch_first=True, bidirectional=True)
+        if network is nn.GRU:  # as Serrano and Smith begin
+            for name, weight in self.network.named_parameters():
+                if name.startswith("weight_ih"):
+                    nn.init.xavier_uniform_(weight)
+                elif name.startswith("weight_hh"):
+                    nn.init.orthogonal_(weight)
 
     def forward(self, vectors: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """The states of the tokens, and the last states of both directions side by side."""
@@ -31,9 +37,7 @@ class RecurrentEncoder(nn.Module):
         finally:
             self.network.training = mode
         if not is_full:
-            states, _ = pad_packed_sequence(
-                states, batch_first=True, total_length=vectors.shape[1]
-            )
+            states, _ = pad_packed_sequence(states, batch_first=True, total_length=vectors.shape[1])
         last = last[0] if isinstance(last, tuple) else last
         return states, torch.cat([last[0], last[1]], dim=-1)
 

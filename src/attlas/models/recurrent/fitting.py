@@ -1,6 +1,6 @@
 """Fitting: a recurrent model learns the labels of texts; the best epoch is kept."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,6 +18,7 @@ from attlas.models.recurrent.checkpoints import Checkpoint, read_checkpoint, wri
 
 ASKED_ROWS = 256
 Loss = Callable[[nn.Module, Batch], Tensor]
+Judged = Callable[[Any, TextTable], dict[str, float]]
 Told = Callable[[str, int, int], None]  # what is done, how many batches of all
 
 
@@ -30,6 +31,8 @@ class FitPlan:
     rate: float = 1e-3
     decay: float = 1e-5
     patience: int | None = None  # epochs without a better one until it stops
+    slower: float = 1.0  # what the rate is multiplied by after an epoch that was no better
+    by: str = "auc"  # the figure that tells which epoch is best
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -78,27 +81,34 @@ def fit(
     plan: FitPlan,
     *,
     loss: Loss | None = None,
+    judged: Judged | None = None,
     folder: str | Path | None = None,
+    about: Mapping[str, Any] | None = None,
     tell: Told = lambda *_: None,
 ) -> Fitted:
-    """Train in place; the weights of the epoch with the best AUC on `dev` are kept.
+    """Train in place; the weights of the epoch that is best on `dev`, by its AUC, are kept.
 
     The first epoch is never kept if there is another. With a `folder`, every epoch is written
     there, and a training that was stopped goes on from the last: the weights come out the same.
+    `about` is written there too, and must be the same then. `judged` gives the figures of a model
+    on a table, the one that `plan.by` names among them.
     """
     loss = loss or label_loss(balanced_weight(train.labels.tolist()))
     optimizer = make_optimizer(model, plan)
-    state = read_checkpoint(folder, model, optimizer, asdict(plan)) if folder else None
+    known = {**asdict(plan), **(about or {})}
+    state = read_checkpoint(folder, model, optimizer, known) if folder else None
     state = state or Checkpoint()
     total = plan.epochs * len(train.drawn(plan.rows, (plan.seed, 0)))
     for epoch in range(state.epoch, plan.epochs):
         if state.is_over(plan.patience):
             break
+        for group in optimizer.param_groups:
+            group["lr"] = plan.rate * plan.slower ** state.setbacks(plan.by)
         train_epoch(model, optimizer, train, plan, epoch, loss, tell, total)
-        figures = evaluate(model, dev)
-        state = state.after(epoch, figures, _weights(model))
+        figures = (judged or evaluate)(model, dev)
+        state = state.after(epoch, figures, plan.by, _weights(model))
         if folder:
-            write_checkpoint(folder, model, optimizer, asdict(plan), state)
+            write_checkpoint(folder, model, optimizer, known, state)
     model.load_state_dict(state.best_weights)
     model.eval()
     return Fitted(state.best, state.figures)
@@ -138,15 +148,16 @@ def predict_table(model: Any, table: TextTable) -> NDArray[np.float64]:
 
 
 def evaluate(model: Any, table: TextTable) -> dict[str, float]:
-    """The accuracy, and the area under the ROC curve: of the second label, or the mean of all."""
+    """The accuracy, and the area under the ROC curve: of the second label, or the mean of all.
+
+    Texts of one label have no such area.
+    """
     sure, labels = predict_table(model, table), table.labels.cpu().numpy()
     each = [1] if sure.shape[1] == 2 else range(sure.shape[1])
     areas = [roc_auc(sure[:, label], labels == label) for label in each]
     known = [area for area in areas if not np.isnan(area)]
-    return {
-        "accuracy": float((sure.argmax(axis=1) == labels).mean()),
-        "auc": float(np.mean(known)) if known else float("nan"),
-    }
+    figures = {"accuracy": float((sure.argmax(axis=1) == labels).mean())}
+    return figures | ({"auc": float(np.mean(known))} if known else {})
 
 
 def make_optimizer(model: Any, plan: FitPlan) -> torch.optim.Optimizer:

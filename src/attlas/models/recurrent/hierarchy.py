@@ -55,9 +55,7 @@ class SentenceEncoder(nn.Module):
         self.drop = nn.Dropout(config.sentence_dropout)
         self.of_sentences = build_encoder(config, config.hidden_size)
 
-    def forward(
-        self, vectors: Tensor, input_ids: Tensor, is_word: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, vectors: Tensor, input_ids: Tensor, is_word: Tensor) -> tuple[Tensor, Tensor]:
         """The states of the sentences at the places of their ends, and which tokens these are."""
         found = Sentences.of(input_ids, is_word, self.signs)
         words = self._words(vectors, found)

@@ -1,6 +1,6 @@
 """Learning: from labelled texts to a trained classifier with its tokenizer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,13 +28,14 @@ Labelled = Sequence[tuple[Any, str]]  # texts, or pairs of texts, with their lab
 class Learned:
     """A trained classifier, its tokenizer, and the figures of its epochs."""
 
-    model: RecurrentForSequenceClassification
+    model: Any
     tokenizer: Any
     fitted: Fitted
+    tabled: Callable[[Any, Any, Labelled], TextTable]
 
     def table(self, examples: Labelled) -> TextTable:
         """Labelled texts as a table on the model's device."""
-        return labelled_table(self.model, self.tokenizer, examples)
+        return self.tabled(self.model, self.tokenizer, examples)
 
     def save(self, folder: str | Path) -> None:
         """Write the model as safetensors, with its tokenizer, for `attlas.load`."""
@@ -85,10 +86,12 @@ def learn(
     vectors: str | Path | None = None,
     vector_size: int = 256,
     longest: int = 512,
+    fewest: int = 1,
     device: str | torch.device = "cpu",
     labels: Sequence[str] | None = None,
     loss: Loss | None = None,
     folder: str | Path | None = None,
+    about: Mapping[str, Any] | None = None,
     tell: Told = lambda *_: None,
     parts: Mapping[str, Any] | None = None,
 ) -> Learned:
@@ -98,7 +101,7 @@ def learn(
     `vector_size`. `labels` fixes the order of the labels; `parts` are those of `RecurrentConfig`.
     """
     plan = plan or FitPlan()
-    tokenizer = build_vocabulary((text for text, _ in train), longest)
+    tokenizer = build_vocabulary((text for text, _ in train), longest, fewest)
     table = (
         random_vectors(len(tokenizer), vector_size, plan.seed)
         if vectors is None
@@ -106,6 +109,6 @@ def learn(
     )
     names = list(labels) if labels else sorted({label for _, label in train})
     model = build_classifier(tokenizer, names, table, seed=plan.seed, **(parts or {})).to(device)
-    tables = [labelled_table(model, tokenizer, each) for each in (train, dev)]
-    fitted = fit(model, *tables, plan, loss=loss, folder=folder, tell=tell)
-    return Learned(model, tokenizer, fitted)
+    texts, chosen = (labelled_table(model, tokenizer, each) for each in (train, dev))
+    fitted = fit(model, texts, chosen, plan, loss=loss, folder=folder, about=about, tell=tell)
+    return Learned(model, tokenizer, fitted, labelled_table)

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile, is_zipfile
@@ -11,7 +11,7 @@ from zipfile import ZipFile, is_zipfile
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import safe_open
-from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
 
@@ -67,6 +67,22 @@ def build_vocabulary(
     splitter.model = models.WordLevel(
         {piece: number for number, piece in enumerate(pieces)}, SPECIAL["unk_token"]
     )
+    return _finished(splitter, longest)
+
+
+def build_characters(texts: Iterable[str], longest: int = 64) -> PreTrainedTokenizerFast:
+    """A tokenizer with one token for each character of the texts."""
+    pieces = [*SPECIAL.values(), *sorted(set().union(*texts))]
+    splitter = Tokenizer(
+        models.WordLevel({piece: number for number, piece in enumerate(pieces)}, "<unk>")
+    )
+    splitter.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+    splitter.decoder = decoders.Fuse()
+    return _finished(splitter, longest)
+
+
+def _finished(splitter: Tokenizer, longest: int) -> PreTrainedTokenizerFast:
+    """A tokenizer that puts each text between a start and an end."""
     splitter.post_processor = TemplateProcessing(
         single="<s> $A </s>",
         pair="<s> $A </s> <s>:1 $B:1 </s>:1",
@@ -153,8 +169,3 @@ def _is_tokenizer(path: Path) -> bool:
     except ValueError:
         return False
     return isinstance(content, dict) and "vocab" in (content.get("model") or {})
-
-
-def texts_in(pairs: Sequence[tuple[Any, Any]]) -> Iterator[Any]:
-    """The texts of (text, label) pairs."""
-    return (text for text, _ in pairs)

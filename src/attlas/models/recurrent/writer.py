@@ -71,7 +71,7 @@ class RecurrentForConditionalGeneration(PreTrainedModel):  # type: ignore[misc]
         """The vectors of the tokens, the same for what is read and what is written."""
         return self.vectors
 
-    def set_input_embeddings(self, value: nn.Module) -> None:
+    def set_input_embeddings(self, value: Any) -> None:
         """Replace the vectors of the tokens."""
         self.vectors = value
 
