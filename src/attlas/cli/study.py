@@ -1,8 +1,7 @@
 """The command `study`; the options of each study are those of its function."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from inspect import Parameter
-from itertools import pairwise
+from inspect import Parameter, cleandoc
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,24 +21,25 @@ from attlas.errors import UnknownNameError, UsageError
 from attlas.progress import duration
 
 HOW = {  # of this command in the app: what it does not know is an option of the study
-    "context_settings": {"allow_extra_args": True, "ignore_unknown_options": True},
+    "context_settings": {"ignore_unknown_options": True},
     "add_help_option": False,
 }
-SHARED = ("--quick", "--out", "--device", "--json", "--dry-run")
+SHARED = {  # options that every study has
+    "--quick": "A small subset, in seconds; marked as such.",
+    "--out": "A folder for the page, the JSON, and finished parts to go on from.",
+    "--device": "cpu, cuda, cuda:1 or mps; chosen if not given.",
+    "--json": "Print JSON.",
+    "--dry-run": "Estimate the time, and stop.",
+}
 
 
 def study(
     *,
-    context: typer.Context,
     name: Annotated[str | None, typer.Argument(help="The study; see --list.")] = None,
+    own: Annotated[list[str] | None, typer.Argument(help="Options of the study.")] = None,
     listed: Annotated[bool, typer.Option("--list", help="List all studies.")] = False,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A small subset, in seconds; marked as such.")
-    ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="A folder for the page, the JSON, and finished parts to go on from."),
-    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help=SHARED["--quick"])] = False,
+    out: Annotated[Path | None, typer.Option(help=SHARED["--out"])] = None,
     device: Device = None,
     as_json: AsJson = False,
     dry_run: DryRun = False,
@@ -49,8 +49,8 @@ def study(
 ) -> None:
     """Run a published experiment again: ours, published, difference, and a verdict on each claim.
 
-    A study has options of its own, which --help shows after its name. Data sets are read from the
-    folder that ATTLAS_DATA names. What is finished in --out is not run again.
+    A study has options of its own: attlas study NAME --help shows them. Data sets are read from the
+    folder that ATTLAS_DATA names. What is finished in the folder --out is not run again.
 
     Example: attlas study poster --quick
 
@@ -61,17 +61,15 @@ def study(
         return
     if name is None or name.startswith("-"):
         if not helped:
-            raise UsageError(
-                "name a study first: attlas study NAME; attlas study --list lists them"
-            )
-        print_line(f"{context.get_help()}\n\nStudies: {', '.join(known_names('study'))}")
+            raise UsageError("name a study first: attlas study NAME; --list lists them")
+        _print_help()
         return
     check_names("study", [name])
     known = _facts(name)
     if helped:
         _print_options(known)
         return
-    options = parse_extras(context.args, known.options, known.name)
+    options = parse_extras(own or (), known.options, known.name)
     quiet_libraries()
     from attlas.studies import study as run_study
 
@@ -109,14 +107,10 @@ def parse_extras(words: Sequence[str], known: Mapping[str, Any], owner: str) -> 
 
 def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
     """Each option with its value; None if no value follows."""
-    split = [part for word in words for part in _halves(word)]
-    taken = False
-    for word, after in pairwise([*split, None]):
-        if taken or word is None:
-            taken = False
-            continue
-        taken = after is not None and not after.startswith("--")
-        yield word, after if taken else None
+    left = [part for word in words for part in _halves(word)]
+    while left:
+        word = left.pop(0)
+        yield word, left.pop(0) if left and not left[0].startswith("--") else None
 
 
 def _halves(word: str) -> list[str]:
@@ -167,12 +161,20 @@ def _print_list(as_json: bool) -> None:
     rows = []
     for each in studies:
         quick, full = each.record.get("takes", (0, 0))
-        took = f"quick {duration(quick)}, full {duration(full)}" if full else "not timed"
+        took = (
+            f"quick {duration(float(quick))}, full {duration(float(full))}" if full else "not timed"
+        )
         rows.append((each.name, each.record["paper"], took, each.record["about"]))
     print_table(rows)
     print_line(
         "\nTimes: quick on two cores, full on one H200. attlas study NAME --help: its options"
     )
+
+
+def _print_help() -> None:
+    print_line(f"Usage: attlas study NAME [OPTIONS]\n\n{cleandoc(study.__doc__ or '')}\n")
+    print_table([("--list", "List all studies."), *SHARED.items()], indent=2)
+    print_line(f"\nStudies: {', '.join(known_names('study'))}")
 
 
 def _print_options(known: PartFacts) -> None:
@@ -185,4 +187,5 @@ def _print_options(known: PartFacts) -> None:
         told = f"{known.described.get(name, '')} [{usual}{short}]".strip()
         rows.append((f"--{name.replace('_', '-')}", told))
     print_table(rows, indent=2)
-    print_line(f"\nAnd for every study: {', '.join(SHARED)}; attlas study --help")
+    print_line("\nand, for every study,")
+    print_table(list(SHARED.items()), indent=2)

@@ -11,7 +11,7 @@ function drawStudy(element, payload, state) {
   drawClaims(section(element, "What was published, and what came out here", "part"), payload);
   if (payload.tables.length) {
     const made = section(element, "Ours beside the published tables", "part");
-    payload.tables.forEach((table, index) => drawCompared(made, table, index));
+    payload.tables.forEach((table, index) => drawStudyTable(made, table, index));
   }
   if (payload.plots.length) {
     const made = section(element, "The figures", "part part-trials");
@@ -61,7 +61,7 @@ function oursWords({ours, over}) {
   return `${reportNumber(ours.value, 3)}${interval}`;
 }
 
-function drawCompared(made, table, index) {
+function drawStudyTable(made, table, index) {
   const [head, ...rows] = table.cells;
   const line = (tag, cells) => make("tr", "", ...cells.map((cell, place) => make(tag, place ? "" : "word", visible(cell) || " ")));
   const box = make("figure", "plot plot-table wide", make("figcaption", "", visible(table.title)),
