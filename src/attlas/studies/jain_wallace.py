@@ -12,9 +12,8 @@ from attlas.errors import UnknownNameError, UsageError
 from attlas.mathematics.other_weights import AdversaryPlan
 from attlas.models.recurrent.fitting import FitPlan
 from attlas.studies.recurrent.causes import CAUSES, measure_causes
-from attlas.studies.recurrent.explanation_claims import claims_of
 from attlas.studies.recurrent.explanation_figures import ExplanationPlan, explanation_figures
-from attlas.studies.recurrent.explanation_plots import plots_of
+from attlas.studies.recurrent.explanation_findings import claims_of, plots_of
 from attlas.studies.recurrent.explanation_tables import (
     cause_tables,
     summaries,
@@ -23,7 +22,7 @@ from attlas.studies.recurrent.explanation_tables import (
 )
 from attlas.studies.recurrent.on_transformer import transformer_part
 from attlas.studies.recurrent.tasks import TASKS, RecurrentTask, read_task
-from attlas.studies.recurrent.training import Recipe, check_vectors, seeded, train_model
+from attlas.studies.recurrent.training import ModelRecipe, check_vectors, seeded, train_model
 from attlas.studies.support.findings import Findings
 from attlas.studies.support.run import Run
 from attlas.studies.support.study import study
@@ -159,14 +158,16 @@ class Setting:
     permutations: int
     adversary_steps: int
 
-    def recipe(self, encoder: str, attention: str) -> Recipe:
+    def recipe(self, encoder: str, attention: str) -> ModelRecipe:
         """The recipe of one kind of model."""
         parts: dict[str, Any] = {"encoder": encoder, "attention": attention}
         if self.hidden_size:
             parts["hidden_size"] = self.hidden_size
-        return Recipe(parts, self.vectors, plan=FitPlan(rate=self.rate))
+        return ModelRecipe(parts, self.vectors, plan=FitPlan(rate=self.rate))
 
-    def measure(self, run: Run, task: RecurrentTask, recipe: Recipe, seed: int) -> dict[str, Any]:
+    def measure(
+        self, run: Run, task: RecurrentTask, recipe: ModelRecipe, seed: int
+    ) -> dict[str, Any]:
         """Train a model and measure it."""
         chosen = seeded(recipe, seed, self.epochs or task.epochs)
         trained = train_model(task, chosen, run.device)

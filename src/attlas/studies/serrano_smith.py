@@ -12,7 +12,7 @@ from attlas.models.recurrent.fitting import FitPlan
 from attlas.studies.recurrent.erasing_claims import claims_of, plots_of, tables_of
 from attlas.studies.recurrent.erasing_figures import erasing_figures
 from attlas.studies.recurrent.tasks import TASKS, RecurrentTask, read_task
-from attlas.studies.recurrent.training import Recipe, check_vectors, seeded, train_model
+from attlas.studies.recurrent.training import ModelRecipe, check_vectors, seeded, train_model
 from attlas.studies.support.findings import Findings
 from attlas.studies.support.run import Run
 from attlas.studies.support.study import study
@@ -119,14 +119,16 @@ def serrano_smith(
     )
 
 
-def _recipe(form: str, encoder: str, vectors: str | None, plan: FitPlan) -> Recipe:
+def _recipe(form: str, encoder: str, vectors: str | None, plan: FitPlan) -> ModelRecipe:
     parts: dict[str, Any] = {"encoder": encoder, "attention_size": 100, **SIZES[encoder], **DROPOUT}
     if form == "hierarchical":
         parts["hierarchical"] = True
-    return Recipe(parts, vectors, plan=plan)
+    return ModelRecipe(parts, vectors, plan=plan)
 
 
-def _measure(task: RecurrentTask, recipe: Recipe, draws: int, device: str | None) -> dict[str, Any]:
+def _measure(
+    task: RecurrentTask, recipe: ModelRecipe, draws: int, device: str | None
+) -> dict[str, Any]:
     trained = train_model(task, recipe, device)
     return erasing_figures(trained, draws, recipe.plan.seed)
 

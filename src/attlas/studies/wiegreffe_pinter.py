@@ -20,7 +20,7 @@ from attlas.studies.recurrent.on_transformer import (
     trial_figures,
 )
 from attlas.studies.recurrent.tasks import TASKS, RecurrentTask, read_task
-from attlas.studies.recurrent.training import Recipe, check_vectors
+from attlas.studies.recurrent.training import ModelRecipe, check_vectors
 from attlas.studies.support.findings import Findings
 from attlas.studies.support.run import Run
 from attlas.studies.support.study import study
@@ -106,7 +106,7 @@ def wiegreffe_pinter(
     parts: dict[str, Any] = {"encoder": "bilstm", "attention": "additive"}
     if hidden_size:
         parts["hidden_size"] = hidden_size
-    recipe = Recipe(parts, vectors, plan=FitPlan(rate=rate))
+    recipe = ModelRecipe(parts, vectors, plan=FitPlan(rate=rate))
     plan = ConsistencyPlan(
         recipe, epochs, lambdas, adversary_epochs, adversary_rows, 10, search_steps
     )

@@ -10,7 +10,7 @@ from attlas.models.recurrent.batches import Batch
 from attlas.models.recurrent.fitting import Loss, balanced_weight, label_loss
 from attlas.studies.recurrent.explanation_figures import agreement_figures
 from attlas.studies.recurrent.tasks import RecurrentTask
-from attlas.studies.recurrent.training import Recipe, seeded, train_model
+from attlas.studies.recurrent.training import ModelRecipe, seeded, train_model
 from attlas.studies.support.run import Run
 
 
@@ -19,7 +19,7 @@ class Cause:
     """One change of the recipe, in words, and what it makes of the recipe and the loss."""
 
     words: str
-    change: Callable[[Recipe], Recipe] = lambda recipe: recipe
+    change: Callable[[ModelRecipe], ModelRecipe] = lambda recipe: recipe
     averages: bool = False  # the loss over the batch instead of its sum
 
     def loss(self, task: RecurrentTask) -> Loss | None:
@@ -38,11 +38,11 @@ def averaged_loss(task: RecurrentTask) -> Loss:
     return loss
 
 
-def _with_parts(**parts: Any) -> Callable[[Recipe], Recipe]:
+def _with_parts(**parts: Any) -> Callable[[ModelRecipe], ModelRecipe]:
     return lambda recipe: replace(recipe, parts={**recipe.parts, **parts})
 
 
-def _with_plan(**fields: Any) -> Callable[[Recipe], Recipe]:
+def _with_plan(**fields: Any) -> Callable[[ModelRecipe], ModelRecipe]:
     return lambda recipe: replace(recipe, plan=replace(recipe.plan, **fields))
 
 
@@ -65,7 +65,7 @@ CAUSES: Mapping[str, Cause] = {
 def measure_causes(
     run: Run,
     task: RecurrentTask,
-    recipe: Recipe,
+    recipe: ModelRecipe,
     names: Sequence[str],
     seeds: Iterable[int],
     epochs: int | None,

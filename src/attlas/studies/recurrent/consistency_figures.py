@@ -25,7 +25,7 @@ from attlas.studies.recurrent.relearning import (
     train_by,
 )
 from attlas.studies.recurrent.tasks import RecurrentTask
-from attlas.studies.recurrent.training import Recipe, Trained, seeded, train_model
+from attlas.studies.recurrent.training import ModelRecipe, TrainedModel, seeded, train_model
 
 TOLERANCES = (0.01, 0.05, 0.1, 0.2)
 DIGITS = 4  # that are kept of a weight
@@ -37,7 +37,7 @@ ALLOWED = 0.05  # mean change of the output of the adversary that guides
 class ConsistencyPlan:
     """How the models of one seed are trained and compared."""
 
-    recipe: Recipe
+    recipe: ModelRecipe
     epochs: int | None
     lambdas: tuple[float, ...]
     adversary_epochs: int
@@ -48,7 +48,7 @@ class ConsistencyPlan:
 
 def pair_figures(
     task: RecurrentTask, plan: ConsistencyPlan, seed: int, device: str | None
-) -> tuple[Trained, dict[str, Any]]:
+) -> tuple[TrainedModel, dict[str, Any]]:
     """Train a model with its own attention and one with uniform attention, and compare them."""
     recipe = seeded(plan.recipe, seed, plan.epochs or task.epochs)
     base = train_model(task, recipe, device)
@@ -66,7 +66,7 @@ def pair_figures(
     }
 
 
-def relearned_figures(base: Trained, plan: ConsistencyPlan, seed: int) -> dict[str, Any]:
+def relearned_figures(base: TrainedModel, plan: ConsistencyPlan, seed: int) -> dict[str, Any]:
     """The diagnostic model by four guides, the adversaries by λ, and the search on each text."""
     train, test = (answers_of(base.model, table) for table in (base.train, base.test))
     pace = replace(
@@ -110,7 +110,7 @@ def _is_better(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
     return inside or (not before and one["change"] < other["change"])
 
 
-def _own_guides(base: Trained, plan: ConsistencyPlan, seed: int) -> tuple[Tensor, Tensor]:
+def _own_guides(base: TrainedModel, plan: ConsistencyPlan, seed: int) -> tuple[Tensor, Tensor]:
     """The attention that a model without context learns by itself."""
     model = fresh_model(base, seed, encoder="average")
     pace = replace(plan.recipe.plan, seed=seed, epochs=plan.epochs or plan.recipe.plan.epochs)
@@ -120,7 +120,7 @@ def _own_guides(base: Trained, plan: ConsistencyPlan, seed: int) -> tuple[Tensor
     return train.weights, test.weights
 
 
-def search_curve(base: Trained, steps: int, seed: int) -> list[dict[str, float]]:
+def search_curve(base: TrainedModel, steps: int, seed: int) -> list[dict[str, float]]:
     """Adversarial attention found for each text by itself, by the tolerance of the selection."""
     random = torch.Generator().manual_seed(seed)
     sums = {tolerance: [0.0, 0.0] for tolerance in TOLERANCES}

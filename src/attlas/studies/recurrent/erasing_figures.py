@@ -10,8 +10,8 @@ from torch import Generator, Tensor
 
 from attlas.mathematics.divergences import jensen_shannon
 from attlas.mathematics.other_weights import erased, first_flips, ranks
-from attlas.studies.recurrent.readings import Reading, readings
-from attlas.studies.recurrent.training import Trained
+from attlas.studies.recurrent.readings import FixedReading, readings
+from attlas.studies.recurrent.training import TrainedModel
 
 ORDERS = ("attention", "gradient", "gradient × attention", "random order")
 LEAST_FIRST = "least attention first"
@@ -21,7 +21,7 @@ SIZE, FLIPPABLE = "weights", "some order flips"
 DIGITS = 5  # that are kept of a text's figure
 
 
-def erasing_figures(trained: Trained, draws: int, seed: int) -> dict[str, Any]:
+def erasing_figures(trained: TrainedModel, draws: int, seed: int) -> dict[str, Any]:
     """All figures of each test text with two weights or more, as JSON."""
     random = torch.Generator().manual_seed(seed)
     columns: dict[str, list[float]] = {}
@@ -36,7 +36,7 @@ def erasing_figures(trained: Trained, draws: int, seed: int) -> dict[str, Any]:
 
 
 @torch.no_grad()
-def erase_reading(reading: Reading, draws: int, random: Generator) -> dict[str, Tensor]:
+def erase_reading(reading: FixedReading, draws: int, random: Generator) -> dict[str, Tensor]:
     """The figures of each text of a reading, `[text]`.
 
     The gradient is that of the predicted class's probability on the weights; its order is signed,
@@ -58,7 +58,7 @@ def erase_reading(reading: Reading, draws: int, random: Generator) -> dict[str, 
     return {**found, SIZE: free.sum(dim=-1), FLIPPABLE: flips.flips.any(dim=0).double()}
 
 
-def weight_gradient(reading: Reading) -> Tensor:
+def weight_gradient(reading: FixedReading) -> Tensor:
     """The gradient of the predicted class's probability on the weights, `[text, token]`."""
     with torch.enable_grad():
         weights = reading.weights.detach().clone().requires_grad_()
@@ -67,7 +67,7 @@ def weight_gradient(reading: Reading) -> Tensor:
     return slope
 
 
-def _single(reading: Reading, rank: Tensor, random: Generator) -> dict[str, Tensor]:
+def _single(reading: FixedReading, rank: Tensor, random: Generator) -> dict[str, Tensor]:
     """Erase the largest weight, and one of the others drawn at random."""
     largest = rank == 0
     drawn = torch.rand(rank.shape, generator=random).to(reading.weights)

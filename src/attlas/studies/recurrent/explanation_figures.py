@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor
 
 from attlas.mathematics.divergences import total_variation
-from attlas.mathematics.kendall_by_text import kendall_by_text
 from attlas.mathematics.other_weights import AdversaryPlan, Candidates, far_candidates, permuted
+from attlas.mathematics.rank_agreement import kendall_by_text
 from attlas.studies.recurrent.readings import (
-    Reading,
+    FixedReading,
     gradient_importance,
     gradient_size,
     leave_one_out,
     readings,
 )
-from attlas.studies.recurrent.training import Trained
+from attlas.studies.recurrent.training import TrainedModel
 
 LOOSE, TIGHT = 0.05, 0.01  # ε of the selection: their code's, and the paper's for classification
 COPIES_AT_ONCE = 2**22  # permuted weights in one call
@@ -43,7 +43,7 @@ class ExplanationPlan:
     seed: int = 0
 
 
-def explanation_figures(trained: Trained, plan: ExplanationPlan) -> dict[str, Any]:
+def explanation_figures(trained: TrainedModel, plan: ExplanationPlan) -> dict[str, Any]:
     """All figures of each test text, and one text with two attentions, as JSON."""
     random = torch.Generator().manual_seed(plan.seed)
     columns: dict[str, NDArray[np.float64]] = {}
@@ -63,7 +63,7 @@ def explanation_figures(trained: Trained, plan: ExplanationPlan) -> dict[str, An
 
 
 def _of_reading(
-    trained: Trained, reading: Reading, plan: ExplanationPlan, random: Generator
+    trained: TrainedModel, reading: FixedReading, plan: ExplanationPlan, random: Generator
 ) -> tuple[dict[str, NDArray[np.float64]], Candidates]:
     weights, free, model = reading.weights, reading.free, trained.model
     gradient = gradient_importance(model, reading.batch)
@@ -89,7 +89,7 @@ def _of_reading(
     return found, candidates
 
 
-def agreement_figures(trained: Trained) -> dict[str, float]:
+def agreement_figures(trained: TrainedModel) -> dict[str, float]:
     """τ of attention with the gradient and with its length, the means over the test texts."""
     found: dict[str, list[float]] = {TAU_GRADIENT: [], TAU_SIZE: []}
     for reading in readings(trained.model, trained.test):
@@ -102,7 +102,7 @@ def agreement_figures(trained: Trained) -> dict[str, float]:
 
 
 @torch.no_grad()
-def permutation_change(reading: Reading, count: int, random: Generator) -> Tensor:
+def permutation_change(reading: FixedReading, count: int, random: Generator) -> Tensor:
     """The median over permutations of the change of the answer, in total variation, `[text]`."""
     at_once = max(1, COPIES_AT_ONCE // reading.weights.numel())
     changes = []
@@ -114,7 +114,9 @@ def permutation_change(reading: Reading, count: int, random: Generator) -> Tenso
     return torch.cat(changes).double().quantile(0.5, dim=0)
 
 
-def _example(trained: Trained, reading: Reading, found: Candidates) -> dict[str, Any] | None:
+def _example(
+    trained: TrainedModel, reading: FixedReading, found: Candidates
+) -> dict[str, Any] | None:
     """The text of a reading whose attention moved farthest while its answer stayed."""
     length = reading.free.sum(dim=-1)
     fits = (length >= SHOWN_LENGTHS[0]) & (length <= SHOWN_LENGTHS[1])

@@ -17,7 +17,7 @@ TOKENS = 2**16  # of texts without one of their tokens, at once
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class FixedReading:
     """Some texts whose states stay fixed: the model's weights, and its answer under any others."""
 
     batch: Batch
@@ -38,7 +38,7 @@ class Reading:
         return self.weights.amax(dim=-1)
 
 
-def readings(model: Any, table: TextTable, rows: int = ROWS) -> Iterator[Reading]:
+def readings(model: Any, table: TextTable, rows: int = ROWS) -> Iterator[FixedReading]:
     """Read all texts of a table, the shortest first; without gradients of the model."""
     model.eval()
     for batch in table.in_order(rows):
@@ -46,7 +46,7 @@ def readings(model: Any, table: TextTable, rows: int = ROWS) -> Iterator[Reading
 
 
 @torch.no_grad()
-def read_batch(model: Any, batch: Batch) -> Reading:
+def read_batch(model: Any, batch: Batch) -> FixedReading:
     """Run the encoder and the attention once."""
     states = model.encode(**batch.arguments)
     weights = model.weigh(states)
@@ -57,7 +57,7 @@ def read_batch(model: Any, batch: Batch) -> Reading:
         return found
 
     clean = answer(weights[None])[0]
-    return Reading(batch, states, weights, states.visible, clean, answer)
+    return FixedReading(batch, states, weights, states.visible, clean, answer)
 
 
 def gradient_importance(model: Any, batch: Batch) -> PaddedRows:
@@ -89,7 +89,7 @@ def _vectors_and_slope(model: Any, batch: Batch) -> tuple[Tensor, Tensor]:
 
 
 @torch.no_grad()
-def leave_one_out(model: Any, reading: Reading, pad: int) -> PaddedRows:
+def leave_one_out(model: Any, reading: FixedReading, pad: int) -> PaddedRows:
     """How far the answer moves, in total variation, when a token is deleted from its text."""
     batch = reading.batch
     text, token = reading.free.nonzero(as_tuple=True)

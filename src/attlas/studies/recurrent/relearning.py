@@ -19,7 +19,7 @@ from attlas.models.recurrent.batches import Batch, TextTable
 from attlas.models.recurrent.fitting import FitPlan, Loss, make_optimizer, train_epoch
 from attlas.models.recurrent.learning import build_classifier
 from attlas.studies.recurrent.readings import readings
-from attlas.studies.recurrent.training import Trained
+from attlas.studies.recurrent.training import TrainedModel
 
 ELSEWHERE = 1000  # added to the seed: an adversary does not start where its base did
 LEAST = 1e-10  # of a base weight in a divergence: one that underflows would make it infinite
@@ -50,7 +50,7 @@ def even_weights(weights: Tensor) -> Tensor:
     return seen / seen.sum(dim=-1, keepdim=True).clamp_min(1)
 
 
-def fresh_model(trained: Trained, seed: int, **parts: Any) -> Any:
+def fresh_model(trained: TrainedModel, seed: int, **parts: Any) -> Any:
     """An untrained model with the words of a trained one, and other parts if given.
 
     Its word vectors are those that the trained one began with.
@@ -67,7 +67,10 @@ def fresh_model(trained: Trained, seed: int, **parts: Any) -> Any:
 
 
 def guided_figures(
-    trained: Trained, guides: tuple[Tensor, Tensor], plan: FitPlan, hidden_size: int | None = None
+    trained: TrainedModel,
+    guides: tuple[Tensor, Tensor],
+    plan: FitPlan,
+    hidden_size: int | None = None,
 ) -> dict[str, float]:
     """Train a model without context on fixed weights, of training and test texts, and test it."""
     sizes = {"hidden_size": hidden_size} if hidden_size else {}
@@ -107,7 +110,7 @@ def adversary_loss(base: Answers, weight: float) -> Loss:
     return loss
 
 
-def train_adversary(trained: Trained, base: Answers, weight: float, plan: FitPlan) -> Any:
+def train_adversary(trained: TrainedModel, base: Answers, weight: float, plan: FitPlan) -> Any:
     """A new model of the same kind that answers as the base does and attends differently."""
     model = fresh_model(trained, plan.seed + ELSEWHERE)
     best, kept = float("inf"), None

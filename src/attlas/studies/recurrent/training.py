@@ -20,7 +20,7 @@ VECTOR_SIZE = 256
 
 
 @dataclass(frozen=True)
-class Recipe:
+class ModelRecipe:
     """How a model is made: its parts, its word vectors, and how it is fitted."""
 
     parts: Mapping[str, Any] = field(default_factory=dict)  # of the classifier
@@ -32,7 +32,7 @@ class Recipe:
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class TrainedModel:
     """A model with the texts it was trained on and is tested on, and how well it does."""
 
     model: Any
@@ -50,12 +50,12 @@ class Trained:
 
 def train_model(
     task: RecurrentTask,
-    recipe: Recipe,
+    recipe: ModelRecipe,
     device: str | None = None,
     *,
     loss: Loss | None = None,
     tell: Told = lambda *_: None,
-) -> Trained:
+) -> TrainedModel:
     """Train a model on a task; the epoch with the best AUC on its dev texts is kept."""
     tokenizer, vectors = _words(task, recipe.vectors, recipe.plan.seed)
     model = build_classifier(
@@ -73,10 +73,10 @@ def train_model(
     )
     fit(model, train, dev, recipe.plan, loss=loss, tell=tell)
     model.requires_grad_(False)
-    return Trained(model, tokenizer, train, test, evaluate(model, test), start)
+    return TrainedModel(model, tokenizer, train, test, evaluate(model, test), start)
 
 
-def shaped(vectors: NDArray[np.float32], recipe: Recipe) -> NDArray[np.float32]:
+def shaped(vectors: NDArray[np.float32], recipe: ModelRecipe) -> NDArray[np.float32]:
     """The word vectors as a recipe wants them; padding stays zero."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     if recipe.evens_vectors:
@@ -85,7 +85,7 @@ def shaped(vectors: NDArray[np.float32], recipe: Recipe) -> NDArray[np.float32]:
     return (vectors * recipe.scale).astype(np.float32)
 
 
-def seeded(recipe: Recipe, seed: int, epochs: int | None = None) -> Recipe:
+def seeded(recipe: ModelRecipe, seed: int, epochs: int | None = None) -> ModelRecipe:
     """The same recipe with another seed, and another number of epochs if given."""
     plan = replace(recipe.plan, seed=seed, epochs=epochs or recipe.plan.epochs)
     return replace(recipe, plan=plan)

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.stats import kendalltau
 
-from attlas.mathematics.kendall_by_text import kendall_by_text
+from attlas.mathematics.rank_agreement import kendall_by_text
 
 LENGTHS = (2, 3, 5, 8, 20, 33, 34, 60)
 

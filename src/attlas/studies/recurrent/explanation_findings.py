@@ -1,23 +1,34 @@
-"""The claims of `jain_wallace`, with rules that were fixed before the figures were known."""
+"""The claims and plots of `jain_wallace`; the rules were fixed before the figures were known."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from attlas.results import Claim
+from attlas.results.support import plots
 from attlas.results.support.report_sections import Figure
+from attlas.studies.recurrent import published
 from attlas.studies.recurrent.explanation_figures import (
     CHANGE,
     FAR_LOOSE,
+    LARGEST,
     TAU_BOTH,
     TAU_GRADIENT,
     TAU_REMOVAL,
+    by_largest,
     median_of,
 )
-from attlas.studies.recurrent.explanation_tables import ADDITIVE, Parts, class_mean, over_models
+from attlas.studies.recurrent.explanation_tables import (
+    ADDITIVE,
+    Key,
+    Parts,
+    class_mean,
+    over_models,
+)
 from attlas.studies.support.findings import at_least, at_most, decided, near, over_seeds, untested
 
 TABLE, REPOSITORY = "Table 2", "files of the published repository"
 Models = Sequence[Mapping[str, Any]]
+SHOWN = 600  # points of a scatter
 SEVERAL = 3.0  # times: how much more permutation moves the average encoder
 
 
@@ -60,13 +71,13 @@ def claims_of(parts: Parts, task: str) -> Iterator[Claim]:
 
 def _of_bilstm(models: Models) -> Iterator[Claim]:
     quality = (("accuracy", 0.80, 0.808), ("auc", 0.88, 0.902))
-    for name, least, published in quality:
+    for name, least, known in quality:
         yield decided(
             f"The BiLSTM is a fair model of the task: its {name}.",
             REPOSITORY,
             at_least(least),
             over_models(models, lambda part, at=name: float(part[at])),  # type: ignore[misc]
-            published=published,
+            published=known,
         )
     gradient = over_models(models, class_mean(TAU_GRADIENT))
     yield decided(
@@ -141,3 +152,69 @@ def _difference(first: Models, second: Models, name: str) -> Figure:
     """The difference of two kinds of model, seed by seed."""
     value = class_mean(name)
     return over_seeds([value(a) - value(b) for a, b in zip(first, second, strict=False)])
+
+
+def plots_of(parts: Parts) -> Iterator[Mapping[str, Any]]:
+    """The paper's figures: violins, histograms as violins, scatter, and the heat-map pair."""
+    first = {key: each[0] for key, each in parts.items() if each and key[2] == ADDITIVE}
+    yield from _violins(first)
+    yield plots.violins(
+        "How far attention can be without a change of the output",
+        {
+            f"{task}, {encoder}": part["texts"][FAR_LOOSE]
+            for (task, encoder, _), part in first.items()
+        },
+        x_label="",
+        y_label="ε-max JSD at ε = 0.05",
+        reading="A violin is all test texts of one model, of the first seed. At the top, attention "
+        "could be as different as can be.",
+    )
+    yield plots.scatter(
+        "Adversarial attention by the largest weight",
+        {
+            f"{task}, {encoder}": tuple(
+                part["texts"][name][:SHOWN] for name in (LARGEST, FAR_LOOSE)
+            )
+            for (task, encoder, _), part in first.items()
+        },
+        x_label="largest weight of the model's own attention",
+        y_label="ε-max JSD at ε = 0.05",
+        reading="A point is a text of the first seed.",
+    )
+    for (task, encoder, _), part in first.items():
+        if part["example"]:
+            yield _pair(task, encoder, part["example"])
+            break
+
+
+def _violins(first: Mapping[Key, Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    for task in dict.fromkeys(key[0] for key in first):
+        groups: dict[str, Any] = {}
+        for (each, encoder, _), part in first.items():
+            if each == task:
+                apart = by_largest(part, CHANGE, published.EDGES)
+                groups |= {
+                    f"{encoder}, {name}": values
+                    for name, values in zip(published.BINS, apart, strict=True)
+                    if len(values)
+                }
+        yield plots.violins(
+            f"Change of the output under permutation: {task}",
+            groups,
+            x_label="encoder, and largest weight",
+            y_label="median total variation",
+            reading="A violin is the test texts whose largest weight lies in a range, for the "
+            "first seed. Near zero, it does not matter which token has which weight.",
+        )
+
+
+def _pair(task: str, encoder: str, shown: Mapping[str, Any]) -> Mapping[str, Any]:
+    own, other = shown["probabilities"]
+    return plots.maps(
+        f"Two attentions, one output ({task}, {encoder})",
+        ["weight"],
+        shown["tokens"],
+        {"the model's own": [shown["own"]], "adversarial": [shown["other"]]},
+        reading=f"Both give {shown['label']!r}, with {own:.3f} and {other:.3f}. Their distance is "
+        f"{shown['distance']:.2f} (Jensen–Shannon).",
+    )
