@@ -81,8 +81,16 @@ def jain_wallace(
     permutations: int = 100,
     adversary_steps: int = 500,
     causes: tuple[str, ...] = (
-        *("averaged_loss", "no_decay", "short_vectors", "long_vectors", "even_vectors"),
-        *("random_vectors", "fixed_vectors", "dropout", "half_width", "two_epochs"),
+        "averaged_loss",
+        "no_decay",
+        "short_vectors",
+        "long_vectors",
+        "even_vectors",
+        "random_vectors",
+        "fixed_vectors",
+        "dropout",
+        "half_width",
+        "two_epochs",
     ),
     transformer_count: int = 60,
 ) -> Findings:
