@@ -168,14 +168,20 @@ def test_the_averaged_loss_is_the_sum_divided_by_the_texts():
 def test_tasks_keep_training_and_testing_apart():
     for name in ("reviews", "facts"):
         task = read_task(name, train_on=60, count=20)
-        train, dev, test = ({text for text, _ in each} for each in (task.train, task.dev, task.test))
+        train, dev, test = (
+            {text for text, _ in each} for each in (task.train, task.dev, task.test)
+        )
         assert not train & test and not train & dev
         assert {label for _, label in task.test} <= set(task.labels)
 
 
 @pytest.mark.parametrize(
     ("given", "named"),
-    [({"data": ("sst3",)}, "task"), ({"encoder": ("gru",)}, "encoder"), ({"causes": ("x",)}, "cause")],
+    [
+        ({"data": ("sst3",)}, "task"),
+        ({"encoder": ("gru",)}, "encoder"),
+        ({"causes": ("x",)}, "cause"),
+    ],
 )
 def test_a_wrong_word_is_named(given, named):
     with pytest.raises(UnknownNameError, match=f"unknown {named}"):

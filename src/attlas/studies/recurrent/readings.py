@@ -21,7 +21,6 @@ class FixedReading:
     """Some texts whose states stay fixed: the model's weights, and its answer under any others."""
 
     batch: Batch
-    states: Any
     weights: PaddedRows
     free: PaddedMarks  # the places that may have weight: words, or sentences
     clean: Tensor  # the model's own answer, `[text, choice]`
@@ -57,7 +56,7 @@ def read_batch(model: Any, batch: Batch) -> FixedReading:
         return found
 
     clean = answer(weights[None])[0]
-    return FixedReading(batch, states, weights, states.visible, clean, answer)
+    return FixedReading(batch, weights, states.visible, clean, answer)
 
 
 def gradient_importance(model: Any, batch: Batch) -> PaddedRows:
