@@ -57,8 +57,8 @@ def methods(
     if markdown and as_json:
         raise UsageError("--markdown or --json, not both")
     quiet_libraries()
-    from attlas.cli import score_tables
     from attlas.scoring import score as score_methods
+    from attlas.scoring import tables
 
     if dry_run:
         from attlas.planning import plan
@@ -69,9 +69,9 @@ def methods(
     if as_json:
         print_json(scores.payload())
     elif markdown:
-        print_line(score_tables.markdown(scores))
+        print_line(tables.markdown(scores))
     else:
-        score_tables.print_scores(scores)
+        tables.print_scores(scores)
 
 
 def _methods() -> list[dict[str, Any]]:

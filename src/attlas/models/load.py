@@ -286,8 +286,7 @@ def choose_device(device: str | torch.device | None) -> torch.device:
 
 def _devices() -> list[str]:
     cards = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
-    metal = ["mps"] if torch.backends.mps.is_available() else []
-    return ["cpu", *cards, *metal]
+    return ["cpu", *cards, *(["mps"] if torch.backends.mps.is_available() else [])]
 
 
 def _dtype(dtype: str | torch.dtype | None, device: str | torch.device | None) -> Any:
