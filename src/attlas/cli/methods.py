@@ -58,7 +58,7 @@ def methods(
         raise UsageError("--markdown or --json, not both")
     quiet_libraries()
     from attlas.scoring import score as score_methods
-    from attlas.scoring import tables
+    from attlas.scoring.record import markdown, print_scores
 
     if dry_run:
         from attlas.planning import plan
@@ -69,9 +69,9 @@ def methods(
     if as_json:
         print_json(scores.payload())
     elif markdown:
-        print_line(tables.markdown(scores))
+        print_line(markdown(scores))
     else:
-        tables.print_scores(scores)
+        print_scores(scores)
 
 
 def _methods() -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from attlas.models.facts.places import (
 )
 from attlas.models.facts.tasks import find_task
 from attlas.models.intervening.removing_heads import RECORD, load_without_heads
-from attlas.models.recurrent.known import CLASSES, register_classes
+from attlas.models.recurrent import CLASSES, register_classes
 from attlas.models.subject import Subject
 
 DEFAULT = "sentiment"
