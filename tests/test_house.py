@@ -34,7 +34,7 @@ MODEL_FLOORS = [
     {"decomposing", "relevance"},
     {"intervening"},
     {"subject"},
-    {"load"},
+    {"adapting", "load"},
 ]
 PART_FOLDERS = {"methods", "measures", "trials", "studies"}  # one file for each registered part
 MOST_FILES = 15

@@ -57,8 +57,8 @@ def methods(
     if markdown and as_json:
         raise UsageError("--markdown or --json, not both")
     quiet_libraries()
+    from attlas.scoring import record
     from attlas.scoring import score as score_methods
-    from attlas.scoring.record import markdown, print_scores
 
     if dry_run:
         from attlas.planning import plan
@@ -69,9 +69,9 @@ def methods(
     if as_json:
         print_json(scores.payload())
     elif markdown:
-        print_line(markdown(scores))
+        print_line(record.markdown(scores))
     else:
-        print_scores(scores)
+        record.print_scores(scores)
 
 
 def _methods() -> list[dict[str, Any]]:
