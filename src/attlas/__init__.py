@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from attlas.heads.triggers import triggers
     from attlas.judging.judge import judge
     from attlas.listing import list_measures, list_methods, list_rankings, list_trials
+    from attlas.models.adapting import adapt
     from attlas.models.encoding.images import Objects
     from attlas.models.encoding.target import Target
     from attlas.models.load import load
@@ -84,6 +85,7 @@ _HOMES = {
     "TrialResult": "results",
     "Triggers": "results",
     "Verdict": "results",
+    "adapt": "models.adapting",
     "attribute": "explaining.explanations",
     "attribution_tree": "heads.tree",
     "audit": "auditing.audit",
@@ -143,6 +145,7 @@ __all__ = [
     "Triggers",
     "Verdict",
     "__version__",
+    "adapt",
     "attribute",
     "attribution_tree",
     "audit",

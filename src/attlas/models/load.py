@@ -26,7 +26,7 @@ from attlas.models.facts.places import (
 )
 from attlas.models.facts.tasks import find_task
 from attlas.models.intervening.removing_heads import RECORD, load_without_heads
-from attlas.models.recurrent.known import CLASSES, register_classes
+from attlas.models.recurrent import CLASSES, register_classes
 from attlas.models.subject import Subject
 
 DEFAULT = "sentiment"
@@ -286,8 +286,7 @@ def choose_device(device: str | torch.device | None) -> torch.device:
 
 def _devices() -> list[str]:
     cards = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
-    metal = ["mps"] if torch.backends.mps.is_available() else []
-    return ["cpu", *cards, *metal]
+    return ["cpu", *cards, *(["mps"] if torch.backends.mps.is_available() else [])]
 
 
 def _dtype(dtype: str | torch.dtype | None, device: str | torch.device | None) -> Any:

@@ -1,8 +1,8 @@
 """The verb `train`: a recurrent attention model learns labelled texts, and can be stopped."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -14,17 +14,67 @@ from attlas.models.load import choose_device, load
 from attlas.models.recurrent.checkpoints import TENSORS
 from attlas.models.recurrent.configuration import ATTENTIONS
 from attlas.models.recurrent.fitting import FitPlan, Fitted, evaluate
-from attlas.models.recurrent.learning import Learned, learn
-from attlas.models.recurrent.writing import judge_writer, learn_writer
+from attlas.models.recurrent.learning import Learned, judge_writer, learn, learn_writer
 from attlas.models.subject import Subject
 from attlas.progress import Step, Watch
 from attlas.results.support.lock import locked
 from attlas.training.examples import Parts, read_parts
-from attlas.training.recipes import RECIPES, WRITERS
 from attlas.verbs import verb
 from attlas.version import __version__
 
 RECORD, LOCK = "training.json", "training.lock"
+WRITERS = ("bahdanau", "luong")
+_WIDE = {"hidden_size": 100, "attention_size": 100, "dropout": 0.44, "output_dropout": 0.35}
+_SENTENCES = {**_WIDE, "sentence_dropout": 0.22, "hierarchical": True}
+_CONVOLUTIONS = {"encoder": "cnn", "kernels": (3, 5)}
+# Jain and Wallace, and Serrano and Smith, in this order.
+_EIGHT = FitPlan()
+_UNTIL_WORSE = FitPlan(
+    epochs=60, rows=64, rate=4e-4, decay=0.0, patience=5, slower=0.5, by="accuracy"
+)
+_WRITING = FitPlan(epochs=10, rows=32, rate=1e-3, decay=0.0, patience=3, by="exact match")
+
+
+@dataclass(frozen=True)
+class TrainingRecipe:
+    """A model by name: what it is, its parts, and how it is trained."""
+
+    about: str
+    parts: Mapping[str, Any] = field(default_factory=dict)
+    plan: FitPlan = _EIGHT
+
+
+RECIPES = {
+    "bilstm": TrainingRecipe("an LSTM in both directions", {"encoder": "bilstm"}),
+    "cnn": TrainingRecipe("convolutions of four widths", {"encoder": "cnn"}),
+    "average": TrainingRecipe("each word by itself", {"encoder": "average"}),
+    "flat": TrainingRecipe(
+        "a GRU over the whole text (FLANrnn)", {**_WIDE, "encoder": "bigru"}, _UNTIL_WORSE
+    ),
+    "flat_cnn": TrainingRecipe(
+        "convolutions over the whole text (FLANconv)", {**_WIDE, **_CONVOLUTIONS}, _UNTIL_WORSE
+    ),
+    "flat_plain": TrainingRecipe(
+        "vectors without an encoder", {**_WIDE, "encoder": "none"}, _UNTIL_WORSE
+    ),
+    "hierarchical": TrainingRecipe(
+        "GRUs over words, then sentences (HANrnn)",
+        {**_SENTENCES, "encoder": "bigru"},
+        _UNTIL_WORSE,
+    ),
+    "hierarchical_cnn": TrainingRecipe(
+        "convolutions over words, then sentences (HANconv)",
+        {**_SENTENCES, **_CONVOLUTIONS},
+        _UNTIL_WORSE,
+    ),
+    "hierarchical_plain": TrainingRecipe(
+        "attention over words, then sentences, without encoders",
+        {**_SENTENCES, "encoder": "none"},
+        _UNTIL_WORSE,
+    ),
+    "bahdanau": TrainingRecipe("an encoder–decoder that attends before each step", {}, _WRITING),
+    "luong": TrainingRecipe("an encoder–decoder that attends after each step", {}, _WRITING),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,13 +158,13 @@ def train(
         raise UnknownNameError("model to train", model, RECIPES)
     if attention is not None and (attention not in ATTENTIONS or model in WRITERS):
         raise UnknownNameError("attention", attention, [] if model in WRITERS else ATTENTIONS)
-    given = {"epochs": epochs, "rows": rows, "rate": rate, "patience": patience}
+    given: dict[str, Any] = {"epochs": epochs, "rows": rows, "rate": rate, "patience": patience}
     plan = replace(recipe.plan, seed=seed, **{k: v for k, v in given.items() if v is not None})
     parts = read_parts(data, dev=dev, test=test, labels=labels, count=count, seed=seed)
     if (model in WRITERS) != (parts.source == "dates") and model in WRITERS:
         raise UsageError(f"{model} writes, and learns dates: not {parts.source}")
-    work = _Work(model, parts, plan, Path(out) if out else None, choose_device(device), watch)
-    how = {"vectors": vectors, "vector_size": vector_size, "longest": longest}
+    work = _Training(model, parts, plan, Path(out) if out else None, choose_device(device), watch)
+    how: dict[str, Any] = {"vectors": vectors, "vector_size": vector_size, "longest": longest}
     if model in WRITERS:
         return work.run(
             lambda **told: learn_writer(parts.train, parts.dev, attention=model, **told)
@@ -131,7 +181,7 @@ def train(
 
 
 @dataclass(frozen=True, eq=False)
-class _Work:
+class _Training:
     """One training: what is trained on what, where it is kept, and who watches."""
 
     model: str

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from torch import nn
 
@@ -49,6 +50,10 @@ NETWORKS = (nn.RNNBase, nn.RNNCellBase)
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 # Module classes whose convolution computes weights that values are mixed by, not the values.
 WEIGHING = ("SeparableConv1D",)  # of ConvBERT
+
+
+# Modules of a user's own model that compute attention, with the kind of their site.
+NAMED: WeakKeyDictionary[nn.Module, str] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +146,8 @@ def find_owners(model: nn.Module) -> list[Owner]:
 
 def _road(module: nn.Module) -> str | None:
     """Where the attention of a module is caught; None if the module computes none."""
+    if module in NAMED:
+        return "softmax"
     reason = REFUSED.get(type(module).__name__)
     if reason is not None:
         raise UnsupportedModelError(f"{type(module).__name__} cannot be opened: {reason}")
@@ -153,6 +160,8 @@ def _road(module: nn.Module) -> str | None:
 
 def _kind_of_place(path: str, modules: Mapping[str, nn.Module]) -> str:
     module = modules[path]
+    if module in NAMED:
+        return NAMED[module]
     if any(getattr(module, name, False) for name in _IS_CROSS):
         return "cross"
     if getattr(module, "pools_tokens", False):

@@ -67,7 +67,7 @@ TASKS = {
             "sequence classification",
             ("SEQUENCE_CLASSIFICATION",),
             _one_place,
-            classes=("RecurrentForSequenceClassification",),
+            classes=("RecurrentForSequenceClassification", "AdaptedForSequenceClassification"),
         ),
         Task("token classification", ("TOKEN_CLASSIFICATION",), _places, True),
         Task(

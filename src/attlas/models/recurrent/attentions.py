@@ -60,11 +60,12 @@ class ScaledDotAttention(PoolingAttention):
     def scores(self, states: Tensor, question: Tensor | None) -> Tensor:
         """The score of each state, `[batch, token]`."""
         if self.query is not None:
-            found: Tensor = self.query(states).squeeze(-1)
+            found = self.query(states)
         else:
             assert question is not None
-            found = torch.matmul(states, question[..., None]).squeeze(-1)
-        return found / states.shape[-1] ** 0.5
+            found = torch.matmul(states, question[..., None])
+        scaled: Tensor = found.squeeze(-1) / states.shape[-1] ** 0.5
+        return scaled
 
 
 class UniformAttention(PoolingAttention):

@@ -10,9 +10,13 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 
 from attlas.models.recurrent.attentions import PoolingAttention, PoolingLayer, masked_softmax
 from attlas.models.recurrent.configuration import RecurrentConfig
-from attlas.models.recurrent.encoders import build_encoder
-from attlas.models.recurrent.hierarchy import SentenceEncoder
-from attlas.models.recurrent.places import gathered, last_place, scattered
+from attlas.models.recurrent.encoders import (
+    SentenceEncoder,
+    build_encoder,
+    gathered,
+    last_place,
+    scattered,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +47,11 @@ class RecurrentForSequenceClassification(PreTrainedModel):  # type: ignore[misc]
             config.vocab_size, config.vector_size, padding_idx=config.pad_token_id
         )
         self.drop = nn.Dropout(config.dropout)
-        of_text = build_encoder(config, config.vector_size)
-        self.encoder = SentenceEncoder(config) if config.sentences else of_text
+        self.encoder = (
+            SentenceEncoder(config)
+            if config.sentences
+            else build_encoder(config, config.vector_size)
+        )
         self.pooling = nn.ModuleList([PoolingLayer(config)])
         self.question_encoder = (
             build_encoder(config, config.vector_size) if config.reads != "text" else None

@@ -1,11 +1,16 @@
-"""Encoders: they turn the vectors of tokens into states, `[batch, token, feature]`."""
+"""Encoders: they turn the vectors of tokens into states, `[batch, token, feature]`.
 
+That of a hierarchical model pools words into sentences, all at the places of the sentences' ends.
+"""
+
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from attlas.models.recurrent.attentions import PoolingLayer
 from attlas.models.recurrent.configuration import RecurrentConfig
 
 
@@ -98,3 +103,94 @@ def build_encoder(config: RecurrentConfig, vector_size: int) -> nn.Module:
 def within(lengths: Tensor, most: int) -> Tensor:
     """Which places hold a token, `[batch, token]`."""
     return torch.arange(most, device=lengths.device)[None, :] < lengths[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class Sentences:
+    """Which tokens end a sentence, and of each word its sentence and its place within it."""
+
+    is_word: Tensor  # all `[batch, token]`
+    ends: Tensor
+    number: Tensor
+    place: Tensor
+
+    @classmethod
+    def of(cls, input_ids: Tensor, is_word: Tensor, signs: list[int]) -> "Sentences":
+        """A sentence ends with the last sign of a row of signs, and with the last word."""
+        is_sign = is_word & torch.isin(input_ids, input_ids.new_tensor(signs))
+        followed = torch.zeros_like(is_sign)
+        followed[:, :-1] = is_sign[:, 1:]
+        rank = is_word.long().cumsum(dim=1)
+        is_last = is_word & (rank == rank[:, -1:])
+        ends = (is_sign & ~followed) | is_last
+        number = ends.long().cumsum(dim=1) - ends.long()
+        first = torch.full_like(rank, rank.shape[1]).scatter_reduce(
+            1, number, rank.where(is_word, rank.shape[1]), "amin"
+        )
+        return cls(is_word, ends, number, rank - first.gather(1, number))
+
+    def same(self) -> Tensor:
+        """Which words `[batch, end, word]` belong to the sentence that ends at each token."""
+        same = self.number[:, :, None] == self.number[:, None, :]
+        return same & self.ends[:, :, None] & self.is_word[:, None, :]
+
+
+class SentenceEncoder(nn.Module):
+    """Encodes the words of each sentence, pools them by attention, and encodes the sentences."""
+
+    def __init__(self, config: RecurrentConfig) -> None:
+        super().__init__()
+        self.signs = list(config.sentences)
+        self.of_words = build_encoder(config, config.vector_size)
+        self.word_pooling = nn.ModuleList([PoolingLayer(config)])
+        of_words: Any = self.word_pooling[0]
+        of_words.attention.pools_tokens = False  # its rows are the ends of sentences
+        self.drop = nn.Dropout(config.sentence_dropout)
+        self.of_sentences = build_encoder(config, config.hidden_size)
+
+    def forward(self, vectors: Tensor, input_ids: Tensor, is_word: Tensor) -> tuple[Tensor, Tensor]:
+        """The states of the sentences at the places of their ends, and which tokens these are."""
+        found = Sentences.of(input_ids, is_word, self.signs)
+        words = self._words(vectors, found)
+        pooled = self.word_pooling[0](words, found.same())
+        front, places = gathered(pooled, found.ends)
+        states, _ = self.of_sentences(self.drop(front), found.ends.sum(dim=1))
+        return scattered(states, places, found.ends), found.ends
+
+    def _words(self, vectors: Tensor, found: Sentences) -> Tensor:
+        """The states of the words, each sentence encoded by itself."""
+        batch, tokens = found.ends.shape
+        count = max(1, int(found.number.where(found.is_word, 0).max()) + 1)
+        longest = max(1, int(found.place.where(found.is_word, 0).max()) + 1)
+        nowhere = count * longest
+        slots = (found.number * longest + found.place).where(found.is_word, nowhere)
+        origins = slots.new_full((batch, nowhere + 1), tokens)
+        here = torch.arange(tokens, device=slots.device).expand(batch, -1)
+        origins = origins.scatter(1, slots, here)[:, :-1]
+        padded = nn.functional.pad(vectors, (0, 0, 0, 1))
+        rows = padded.gather(1, origins[..., None].expand(-1, -1, vectors.shape[-1]))
+        lengths = (origins < tokens).view(batch * count, longest).sum(dim=1)
+        states, _ = self.of_words(rows.reshape(batch * count, longest, -1), lengths)
+        laid = nn.functional.pad(states.reshape(batch, nowhere, -1), (0, 0, 0, 1))
+        back: Tensor = laid.gather(1, slots[..., None].expand(-1, -1, laid.shape[-1]))
+        return back
+
+
+def last_place(mask: Tensor) -> Tensor:
+    """How many tokens there are up to the last marked one, `[batch]`."""
+    places = torch.arange(1, mask.shape[1] + 1, device=mask.device)
+    return (mask * places).amax(dim=1)
+
+
+def gathered(vectors: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
+    """The vectors of the marked places moved to the front, and where each of them came from."""
+    most = max(1, int(own.sum(dim=1).max()))
+    places = (~own).to(torch.uint8).argsort(dim=1, stable=True)[:, :most]
+    return vectors.gather(1, places[..., None].expand(-1, -1, vectors.shape[-1])), places
+
+
+def scattered(states: Tensor, places: Tensor, own: Tensor) -> Tensor:
+    """States put back at the places of their tokens; zero at all other places."""
+    blank = states.new_zeros(*own.shape, states.shape[-1])
+    back = blank.scatter(1, places[..., None].expand_as(states), states)
+    return back * own[..., None]
