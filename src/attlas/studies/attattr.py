@@ -17,7 +17,7 @@ from attlas.heads.triggers import triggers
 from attlas.models.load import load
 from attlas.models.subject import Subject
 from attlas.progress import Step, Watch
-from attlas.results import Claim, HeadImportance, PruneCurve, Triggers
+from attlas.results import Claim, ComparedTable, HeadImportance, PruneCurve, Triggers
 from attlas.results.support import plots
 from attlas.results.support.report_sections import Figure
 from attlas.studies.support.findings import (
@@ -66,12 +66,9 @@ class TaskResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON."""
-        return {
-            "task": self.task,
-            "pruned": self.pruned.to_dict(),
-            "effectiveness": self.effectiveness.to_dict(),
-            "triggers": self.triggers.to_dict(),
-        }
+        parts = {"pruned": self.pruned, "effectiveness": self.effectiveness}
+        made = {name: each.to_dict() for name, each in parts.items()}
+        return {"task": self.task, **made, "triggers": self.triggers.to_dict()}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "TaskResult":
@@ -243,7 +240,7 @@ def correlations(found: Sequence[TaskResult]) -> dict[tuple[str, str], float]:
     }
 
 
-def _areas(found: Sequence[TaskResult]) -> Any:
+def _areas(found: Sequence[TaskResult]) -> ComparedTable:
     ours = {
         f"{each.task}: {line.name}": Figure(line.area.mean, line.area.low, line.area.high)
         for each in found
