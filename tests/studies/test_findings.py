@@ -59,3 +59,8 @@ def test_a_table_compares_by_name():
 def test_a_share_is_of_the_cases_that_hold():
     assert findings.share_of({"a": True, "b": False}).value == 0.5
     assert findings.share_of([]).value is None
+
+
+def test_means_are_over_what_is_known():
+    found = findings.known_means([[1.0, None, None], [3.0, 2.0, None]])
+    assert found[:2].tolist() == [2.0, 2.0] and np.isnan(found[2])

@@ -23,6 +23,7 @@ from attlas.studies.support.findings import (
     at_most,
     compared,
     decided,
+    known_means,
     near,
     over_seeds,
     over_texts,
@@ -115,7 +116,7 @@ def attention_flow(
             )
         )
     means = {
-        name: np.array([_over_texts(each["by layer"][name]) for each in found])
+        name: np.array([known_means(each["by layer"][name]) for each in found])
         for name in found[0]["by layer"]
     }
     accuracy = over_seeds([each["accuracy"] for each in found])
@@ -159,13 +160,6 @@ def _questions(subject: Subject, examples: Sequence[Example]) -> Any:
 
 def _lists(found: Mapping[str, NDArray[np.float64]]) -> dict[str, Any]:
     return {name: each.tolist() for name, each in found.items()}
-
-
-def _over_texts(values: Sequence[Sequence[float | None]]) -> NDArray[np.float64]:
-    """The mean of each layer over the texts where it is known."""
-    known = np.array(values, dtype=np.float64)
-    mean: NDArray[np.float64] = np.nanmean(known, axis=0)
-    return mean
 
 
 def claims_on_agreement(means: Mapping[str, NDArray[np.float64]]) -> list[Claim]:
@@ -279,7 +273,7 @@ def _curves(means: Mapping[str, NDArray[np.float64]]) -> list[plots.Plot]:
 def _sentiment_curve(found: ByLayer) -> plots.Plot:
     return _curve(
         "Sentiment: correlation by layer",
-        {name: _over_texts(values) for name, values in found.items()},
+        {name: known_means(values) for name, values in found.items()},
     )
 
 

@@ -28,6 +28,7 @@ from attlas.studies.support.findings import (
     compared,
     decided,
     in_share,
+    known_means,
     over_texts,
     share_of,
     untested,
@@ -188,7 +189,7 @@ def _better_f1(
     source = f"{SOURCE}, {paper}, ERASER movies (figure)"
     if method not in found or rival not in found:
         return untested(said, source, f"{method} or {rival} was not run")
-    one, other = (_means(found[name]["f1"]) for name in (method, rival))
+    one, other = (known_means(found[name]["f1"]) for name in (method, rival))
     wins = share_of([bool(a > b) for a, b in zip(one, other, strict=True) if a == a and b == b])
     return decided(
         said,
@@ -216,16 +217,6 @@ def _better_auc(found: Mapping[str, Any], method: str, rival: str, paper: str, s
         over_texts(better),
         found="The figure is the difference of the areas under the curve, in favour of the first.",
         over="texts",
-    )
-
-
-def _means(rows: Sequence[Sequence[float | None]]) -> NDArray[np.float64]:
-    """The mean of each point over the texts where it is known; NaN where there is none."""
-    known = np.array(rows, dtype=np.float64)
-    seen = ~np.isnan(known)
-    total = np.where(seen, known, 0.0).sum(axis=0)
-    return np.divide(
-        total, seen.sum(axis=0), out=np.full(known.shape[1], np.nan), where=seen.any(0)
     )
 
 
@@ -257,7 +248,7 @@ def _plots(found: Mapping[str, Any], tops: Sequence[int]) -> list[plots.Plot]:
         plots.curve(
             "Token F1 by number of tokens",
             list(tops),
-            {name: _means(each["f1"]) for name, each in found.items()},
+            {name: known_means(each["f1"]) for name, each in found.items()},
             x_label="highest tokens",
             y_label="token F1",
             reading="Higher: the highest tokens are more often those that people marked.",
@@ -269,7 +260,7 @@ def _plots(found: Mapping[str, Any], tops: Sequence[int]) -> list[plots.Plot]:
             plots.curve(
                 f"{side} perturbation",
                 list(SHARES),
-                {name: _means(each[side]) for name, each in found.items()},
+                {name: known_means(each[side]) for name, each in found.items()},
                 x_label=f"share of tokens masked, {first} first",
                 y_label="probability of the prediction",
                 reading=f"{'Lower' if side == 'positive' else 'Higher'} is better.",

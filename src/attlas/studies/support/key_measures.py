@@ -15,6 +15,7 @@ from attlas.models.asking.reading import fold_attention
 from attlas.models.encoding.request import Request
 from attlas.models.subject import Subject
 from attlas.models.tap.call import Call
+from attlas.studies.support.findings import known_means
 from attlas.studies.support.token_importance import agreement_by_layer
 from attlas.trials import TRIALS, Scope
 from attlas.trials.rewriting.effects import run_rewriting_trial
@@ -39,8 +40,8 @@ def measure_keys(
     right = {}
     for scope in (Scope("all"), Scope("layer")):
         outcome = run_rewriting_trial(fill(questions), scope, plan, "Exchanging keys")
-        means = {name: float(np.nanmean(each)) for name, each in outcome.figures.items()}
-        right |= {name: each for name, each in means.items() if name.startswith("right")}
+        found = outcome.figures.items()
+        right |= {name: float(each.mean()) for name, each in found if name.startswith("right")}
         if scope.kind == "all":
             right["right, all layers"] = right.pop("right")
     return {
@@ -86,5 +87,5 @@ def freedom(question: Question) -> list[list[int]]:
 
 def _by_layer(questions: Sequence[Question]) -> list[float]:
     found = agreement_by_layer(questions, readings=("raw",))["blank-out, raw"]
-    means: list[float] = np.nanmean(found, axis=0).tolist()
+    means: list[float] = known_means(found).tolist()
     return means
