@@ -53,9 +53,14 @@ def test_figures_over_texts_leave_unknown_ones_out():
 def test_a_table_compares_by_name():
     table = findings.compared("T", "r", {"a": Figure(2.0), "b": Figure(1.0)}, {"a": 1.5})
     assert [row.difference for row in table.rows] == [0.5, None]
-    assert table.cells()[1] == ["a", "2.000", "", "1.500", "+0.500"]
+    assert table.cells()[1] == ["a", "2.000", "–", "1.500", "+0.500"]
 
 
 def test_a_share_is_of_the_cases_that_hold():
     assert findings.share_of({"a": True, "b": False}).value == 0.5
     assert findings.share_of([]).value is None
+
+
+def test_means_are_over_what_is_known():
+    found = findings.known_means([[1.0, None, None], [3.0, 2.0, None]])
+    assert found[:2].tolist() == [2.0, 2.0] and np.isnan(found[2])

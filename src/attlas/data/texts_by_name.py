@@ -18,6 +18,7 @@ REVIEWS = {
     "reviews_hard": "reviews full of turns and irony written for Attlas, with such words as well",
 }
 GENERATED = {
+    "agreement": "beginnings of sentences whose first noun decides the number of the verb",
     "recall": "sequences in which a key seen before determines the value that follows",
     "dates": "dates as people write them, to be written as YYYY-MM-DD",
     "facts": "short stories with a question, and the sentences that answer it",

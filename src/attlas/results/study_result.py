@@ -228,13 +228,13 @@ def _cells(row: ComparedRow) -> list[str]:
 def _with_interval(claim: Claim) -> str:
     if claim.ours is None:
         return "–"
-    interval = _interval(claim.ours)
-    return f"{_number(claim.ours.value)}{f' ({interval} over {claim.over})' if interval else ''}"
+    value, interval = _number(claim.ours.value), _interval(claim.ours)
+    return value if interval == "–" else f"{value} ({interval} over {claim.over})"
 
 
 def _interval(figure: Figure) -> str:
     if figure.low is None or figure.high is None:
-        return ""
+        return "–"
     return f"{_number(figure.low)} to {_number(figure.high)}"
 
 

@@ -17,7 +17,7 @@ from attlas.heads.triggers import triggers
 from attlas.models.load import load
 from attlas.models.subject import Subject
 from attlas.progress import Step, Watch
-from attlas.results import Claim, HeadImportance, PruneCurve, Triggers
+from attlas.results import Claim, ComparedTable, HeadImportance, PruneCurve, Triggers
 from attlas.results.support import plots
 from attlas.results.support.report_sections import Figure
 from attlas.studies.support.findings import (
@@ -66,22 +66,15 @@ class TaskResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON."""
-        return {
-            "task": self.task,
-            "pruned": self.pruned.to_dict(),
-            "effectiveness": self.effectiveness.to_dict(),
-            "triggers": self.triggers.to_dict(),
-        }
+        parts = {"pruned": self.pruned, "effectiveness": self.effectiveness}
+        made = {name: each.to_dict() for name, each in parts.items()}
+        return {"task": self.task, **made, "triggers": self.triggers.to_dict()}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "TaskResult":
         """Read what `to_dict` returned."""
-        return cls(
-            record["task"],
-            PruneCurve.from_dict(record["pruned"]),
-            PruneCurve.from_dict(record["effectiveness"]),
-            Triggers.from_dict(record["triggers"]),
-        )
+        curves = (PruneCurve.from_dict(record[name]) for name in ("pruned", "effectiveness"))
+        return cls(record["task"], *curves, Triggers.from_dict(record["triggers"]))
 
 
 @study(
@@ -216,11 +209,8 @@ def _similar(found: Sequence[TaskResult]) -> Claim:
 
 def _misled(found: Sequence[TaskResult]) -> Claim:
     said = "A few words taken from the largest attributions mislead the model in other texts"
-    strongest = {
-        each.task: max((one.strongest for one in each.triggers.triggers), key=lambda one: one.drop)
-        for each in found
-        if each.triggers.triggers
-    }
+    tried = {each.task: [one.strongest for one in each.triggers.triggers] for each in found}
+    strongest = {task: max(own, key=lambda one: one.drop) for task, own in tried.items() if own}
     rule = in_share(
         "in every task a trigger costs a class more than random words, interval above 0"
     )
@@ -243,7 +233,7 @@ def correlations(found: Sequence[TaskResult]) -> dict[tuple[str, str], float]:
     }
 
 
-def _areas(found: Sequence[TaskResult]) -> Any:
+def _areas(found: Sequence[TaskResult]) -> ComparedTable:
     ours = {
         f"{each.task}: {line.name}": Figure(line.area.mean, line.area.low, line.area.high)
         for each in found
@@ -276,10 +266,9 @@ def _plots(each: TaskResult) -> list[plots.Plot]:
 
 def _alike(found: Sequence[TaskResult]) -> tuple[plots.Plot, ...]:
     ranks = {f"{one} and {other}": rank for (one, other), rank in correlations(found).items()}
-    if not ranks:
-        return ()
     reading = "A longer bar: two tasks whose important heads are more alike."
-    return (plots.bars("Important heads", ranks, x_label="rank correlation", reading=reading),)
+    drawn = plots.bars("Important heads", ranks, x_label="rank correlation", reading=reading)
+    return (drawn,) if ranks else ()
 
 
 def check_tasks(models: str | PathLike[str], tasks: Sequence[str]) -> None:
@@ -300,12 +289,9 @@ def _run(subject: Subject, task: str, asked: Mapping[str, Any], watch: Watch) ->
     drawn = texts(task, split=splits[1], count=asked["count"], seed=SEED)
     tried = [each for each in drawn if task != BUILT_IN or each.text not in known]
     how: dict[str, Any] = {"steps": asked["steps"], "watch": watch}
-    return TaskResult(
-        task,
-        prune_curve(subject, ranked, tried, truncate=True, **how),
-        head_effectiveness(subject, tried[: asked["effect_on"]], truncate=True, **how),
-        triggers(subject, tried, seed=SEED, **how),
-    )
+    pruned = prune_curve(subject, ranked, tried, truncate=True, **how)
+    effect = head_effectiveness(subject, tried[: asked["effect_on"]], truncate=True, **how)
+    return TaskResult(task, pruned, effect, triggers(subject, tried, seed=SEED, **how))
 
 
 def _named(task: str, watch: Watch) -> Callable[[Step], None]:

@@ -6,6 +6,7 @@ from math import isnan
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from attlas.mathematics.intervals import Estimate, bootstrap_means, student_mean
 from attlas.results import Claim, ComparedRow, ComparedTable
@@ -116,6 +117,18 @@ def over_texts(values: Any) -> Figure:
     """The mean of one value for each text, with a 95 % interval from resampled texts."""
     known = np.array([np.nan if each is None else each for each in values], dtype=np.float64)
     return _figure(bootstrap_means(known[:, None])[0])
+
+
+def known_means(rows: Any) -> NDArray[np.float64]:
+    """The mean of each column, `[text, column]`, over the texts where it is known; else NaN."""
+    known = np.array(rows, dtype=np.float64)
+    seen = ~np.isnan(known)
+    total = np.where(seen, known, 0.0).sum(axis=0)
+    unknown = np.full(known.shape[1:], np.nan)
+    mean: NDArray[np.float64] = np.divide(
+        total, seen.sum(axis=0), out=unknown, where=seen.any(axis=0)
+    )
+    return mean
 
 
 def compared(
