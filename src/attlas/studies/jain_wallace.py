@@ -22,7 +22,14 @@ from attlas.studies.recurrent.explanation_tables import (
 )
 from attlas.studies.recurrent.on_transformer import transformer_part
 from attlas.studies.recurrent.tasks import TASKS, RecurrentTask, read_task
-from attlas.studies.recurrent.training import ModelRecipe, check_vectors, seeded, train_model
+from attlas.studies.recurrent.training import (
+    FREQUENT,
+    ModelRecipe,
+    check_vectors,
+    seeded,
+    train_model,
+    vector_lengths,
+)
 from attlas.studies.support.findings import Findings
 from attlas.studies.support.run import Run
 from attlas.studies.support.study import study
@@ -141,7 +148,7 @@ def jain_wallace(
         tables=tables,
         plots=tuple(plots_of(parts)),
         seeds=tuple(every),
-        notes=NOTES,
+        notes=(*NOTES, _lengths(tasks[data[0]], vectors)),
         details={"causes": changed, "transformer": asked_too, "models": summaries(parts)},
     )
 
@@ -153,6 +160,16 @@ NOTES = (
     "In the files of the repository, the names of attention against leave-one-out and attention "
     "against gradient are exchanged; the figures here are by what they are.",
 )
+
+
+def _lengths(task: RecurrentTask, vectors: str | None) -> str:
+    frequent, others = vector_lengths(task, vectors)
+    return (
+        f"The vectors of the {FREQUENT} most frequent words of {task.name} are {frequent:.1f} long "
+        f"on average, those of all others {others:.1f}. Gradient · vector grows with the length, so "
+        "vectors whose lengths already tell frequent words from rare ones move τ; see the tables on "
+        "what moves it."
+    )
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from attlas.mathematics.other_weights import AdversaryPlan, Candidates, far_cand
 from attlas.mathematics.rank_agreement import kendall_by_text
 from attlas.studies.recurrent.readings import (
     FixedReading,
+    gradient_along,
     gradient_importance,
     gradient_size,
     leave_one_out,
@@ -27,7 +28,13 @@ SHOWN_LENGTHS = (8, 30)  # tokens of the text whose two attentions are shown
 DIGITS = 4  # that are kept of a text's figure
 
 TAU_GRADIENT, TAU_REMOVAL = "tau_gradient", "tau_leave_one_out"
-TAU_BOTH, TAU_SIZE = "tau_gradient_leave_one_out", "tau_gradient_size"
+TAU_BOTH = "tau_gradient_leave_one_out"
+TAU_SIZE, TAU_ALONG = "tau_gradient_size", "tau_gradient_along"
+IMPORTANCES = {
+    TAU_GRADIENT: gradient_importance,
+    TAU_ALONG: gradient_along,
+    TAU_SIZE: gradient_size,
+}
 CHANGE, FAR_LOOSE, FAR_TIGHT = "permutation_change", "far_within_0.05", "far_within_0.01"
 PREDICTED, LARGEST = "predicted", "largest_weight"
 SIGNIFICANT = {name: f"significant_{name}" for name in (TAU_GRADIENT, TAU_REMOVAL)}
@@ -66,12 +73,10 @@ def _of_reading(
     trained: TrainedModel, reading: FixedReading, plan: ExplanationPlan, random: Generator
 ) -> tuple[dict[str, NDArray[np.float64]], Candidates]:
     weights, free, model = reading.weights, reading.free, trained.model
-    gradient = gradient_importance(model, reading.batch)
-    size = gradient_size(model, reading.batch)
-    pairs = {TAU_GRADIENT: (weights, gradient), TAU_SIZE: (weights, size)}
+    pairs = {name: (weights, each(model, reading.batch)) for name, each in IMPORTANCES.items()}
     if plan.removes:
         removal = leave_one_out(model, reading, trained.pad)
-        pairs |= {TAU_REMOVAL: (weights, removal), TAU_BOTH: (gradient, removal)}
+        pairs |= {TAU_REMOVAL: (weights, removal), TAU_BOTH: (pairs[TAU_GRADIENT][1], removal)}
     found: dict[str, NDArray[np.float64]] = {}
     for name, (first, second) in pairs.items():
         agreement = kendall_by_text(first.double(), second.double(), free)
@@ -90,14 +95,13 @@ def _of_reading(
 
 
 def agreement_figures(trained: TrainedModel) -> dict[str, float]:
-    """τ of attention with the gradient and with its length, the means over the test texts."""
-    found: dict[str, list[float]] = {TAU_GRADIENT: [], TAU_SIZE: []}
+    """τ of attention with each kind of gradient importance, the means over the test texts."""
+    found: dict[str, list[float]] = {name: [] for name in IMPORTANCES}
     for reading in readings(trained.model, trained.test):
-        for name, importance in ((TAU_GRADIENT, gradient_importance), (TAU_SIZE, gradient_size)):
+        for name, importance in IMPORTANCES.items():
             scores = importance(trained.model, reading.batch).double()
-            found[name] += kendall_by_text(
-                reading.weights.double(), scores, reading.free
-            ).tau.tolist()
+            taus = kendall_by_text(reading.weights.double(), scores, reading.free).tau
+            found[name] += taus.tolist()
     return {name: float(np.nanmean(each)) for name, each in found.items()}
 
 

@@ -14,6 +14,7 @@ from attlas.studies.recurrent.explanation_figures import (
     FAR_LOOSE,
     FAR_TIGHT,
     SIGNIFICANT,
+    TAU_ALONG,
     TAU_BOTH,
     TAU_GRADIENT,
     TAU_REMOVAL,
@@ -175,7 +176,12 @@ def cause_tables(
     """What a change of the training makes of τ with the gradient, and with its length."""
     if not changed:
         return
-    for name, title in ((TAU_GRADIENT, "the gradient"), (TAU_SIZE, "the length of the gradient")):
+    titles = {
+        TAU_GRADIENT: "gradient · vector",
+        TAU_ALONG: "gradient · vector divided by the length of the vector",
+        TAU_SIZE: "the length of the gradient",
+    }
+    for name, title in titles.items():
         rows = {"nothing changed": over_models(usual, lambda part, at=name: mean_of(part, at))}  # type: ignore[misc]
         for cause, each in changed.items():
             rows[CAUSES[cause].words] = over_seeds([found[name] for found in each])

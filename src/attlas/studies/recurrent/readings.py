@@ -70,6 +70,13 @@ def gradient_importance(model: Any, batch: Batch) -> PaddedRows:
     return (vectors * slope).sum(dim=-1).abs()
 
 
+def gradient_along(model: Any, batch: Batch) -> PaddedRows:
+    """|gradient · vector| divided by the length of the vector: long vectors count no more."""
+    vectors, slope = _vectors_and_slope(model, batch)
+    lengths = torch.linalg.vector_norm(vectors, dim=-1)
+    return (vectors * slope).sum(dim=-1).abs() / torch.where(lengths > 0, lengths, 1.0)
+
+
 def gradient_size(model: Any, batch: Batch) -> PaddedRows:
     """The length of the gradient on each token's vector, with the attention cut from the graph."""
     _, slope = _vectors_and_slope(model, batch)

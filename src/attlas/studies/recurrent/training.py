@@ -17,6 +17,7 @@ from attlas.models.recurrent.words import build_vocabulary, random_vectors, read
 from attlas.studies.recurrent.tasks import RecurrentTask
 
 VECTOR_SIZE = 256
+FREQUENT = 50  # words: nearly all of them articles, pronouns, signs and the like
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,13 @@ def shaped(vectors: NDArray[np.float32], recipe: ModelRecipe) -> NDArray[np.floa
         even = vectors / np.where(lengths > 0, lengths, 1.0)
         vectors = even * lengths[lengths > 0].mean(dtype=np.float32)
     return (vectors * recipe.scale).astype(np.float32)
+
+
+def vector_lengths(task: RecurrentTask, vectors: str | None, seed: int = 0) -> tuple[float, float]:
+    """The mean length of the vectors of a task's most frequent words, and of all others."""
+    tokenizer, table = _words(task, vectors, seed)
+    lengths = np.linalg.norm(table, axis=1)[len(tokenizer.all_special_ids) :]
+    return float(lengths[:FREQUENT].mean()), float(lengths[FREQUENT:].mean())
 
 
 def seeded(recipe: ModelRecipe, seed: int, epochs: int | None = None) -> ModelRecipe:
