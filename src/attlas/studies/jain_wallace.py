@@ -166,9 +166,9 @@ def _lengths(task: RecurrentTask, vectors: str | None) -> str:
     frequent, others = vector_lengths(task, vectors)
     return (
         f"The vectors of the {FREQUENT} most frequent words of {task.name} are {frequent:.1f} long "
-        f"on average, those of all others {others:.1f}. Gradient · vector grows with the length, so "
-        "vectors whose lengths already tell frequent words from rare ones move τ; see the tables on "
-        "what moves it."
+        f"on average, those of all others {others:.1f}. Gradient · vector grows with the length, "
+        "so vectors whose lengths already tell frequent words from rare ones move τ; see the "
+        "tables on what moves it."
     )
 
 
