@@ -36,7 +36,7 @@ from attlas.studies.support.study import study
 
 APART = (
     *("data", "encoder", "attention", "seeds", "first_seed", "seeds_elsewhere"),
-    *("causes", "transformer_count"),
+    *("causes", "cause_seeds", "transformer_count"),
 )
 DIFFERS = (
     "Word vectors: a word's vector is the mean of the vectors of its pieces (wordllama, 256 wide), "
@@ -79,8 +79,8 @@ def jain_wallace(
     first_seed: int = 0,
     seeds_elsewhere: int = 2,
     vectors: str | None = None,
-    train_elsewhere: int = 6000,
-    count_elsewhere: int = 500,
+    train_elsewhere: int = 4000,
+    count_elsewhere: int = 400,
     count: int | None = None,
     epochs: int | None = None,
     rate: float = 0.001,
@@ -99,6 +99,7 @@ def jain_wallace(
         "half_width",
         "two_epochs",
     ),
+    cause_seeds: int = 3,
     transformer_count: int = 60,
 ) -> Findings:
     """Compare attention with gradients and leave-one-out, permute it, and replace it.
@@ -120,6 +121,7 @@ def jain_wallace(
         permutations: How often the weights of each text are permuted.
         adversary_steps: Steps of the search for adversarial attention.
         causes: Changes of the first model's training whose effect on τ is measured.
+        cause_seeds: Models with each of these changes, at most one for each of the seeds.
         transformer_count: Texts on which a transformer is asked the same; 0 leaves it out.
     """
     setting = Setting(vectors, epochs, rate, hidden_size, permutations, adversary_steps)
@@ -136,7 +138,7 @@ def jain_wallace(
         found = run.kept(name, measure, APART)
         parts.setdefault((task, one, other), []).append(found)
     first = (tasks[data[0]], setting.recipe(encoder[0], attention[0]))
-    changed = measure_causes(run, *first, causes, every, setting.epochs, APART)
+    changed = measure_causes(run, *first, causes, every[:cause_seeds], setting.epochs, APART)
     asked_too = run.kept(
         "transformer", lambda: transformer_part(run.device, transformer_count), APART[:-1]
     )

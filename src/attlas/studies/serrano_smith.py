@@ -71,7 +71,7 @@ def serrano_smith(
     seeds: int = 5,
     first_seed: int = 0,
     vectors: str | None = None,
-    train_on: int = 9000,
+    train_on: int = 8000,
     count: int = 1000,
     epochs: int | None = None,
     rate: float = 0.001,
