@@ -85,18 +85,33 @@ def {name}(
 '''
 STUDY = '''"""TODO: the experiment, and its paper."""
 
-from os import PathLike
-from typing import Any
-
-from attlas.progress import Watch
+from attlas.studies.support.findings import Findings
+from attlas.studies.support.run import Run
 from attlas.studies.support.study import study
 
 
-@study(about="TODO: in a few words", paper="TODO")
-def {name}(out: str | PathLike[str], *, watch: Watch = lambda step: None) -> Any:
-    """TODO: run the experiment and write what it finds to a folder."""
+@study(
+    about="TODO: in one line",
+    question="TODO: what does the experiment ask?",
+    paper="TODO: authors and year, arXiv:…",
+    quick={{"count": 4}},  # TODO: the options of the quick form, which takes seconds
+    takes=(5, 0),  # TODO: seconds of the quick form on two cores, of the full form on a GPU
+)
+def {name}(run: Run, *, count: int = 100) -> Findings:
+    """TODO: what is done.
+
+    Args:
+        count: TODO: how many texts.
+    """
     raise NotImplementedError
 '''
+MARKED = """<!-- options: scripts/studies_page.py -->
+<!-- end of options -->
+
+## Result
+
+<!-- result: scripts/studies_page.py -->
+<!-- end of result -->"""
 SOURCES = {"method": METHOD, "measure": MEASURE, "trial": TRIAL, "study": STUDY}
 TEST = '''"""TODO: what `{name}` is compared with."""
 
@@ -112,7 +127,10 @@ def write_part(kind: str, name: str) -> list[Path]:
     if not name.isidentifier() or keyword.iskeyword(name) or name != name.lower():
         sys.exit(f"a name is lower-case words with underscores between them, not {name!r}")
     room = ROOMS[kind]
-    page = "\n\n".join([f"# {name}", "TODO", *(f"## {each}\n\nTODO" for each in HEADINGS[kind])])
+    parts = [f"## {each}\n\nTODO" for each in HEADINGS[kind]]
+    if kind == "study":
+        parts.insert(-1, MARKED)  # what scripts/studies_page.py fills in
+    page = "\n\n".join([f"# {name}", "TODO", *parts])
     files = {
         ROOT / "src" / "attlas" / room / f"{name}.py": SOURCES[kind].format(name=name),
         ROOT / "tests" / room / f"test_{name}.py": TEST.format(name=name),

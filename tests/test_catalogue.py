@@ -99,7 +99,9 @@ ASKED = [
     (["audit", "--removal", "delet"], 2, "did you mean 'delete'"),
     (["audit", "--retrain", "nothing.csv"], 2, "nothing.csv"),
     (["tree", "--svg", "a.bmp", "a"], 2, "a drawing ends in .svg, .png, .pdf, not '.bmp'"),
-    (["study", "attattr", "--models", "nowhere", "--out", "o"], 2, "nowhere is no folder"),
+    (["study", "attattr", "--modles", "nowhere"], 2, "did you mean '--models'"),
+    (["study", "atattr"], 2, "did you mean 'attattr'"),
+    (["study", "--list"], 0, "attattr"),
     (["explain", "--data", "nothing.csv", "--out", "o.parquet"], 2, "nothing.csv"),
 ]
 

@@ -13,6 +13,7 @@ import pytest
 import typer
 
 import attlas
+from attlas.catalogue import catalogue
 from attlas.cli.main import app
 
 ROOT = Path(__file__).parents[1]
@@ -140,6 +141,9 @@ def test_every_command_has_the_options_that_are_shown(page):
         if not words or words[0] not in COMMANDS:
             continue
         known = {option for each in COMMANDS[words[0]].params for option in each.opts}
+        if words[0] == "study" and len(words) > 1 and words[1] in catalogue("study"):
+            own = catalogue("study")[words[1]].options
+            known |= {f"--{name.replace('_', '-')}" for name in own}
         shown = {word.partition("=")[0] for word in words if word.startswith("--")}
         assert shown <= {*known, "--help"}, f"attlas {line}"
 

@@ -17,7 +17,7 @@ FLOORS = [
     {"models"},
     {"removing"},
     {"methods"},
-    {"explaining", "checking"},
+    {"checking", "explaining", "training"},
     {"embedded"},
     {"heads", "measures", "scoring", "trials"},
     {"judging"},
@@ -26,7 +26,7 @@ FLOORS = [
     {"cli"},
 ]
 MODEL_FLOORS = [
-    {"facts"},
+    {"facts", "recurrent"},
     {"tap"},
     {"encoding"},
     {"asking"},
@@ -34,7 +34,7 @@ MODEL_FLOORS = [
     {"decomposing", "relevance"},
     {"intervening"},
     {"subject"},
-    {"load"},
+    {"adapting", "load"},
 ]
 PART_FOLDERS = {"methods", "measures", "trials", "studies"}  # one file for each registered part
 MOST_FILES = 15

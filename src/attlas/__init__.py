@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from attlas.heads.triggers import triggers
     from attlas.judging.judge import judge
     from attlas.listing import list_measures, list_methods, list_rankings, list_trials
+    from attlas.models.adapting import adapt
     from attlas.models.encoding.images import Objects
     from attlas.models.encoding.target import Target
     from attlas.models.load import load
@@ -49,12 +50,14 @@ if TYPE_CHECKING:
         PruneCurve,
         Report,
         Site,
+        StudyResult,
         Tree,
         TrialResult,
         Triggers,
         Verdict,
     )
     from attlas.studies import list_studies, study
+    from attlas.training.train import Trained, train
     from attlas.trials import Scope
 
 _HOMES = {
@@ -74,12 +77,15 @@ _HOMES = {
     "Rules": "auditing.verdict.rules",
     "Scope": "trials",
     "Site": "results",
+    "StudyResult": "results",
     "Subject": "models.subject",
     "Target": "models.encoding.target",
+    "Trained": "training.train",
     "Tree": "results",
     "TrialResult": "results",
     "Triggers": "results",
     "Verdict": "results",
+    "adapt": "models.adapting",
     "attribute": "explaining.explanations",
     "attribution_tree": "heads.tree",
     "audit": "auditing.audit",
@@ -107,6 +113,7 @@ _HOMES = {
     "registering": "registering",
     "study": "studies",
     "texts": "data",
+    "train": "training.train",
     "triggers": "heads.triggers",
     "try_trial": "auditing.single_trial",
 }
@@ -129,13 +136,16 @@ __all__ = [
     "Rules",
     "Scope",
     "Site",
+    "StudyResult",
     "Subject",
     "Target",
+    "Trained",
     "Tree",
     "TrialResult",
     "Triggers",
     "Verdict",
     "__version__",
+    "adapt",
     "attribute",
     "attribution_tree",
     "audit",
@@ -163,6 +173,7 @@ __all__ = [
     "registering",
     "study",
     "texts",
+    "train",
     "triggers",
     "try_trial",
 ]

@@ -5,6 +5,7 @@ stand in the source of each part as plain values; here they are read from there.
 """
 
 import ast
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ HOMES = {  # of the registry of each kind of parts
     "measure": "attlas.measures",
     "trial": "attlas.trials",
     "ranking": "attlas.heads.rankings",
+    "study": "attlas.studies",
 }
 
 
@@ -49,12 +51,13 @@ class PartFacts:
     record: Mapping[str, Any]  # the fields of its decorator that are plain values
     options: Mapping[str, Any]  # its keyword-only parameters with their defaults
     summary: str  # the first line of its docstring
+    described: Mapping[str, str]  # what its docstring says of options, by name
 
 
 @cache
 def catalogue(kind: str) -> Mapping[str, PartFacts]:
-    """The parts of a kind (`method`, `measure`, `trial`) that come with Attlas, by name."""
-    folder = files("attlas").joinpath(f"{kind}s")
+    """The parts of a kind (`method`, `measure`, `trial`, `study`) of Attlas itself, by name."""
+    folder = files("attlas").joinpath(_plural(kind))
     sources = sorted(each.name for each in folder.iterdir() if each.name.endswith(".py"))
     found = {}
     for source in sources:
@@ -69,11 +72,15 @@ def known_names(kind: str) -> list[str]:
 
     What other packages add and nobody has loaded is named as they offer it.
     """
-    registry = getattr(sys.modules.get(HOMES[kind]), f"{kind.upper()}S", None)
+    registry = getattr(sys.modules.get(HOMES[kind]), _plural(kind).upper(), None)
     if registry is not None:
         names: list[str] = registry.names()
         return names
-    return _built_in(kind) + sorted(entry_points(group=f"attlas.{kind}s").names)
+    return _built_in(kind) + sorted(entry_points(group=f"attlas.{_plural(kind)}").names)
+
+
+def _plural(kind: str) -> str:
+    return "studies" if kind == "study" else f"{kind}s"
 
 
 def has_more(kind: str) -> bool:
@@ -141,8 +148,17 @@ def _read(name: str, source: str) -> PartFacts:
     record = {field: value for field, value in fields.items() if value is not None}
     parameters = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
     options = {each.arg: _value(default, constants) for each, default in parameters}
-    summary = (ast.get_docstring(function) or "").strip().splitlines()[0]
-    return PartFacts(name, record, options, summary)
+    told = (ast.get_docstring(function) or "").strip()
+    return PartFacts(name, record, options, told.splitlines()[0], dict(_described(told)))
+
+
+def _described(docstring: str) -> Iterator[tuple[str, str]]:
+    """The options under `Args:`, each with what is said of it."""
+    _, _, below = docstring.partition("Args:\n")
+    for each in re.split(r"^    (?=\w)", below.partition("\n\n")[0], flags=re.MULTILINE):
+        name, colon, words = each.partition(":")
+        if colon:
+            yield name.strip(), " ".join(words.split())
 
 
 def _constants(tree: ast.Module) -> Iterator[tuple[str, Any]]:

@@ -8,6 +8,7 @@ sample, player: sets of tokens that stay, and the tokens that may go · directio
 output: tokens that a model wrote · row, column, colour: a picture
 way: sets of a text's content tokens that are removed · option: what a model can answer
 every: the heads of all sites, in their order · example: texts of a data set · draw: means of them
+copy: other attentions of the same texts · order: of erasing weights
 text, method: what is compared over a data set · statistic, term: figures, and ratios they add up
 
 Where one input has several targets, what is of the input has a batch of one, and what is of the
@@ -69,6 +70,13 @@ PlayerScores = Float[Tensor, "target player"]
 Table = Float[Tensor, "input target"]
 Logits = Float[Tensor, "batch place choice"]
 Distributions = Float[Tensor, "*#rows choice"]
+PaddedRows = Float[Tensor, "text token"]  # texts of different lengths, with marks of what counts
+PaddedMarks = Bool[Tensor, "text token"]
+CopiedRows = Float[Tensor, "copy text token"]
+CopiedMarks = Bool[Tensor, "copy text token"]
+CopiedAnswers = Float[Tensor, "copy text choice"]
+CopyValues = Float[Tensor, "copy text"]
+OrderRows = Float[Tensor, "order text token"]
 
 TokenVector = Float[np.ndarray, " token"]
 KeyVector = Float[np.ndarray, " key"]
@@ -92,6 +100,7 @@ HeadTable = Float[np.ndarray, "example every"]
 HeadDraws = Float[np.ndarray, "draw every"]
 HeadPairs = Float[np.ndarray, "every every"]
 TextValues = Float[np.ndarray, " text"]
+TextMarks = Bool[np.ndarray, " text"]
 SomeTextValues = Float[np.ndarray, " _"]
 StateTable = Float[np.ndarray, "_ feature"]
 StateVector = Float[np.ndarray, " feature"]

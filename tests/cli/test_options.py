@@ -33,7 +33,7 @@ def test_help_has_an_example(run, command):
 
 def test_every_file_is_a_command_or_shared_by_commands():
     files = {path.stem for path in Path(options.__file__).parent.glob("*.py")}
-    assert files == {*COMMANDS, "__init__", "main", "options", "output", "score_tables"}
+    assert files == {*COMMANDS, "__init__", "main", "options", "output"}
 
 
 @pytest.mark.parametrize("command", LOAD_A_MODEL)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attlas.errors import UsageError
-from attlas.mathematics.ranking import average_precision, precision_at
+from attlas.mathematics.ranking import average_precision, precision_at, roc_auc
 
 
 def rank(scores, truth):
@@ -78,3 +78,14 @@ def test_what_cannot_be_ranked_is_an_error():
         average_precision(*rank([1, 2], [0, 0]))
     with pytest.raises(UsageError, match="1 to 2 are allowed"):
         precision_at(*rank([1, 2], [0, 1]), 3)
+
+
+def test_the_area_under_the_curve_is_the_share_of_pairs_in_the_right_order():
+    random = np.random.default_rng(0)
+    scores, truth = random.integers(0, 6, 40).astype(float), random.random(40) < 0.3
+    pairs = [(a > b) + (a == b) / 2 for a in scores[truth] for b in scores[~truth]]
+    assert roc_auc(scores, truth) == pytest.approx(np.mean(pairs))
+
+
+def test_without_one_of_the_labels_there_is_no_area():
+    assert np.isnan(roc_auc(np.arange(3.0), np.ones(3, dtype=bool)))

@@ -12,6 +12,9 @@ from results.records import film, maps, origin
 import attlas
 from attlas.results import (
     CheckResult,
+    Claim,
+    ComparedRow,
+    ComparedTable,
     Comparison,
     Edge,
     Generation,
@@ -20,6 +23,7 @@ from attlas.results import (
     Judgement,
     PruneCurve,
     Site,
+    StudyResult,
     TargetRecord,
     Tree,
     TrialResult,
@@ -32,7 +36,6 @@ from attlas.results.prune_curve import SHARE_AXIS, Curve, CurvePoint, Mean
 from attlas.results.support import plots
 from attlas.results.support.report_sections import DataRecord, Figure, TrialFigure, TrialSection
 from attlas.results.triggers import Effect, Entry, TriggerWord
-from attlas.studies.attattr import AttattrStudy, TaskResult
 from attlas.tokens import Tokens
 
 HOUSE = Path(attlas.__file__).parent
@@ -168,8 +171,38 @@ def report():
 
 
 def study():
-    found = TaskResult("sst2", {"count": 12}, prune_curve(), prune_curve(), triggers())
-    return AttattrStudy((found,))
+    claims = (
+        Claim(
+            "Permuting keys costs 6 points.",
+            "the poster",
+            "ours within 3 of 6",
+            "partly",
+            "It costs more.",
+            Figure(9.5, 4.0, 15.0, 5),
+            6.0,
+        ),
+        Claim("It helps.", "the poster", "none: not tested", "not tested here", "Elsewhere."),
+    )
+    rows = (ComparedRow("layer 0", Figure(0.5, 0.25, 0.75, 5), 0.25), ComparedRow("1", Figure(0)))
+    reading = "A longer bar: a larger drop."
+    plot = plots.bars("Layers", {"layer 0": 0.5}, x_label="drop", reading=reading)
+    return StudyResult(
+        "poster",
+        "Is attention explanation?",
+        "a poster",
+        True,
+        claims,
+        ("Another model.",),
+        (ComparedTable("Table 1", "The drop.", rows),),
+        (plot,),
+        {"count": 12, "data": "reviews"},
+        (0, 1),
+        ("a note",),
+        2.5,
+        "cpu",
+        {"attlas": "0"},
+        {"drops": [0.5]},
+    )
 
 
 def trial():
@@ -208,7 +241,6 @@ def check():
 
 
 EVERY = {
-    "AttattrStudy": study,
     "CheckResult": check,
     "Comparison": comparison,
     "Explanation": explanation,
@@ -219,6 +251,7 @@ EVERY = {
     "Maps": maps,
     "PruneCurve": prune_curve,
     "Report": report,
+    "StudyResult": study,
     "Tree": tree,
     "TrialResult": trial,
     "Triggers": triggers,

@@ -194,6 +194,13 @@ def trial_plots():
             reading="A longer bar: a layer whose attention decides more.",
             intervals={"encoder.1": (0.22, 0.4)},
         ),
+        plots.violins(
+            "Total variation by the largest weight",
+            {"below 0.5": moved["NEGATIVE"], "above 0.5": moved["POSITIVE"], "none": []},
+            x_label="largest weight",
+            y_label="median total variation",
+            reading="A wide outline: many texts.",
+        ),
         plots.matrix(
             "Heads: previous",
             [f"encoder.{layer}" for layer in range(6)],

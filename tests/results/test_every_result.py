@@ -46,7 +46,7 @@ def test_a_saved_file_of_an_earlier_version_is_read(name):
     assert json.dumps(loaded.payload()) == json.dumps(result.payload())
 
 
-QUESTIONS = set(EVERY) - {"AttattrStudy", "CheckResult", "Report", "TrialResult"}
+QUESTIONS = set(EVERY) - {"CheckResult", "Report", "TrialResult"}
 
 
 @pytest.mark.parametrize("name", sorted(QUESTIONS))

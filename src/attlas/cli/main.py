@@ -17,7 +17,8 @@ from attlas.progress import watched
 from attlas.version import __version__
 
 COMMANDS = (  # in the order of the help
-    "explain", "audit", "trial", "check", "methods", "models", "tree", "triggers", "heads", "study",
+    "explain", "audit", "trial", "check", "methods", "models", "tree", "triggers", "heads", "train",
+    "study",
 )  # fmt: skip
 
 app = typer.Typer(
@@ -31,7 +32,8 @@ app = typer.Typer(
 )
 
 for _name in COMMANDS:
-    app.command()(spread(getattr(import_module(f"attlas.cli.{_name}"), _name)))
+    _module = import_module(f"attlas.cli.{_name}")
+    app.command(**getattr(_module, "HOW", {}))(spread(getattr(_module, _name)))
 
 
 def _show_version(asked: bool | None) -> None:

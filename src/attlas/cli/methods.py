@@ -57,7 +57,7 @@ def methods(
     if markdown and as_json:
         raise UsageError("--markdown or --json, not both")
     quiet_libraries()
-    from attlas.cli import score_tables
+    from attlas.scoring import record
     from attlas.scoring import score as score_methods
 
     if dry_run:
@@ -69,9 +69,9 @@ def methods(
     if as_json:
         print_json(scores.payload())
     elif markdown:
-        print_line(score_tables.markdown(scores))
+        print_line(record.markdown(scores))
     else:
-        score_tables.print_scores(scores)
+        record.print_scores(scores)
 
 
 def _methods() -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ REVIEWS = {
     "reviews_hard": "reviews full of turns and irony written for Attlas, with such words as well",
 }
 GENERATED = {
+    "agreement": "beginnings of sentences whose first noun decides the number of the verb",
     "recall": "sequences in which a key seen before determines the value that follows",
     "dates": "dates as people write them, to be written as YYYY-MM-DD",
     "facts": "short stories with a question, and the sentences that answer it",
@@ -106,7 +107,7 @@ def _row_groups(name: str, source: NamedSet, split: str | None) -> Iterator[RowG
 
 def _where(name: str, source: NamedSet, split: str | None) -> tuple[Path | None, str]:
     """The folder of a data set, None for the hub, and the split to read."""
-    folder = _folder(name)
+    folder = _folder(source.folder or name)
     if folder is None:
         if source.hub is None or not hub_installed():
             raise UsageError(_not_available(name, source))
@@ -137,10 +138,10 @@ def _files(source: NamedSet) -> str:
 
 
 def _not_available(name: str, source: NamedSet) -> str:
-    home = os.environ.get("ATTLAS_DATA")
-    why = f"{home} has no folder {name}" if home else f"{name} is not part of Attlas"
+    home, place = os.environ.get("ATTLAS_DATA"), source.folder or name
+    why = f"{home} has no folder {place}" if home else f"{name} is not part of Attlas"
     other = ", or install `datasets` to get it from the hub" if source.hub else ""
     return (
-        f"{why}: set ATTLAS_DATA to a folder that has {name}/ "
+        f"{why}: set ATTLAS_DATA to a folder that has {place}/ "
         f"with {_files(source)} (or .jsonl.gz){other}"
     )

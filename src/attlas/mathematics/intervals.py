@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
+from scipy.special import betaincinv, stdtrit
 
 from attlas.errors import UsageError
 from attlas.mathematics.grouping import summed_by_group
@@ -55,6 +55,21 @@ def clopper_pearson(successes: int, count: int, level: float = LEVEL) -> Estimat
     low = betaincinv(successes, count - successes + 1, tail) if successes else 0.0
     high = betaincinv(successes + 1, count - successes, 1 - tail) if successes < count else 1.0
     return Estimate(successes / count, float(low), float(high), count)
+
+
+def student_mean(values: Sequence[float | int]) -> Estimate:
+    """The mean of few values, one for each seed, with Student's 95 % interval; NaN for one value.
+
+    Resampling five values would give an interval that is too narrow.
+    """
+    if not len(values):
+        raise UsageError("a mean needs at least one value")
+    mean, count = float(np.mean(values)), len(values)
+    if count == 1:
+        return Estimate(mean, float("nan"), float("nan"), 1)
+    error = float(np.std(values, ddof=1)) / count**0.5
+    half = float(stdtrit(count - 1, (1 + LEVEL) / 2)) * error
+    return Estimate(mean, mean - half, mean + half, count)
 
 
 def allow_unseen(

@@ -7,9 +7,10 @@ value with ties broken at random: scores that are all equal get what random scor
 from collections.abc import Iterator
 
 import numpy as np
+from scipy.stats import rankdata
 
 from attlas.errors import UsageError
-from attlas.shapes import TokenMarks, TokenVector
+from attlas.shapes import TextMarks, TextValues, TokenMarks, TokenVector
 
 
 def average_precision(scores: TokenVector, truth: TokenMarks) -> float:
@@ -49,3 +50,12 @@ def _tied(scores: TokenVector, truth: TokenMarks) -> Iterator[tuple[int, int]]:
     sizes = np.bincount(group)
     trues = np.bincount(group, weights=truth)
     yield from ((int(size), round(true)) for size, true in zip(sizes, trues, strict=True))
+
+
+def roc_auc(scores: TextValues, truth: TextMarks) -> float:
+    """The chance that a true item scores above a false one; NaN if there is none of either."""
+    true, false = int(truth.sum()), int((~truth).sum())
+    if not true or not false:
+        return float("nan")
+    ranks = rankdata(scores)
+    return float((ranks[truth].sum() - true * (true + 1) / 2) / (true * false))

@@ -11,7 +11,7 @@ from torch import Tensor
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.methods.attention_rollout import TINY, begin, fold_copy
 from attlas.methods.support.method import Scored, method
-from attlas.methods.support.token_rows import follow, mixing_sites, read_row
+from attlas.methods.support.token_rows import check_followed, follow, mixing_sites, read_row
 from attlas.models.asking.question import Question
 from attlas.models.branching.block_runs import BlockRun, read_blocks
 from attlas.models.tap.on_patches import mean_on_patches
@@ -41,6 +41,7 @@ def value_zeroing(question: Question, *, layer: int | None = None) -> Scored:
     from the top if negative, takes one layer alone. Scores sum to one. Only the values are removed:
     the attention weights still include the token.
     """
+    check_followed(question.subject)
     names = {site.name for site in mixing_sites(question.subject.sites)}
     folded = read_blocks(question)
     runs = [run for run in folded.held if names.intersection(run.call.sites)]

@@ -26,6 +26,7 @@ from attlas.models.facts.places import (
 )
 from attlas.models.facts.tasks import find_task
 from attlas.models.intervening.removing_heads import RECORD, load_without_heads
+from attlas.models.recurrent import CLASSES, register_classes
 from attlas.models.subject import Subject
 
 DEFAULT = "sentiment"
@@ -86,7 +87,7 @@ def load(
         processor = _load_processor(place, str(model), found, trust_remote_code)
     subject = Subject(found, processor, name=str(model), task=task)
     if device_map is None:
-        subject.model.to(_device(device))
+        subject.model.to(choose_device(device))
     subject.model.eval()
     return subject
 
@@ -161,6 +162,7 @@ def _load_config(place: str, name: str, trust_remote_code: bool) -> Any:
     import transformers
 
     place, from_file = _one_file(place)
+    register_classes()
     try:
         return transformers.AutoConfig.from_pretrained(
             place, trust_remote_code=trust_remote_code, **from_file
@@ -176,8 +178,8 @@ def _model_class(config: Any, task: str | None) -> Any:
         if task not in AUTO_CLASSES:
             raise UnknownNameError("task", task, AUTO_CLASSES)
         return getattr(transformers, AUTO_CLASSES[task])
-    named = (getattr(config, "architectures", None) or [None])[0]
-    return getattr(transformers, str(named), None) or transformers.AutoModel
+    name = str((getattr(config, "architectures", None) or [None])[0])
+    return CLASSES.get(name) or getattr(transformers, name, None) or transformers.AutoModel
 
 
 def _load_processor(place: str, name: str, model: Any, trust_remote_code: bool) -> Any:
@@ -267,7 +269,8 @@ def _first_line(problem: Exception) -> str:
     return lines[0] if lines else type(problem).__name__
 
 
-def _device(device: str | torch.device | None) -> torch.device:
+def choose_device(device: str | torch.device | None) -> torch.device:
+    """The device of this name; by default a GPU if there is one."""
     if device is not None:
         try:
             if torch.empty(0, device=device).is_meta:
@@ -283,8 +286,7 @@ def _device(device: str | torch.device | None) -> torch.device:
 
 def _devices() -> list[str]:
     cards = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
-    metal = ["mps"] if torch.backends.mps.is_available() else []
-    return ["cpu", *cards, *metal]
+    return ["cpu", *cards, *(["mps"] if torch.backends.mps.is_available() else [])]
 
 
 def _dtype(dtype: str | torch.dtype | None, device: str | torch.device | None) -> Any:
@@ -295,4 +297,4 @@ def _dtype(dtype: str | torch.dtype | None, device: str | torch.device | None) -
         if not isinstance(found, torch.dtype) or not found.is_floating_point:
             raise UnknownNameError("dtype", dtype, DTYPES)
         return found
-    return "auto" if _device(device).type == "cuda" else torch.float32
+    return "auto" if choose_device(device).type == "cuda" else torch.float32

@@ -24,7 +24,8 @@ from attlas.removing.ceilings import CANDIDATES, WIDTH
 from attlas.results.plan import Plan
 from attlas.scoring.run import EXPENSIVE_SHARE, find_scored
 from attlas.studies import STUDIES
-from attlas.studies.attattr import SEED, TASKS, check_tasks
+from attlas.studies.attattr import SEED, check_tasks
+from attlas.studies.support.run import PARTS
 from attlas.trials import TRIALS
 
 TRIED = 8  # inputs of a model of known truth, to see how long they are
@@ -102,19 +103,47 @@ def plan_score(given: Mapping[str, Any], _: Mapping[str, Any]) -> Plan:
 
 
 def plan_study(given: Mapping[str, Any], options: Mapping[str, Any]) -> Plan:
-    """What a study would take; only that of attattr says what it does."""
+    """What a study would take: for attattr from its models, for others as it was measured."""
     chosen = STUDIES[given["name"]]
-    if chosen.name != "attattr":
-        raise UsageError(f"the study {chosen.name} has no plan: only attattr has one")
-    usual = {name: value for name, value in chosen.options.items() if name not in options}
-    asked = {**usual, **options}
-    tasks = asked["tasks"] or TASKS
-    check_tasks(asked["models"], tasks)
+    settings = chosen.settings(options, quick=given["quick"])
+    if chosen.name == "attattr" and settings["models"]:
+        return _plan_attattr(settings, given["out"], given["device"])
+    seconds = chosen.takes[0 if given["quick"] else 1]
+    form, where = ("quick", "two cores") if given["quick"] else ("full", "one H200")
+    shown = ", ".join(f"{name} {value}" for name, value in settings.items())
+    kept = _kept_parts(given["out"], chosen.name)
+    notes = [f"settings: {shown}", *([f"{kept} parts are finished already"] if kept else [])]
+    measured = f"the {form} form with its own settings, as a whole, on {where}"
+    return Plan(
+        verb=f"study {chosen.name}",
+        model=chosen.paper,
+        device=given["device"] or "the device chosen",
+        texts=0,
+        tokens=0,
+        longest=0,
+        passes=None,
+        seconds=seconds,
+        seconds_by_work={},
+        peak=0,
+        weights=0,
+        measured=measured if seconds else "never: this form has not been timed",
+        notes=tuple(notes),
+    )
+
+
+def _kept_parts(out: Any, name: str) -> int:
+    """How many parts of a study are finished in its folder."""
+    return 0 if out is None else len(list((Path(out) / PARTS).glob(f"{name}-*.json")))
+
+
+def _plan_attattr(asked: Mapping[str, Any], out: Any, device: str | None) -> Plan:
+    """What the study attattr would take, from the speed of its models."""
+    check_tasks(asked["models"], asked["tasks"])
     plans = []
-    for task in tasks:
-        if (Path(asked["out"]) / f"{task}.json").is_file():
+    for task in asked["tasks"]:
+        if out is not None and list((Path(out) / PARTS).glob(f"attattr-{task}-*.json")):
             continue
-        subject = load(str(Path(asked["models"]) / task), device=asked["device"])
+        subject = load(str(Path(asked["models"]) / task), device=device)
         ranked = texts(task, split="train", count=asked["rank_on"], seed=SEED)
         tried = texts(task, split="dev", count=asked["count"], seed=SEED)
         how = {**COLUMNS, "subject": subject, "truncate": True, "steps": asked["steps"]}
@@ -125,8 +154,8 @@ def plan_study(given: Mapping[str, Any], options: Mapping[str, Any]) -> Plan:
         joined_own = joined("study", subject.name, own)
         plans.append(replace(joined_own, seconds_by_work={task: joined_own.seconds}))
     if not plans:
-        raise UsageError(f"all tasks are done in {asked['out']}: there is nothing to plan")
-    return joined("study attattr", ", ".join(tasks), plans)
+        raise UsageError(f"all tasks are done in {out}: there is nothing to plan")
+    return joined("study attattr", ", ".join(asked["tasks"]), plans)
 
 
 def plan_whole_audit(given: Mapping[str, Any], _: Mapping[str, Any]) -> Plan:

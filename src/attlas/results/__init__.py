@@ -10,6 +10,7 @@ from attlas.results.judgement import Judgement
 from attlas.results.maps import Maps, Site
 from attlas.results.prune_curve import Curve, PruneCurve
 from attlas.results.report import Report
+from attlas.results.study_result import Claim, ComparedRow, ComparedTable, StudyResult
 from attlas.results.support.origin import Origin, TargetRecord
 from attlas.results.support.result import Result
 from attlas.results.support.verdict import Verdict
@@ -19,6 +20,9 @@ from attlas.results.triggers import Trigger, Triggers
 
 __all__ = [
     "CheckResult",
+    "Claim",
+    "ComparedRow",
+    "ComparedTable",
     "Comparison",
     "Curve",
     "Edge",
@@ -33,6 +37,7 @@ __all__ = [
     "Report",
     "Result",
     "Site",
+    "StudyResult",
     "TargetRecord",
     "Tree",
     "TrialResult",

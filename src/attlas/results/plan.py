@@ -53,13 +53,17 @@ class Plan:
         free = "" if self.free is None else f"; {size(self.free)} are free"
         often = None if self.passes is None else count(round(max(self.passes, 1)), "pass")
         runs = "" if often is None else f"; about {often} of the model on each"
-        lines = [
-            f"{self.verb} with {self.model} on {self.device}"[:WIDTH],
-            f"{count(self.texts, 'text')}, {count(self.tokens, 'token')}{longest}{runs}",
-            f"time    {short(low)} to {short(high)}",
-            f"memory  about {size(self.peak)} beside the weights ({size(self.weights)}){free}",
-            f"at once {count(self.at_once, 'text')}",
-        ]
+        lines = [f"{self.verb} with {self.model} on {self.device}"[:WIDTH]]
+        time = f"time    {short(low)} to {short(high)}"
+        if self.texts:
+            lines += [
+                f"{count(self.texts, 'text')}, {count(self.tokens, 'token')}{longest}{runs}",
+                time,
+                f"memory  about {size(self.peak)} beside the weights ({size(self.weights)}){free}",
+                f"at once {count(self.at_once, 'text')}",
+            ]
+        else:  # the work was timed as a whole, not text by text
+            lines.append(time)
         if len(self.seconds_by_work) > 1:
             lines += [f"  {name:<24} {short(each)}" for name, each in self.seconds_by_work.items()]
         told = [self.measured and f"measured: {self.measured}"]

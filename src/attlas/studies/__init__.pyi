@@ -1,14 +1,20 @@
 """The types of these names, in a stub: listing the studies must not load the results."""
 
-from typing import Any, Literal, overload
+from os import PathLike
+from typing import Any
 
-from attlas.results.support.result import Result
-from attlas.studies.attattr import AttattrStudy
+from attlas.progress import Watch
+from attlas.results import StudyResult
 from attlas.studies.support.study import STUDIES as STUDIES
 from attlas.studies.support.study import Study as Study
 
-@overload
-def study(name: Literal["attattr"], **options: Any) -> AttattrStudy: ...
-@overload
-def study(name: str, **options: Any) -> Result: ...
+def study(
+    name: str,
+    *,
+    quick: bool = False,
+    out: str | PathLike[str] | None = None,
+    device: str | None = None,
+    watch: Watch | None = None,
+    **options: Any,
+) -> StudyResult: ...
 def list_studies() -> list[str]: ...

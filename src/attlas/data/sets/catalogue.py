@@ -8,6 +8,7 @@ from attlas.data.sets import readers
 from attlas.data.sets.file_rows import (
     RowGroup,
     by_text,
+    decided_rows,
     single_rows,
     with_passage,
     with_revisions,
@@ -30,6 +31,7 @@ class NamedSet:
     splits: Mapping[str, tuple[str, ...]]
     groups: Callable[[Path, Sequence[str]], Iterator[RowGroup]] = single_rows
     hub: Hub | None = None
+    folder: str | None = None  # where its files are, if not under its own name
 
 
 def _one_file_each(*names: str) -> dict[str, tuple[str, ...]]:
@@ -51,6 +53,13 @@ DATA_SETS: dict[str, NamedSet] = {
         "sentences of film reviews, with the sentiment of every word and phrase",
         readers.sst5,
         _ALL,
+    ),
+    "sst": NamedSet(
+        "sentences of film reviews that are not neutral: sst5 with two labels",
+        readers.sst,
+        _ALL,
+        decided_rows,
+        folder="sst5",
     ),
     "imdb": NamedSet(
         "long film reviews",

@@ -11,6 +11,7 @@ from attlas.data.files.lines import lines
 from attlas.errors import UsageError
 
 ENDINGS = (".jsonl", ".jsonl.gz")
+MIDDLE = 2  # of the labels 0 to 4
 # Other names of a split's file: a slice of the split, or another convention.
 OTHER_NAMES = {"train": ("train_slice",), "dev": ("val", "validation", "dev_matched")}
 
@@ -81,6 +82,11 @@ def with_revisions(folder: Path, stems: Sequence[str]) -> Iterator[RowGroup]:
         if None in group:
             raise UsageError(f"{folder}: the rows of {', '.join(stems)} do not match")
         yield group
+
+
+def decided_rows(folder: Path, stems: Sequence[str]) -> Iterator[RowGroup]:
+    """Each row whose label is not the middle one of five."""
+    return (group for group in single_rows(folder, stems) if group[0].record()["label"] != MIDDLE)
 
 
 def by_text(folder: Path, stems: Sequence[str]) -> Iterator[RowGroup]:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from attlas.data.example import Example, Record, Span, Text
@@ -65,6 +66,11 @@ def sst5(record: Record) -> Example:
         ),
     }
     return Example(text, STARS[record["label"]], marked(places, leans), fields)
+
+
+def sst(record: Record) -> Example:
+    """Read a sentence as `sst5` does, with two labels."""
+    return replace(sst5(record), label=SENTIMENT[record["label"] > 2])
 
 
 def deceptive(record: Record) -> Example:

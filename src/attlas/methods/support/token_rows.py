@@ -108,7 +108,24 @@ def sites_in_turn(subject: OpenModel) -> list[Site]:
             "softmax, and this method follows attention from one site to the next: use "
             "value_zeroing"
         )
+    check_followed(subject)
     return mixing_sites(subject.sites)
+
+
+def check_followed(subject: OpenModel) -> None:
+    """Refuse a model whose tokens are not mixed by layers of attention alone."""
+    if any(site.kind == "pooling" for site in subject.sites):
+        raise NotDefinedError(
+            f"{type(subject.model).__name__} pools its tokens by attention, and this method "
+            "follows attention from token to token through layers: use raw_attention or "
+            "gradient_attention"
+        )
+    if subject.reads_in_turn is not None:
+        raise NotDefinedError(
+            f"{type(subject.model).__name__} mixes its tokens by a recurrent network "
+            f"({subject.reads_in_turn}), and this method follows attention alone: use "
+            "raw_attention or gradient_attention"
+        )
 
 
 def follow(layer: Tensor, below: Tensor) -> Tensor:

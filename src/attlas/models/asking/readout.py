@@ -65,6 +65,8 @@ def readout_weights(subject: OpenModel, *gradients: Tensor | None) -> QueryWeigh
     one, or to zero if the target is not read from it.
     """
     found = [gradient for gradient in gradients if gradient is not None]
+    if subject.sites[-1].kind == "pooling":  # it has a single row
+        return torch.ones(len(found[0]), 1, device=found[0].device)
     if not any(gradient.any() for gradient in found):
         raise ModelError(f"the prediction of {subject.name} does not depend on its layers")
     return torch.cat([shares(gradient) for gradient in found], dim=1)

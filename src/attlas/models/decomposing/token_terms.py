@@ -100,7 +100,7 @@ def blocks_of(question: Question) -> list[nn.Module]:
 def check_one_stack(question: Question) -> None:
     """Raise unless tokens run through a single stack, and are mixed by self-attention alone."""
     kinds = {site.kind for site in question.subject.sites}
-    if len(kinds) > 1 or question.inputs.prefix is not None:
+    if len(kinds) > 1 or "pooling" in kinds or question.inputs.prefix is not None:
         raise NotDefinedError(
             f"{question.subject.name} cannot be divided into terms by token: that needs a single "
             f"stack of self-attention, and it has the kinds {', '.join(sorted(kinds))}"

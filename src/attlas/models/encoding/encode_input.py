@@ -90,7 +90,7 @@ def sample_input(facts: ModelFacts) -> Any:
     if facts.compares:
         return SAMPLE, OTHER
     text = f"{facts.tokenizer.mask_token} {SAMPLE}" if facts.fills_masks else SAMPLE
-    return (text, text) if facts.task and facts.task.name == "question answering" else text
+    return (text, text) if facts.reads_two_texts else text
 
 
 def sample_inputs(facts: ModelFacts) -> Inputs:

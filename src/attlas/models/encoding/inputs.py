@@ -102,6 +102,8 @@ class Inputs:
             queries = self.picture if kind in ("vision", "cross_vision") else self.source
             keys = self.picture if kind in ("vision", "cross") else self.source
             return (whole, whole) if kind == "all" else (queries, keys)
+        if kind == "pooling":  # its only row belongs to no token and is shown at the first
+            return Stream(self.source.argument, 0, 1), self.source
         if kind == "all":
             return self.prefix or self.source, whole
         if self.prefix is None or kind == "encoder":

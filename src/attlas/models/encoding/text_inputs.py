@@ -91,7 +91,6 @@ def encode_text(facts: ModelFacts, text: Any, request: Request) -> Inputs:
 
 def encode_plain(facts: ModelFacts, text: Any, request: Request) -> Encoded:
     """Encode one text with its special tokens and no continuation."""
-    name = facts.task.name if facts.task else ""
     if facts.sound_argument is not None:
         return encode_sound(facts, text)
     talk = Conversation.of(text) if is_conversation(text) else None
@@ -105,9 +104,15 @@ def encode_plain(facts: ModelFacts, text: Any, request: Request) -> Encoded:
     conversation = conversation_of(text, request.chat)
     if conversation is not None:
         return encode_chat(facts.tokenizer, conversation, facts.max_tokens, request.truncate)
-    if name == "question answering" and not isinstance(text, tuple):
-        raise UsageError("this model answers questions: give a pair (question, context)")
+    if facts.reads_two_texts and not isinstance(text, tuple):
+        raise UsageError(_two_texts(facts))
     return encode(facts.tokenizer, text, _names(facts), facts.max_tokens, request.truncate)
+
+
+def _two_texts(facts: ModelFacts) -> str:
+    if getattr(facts.config, "reads", "question") == "question":
+        return "this model answers questions: give a pair (question, context)"
+    return "this model reads two texts: give a pair (text, other text)"
 
 
 def are_alike(facts: ModelFacts, texts: Sequence[Any], requests: Sequence[Request]) -> bool:

@@ -177,6 +177,16 @@ def _chunks(module: Any, given: Mapping[str, Any]) -> Bands:
     return square([band], tokens, module.num_attention_heads)
 
 
+def _steps(module: Any, given: Mapping[str, Any]) -> Bands:
+    """A decoder that attends once for each token that it writes: a row each."""
+    source, device = given["encoder_hidden_states"].shape[1], given["encoder_hidden_states"].device
+    keys = torch.arange(source, device=device)[None, None, None]
+    written = given["hidden_states"].shape[1]
+    rows = torch.arange(written, device=device)[None]
+    bands = [Band("bhqk", rows[:, step : step + 1], keys) for step in range(written)]
+    return Bands(bands, written, source, module.num_heads)
+
+
 def has_bands(module: nn.Module) -> bool:
     """Whether a module owns block-sparse attention; BigBird's may be switched to full attention."""
     config = getattr(module, "config", None)
@@ -214,4 +224,5 @@ BANDS: dict[str, Callable[[Any, Mapping[str, Any]], Bands]] = {
     "Swinv2Layer": _shifted_windows,
     "DonutSwinLayer": _shifted_windows,
     "HieraMaskUnitAttention": _mask_units,
+    "BahdanauDecoder": _steps,
 }

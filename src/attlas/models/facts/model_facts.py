@@ -11,6 +11,7 @@ from torch import nn
 from attlas.errors import NotDefinedError, UnknownNameError, UnsupportedModelError, UsageError
 from attlas.models.facts import transformers_internals as internals
 from attlas.models.facts.anatomy import anatomy
+from attlas.models.facts.sites import NETWORKS
 from attlas.models.facts.tasks import TASKS, Task, find_task, unexplained_task
 from attlas.tokens import PICTURE
 
@@ -97,6 +98,12 @@ class ModelFacts:
         return self.task is not None and self.task.pairs
 
     @property
+    def reads_two_texts(self) -> bool:
+        """Whether an input is always two texts, such as a question with its text."""
+        answers = self.task is not None and self.task.name == "question answering"
+        return answers or getattr(self.config, "reads", "text") != "text"
+
+    @property
     def reads_objects(self) -> bool:
         """Whether the model reads a text together with objects that a detector found."""
         return self.reads_pairs and "visual_feats" in self.parameters
@@ -174,6 +181,12 @@ class ModelFacts:
     def merges_streams(self) -> bool:
         """Whether a decoder attends to its own stream and to the encoder's in one softmax."""
         return any(owner.is_merged for owner in anatomy(self.model).owners)
+
+    @cached_property
+    def reads_in_turn(self) -> str | None:
+        """The recurrent network of torch that reads the tokens before attention does, if any."""
+        found = (each for each in self.model.modules() if isinstance(each, NETWORKS))
+        return next((type(each).__name__ for each in found), None)
 
     @property
     def compares(self) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from torch import nn
 
@@ -14,7 +15,7 @@ from attlas.models.facts.bands import has_bands
 from attlas.models.facts.stages import has_stages
 from attlas.results import Site
 
-KINDS = ("encoder", "decoder", "cross", "vision", "cross_vision")
+KINDS = ("encoder", "decoder", "cross", "vision", "cross_vision", "pooling")
 _OTHER_STREAM = (
     "key_value_states",
     "encoder_hidden_states",
@@ -45,9 +46,14 @@ RECURRENT = (
     *("ShortConv", "ShortConvolution", "Rglru", "LightningAttention"),
 )
 
+NETWORKS = (nn.RNNBase, nn.RNNCellBase)
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 # Module classes whose convolution computes weights that values are mixed by, not the values.
 WEIGHING = ("SeparableConv1D",)  # of ConvBERT
+
+
+# Modules of a user's own model that compute attention, with the kind of their site.
+NAMED: WeakKeyDictionary[nn.Module, str] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +146,8 @@ def find_owners(model: nn.Module) -> list[Owner]:
 
 def _road(module: nn.Module) -> str | None:
     """Where the attention of a module is caught; None if the module computes none."""
+    if module in NAMED:
+        return "softmax"
     reason = REFUSED.get(type(module).__name__)
     if reason is not None:
         raise UnsupportedModelError(f"{type(module).__name__} cannot be opened: {reason}")
@@ -152,8 +160,12 @@ def _road(module: nn.Module) -> str | None:
 
 def _kind_of_place(path: str, modules: Mapping[str, nn.Module]) -> str:
     module = modules[path]
+    if module in NAMED:
+        return NAMED[module]
     if any(getattr(module, name, False) for name in _IS_CROSS):
         return "cross"
+    if getattr(module, "pools_tokens", False):
+        return "pooling"
     parts = path.split(".")
     above = [modules[".".join(parts[:depth])] for depth in range(len(parts))]
     model = internals.innermost_model(above)
@@ -192,8 +204,11 @@ def find_block(model: nn.Module, path: str) -> nn.Module:
 
 def find_recurrent(model: nn.Module) -> str | None:
     """The class of a module that mixes tokens in turn instead of by attention, if there is one."""
-    names = (type(module).__name__ for module in model.modules())
-    return next((name for name in names if name.endswith(RECURRENT)), None)
+    for module in model.modules():
+        name = type(module).__name__
+        if name.endswith(RECURRENT) or isinstance(module, NETWORKS):
+            return name
+    return None
 
 
 def find_convolution(blocks: Iterable[nn.Module]) -> str | None:

@@ -63,7 +63,12 @@ TASKS = {
     task.name: task
     for task in (
         Task("next sentence", ("NEXT_SENTENCE_PREDICTION",), _one_place),
-        Task("sequence classification", ("SEQUENCE_CLASSIFICATION",), _one_place),
+        Task(
+            "sequence classification",
+            ("SEQUENCE_CLASSIFICATION",),
+            _one_place,
+            classes=("RecurrentForSequenceClassification", "AdaptedForSequenceClassification"),
+        ),
         Task("token classification", ("TOKEN_CLASSIFICATION",), _places, True),
         Task(
             "visual question answering",
@@ -77,7 +82,12 @@ TASKS = {
         Task("sound classification", ("AUDIO_CLASSIFICATION",), _one_place),
         Task("speech recognition", ("CTC",), _places, True),
         Task("image and text", ("ZERO_SHOT_IMAGE_CLASSIFICATION",), _similarity, pairs=True),
-        Task("sequence to sequence", ("SEQ_TO_SEQ_CAUSAL_LM", "SPEECH_SEQ_2_SEQ"), _places),
+        Task(
+            "sequence to sequence",
+            ("SEQ_TO_SEQ_CAUSAL_LM", "SPEECH_SEQ_2_SEQ"),
+            _places,
+            classes=("RecurrentForConditionalGeneration",),
+        ),
         Task("masked lm", ("MASKED_LM",), _places, True),
         Task("causal lm", ("CAUSAL_LM",), _places),
         Task("similarity", (), _no_pair),

@@ -192,7 +192,8 @@ def _names(function: FunctionType) -> set[str]:
     """The names in the code of a function, and in that of functions from its file that it names."""
     names = set(function.__code__.co_names)
     for name in function.__code__.co_names:
-        helper = function.__globals__.get(name)
+        named = function.__globals__.get(name)
+        helper = inspect.unwrap(named) if callable(named) else None
         if isinstance(helper, FunctionType) and helper.__module__ == function.__module__:
             names.update(helper.__code__.co_names)
     return names

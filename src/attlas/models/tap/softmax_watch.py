@@ -90,6 +90,9 @@ class Watcher(Protocol):
     def meet_piece(self, piece: Tensor, scores: Tensor) -> Tensor | None:
         """The weights to use for one of a module's softmaxes; None where it takes only one."""
 
+    def pools(self) -> bool:
+        """Whether the attention that is running pools its tokens: one row, perhaps not written."""
+
     def unmixed(self) -> Tensor | None:
         """The weights of an attention whose values are still to be found; None if there is none."""
 
@@ -136,6 +139,10 @@ class SoftmaxWatch(TorchFunctionMode):
 
     def _softmax(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         result = func(*args, **kwargs)
+        if self._watcher.pools():
+            axis = _axis(result, args, kwargs)
+            used = self._meet(_as_one_row(result, axis), _as_one_row(args[0] > MASKED, axis))
+            return used.movedim(-1, axis).reshape(result.shape)
         if not _is_over_keys(result, args, kwargs):
             return result
         piece = self._watcher.meet_piece(result, args[0])
@@ -241,6 +248,11 @@ def _transposed(equation: str, *factors: Any) -> tuple[Any, ...]:
     return factors[0], torch.einsum(f"{names[1]}->{batch}{head}{key}{width.pop()}", factors[1])
 
 
+def _as_one_row(each: Tensor, axis: int) -> Tensor:
+    """The weights of one row a text as `[batch, 1, 1, key]`; the keys are along this axis."""
+    return each.movedim(axis, -1).reshape(len(each), 1, -1, each.shape[axis])
+
+
 def _windows_first(each: Tensor) -> Tensor:
     """Move the windows of `[batch, head, window, query, key]` into the batch, if there are any."""
     return each.transpose(1, 2).flatten(0, 1) if each.ndim == 5 else each
@@ -258,3 +270,9 @@ def _is_over_keys(result: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any])
     """Whether a softmax is over the last axis of a tensor with at least three."""
     axis = kwargs.get("dim", args[1] if len(args) > 1 else None)
     return isinstance(result, Tensor) and result.ndim >= 3 and axis in (-1, result.ndim - 1)
+
+
+def _axis(result: Tensor, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
+    """The axis that a softmax is over, counted from the end."""
+    axis = kwargs.get("dim", args[1] if len(args) > 1 else -1)
+    return int(axis) if axis < 0 else int(axis) - result.ndim

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from attlas.errors import UnsupportedModelError
 from attlas.models.facts import transformers_internals as internals
-from attlas.models.facts.sites import Owner
+from attlas.models.facts.sites import NAMED, Owner
 from attlas.models.tap.call import Call, Seen, SiteKeys, join
 from attlas.models.tap.eager_attention import check_mixing, mask_of_fused, mix
 from attlas.models.tap.edits import Edit
@@ -155,6 +155,10 @@ class Tap:
             )
         used = self._use(owner, per_head, visible.reshape(per_head.shape), None)
         return weights if used is weights else used.reshape(shape)
+
+    def pools(self) -> bool:
+        """Whether the attention that is running pools its tokens."""
+        return self._inside[-1].kind == "pooling" and self._inside[-1].module in NAMED
 
     def unmixed(self) -> Tensor | None:
         """The weights of an attention whose values are still to be found; None if there is none."""

@@ -13,7 +13,9 @@ import numpy as np
 from attlas.errors import UnknownNameError, UsageError
 
 Plot = dict[str, Any]
-KINDS = ("scatter", "curve", "bars", "matrix", "maps", "table")
+KINDS = ("scatter", "curve", "bars", "violins", "matrix", "maps", "table")
+SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)  # of the values of a violin that lie below its marks
+SLICES = 24  # of the outline of a violin
 
 
 def scatter(
@@ -70,6 +72,42 @@ def bars(
         known = dict(zip(("value", "low", "high"), _numbers([value, low, high]), strict=True))
         made.append({"name": name, **known})
     return _plot("bars", title, reading, x_label=x_label, y_label="", bars=made)
+
+
+def violins(
+    title: str,
+    values: Mapping[str, Any],
+    *,
+    x_label: str,
+    y_label: str,
+    reading: str,
+) -> Plot:
+    """How the values of each group are spread: an outline, quartiles, and 5 % and 95 %."""
+    groups = []
+    for name, each in values.items():
+        made = each if isinstance(each, Mapping) else spread_of(each)
+        _check_lengths(f"{title}: {name}", "marks", made["marks"], "shares", SHARES)
+        widths, places = made["widths"], made["places"]
+        _check_lengths(f"{title}: {name}", "widths", widths, "places", places)
+        kept = {field: _numbers(made[field]) for field in ("marks", "places", "widths")}
+        groups.append({"name": name, **kept, "count": int(made["count"])})
+    return _plot("violins", title, reading, x_label=x_label, y_label=y_label, groups=groups)
+
+
+def spread_of(values: Any) -> Plot:
+    """The marks of a violin, and its outline: the share of the values in equal slices."""
+    known = np.array([each for each in _numbers(values) if each is not None], dtype=np.float64)
+    if not len(known):
+        return {"marks": [None] * len(SHARES), "places": [], "widths": [], "count": 0}
+    shares, edges = np.histogram(known, bins=SLICES)
+    places = (edges[1:] + edges[:-1]) / 2
+    widths = shares / shares.max()
+    return {
+        "marks": np.quantile(known, SHARES).tolist(),
+        "places": places.tolist(),
+        "widths": widths.tolist(),
+        "count": len(known),
+    }
 
 
 def matrix(
@@ -147,6 +185,8 @@ def _made_again(kind: str, title: str, reading: str, given: Mapping[str, Any]) -
         spread = {each["name"]: (each["low"], each["high"]) for each in given["bars"]}
         return bars(title, values, intervals=spread, **axes)
     axes["y_label"] = given["y_label"]
+    if kind == "violins":
+        return violins(title, {each["name"]: each for each in given["groups"]}, **axes)
     if kind == "scatter":
         points = {each["name"]: (each["x"], each["y"]) for each in given["groups"]}
         return scatter(title, points, **axes)

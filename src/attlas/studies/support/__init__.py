@@ -1,1 +1,1 @@
-"""What studies share: the record of a study, and what the study `attattr` returns."""
+"""What studies share: how a study is registered, run and kept, and how claims are decided."""

@@ -2,7 +2,7 @@
 // The trials of the attention: the figures and plots of each.
 
 const PLOT = {width: 360, height: 252, left: 48, right: 12, top: 10, bottom: 40};
-const PLOTS = {scatter: drawScatter, curve: drawCurves, bars: drawPlotBars, matrix: drawPlotMatrix,
+const PLOTS = {scatter: drawScatter, curve: drawCurves, bars: drawPlotBars, violins: drawViolins, matrix: drawPlotMatrix,
   maps: drawPlotMaps, table: drawPlotTable};
 const MOST_NUMBERED = 8, MOST_FIGURES = 6;  // columns with numbers in a matrix; figures shown at first
 const MOST_BESIDE = {matrix: 16, maps: 6, table: 4};  // the most columns of a plot that shares a line
@@ -108,6 +108,8 @@ const PLOT_ROWS = {
   curve: ({lines, x, x_label: across, y_label: up}) => [["line", across, up, "low", "high"],
     ...lines.flatMap((line) => x.map((at, place) => [line.name, at, line.y[place], line.low?.[place], line.high?.[place]]))],
   bars: ({bars, x_label: label}) => [["name", label, "low", "high"], ...bars.map((bar) => [bar.name, bar.value, bar.low, bar.high])],
+  violins: ({groups}) => [["group", "count", "5 %", "25 %", "median", "75 %", "95 %"],
+    ...groups.map((each) => [each.name, each.count, ...each.marks])],
   matrix: ({rows, columns, values, x_label: x, y_label: y}) => [[y, x, "value"],
     ...rows.flatMap((row, down) => columns.map((column, across) => [row, column, values[down][across]]))],
   maps: ({rows, columns, maps}) => [["map", "query", "key", "weight"], ...maps.flatMap(({name, values}) =>
@@ -123,7 +125,7 @@ const spanOf = (values) => {
 };
 
 // The frame of a chart: rules at round numbers, axis labels, and the place of a point.
-function plotFrame(plot, xs, ys) {
+function plotFrame(plot, xs, ys, ticks = niceTicks(spanOf(xs))) {
   const {width, height, left, right, top, bottom} = PLOT, [across, up] = [spanOf(xs), spanOf(ys)];
   const x = (value) => left + (width - left - right) * (value - across[0]) / (across[1] - across[0]);
   const y = (value) => top + (height - top - bottom) * (up[1] - value) / (up[1] - up[0]);
@@ -133,7 +135,7 @@ function plotFrame(plot, xs, ys) {
     picture.append(drawn("line", {class: "rule", x1: left, x2: width - right, y1: y(value), y2: y(value)}),
       drawn("text", {class: "side", x: left - 6, y: y(value) + 4}, minus(String(value))));
   }
-  for (const value of niceTicks(across)) {
+  for (const value of ticks) {
     picture.append(drawn("text", {x: x(value), y: height - bottom + 16}, minus(String(value))));
   }
   picture.append(drawn("text", {class: "axis-name", x: (left + width - right) / 2, y: height - 6}, visible(plot.x_label)));

@@ -22,6 +22,7 @@ _USUAL = {  # what is drawn unless another figure is named
     "maps": "heads",
     "redundancy": "matrix",
     "report": "methods",
+    "study": "plot",
     "tree": "tree",
     "trial": "trial",
     "triggers": "effects",

@@ -36,10 +36,22 @@ def trial(
 ) -> Any:
     """A plot of a trial, by its number or its title; the first one if none is named."""
     found = chosen_trial(payload, trial)
+    if not found["plots"]:
+        raise UsageError(f"the trial {found['name']} has no plots")
+    return _draw_one(room, found, plot)
+
+
+@figure("study", "plot")
+def study_plot(room: Room, payload: Payload, *, plot: int | str | None = None) -> Any:
+    """A plot of a study, by its number or its title; the first one if none is named."""
+    if not payload["plots"]:
+        raise UsageError(f"the study {payload['name']} has no plots")
+    return _draw_one(room, payload, plot)
+
+
+def _draw_one(room: Room, found: Payload, plot: int | str | None) -> Any:
     plots = found["plots"]
     titles = [each["title"] for each in plots]
-    if not plots:
-        raise UsageError(f"the trial {found['name']} has no plots")
     if isinstance(plot, str) and plot not in titles:
         raise UnknownNameError("plot", plot, titles)
     number = titles.index(plot) if isinstance(plot, str) else plot or 0
@@ -128,6 +140,25 @@ def _bars(room: Room, plot: Payload) -> Any:
     return axes
 
 
+def _violins(room: Room, plot: Payload) -> Any:
+    axes = room.axes(_HEIGHT, left=0.5, right=0.08, bottom=0.36, top=0.2)
+    for place, group in enumerate(plot["groups"]):
+        if not group["count"]:
+            continue
+        half = 0.42 * np.array(group["widths"], dtype=float)
+        tint = TINTS[place % len(TINTS)]
+        axes.fill_betweenx(group["places"], place - half, place + half, color=tint, alpha=0.3)
+        low, first, median, last, high = group["marks"]
+        axes.plot([place, place], [low, high], color=QUIET, linewidth=0.8)
+        axes.plot([place, place], [first, last], color=tint, linewidth=4)
+        axes.plot([place], [median], "o", color="white", markersize=3, markeredgecolor=tint)
+    axes.set_xlim(-0.5, max(1, len(plot["groups"])) - 0.5)
+    _framed(axes, plot)
+    names = [shorten(group["name"]) for group in plot["groups"]]
+    axes.set_xticks(range(len(names)), names, parse_math=False, usetex=False)
+    return axes
+
+
 def _matrix(room: Room, plot: Payload) -> Any:
     values = np.array(plot["values"], dtype=float).reshape(len(plot["rows"]), len(plot["columns"]))
     rows, columns = ([shorten(each) for each in plot[side]] for side in ("rows", "columns"))
@@ -186,6 +217,7 @@ _DRAWN = {
     "scatter": _scatter,
     "curve": _curve,
     "bars": _bars,
+    "violins": _violins,
     "matrix": _matrix,
     "maps": _maps,
     "table": _table,

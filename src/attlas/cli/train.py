@@ -1,0 +1,88 @@
+"""The command `train`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attlas.cli.options import AsJson, Device
+from attlas.cli.output import print_json, print_line, quiet_libraries, stoppable
+
+
+def train(
+    *,
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model",
+            "-m",
+            help="bilstm, cnn, average, flat, hierarchical (each also with _cnn or _plain), "
+            "bahdanau or luong.",
+        ),
+    ] = "bilstm",
+    data: Annotated[
+        str, typer.Option(help="A set by name (sst, imdb, facts, dates, …) or a file.")
+    ] = "sst",
+    out: Annotated[Path, typer.Option(help="The folder of the model; stopped work goes on there.")],
+    attention: Annotated[
+        str | None, typer.Option(help="additive, scaled_dot or uniform; additive if not given.")
+    ] = None,
+    vectors: Annotated[
+        Path | None,
+        typer.Option(help="Word vectors: a folder or wheel with safetensors and a tokenizer."),
+    ] = None,
+    vector_size: Annotated[int, typer.Option(help="The width of random vectors.")] = 256,
+    dev: Annotated[str | None, typer.Option(help="Other data to choose the best epoch by.")] = None,
+    test: Annotated[str | None, typer.Option(help="Other data to test on.")] = None,
+    label: Annotated[
+        list[str] | None, typer.Option(help="Only texts with this label; repeatable.")
+    ] = None,
+    count: Annotated[int | None, typer.Option(help="How many texts to train on.")] = None,
+    fewest: Annotated[
+        int, typer.Option(help="How often a word must occur to have its own vector.")
+    ] = 1,
+    longest: Annotated[int, typer.Option(help="The most tokens of a text.")] = 512,
+    epochs: Annotated[int | None, typer.Option(help="As in its paper if not given.")] = None,
+    rows: Annotated[int | None, typer.Option(help="Texts in a batch.")] = None,
+    rate: Annotated[float | None, typer.Option(help="The learning rate.")] = None,
+    patience: Annotated[
+        int | None, typer.Option(help="Stop after so many epochs that were no better.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Decides everything that is random.")] = 0,
+    device: Device = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train an attention model that is no transformer, such as a BiLSTM.
+
+    Example: attlas train --model bilstm --data sst --vectors wordllama --out models/bilstm
+    """
+    quiet_libraries()
+    from attlas.training.train import train as train_model
+
+    with stoppable(lambda: "the last whole epoch; the same command goes on:", resumes=True):
+        trained = train_model(
+            model,
+            data,
+            out,
+            attention=attention,
+            vectors=vectors,
+            vector_size=vector_size,
+            dev=dev,
+            test=test,
+            labels=label or None,
+            count=count,
+            fewest=fewest,
+            longest=longest,
+            epochs=epochs,
+            rows=rows,
+            rate=rate,
+            patience=patience,
+            seed=seed,
+            device=device,
+        )
+    if as_json:
+        print_json(trained.record)
+        return
+    for line in trained.lines():
+        print_line(line)
+    print_line(f"wrote {out}; open it with: attlas check {out}")

@@ -1,0 +1,275 @@
+"""The study `identifiability`: what of attention the output depends on, and what of tokens is left.
+
+Brunner et al., "On Identifiability in Transformers", ICLR 2020; Sun and Marasović, "Effective
+Attention Sheds Light On Interpretability", Findings of ACL 2021; Bhardwaj et al., "More
+Identifiable yet Equally Performant Transformers for Text Classification", ACL 2021.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from attlas.data import texts
+from attlas.data.example import Example
+from attlas.mathematics.rank_agreement import spearman
+from attlas.models.encoding.request import Request
+from attlas.models.load import load
+from attlas.results import Claim, ComparedTable
+from attlas.results.support import plots
+from attlas.results.support.report_sections import Figure
+from attlas.studies.support.findings import (
+    Findings,
+    at_least,
+    at_most,
+    compared,
+    decided,
+    in_share,
+    near,
+    over_texts,
+    share_of,
+    untested,
+)
+from attlas.studies.support.identifiable_encoder import (
+    KINDS,
+    WIDTH,
+    claims_on_encoders,
+    compare_encoders,
+    encoder_table,
+)
+from attlas.studies.support.run import Run
+from attlas.studies.support.small_transformer import make_lesson
+from attlas.studies.support.study import study
+from attlas.trials import TRIALS, Scope
+
+BRUNNER, SUN = "Brunner et al. 2020", "Sun and Marasović 2021"
+BUILT_IN = ("reviews", "reviews_hard")
+CORRELATION = "raw with effective"
+LINEAR = "linear, cosine"
+FEWEST = 10  # texts longer than a head is wide, for a claim on them
+DIFFERS = (
+    "The model is the one named in the settings, not BERT-base: a head of it has another width.",
+    "Null spaces are those of texts without padding, head by head, with a threshold by the "
+    "precision of the values; the released code of 2021 takes one rank for a padded batch.",
+    "Figures of attention are means over all layers, heads and rows.",
+    "The exact rates of the paper of 2020 are in figures; the share of mixed tokens is given in "
+    "words.",
+    "The encoders of 2021 are written anew from their definition: in the released code heads are "
+    "not added, and the mask is turned round. They read at most 128 tokens.",
+)
+
+
+@study(
+    about="raw and effective attention, tokens recovered and mixed, and an identifiable encoder",
+    question="Does the output determine the attention, and a hidden state its token?",
+    paper="Brunner et al. 2020, arXiv:1908.04211",
+    quick={
+        "data": "reviews",
+        "count": 4,
+        "mixed": 2,
+        "classify": "reviews",
+        "tested": 40,
+        "steps": 20,
+        "seeds": 1,
+    },
+    takes=(8, 100),
+)
+def identifiability(
+    run: Run,
+    *,
+    model: str = "sentiment",
+    data: str = "sst2",
+    count: int = 200,
+    mixed: int = 40,
+    classify: str = "ag_news",
+    tested: int = 2000,
+    steps: int = 800,
+    seeds: int = 5,
+) -> Findings:
+    """Measure null spaces, recover tokens from states, and train two kinds of encoder.
+
+    Args:
+        model: The model whose attention is measured: a built-in name or a folder.
+        data: The texts for it.
+        count: How many of them.
+        mixed: How many of these are used for the mixing of tokens, which takes longest.
+        classify: The data that the encoders are trained and tested on.
+        tested: How many texts they are tested on.
+        steps: Steps of their training.
+        seeds: How many encoders of each kind are trained.
+    """
+    asked = {"count": count, "mixed": mixed}
+    states = run.kept(
+        "states", lambda: _states(run, model, data, asked), ("seeds", "steps", "classify", "tested")
+    )
+    encoders = []
+    for seed in range(seeds):
+        run.tell(f"encoders, seed {seed}", seed, seeds)
+        encoders.append(
+            run.kept(
+                f"encoders seed {seed}",
+                lambda seed=seed: _encoders(run, classify, tested, steps, seed),
+                ("seeds", "model", "data", "count", "mixed"),
+            )
+        )
+    return Findings(
+        claims=(*claims_on_states(states), *claims_on_encoders(encoders)),
+        differs=DIFFERS,
+        tables=(_states_table(states), encoder_table(encoders)),
+        plots=tuple(_plots(states, encoders)),
+        seeds=tuple(range(seeds)),
+        details={"states": states, "encoders": encoders},
+    )
+
+
+def _states(run: Run, model: str, data: str, asked: Mapping[str, int]) -> dict[str, Any]:
+    subject = load(model, device=run.device)
+    examples = _read(data, "dev", asked["count"], 0)
+    questions = subject.ask([each.text for each in examples], Request(truncate=True))
+    few = subject.ask([each.text for each in examples[: asked["mixed"]]], Request(truncate=True))
+    weights = TRIALS["identifiability"].run(questions, Scope("all"), searches=1)
+    tokens = TRIALS["token_identifiability"].run(questions)
+    mixing = TRIALS["token_mixing"].run(few)
+    return {
+        "figures": {name: each.tolist() for name, each in weights.figures.items()},
+        "width": min(weights.details["longest identifiable"].values()) - 1,
+        "recovered": dict(tokens.details["by layer"]),
+        "own": mixing.details["own share by layer"],
+        "other": mixing.details["another has more by layer"],
+    }
+
+
+def _encoders(run: Run, data: str, tested: int, steps: int, seed: int) -> dict[str, Any]:
+    taught = _read(data, "train", None, seed)
+    asked = _read(data, "test", tested, seed)
+    if data in BUILT_IN:
+        known = {each.text for each in asked}
+        taught = [each for each in taught if each.text not in known]
+    return compare_encoders(make_lesson(taught, 20000), asked, steps, seed, run.device)
+
+
+def _read(data: str, split: str, count: int | None, seed: int) -> list[Example]:
+    return texts(data, split=None if data in BUILT_IN else split, count=count, seed=seed)
+
+
+def claims_on_states(found: Mapping[str, Any]) -> list[Claim]:
+    """The claims on attention and states, decided on one model."""
+    figures = {name: np.array(each, dtype=np.float64) for name, each in found["figures"].items()}
+    keys, alike = figures["keys"], figures[CORRELATION]
+    short, long = keys <= found["width"], keys > found["width"]
+    rates = found["recovered"][LINEAR]
+    return [
+        decided(
+            "Raw and effective attention are the same up to as many tokens as a head is wide",
+            BRUNNER,
+            at_least(0.999),
+            over_texts(alike[short]) if short.any() else Figure(None),
+            published=1.0,
+            over="texts",
+            found=f"The figure is their correlation; a head is {found['width']} wide.",
+        ),
+        _falling(keys[long], alike[long]),
+        _separators(figures, long),
+        decided(
+            "Tokens can mostly be recovered from their hidden states, in every layer",
+            BRUNNER,
+            at_least(0.5),
+            Figure(min(rates)),
+            found="The figure is the lowest share over layers, by a linear map and cosine.",
+            over="layers",
+        ),
+        decided(
+            "Fewer can be recovered the deeper the layer",
+            BRUNNER,
+            at_least(0.0),
+            Figure(rates[0] - rates[-1]),
+            found="The figure is the share in the first layer less that in the last.",
+            over="layers",
+        ),
+        decided(
+            "In the last layers another token contributes most to 30 % of the states",
+            f"{BRUNNER}, in words",
+            near(0.3, 0.15),
+            Figure(found["other"][-1]),
+            published=0.3,
+            over="texts",
+        ),
+        decided(
+            "The share of a token in its own state falls from layer to layer",
+            BRUNNER,
+            in_share("from each layer to the next the share falls"),
+            share_of([a >= b for a, b in zip(found["own"], found["own"][1:], strict=False)]),
+            over="layers",
+            found=f"From {found['own'][0]:.2f} to {found['own'][-1]:.2f}.",
+        ),
+    ]
+
+
+def _falling(keys: Any, alike: Any) -> Claim:
+    said = "Beyond that they differ more the longer the text"
+    if len(keys) < FEWEST:
+        return untested(said, BRUNNER, f"only {len(keys)} texts are longer than a head is wide")
+    found = f"The figure is the rank correlation of length and likeness, on {len(keys)} texts."
+    return decided(
+        said, BRUNNER, at_most(-0.3), Figure(spearman(keys, alike)), found=found, over="texts"
+    )
+
+
+def _separators(figures: Mapping[str, Any], long: Any) -> Claim:
+    said = "Effective attention puts less weight on separators than raw attention"
+    if long.sum() < FEWEST:
+        return untested(said, SUN, "too few texts are longer than a head is wide")
+    raw, effective = (figures[f"{side} weight on other special"] for side in ("raw", "effective"))
+    return decided(
+        said,
+        SUN,
+        at_most(0.0),
+        over_texts((effective - raw)[long]),
+        over="texts",
+        found="The figure is the weight on special tokens behind the first, effective less raw.",
+    )
+
+
+def _states_table(found: Mapping[str, Any]) -> ComparedTable:
+    figures = found["figures"]
+    names = [CORRELATION, "determined by the output", "determined through the query"]
+    weights = [name for name in figures if " weight on " in name]
+    ours = {name: over_texts(figures[name]) for name in [*names, *weights] if name in figures}
+    reading = "Means over texts, of all layers, heads and rows."
+    return compared("Raw and effective attention", reading, ours, {}, over="texts")
+
+
+def _plots(states: Mapping[str, Any], encoders: Sequence[Mapping[str, Any]]) -> list[plots.Plot]:
+    layers = list(range(1, len(states["own"]) + 1))
+    freedom = {kind: tuple(zip(*encoders[0][kind]["freedom"][:200], strict=True)) for kind in KINDS}
+    by_layer: dict[str, Any] = {"x_label": "layer", "y_label": "share"}
+    return [
+        plots.scatter(
+            "Raw and effective attention by length",
+            {"texts": (states["figures"]["keys"], states["figures"][CORRELATION])},
+            x_label="keys",
+            y_label="correlation",
+            reading=f"A point is a text; a head is {states['width']} wide.",
+        ),
+        plots.curve(
+            "Tokens recovered from their states",
+            layers,
+            states["recovered"],
+            **by_layer,
+            reading="At 1 every state shows its token, by maps trained on other texts.",
+        ),
+        plots.curve(
+            "Tokens mixed",
+            layers,
+            {"own share": states["own"], "another has more": states["other"]},
+            **by_layer,
+            reading="The lower the first and the higher the second, the more a state is mixed.",
+        ),
+        plots.scatter(
+            "Null space of two encoders",
+            freedom,
+            x_label="tokens",
+            y_label="free dimensions",
+            reading=f"The usual one is free beyond {WIDTH // 4} tokens, the other beyond {WIDTH}.",
+        ),
+    ]

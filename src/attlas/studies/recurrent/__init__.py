@@ -1,0 +1,1 @@
+"""What the studies on recurrent attention models share: data, training, readings, figures."""

@@ -1,0 +1,117 @@
+"""Recurrent models seen as weights over fixed states, and how much each of their tokens matters."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attlas.mathematics.divergences import total_variation
+from attlas.mathematics.other_weights import Answer
+from attlas.models.recurrent.batches import Batch, TextTable
+from attlas.shapes import PaddedMarks, PaddedRows
+
+ROWS = 256  # texts at once
+TOKENS = 2**16  # of texts without one of their tokens, at once
+ON_GPU = 4  # times as many texts, which keep a GPU busy
+
+
+@dataclass(frozen=True, eq=False)
+class FixedReading:
+    """Some texts whose states stay fixed: the model's weights, and its answer under any others."""
+
+    batch: Batch
+    weights: PaddedRows
+    free: PaddedMarks  # the places that may have weight: words, or sentences
+    clean: Tensor  # the model's own answer, `[text, choice]`
+    answer: Answer
+
+    @property
+    def predicted(self) -> Tensor:
+        """The number of the predicted class, `[text]`."""
+        return self.clean.argmax(dim=-1)
+
+    @property
+    def largest(self) -> Tensor:
+        """The largest weight, `[text]`."""
+        return self.weights.amax(dim=-1)
+
+
+def readings(model: Any, table: TextTable) -> Iterator[FixedReading]:
+    """Read all texts of a table, the shortest first; without gradients of the model."""
+    model.eval()
+    for batch in table.in_order(ROWS * ON_GPU if table.ids.is_cuda else ROWS):
+        yield read_batch(model, batch)
+
+
+@torch.no_grad()
+def read_batch(model: Any, batch: Batch) -> FixedReading:
+    """Run the encoder and the attention once."""
+    states = model.encode(**batch.arguments)
+    weights = model.weigh(states)
+
+    def answer(copies: Tensor) -> Tensor:
+        logits = model.read(states, copies.transpose(0, 1))
+        found: Tensor = logits.softmax(dim=-1).transpose(0, 1)
+        return found
+
+    clean = answer(weights[None])[0]
+    return FixedReading(batch, weights, states.visible, clean, answer)
+
+
+def gradient_importance(model: Any, batch: Batch) -> PaddedRows:
+    """|gradient · vector| of each token, with the attention cut from the graph.
+
+    The gradient is that of the predicted class's probability; of two classes, both give the same.
+    The sum over features comes before the absolute value, as in Jain and Wallace's code: it is the
+    derivative along the token's own vector, so terms cancel within a token.
+    """
+    vectors, slope = _vectors_and_slope(model, batch)
+    return (vectors * slope).sum(dim=-1).abs()
+
+
+def gradient_along(model: Any, batch: Batch) -> PaddedRows:
+    """|gradient · vector| divided by the length of the vector: long vectors count no more."""
+    vectors, slope = _vectors_and_slope(model, batch)
+    lengths = torch.linalg.vector_norm(vectors, dim=-1)
+    return (vectors * slope).sum(dim=-1).abs() / torch.where(lengths > 0, lengths, 1.0)
+
+
+def gradient_size(model: Any, batch: Batch) -> PaddedRows:
+    """The length of the gradient on each token's vector, with the attention cut from the graph."""
+    _, slope = _vectors_and_slope(model, batch)
+    found: Tensor = torch.linalg.vector_norm(slope, dim=-1)
+    return found
+
+
+def _vectors_and_slope(model: Any, batch: Batch) -> tuple[Tensor, Tensor]:
+    vectors = model.vectors(batch.input_ids).detach().requires_grad_()
+    with torch.enable_grad():
+        states = model.encode(**batch.arguments, inputs_embeds=vectors)
+        logits = model.read(states, model.weigh(states).detach())
+        sure = logits.softmax(dim=-1).amax(dim=-1).sum()
+        (slope,) = torch.autograd.grad(sure, [vectors])
+    return vectors.detach(), slope
+
+
+@torch.no_grad()
+def leave_one_out(model: Any, reading: FixedReading, pad: int) -> PaddedRows:
+    """How far the answer moves, in total variation, when a token is deleted from its text."""
+    batch = reading.batch
+    text, token = reading.free.nonzero(as_tuple=True)
+    found = torch.zeros_like(reading.weights)
+    length = batch.input_ids.shape[1]
+    step = max(1, TOKENS * (ON_GPU**2 if token.is_cuda else 1) // length)
+    places = torch.arange(length - 1, device=token.device)
+    for start in range(0, len(text), step):
+        rows, gone = text[start : start + step], token[start : start + step]
+        kept = places + (places >= gone[:, None])
+        ids = batch.input_ids[rows].gather(1, kept)
+        logits = model(
+            input_ids=ids,
+            attention_mask=(ids != pad).long(),
+            token_type_ids=batch.token_type_ids[rows].gather(1, kept),
+        ).logits
+        found[rows, gone] = total_variation(logits.softmax(dim=-1), reading.clean[rows])
+    return found

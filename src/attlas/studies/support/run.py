@@ -1,0 +1,165 @@
+"""Run: what a study is handed, and how it is run by name: settings, kept parts, files."""
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from math import isfinite
+from os import PathLike
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+
+from attlas.errors import UsageError
+from attlas.progress import Step, Watch
+from attlas.results import StudyResult
+from attlas.studies.support.findings import Findings
+from attlas.studies.support.study import Study
+from attlas.version import __version__
+from attlas.views import write_whole
+
+PARTS = "parts"  # the folder of what is finished
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a study: where it computes, where it keeps its parts, and who watches."""
+
+    study: str
+    settings: Mapping[str, Any]
+    folder: Path | None
+    device: str | None
+    watch: Watch
+
+    def kept(
+        self, part: str, compute: Callable[[], Any], apart_from: Sequence[str] = ("seeds",)
+    ) -> Any:
+        """What `compute` returns, as JSON gives it back, or what an earlier run kept of it.
+
+        A part is known by its name and by the settings, `apart_from` those that do not change it,
+        so a stopped study goes on with the next part, and one more seed runs one more part.
+        """
+        asked = {name: each for name, each in self.settings.items() if name not in apart_from}
+        asked = json.loads(as_json({"part": part, "attlas": __version__, **asked}))
+        place = self._place(part, asked)
+        if place is not None and place.is_file():
+            found = _read(place, asked)
+            if found is not None:
+                return found["found"]
+        found = {"asked": asked, "found": compute()}
+        text = as_json(found)
+        if place is not None:
+            place.parent.mkdir(exist_ok=True)
+            write_whole(place, text)
+        return json.loads(text)["found"]
+
+    def tell(self, what: str, done: int, total: int) -> None:
+        """Say how far the study is."""
+        self.watch(Step(what, done, total))
+
+    def _place(self, part: str, asked: Mapping[str, Any]) -> Path | None:
+        if self.folder is None:
+            return None
+        digest = sha256(as_json(asked).encode()).hexdigest()[:12]
+        word = re.sub(r"[^a-z0-9]+", "-", part.lower()).strip("-")
+        return self.folder / PARTS / f"{self.study}-{word}-{digest}.json"
+
+
+def run_study(
+    chosen: Study,
+    options: Mapping[str, Any],
+    *,
+    quick: bool,
+    out: str | PathLike[str] | None,
+    device: str | None,
+    watch: Watch,
+) -> StudyResult:
+    """Run a study; with `out`, keep its parts there and write its JSON, Markdown and page."""
+    settings = chosen.settings(options, quick=quick)
+    folder = None if out is None else _made(Path(out))
+    run = Run(chosen.name, settings, folder, device, watch)
+    begun = monotonic()
+    found: Findings = chosen.function(run, **settings)
+    result = StudyResult(
+        chosen.name,
+        chosen.question,
+        chosen.paper,
+        quick,
+        found.claims,
+        found.differs,
+        found.tables,
+        found.plots,
+        settings,
+        found.seeds,
+        found.notes,
+        round(monotonic() - begun, 2),
+        machine(device),
+        versions(),
+        found.details,
+    )
+    if folder is not None:
+        write_result(result, folder)
+    return result
+
+
+def write_result(result: StudyResult, folder: Path) -> None:
+    """Write the JSON, the Markdown and the page of a study into a folder."""
+    write_whole(folder / f"{result.name}.json", as_json(result.to_dict()))
+    write_whole(folder / f"{result.name}.md", result.markdown())
+    result.to_html(folder / f"{result.name}.html")
+
+
+def as_json(record: Any) -> str:
+    """A record as JSON; a number that JSON cannot hold, such as NaN, is null."""
+    return json.dumps(_finite(record), ensure_ascii=False, allow_nan=False)
+
+
+def versions() -> dict[str, str]:
+    """The versions that decide the figures."""
+    return {
+        "attlas": __version__,
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+    }
+
+
+def machine(device: str | None) -> str:
+    """The device that a study runs on, in words."""
+    if device is not None and device.startswith("cuda") and torch.cuda.is_available():
+        return torch.cuda.get_device_name(device)
+    return f"cpu, {os.cpu_count()} cores"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _finite(value.tolist())
+    if isinstance(value, Mapping):
+        return {str(key): _finite(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(each) for each in value]
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    return value if isinstance(value, (str, int)) or value is None else str(value)
+
+
+def _made(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise UsageError(f"{folder} cannot be made: {problem.strerror}") from problem
+    return folder
+
+
+def _read(place: Path, asked: Mapping[str, Any]) -> Any:
+    """The part that is there already, if it was asked in the same way."""
+    try:
+        record = json.loads(place.read_text("utf-8"))
+        return record if record["asked"] == asked and "found" in record else None
+    except (ValueError, KeyError, TypeError) as problem:
+        raise UsageError(f"{place} is not a part of this study: {problem}") from problem

@@ -1,0 +1,1 @@
+"""The verb `train`: attention models that are no transformers, from labelled texts."""

@@ -1,0 +1,122 @@
+"""Examples to train on: the texts of a set by name, a file or a list, in three parts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from attlas.data import Example, read_examples, texts
+from attlas.data.generated import dates, facts
+from attlas.data.sets.catalogue import DATA_SETS
+from attlas.errors import UsageError
+
+HELD_OUT = 0.1  # of the training texts, where there is no dev split
+GENERATED = 20_000  # texts to train on
+ASKED = 2_000  # generated texts to choose the epoch by, and as many to test on
+QUESTIONS = ("facts", "qnli", "eraser_multirc")  # sets whose first text asks about the second
+
+Labelled = list[tuple[Any, str]]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Labelled texts to train on, to choose the best epoch by, and to test on."""
+
+    train: Labelled
+    dev: Labelled
+    test: Labelled
+    source: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def reads(self) -> str:
+        """What an input is: a text, a pair, or a question with its text."""
+        if isinstance(self.train[0][0], str):
+            return "text"
+        return "question" if self.source in QUESTIONS else "pair"
+
+
+def read_parts(
+    data: Any,
+    *,
+    dev: Any = None,
+    test: Any = None,
+    labels: Sequence[str] | None = None,
+    count: int | None = None,
+    seed: int = 0,
+) -> Parts:
+    """Read the three parts of some data; only texts with one of these labels, if some are named.
+
+    A set by name has its own splits. Where there is no dev part, a tenth of the training texts is
+    taken for it, always the same one. `count` draws so many texts to train on, by the seed.
+    """
+    name = _name(data)
+    if name in ("facts", "dates"):
+        found = _generated(name, count or GENERATED, seed)
+    elif name in DATA_SETS:
+        found = [_split(name, split) for split in ("train", "dev", "test")]
+    else:
+        found = [_pairs(read_examples(data).examples), [], []]
+    for place, other in ((1, dev), (2, test)):
+        if other is not None:
+            found[place] = _pairs(read_examples(other).examples)
+    train, chosen, tested = ([each for each in part if _has(each, labels)] for part in found)
+    if labels:
+        _check_labels(labels, found[0], name)
+    notes: tuple[str, ...] = ()
+    if not chosen:
+        train, chosen = _apart(train)
+        notes = (f"no dev texts: {len(chosen)} of the training texts choose the epoch",)
+    if count is not None and name not in ("facts", "dates"):
+        train = Random(seed).sample(train, min(count, len(train)))
+    if len({label for _, label in train}) < 2:
+        raise UsageError(f"{name} has texts of fewer than two labels: there is nothing to learn")
+    return Parts(train, chosen, tested, name, notes)
+
+
+def _name(data: Any) -> str:
+    if not isinstance(data, (str, Path)):
+        return f"a {type(data).__name__}"
+    key = str(data).lower().replace("-", "_")
+    return key if key in DATA_SETS or key in ("facts", "dates") else str(data)
+
+
+def _split(name: str, split: str) -> Labelled:
+    return _pairs(texts(name, split=split)) if split in DATA_SETS[name].splits else []
+
+
+def _generated(name: str, count: int, seed: int) -> list[Labelled]:
+    if name == "dates":
+        parts = [dates.generate_for_training(count, seed)]
+        parts += [dates.generate(ASKED, other) for other in (1, 2)]
+    else:
+        parts = [facts.generate(count, seed, held_out=False)]
+        parts += [facts.generate(ASKED, other) for other in (1, 2)]
+    return [_pairs(part) for part in parts]
+
+
+def _pairs(examples: Sequence[Example]) -> Labelled:
+    found = [(each.text, each.label) for each in examples if each.label is not None]
+    wrong = next((text for text, _ in found if not isinstance(text, (str, tuple))), None)
+    if wrong is not None:
+        raise UsageError("a text to train on is a string or a pair of strings")
+    return found
+
+
+def _has(each: tuple[Any, str], labels: Sequence[str] | None) -> bool:
+    return labels is None or each[1] in labels
+
+
+def _check_labels(labels: Sequence[str], examples: Labelled, name: str) -> None:
+    known = sorted({label for _, label in examples})
+    unknown = [label for label in labels if label not in known]
+    if unknown:
+        raise UsageError(f"{name} has no label {unknown[0]!r}: it has {', '.join(known)}")
+
+
+def _apart(examples: Labelled) -> tuple[Labelled, Labelled]:
+    """A fixed tenth of the texts apart from the others."""
+    chosen = set(Random(0).sample(range(len(examples)), max(1, round(HELD_OUT * len(examples)))))
+    kept = [each for number, each in enumerate(examples) if number not in chosen]
+    return kept, [examples[number] for number in sorted(chosen)]

@@ -1,0 +1,106 @@
+// @ts-nocheck
+// A study: the question, every published claim with ours beside it, tables, the paper's figures, and what differs.
+
+VIEWS.study = [drawStudy];
+
+const CLAIM_MARKS = {reproduced: "✓", partly: "◐", "not reproduced": "✕", "not tested here": "·"};
+
+function drawStudy(element, payload, state) {
+  element.classList.add("report");
+  drawStudyHeader(element, payload, state);
+  drawClaims(section(element, "What was published, and what came out here", "part"), payload);
+  if (payload.tables.length) {
+    const made = section(element, "Ours beside the published tables", "part");
+    payload.tables.forEach((table, index) => drawStudyTable(made, table, index));
+  }
+  if (payload.plots.length) {
+    const made = section(element, "The figures", "part part-trials");
+    made.append(make("div", "plots", ...payload.plots.map((plot, index) => plotFigure(plot, state, `attlas-study-plot-${index + 1}`))));
+  }
+  const differs = section(element, "What differs in the set-up", "part");
+  differs.append(make("ul", "notes", ...payload.differs.map((each) => make("li", "", visible(each)))));
+  drawNotes(element, payload);
+  drawStudyFoot(element, payload);
+}
+
+function drawStudyHeader(element, payload, state) {
+  const facts = make("p", "facts", make("span", "fact", make("span", "quiet", "paper "), visible(payload.paper)));
+  if (payload.seeds.length) facts.append(make("span", "fact", make("span", "quiet", "seeds "), payload.seeds.join(", ")));
+  element.append(make("header", "", make("div", "", make("p", "brand quiet", `Attlas · study ${visible(payload.name)}`),
+    make("h1", "", visible(payload.question)), facts), themeSwitch(state)));
+  if (payload.warning) element.append(make("p", "warning", make("b", "", "Quick. "), visible(payload.warning)));
+  element.append(make("p", "lead", visible(payload.answer)));
+}
+
+function drawClaims(made, payload) {
+  const box = make("div", "");
+  for (const claim of payload.claims) box.append(claimBox(claim));
+  made.append(saveable(box, "attlas-study-claims", () => [["claim", "verdict", "ours", "low", "high", "published", "difference", "rule", "source"],
+    ...payload.claims.map((each) => [each.said, each.verdict, each.ours?.value, each.ours?.low, each.ours?.high,
+      each.published, each.difference, each.rule, each.source])]));
+}
+
+function claimBox(claim) {
+  const line = make("summary", "trial-line", make("h3", "", `${CLAIM_MARKS[claim.verdict] ?? "·"} ${visible(claim.verdict)}`),
+    make("span", "found", visible(claim.said)));
+  if (claim.ours) line.append(make("span", "mono figure", reportNumber(claim.ours.value, 3)));
+  const facts = [["ours", claim.ours ? oursWords(claim) : ""], ["published", reportNumber(claim.published, 3)],
+    ["difference", reportNumber(claim.difference, 3)], ["found", claim.found], ["rule", claim.rule], ["source", claim.source]];
+  const list = make("dl", "");
+  for (const [name, value] of facts) {
+    if (value && value !== "–") list.append(make("dt", "", name), make("dd", "", visible(value)));
+  }
+  const folded = make("details", "trial claim", line, make("div", "trial-body", list));
+  folded.open = true;
+  return folded;
+}
+
+function oursWords({ours, over}) {
+  const interval = isNumber(ours.low) && isNumber(ours.high)
+    ? ` (${reportNumber(ours.low, 3)} to ${reportNumber(ours.high, 3)} over ${over})` : "";
+  return `${reportNumber(ours.value, 3)}${interval}`;
+}
+
+function drawStudyTable(made, table, index) {
+  const [head, ...rows] = table.cells;
+  const line = (tag, cells) => make("tr", "", ...cells.map((cell, place) => make(tag, place ? "" : "word", visible(cell) || " ")));
+  const box = make("figure", "plot plot-table wide", make("figcaption", "", visible(table.title)),
+    make("div", "scroll wide", make("table", "plain mono", make("thead", "", line("th", head)),
+      make("tbody", "", ...rows.map((row) => line("td", row))))), make("p", "reads quiet", visible(table.reading)));
+  made.append(saveable(box, `attlas-study-table-${index + 1}`, () => [["name", "ours", "low", "high", "published"],
+    ...table.rows.map(({name, ours, published}) => [name, ours.value, ours.low, ours.high, published])]));
+}
+
+function drawStudyFoot(element, payload) {
+  const foot = make("footer", ""), list = make("dl", "");
+  const written = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+  const facts = [["time", reportSeconds(payload.seconds)], ["machine", payload.machine], ...Object.entries(payload.settings),
+    ["versions", Object.entries(payload.versions).map((pair) => pair.join(" ")).join(" · ")]];
+  for (const [name, value] of facts) {
+    if (value !== "") list.append(make("dt", "", visible(name)), make("dd", "mono", visible(written(value))));
+  }
+  foot.append(make("h2", "", "Settings"), codeBox(payload.code), list);
+  element.append(foot);
+}
+
+// Outlines of the spread of each group, with a box from quartile to quartile and a mark at the median.
+function drawViolins(box, plot) {
+  const known = plot.groups.filter((each) => each.count);
+  const {picture, x, y} = plotFrame({...plot, x_label: ""}, [], known.flatMap((each) => [...each.places, ...each.marks]), []);
+  const pitch = 1 / Math.max(1, plot.groups.length);
+  plot.groups.forEach((group, index) => {
+    const middle = (index + 0.5) * pitch, half = 0.42 * pitch, made = drawn("g", {class: `curve marked tint-${index % 6}`});
+    const name = drawn("text", {x: x(middle), y: PLOT.height - PLOT.bottom + 16 + (plot.groups.length > 4 ? 12 * (index % 2) : 0)}, visible(group.name));
+    if (group.count) {
+      const side = (sign) => group.places.map((at, slice) => `${x(middle + sign * half * group.widths[slice]).toFixed(1)} ${y(at).toFixed(1)}`);
+      const [low, first, median, last, high] = group.marks;
+      made.append(drawn("path", {class: "spread", d: `M${[...side(1), ...side(-1).reverse()].join("L")}Z`}),
+        drawn("path", {class: "line", d: `M${x(middle)} ${y(low)}V${y(high)}`}),
+        drawn("path", {class: "spread", d: `M${x(middle - 0.2 * half)} ${y(first)}H${x(middle + 0.2 * half)}V${y(last)}H${x(middle - 0.2 * half)}Z`}),
+        drawn("path", {class: "line", d: `M${x(middle - 0.3 * half)} ${y(median)}H${x(middle + 0.3 * half)}`}));
+    }
+    made.append(drawn("title", {}, `${visible(group.name)}: median ${shortNumber(group.marks[2])}, ${group.count} values`));
+    picture.append(made, name);
+  });
+  box.append(upwards(plot), picture, make("p", "up quiet", visible(plot.x_label)));
+}
