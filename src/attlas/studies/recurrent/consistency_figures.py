@@ -30,7 +30,9 @@ from attlas.studies.recurrent.training import ModelRecipe, TrainedModel, seeded,
 TOLERANCES = (0.01, 0.05, 0.1, 0.2)
 DIGITS = 4  # that are kept of a weight
 GUIDES = ("uniform", "own", "base", "adversary")
-ALLOWED = 0.05  # mean change of the output of the adversary that guides
+# The mean change of the output that an adversary may make. The published ones make up to 0.036 by
+# half of the total variation, which is 0.072 by the whole of it.
+ALLOWED = 0.1
 
 
 @dataclass(frozen=True)
