@@ -24,17 +24,17 @@ SPECIAL = {
     "eos_token": "</s>",
 }
 PAD, UNKNOWN, START, END = range(len(SPECIAL))
-NUMBER = "qqq"  # stands for every number
+DIGIT = "0"  # stands for every digit
 WORD = r"\w+?(?=n't\b)|n't\b|'(?:s|re|ve|ll|d|m)\b|\w+|[^\w\s]"
 SPREAD = 0.1  # standard deviation of random vectors
 SENTENCE_ENDS = (".", "!", "?")
 
 
 def word_splitter() -> Tokenizer:
-    """A tokenizer without a vocabulary: lower case, one token a word, numbers all the same."""
+    """A tokenizer without a vocabulary: lower case, one token a word, digits all the same."""
     splitter = Tokenizer(models.WordLevel({SPECIAL["unk_token"]: 0}, SPECIAL["unk_token"]))
     splitter.normalizer = normalizers.Sequence(
-        [normalizers.NFC(), normalizers.Lowercase(), normalizers.Replace(Regex(r"\d+"), NUMBER)]
+        [normalizers.NFC(), normalizers.Lowercase(), normalizers.Replace(Regex(r"\d"), DIGIT)]
     )
     splitter.pre_tokenizer = pre_tokenizers.Sequence(
         [
