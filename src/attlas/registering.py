@@ -10,15 +10,19 @@ from attlas.measures.support.measure import Case, Occasion, measure
 from attlas.methods.support.method import Scored, method
 from attlas.models.asking.question import Question
 from attlas.removing.erasures import Outcomes, Ways
+from attlas.studies.support.findings import Findings
+from attlas.studies.support.run import Run
 from attlas.studies.support.study import study
 from attlas.trials.support.scope import Scope
 from attlas.trials.support.trial import TrialOutcome, trial
 
 __all__ = [
     "Case",
+    "Findings",
     "Occasion",
     "Outcomes",
     "Question",
+    "Run",
     "Scope",
     "Scored",
     "TrialOutcome",

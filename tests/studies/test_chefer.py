@@ -55,11 +55,10 @@ def test_the_truth_of_a_bag_of_words_falls_fastest():
 
 
 def test_a_method_that_cannot_run_says_why(monkeypatch):
-    class Refusing:
-        def score(self, question, options):
-            raise UnsupportedModelError("it cannot")
+    def refuse(question, method):
+        raise UnsupportedModelError("it cannot")
 
-    monkeypatch.setattr(chefer, "METHODS", {"raw_attention": Refusing()})
+    monkeypatch.setattr(chefer, "_scores", refuse)
     example = Example("w01 w02", "POSITIVE", ((0, 3),))
     assert (
         measure_method(bag_of_words(), [example], "raw_attention", (1,))["refused"] == "it cannot"

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -19,6 +20,7 @@ from attlas.models.encoding.request import Request
 from attlas.models.load import load
 from attlas.models.subject import Subject
 from attlas.models.tap import edits
+from attlas.models.tap.call import Call
 from attlas.models.tap.edits import Edit
 from attlas.results import Claim, ComparedTable
 from attlas.results.support import plots
@@ -37,6 +39,7 @@ from attlas.studies.support.run import Run
 from attlas.studies.support.study import study
 
 SOURCE = "Vig et al. 2020, abstract"
+AT_ONCE = 512  # rows of a batch: texts times heads
 TOP = 0.1  # the share of the heads that a sparse effect rests on
 DIFFERS = (
     "The model is the one named in the settings, not GPT-2.",
@@ -115,14 +118,7 @@ def _effects(first: Question, second: Question) -> dict[str, Any]:
     theirs, ours = read_attention(second), read_attention(first)
     whole = [_replace(call.weights, call.site.kind, call.site.layer) for call in theirs]
     held = [_replace(call.weights, call.site.kind, call.site.layer) for call in ours]
-    by_head = []
-    for call in theirs:
-        one = _replace(call.weights, call.site.kind, call.site.layer)
-        where = {"kind": call.site.kind, "layer": call.site.layer}
-        heads = [
-            _log_odds(first, one.at(**where, heads=head)) - own for head in range(call.site.heads)
-        ]
-        by_head.append(np.stack(heads, axis=1))
+    by_head = [_by_head(first, call) - own[:, None] for call in theirs]
     return {
         "own": own,
         "total": other - own,
@@ -130,6 +126,25 @@ def _effects(first: Question, second: Question) -> dict[str, Any]:
         "direct": _log_odds(second, held) - own,
         "by head": [[site[row].tolist() for site in by_head] for row in range(len(own))],
     }
+
+
+def _by_head(question: Question, theirs: Call) -> NDArray[np.float64]:
+    """The log-odds with one head of a site replaced, `[text, head]`; all heads share batches."""
+    site = theirs.site
+    texts, heads = np.divmod(np.arange(len(question) * site.heads), site.heads)
+    found = []
+    for start in range(0, len(texts), AT_ONCE):
+        rows = texts[start : start + AT_ONCE].tolist()
+        chosen = torch.tensor(heads[start : start + AT_ONCE], device=theirs.weights.device)
+        is_head = torch.nn.functional.one_hot(chosen, site.heads).bool()[:, :, None, None]
+        others = theirs.weights[rows]
+
+        def change(own: Tensor, is_head: Tensor = is_head, others: Tensor = others) -> Tensor:
+            return torch.where(is_head, others.to(own), own)
+
+        edit = edits.apply(change).at(kind=site.kind, layer=site.layer)
+        found.append(_log_odds(question.rows(rows), edit))
+    return np.concatenate(found).reshape(len(question), site.heads)
 
 
 def _replace(weights: Tensor, kind: str, layer: int) -> Edit:

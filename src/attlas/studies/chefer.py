@@ -5,6 +5,7 @@ Chefer, Gur and Wolf, "Transformer Interpretability Beyond Attention Visualizati
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from attlas.data import texts
 from attlas.data.example import Example
 from attlas.errors import AttlasError, UsageError
+from attlas.explaining.footprint import fitting_rows
 from attlas.mathematics.ranking import precision_at
 from attlas.methods import METHODS
 from attlas.models.asking.question import Question
@@ -43,9 +45,19 @@ GENERIC = "generic_relevance"  # that of ICCV
 BASELINES = ("raw_attention", "attention_rollout")
 SHARES = tuple(share / 10 for share in range(1, 10))  # of the tokens that are masked
 METHODS_TRIED = (
-    *("lrp_relevance", "generic_relevance", "raw_attention", "attention_rollout"),
-    *("effective_attention", "value_weighted_attention", "gradient_attention", "attattr"),
-    *("globenc", "alti", "attn_lrp", "decompx", "random_scores"),
+    "lrp_relevance",
+    "generic_relevance",
+    "raw_attention",
+    "attention_rollout",
+    "effective_attention",
+    "value_weighted_attention",
+    "gradient_attention",
+    "attattr",
+    "globenc",
+    "alti",
+    "attn_lrp",
+    "decompx",
+    "random_scores",
 )
 DIFFERS = (
     "The model is the one named in the settings, not a BERT-base fine-tuned on these reviews.",
@@ -125,11 +137,12 @@ def measure_method(
     subject: Subject, examples: Sequence[Example], method: str, tops: Sequence[int]
 ) -> dict[str, Any]:
     """Token F1 at each size, and the probability under masking, `[text, point]`; NaN if unknown."""
-    questions = subject.ask([each.text for each in examples], Request(truncate=True))
+    asked = subject.ask([each.text for each in examples], Request(truncate=True))
+    questions = [replace(each, maps=False) for each in asked]
     scored = {"f1": {}, "positive": {}, "negative": {}}  # type: dict[str, dict[int, Any]]
     for question in questions:
         try:
-            scores = METHODS[method].score(question, {}).scores.double().cpu().numpy()
+            scores = _scores(question, method)
         except AttlasError as problem:
             return {"refused": str(problem)}
         erasures = Erasures([question], "mask")
@@ -145,6 +158,17 @@ def measure_method(
         "refused": "",
         **{name: [each[number] for number in sorted(each)] for name, each in scored.items()},
     }
+
+
+def _scores(question: Question, method: str) -> NDArray[np.float64]:
+    """The scores of a batch, `[text, token]`, as many texts at a time as fit into memory."""
+    chosen = METHODS[method]
+    step = max(1, fitting_rows(question, chosen))
+    parts = [
+        chosen.score(question.rows(list(range(start, min(start + step, len(question))))), {})
+        for start in range(0, len(question), step)
+    ]
+    return np.concatenate([each.scores.double().cpu().numpy() for each in parts])
 
 
 def _marks(question: Question, row: int, example: Example) -> NDArray[np.bool_]:
