@@ -10,8 +10,9 @@ from studies.recurrent_models import TEXTS, trained
 import attlas
 from attlas.errors import UnknownNameError, UsageError
 from attlas.studies.recurrent import erasing_figures as figures
-from attlas.studies.recurrent.erasing_claims import claims_of, tables_of
+from attlas.studies.recurrent.erasing_figures import claims_of
 from attlas.studies.recurrent.readings import FixedReading, readings
+from attlas.studies.serrano_smith import tables_of
 
 WEIGHTS = torch.tensor([[0.6, 0.4, 0.0], [0.5, 0.3, 0.2]], dtype=torch.float64)
 VALUES = torch.tensor([[2.0, -1.0, 9.0], [-4.0, 3.0, 3.0]], dtype=torch.float64)
