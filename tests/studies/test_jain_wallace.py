@@ -10,7 +10,7 @@ from attlas.errors import UnknownNameError, UsageError
 from attlas.mathematics.other_weights import AdversaryPlan
 from attlas.studies.recurrent import explanation_figures as figures
 from attlas.studies.recurrent.causes import CAUSES, averaged_loss
-from attlas.studies.recurrent.explanation_findings import claims_of
+from attlas.studies.recurrent.explanation_tables import claims_of
 from attlas.studies.recurrent.readings import (
     gradient_importance,
     gradient_size,

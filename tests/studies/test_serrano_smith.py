@@ -10,21 +10,21 @@ from studies.recurrent_models import TEXTS, trained
 import attlas
 from attlas.errors import UnknownNameError, UsageError
 from attlas.studies.recurrent import erasing_figures as figures
-from attlas.studies.recurrent.erasing_claims import claims_of, tables_of
+from attlas.studies.recurrent.erasing_figures import claims_of
 from attlas.studies.recurrent.readings import FixedReading, readings
+from attlas.studies.serrano_smith import tables_of
 
 WEIGHTS = torch.tensor([[0.6, 0.4, 0.0], [0.5, 0.3, 0.2]], dtype=torch.float64)
-FREE = WEIGHTS > 0
 VALUES = torch.tensor([[2.0, -1.0, 9.0], [-4.0, 3.0, 3.0]], dtype=torch.float64)
 
 
-def answer(copies):
-    positive = (copies * VALUES).sum(dim=-1).sigmoid()
-    return torch.stack([1 - positive, positive], dim=-1)
+def reading(weights=WEIGHTS, values=VALUES):
+    def answer(copies):
+        positive = (copies * values).sum(dim=-1).sigmoid()
+        return torch.stack([1 - positive, positive], dim=-1)
 
-
-def reading():
-    return FixedReading(trained().test.batch([0, 1]), WEIGHTS, FREE, answer(WEIGHTS[None])[0], answer)
+    batch = trained().test.batch([0, 1])
+    return FixedReading(batch, weights, weights > 0, answer(weights[None])[0], answer)
 
 
 def jensen_shannon(a, b):
@@ -63,6 +63,18 @@ def test_orders_are_by_attention_signed_gradient_and_product():
     # Of two weights, the right one is first half of the time: (1/2 + 1)/2.
     assert float(found[figures.ORDERS[3]][0]) == pytest.approx(0.75, abs=0.1)
     assert found[figures.FLIPPABLE].tolist() == [1.0, 1.0]
+
+
+def test_the_orders_differ_where_weight_and_value_do():
+    weights = torch.tensor([[0.01, 0.47, 0.52], [0.01, 0.68, 0.31]], dtype=torch.float64)
+    values = torch.tensor([[6.0, 2.0, -1.7], [6.0, 2.0, -4.0]], dtype=torch.float64)
+    found = figures.erase_reading(reading(weights, values), 1, torch.Generator().manual_seed(0))
+    # Both texts are positive through the second token, whose product is the largest. The first has
+    # the largest slope and hardly any weight; the third, which pulls the other way, has the largest
+    # weight in the first text, and in the second a slope that would come before by its size alone.
+    assert found[figures.ORDERS[0]].tolist() == pytest.approx([1.0, 1 / 3])
+    assert found[figures.ORDERS[1]].tolist() == pytest.approx([2 / 3, 2 / 3])
+    assert found[figures.ORDERS[2]].tolist() == pytest.approx([1 / 3, 1 / 3])
 
 
 def test_the_gradient_is_that_of_the_predicted_class_on_the_weights():

@@ -12,13 +12,13 @@ import attlas
 from attlas.errors import UnknownNameError
 from attlas.models.recurrent.fitting import FitPlan
 from attlas.studies.recurrent import consistency_figures as figures
-from attlas.studies.recurrent import relearning
-from attlas.studies.recurrent.consistency_claims import claims_of
+from attlas.studies.recurrent import readings, training
+from attlas.studies.wiegreffe_pinter import claims_of
 
 
 def test_answers_are_in_the_order_of_the_texts():
     found = trained()
-    made = relearning.answers_of(found.model, found.test)
+    made = readings.answers_of(found.model, found.test)
     for number, (text, _) in enumerate(TEXTS):
         ids = found.tokenizer(text, return_tensors="pt")["input_ids"]
         states = found.model.encode(ids)
@@ -28,21 +28,21 @@ def test_answers_are_in_the_order_of_the_texts():
 
 
 def test_even_weights_go_to_all_tokens_that_have_any():
-    found = relearning.even_weights(torch.tensor([[0.0, 0.9, 0.1, 0.0], [0.0, 1.0, 0.0, 0.0]]))
+    found = readings.even_weights(torch.tensor([[0.0, 0.9, 0.1, 0.0], [0.0, 1.0, 0.0, 0.0]]))
     assert found.tolist() == [[0.0, 0.5, 0.5, 0.0], [0.0, 1.0, 0.0, 0.0]]
 
 
 def test_the_loss_of_an_adversary_is_change_less_lambda_times_divergence():
     found = trained()
-    base = relearning.answers_of(found.model, found.test)
+    base = readings.answers_of(found.model, found.test)
     batch = found.test.batch([0, 1, 2, 3])
-    assert float(relearning.adversary_loss(base, 0.3)(found.model, batch)) == pytest.approx(
+    assert float(training.adversary_loss(base, 0.3)(found.model, batch)) == pytest.approx(
         0, abs=1e-5
     )
     # Against a base that attends evenly and is sure of the first class, by hand.
-    even = relearning.even_weights(base.weights)
+    even = readings.even_weights(base.weights)
     sure = torch.tensor([[1.0, 0.0]]).expand(4, -1)
-    loss = relearning.adversary_loss(relearning.Answers(even, sure), 0.3)(found.model, batch)
+    loss = training.adversary_loss(readings.Answers(even, sure), 0.3)(found.model, batch)
     seen = base.weights > 0
     logs = torch.where(seen, (base.weights / even.where(seen, torch.ones(()))).log(), 0.0)
     expected = base.sure[:, 1].sum() - 0.3 * (base.weights * logs).sum()
@@ -51,24 +51,22 @@ def test_the_loss_of_an_adversary_is_change_less_lambda_times_divergence():
 
 def test_an_adversary_learns_to_attend_elsewhere():
     found = trained()
-    base = relearning.answers_of(found.model, found.test)
+    base = readings.answers_of(found.model, found.test)
     plan = FitPlan(epochs=40, rows=4, rate=0.02)
     apart = [
-        relearning.distances(relearning.answers_of(model, found.test), base)[1].mean()
-        for model in (
-            relearning.train_adversary(found, base, weight, plan) for weight in (0.0, 1.0)
-        )
+        readings.distances(readings.answers_of(model, found.test), base)[1].mean()
+        for model in (training.train_adversary(found, base, weight, plan) for weight in (0.0, 1.0))
     ]
     assert apart[1] > apart[0] + 0.1
 
 
 def test_training_ends_when_the_loss_no_longer_falls():
     found = trained()
-    model = relearning.fresh_model(found, 0)
+    model = training.fresh_model(found, 0)
     plan = FitPlan(epochs=30, rows=4, patience=2)
     flat = [
         loss
-        for loss in relearning.train_by(
+        for loss in training.train_by(
             model,
             found.train,
             plan,
@@ -79,7 +77,7 @@ def test_training_ends_when_the_loss_no_longer_falls():
     assert (
         len(
             list(
-                relearning.train_by(
+                training.train_by(
                     model,
                     found.train,
                     replace(plan, patience=None, epochs=5),
@@ -103,14 +101,14 @@ def test_a_guided_model_sees_the_words_that_its_guide_shows():
         return (marks / marks.sum(dim=1, keepdim=True)).float()
 
     telling = guides(["warm", "not", "dull", "good"])
-    assert relearning.guided_figures(found, (telling, telling), plan)["accuracy"] == 1.0
+    assert training.guided_figures(found, (telling, telling), plan)["accuracy"] == 1.0
     alike = guides(["and", "good", "and", "good"])
-    assert relearning.guided_figures(found, (alike, alike), plan)["accuracy"] == 0.5
+    assert training.guided_figures(found, (alike, alike), plan)["accuracy"] == 0.5
 
 
 def test_quality_is_accuracy_and_f1_of_the_second_class():
     sure = np.array([[0.1, 0.9], [0.2, 0.8], [0.9, 0.1], [0.6, 0.4]])
-    found = relearning.quality(sure, np.array([1, 0, 0, 1]))
+    found = readings.quality(sure, np.array([1, 0, 0, 1]))
     # One right positive of two predicted and two true ones.
     assert found["accuracy"] == 0.5 and found["f1"] == pytest.approx(0.5)
     # Of the four pairs, the true positive at 0.9 beats both, the one at 0.4 beats one.
@@ -129,7 +127,7 @@ def test_seeds_are_compared_by_their_median_divergence():
         part([0.0, 0.0, 1.0], 0.6),
         part([0.0, 0.5, 0.5]),
     ]
-    found = figures.seed_distances(parts, 0)
+    found = readings.seed_distances(parts, 0)
     half = (math.log(1 / 0.75) + 0.5 * math.log(0.5 / 0.75) + 0.5 * math.log(0.5 / 0.25)) / 2
     assert found.jsd[0] == pytest.approx(half, abs=1e-6)  # of 0, ln 2 and this one
     assert found.change[0] == pytest.approx(0.1) and found.largest[0] == 1.0

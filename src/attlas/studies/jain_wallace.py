@@ -11,16 +11,18 @@ from typing import Any
 from attlas.errors import UnknownNameError, UsageError
 from attlas.mathematics.other_weights import AdversaryPlan
 from attlas.models.recurrent.fitting import FitPlan
-from attlas.studies.recurrent.causes import CAUSES, measure_causes
-from attlas.studies.recurrent.explanation_figures import ExplanationPlan, explanation_figures
-from attlas.studies.recurrent.explanation_findings import claims_of, plots_of
+from attlas.studies.recurrent.causes import CAUSES, cause_tables, measure_causes
+from attlas.studies.recurrent.explanation_figures import (
+    ExplanationPlan,
+    explanation_figures,
+    plots_of,
+)
 from attlas.studies.recurrent.explanation_tables import (
-    cause_tables,
+    claims_of,
     summaries,
     tables_of,
-    transformer_tables,
 )
-from attlas.studies.recurrent.on_transformer import transformer_part
+from attlas.studies.recurrent.on_transformer import transformer_part, transformer_tables
 from attlas.studies.recurrent.tasks import TASKS, RecurrentTask, read_task
 from attlas.studies.recurrent.training import (
     FREQUENT,

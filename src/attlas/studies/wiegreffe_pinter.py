@@ -3,27 +3,47 @@
 Wiegreffe and Pinter, "Attention is not not Explanation", EMNLP 2019.
 """
 
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from attlas.errors import UnknownNameError, UsageError
 from attlas.models.recurrent.fitting import FitPlan
-from attlas.studies.recurrent.consistency_claims import claims_of, plots_of, tables_of
+from attlas.results import Claim
 from attlas.studies.recurrent.consistency_figures import (
+    ALLOWED,
+    UNIFORM,
     ConsistencyPlan,
+    Parts,
     pair_figures,
+    plots_of,
     relearned_figures,
+    tables_of,
+    uniform_cost,
 )
 from attlas.studies.recurrent.on_transformer import (
     open_transformer,
     transformer_texts,
     trial_figures,
 )
+from attlas.studies.recurrent.readings import seed_distances
 from attlas.studies.recurrent.tasks import TASKS, RecurrentTask, read_task
 from attlas.studies.recurrent.training import ModelRecipe, check_vectors
-from attlas.studies.support.findings import Findings
+from attlas.studies.support.findings import (
+    Findings,
+    at_least,
+    at_most,
+    decided,
+    over_seeds,
+    untested,
+)
 from attlas.studies.support.run import Run
 from attlas.studies.support.study import study
+
+REPLICATION = "a later replication, by accuracy"
+MOST_COST, LEAST_COST = 0.02, 0.2  # accuracy that uniform attention costs
 
 APART = ("data", "seeds", "first_seed", "transformer_count")
 DIFFERS = (
@@ -159,3 +179,113 @@ def _transformer(device: str | None, count: int) -> dict[str, dict[str, list[flo
 
 def _summary(part: dict[str, Any]) -> dict[str, Any]:
     return {name: each for name, each in part.items() if name not in ("weights", "sure")}
+
+
+def claims_of(parts: Parts, task: str) -> Iterator[Claim]:
+    """Claims about uniform attention, seeds, guides and adversaries."""
+    yield decided(
+        f"Uniform attention does almost as well on {task}.",
+        "Section 3.2",
+        at_most(MOST_COST),
+        over_seeds([uniform_cost(part) for part in parts[task]]),
+        found="Accuracy that uniform attention costs.",
+        published=_published_cost(task),
+    )
+    said = "Where the answer stands in one place of a text, uniform attention costs a lot (facts)."
+    if "facts" in parts:
+        yield decided(
+            said,
+            REPLICATION,
+            at_least(LEAST_COST),
+            over_seeds([uniform_cost(part) for part in parts["facts"]]),
+            found="Accuracy that uniform attention costs.",
+            published=_published_cost("facts"),
+        )
+    else:
+        yield untested(said, REPLICATION, "The task facts was not asked for.")
+    yield from _of_seeds(parts[task])
+    yield from _of_guides(parts[task])
+    yield from _of_adversaries(parts[task])
+
+
+def _of_seeds(models: Sequence[Mapping[str, Any]]) -> Iterator[Claim]:
+    said = "Models that differ by their seed attend more alike than adversarial attention does."
+    if len(models) < 2:
+        yield untested(said, "Section 3.3", "It takes two seeds or more.")
+        return
+    by_seed = [seed_distances(models, at).jsd.mean() for at in range(len(models))]
+    search = [_search_at(part, 0.05)["jsd"] for part in models]
+    yield decided(
+        said,
+        "Section 3.3, Figure 3",
+        at_least(0.0),
+        over_seeds([far - near for far, near in zip(search, by_seed, strict=True)]),
+        found=f"JSD by seeds {np.mean(by_seed):.2f}, of a search on each text "
+        f"{np.mean(search):.2f}.",
+    )
+
+
+def _of_guides(models: Sequence[Mapping[str, Any]]) -> Iterator[Claim]:
+    for said, better, worse in (
+        (
+            "The weights of the recurrent model guide a model without context at least as well as "
+            "uniform ones.",
+            "base",
+            "uniform",
+        ),
+        (
+            "Adversarial weights guide it worse than those of the recurrent model.",
+            "base",
+            "adversary",
+        ),
+    ):
+        yield decided(
+            said,
+            "Section 3.4",
+            at_least(0.0),
+            over_seeds(
+                [
+                    part["guides"][better]["accuracy"] - part["guides"][worse]["accuracy"]
+                    for part in models
+                ]
+            ),
+            found="Difference of the two accuracies.",
+        )
+
+
+def _of_adversaries(models: Sequence[Mapping[str, Any]]) -> Iterator[Claim]:
+    apart = [_farthest(part, "curve") for part in models]
+    alone = [_farthest(part, "search") for part in models]
+    limit = f"with a mean change of the output of at most {ALLOWED:g}; 0 if there is none"
+    yield decided(
+        "One adversarial model for all texts moves attention less, at the same change of the "
+        "output, than a search on each text.",
+        "Section 4, Figure 5",
+        at_least(0.0),
+        over_seeds([far - near for far, near in zip(alone, apart, strict=True)]),
+        found=f"Difference of the largest JSD {limit}.",
+    )
+    yield decided(
+        "Yet adversarial models exist that attend differently with nearly the same answers.",
+        "Section 4.2",
+        at_least(0.2),
+        over_seeds(apart),
+        found=f"Largest JSD {limit}.",
+    )
+
+
+def _farthest(part: Mapping[str, Any], points: str) -> float:
+    """The largest divergence of the attention among points within the allowed change."""
+    within = [float(each["jsd"]) for each in part[points] if each["change"] <= ALLOWED]
+    return max(within, default=0.0)
+
+
+def _published_cost(task: str) -> float | None:
+    return UNIFORM[task][0] - UNIFORM[task][1] if task in UNIFORM else None
+
+
+def _search_at(part: Mapping[str, Any], tolerance: float) -> Mapping[str, float]:
+    found: Mapping[str, float] = next(
+        each for each in part["search"] if each["tolerance"] == tolerance
+    )
+    return found

@@ -1,6 +1,6 @@
 """What moves τ of attention and gradient in a BiLSTM: one thing changed at a time."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,9 +8,18 @@ from torch import Tensor, nn
 
 from attlas.models.recurrent.batches import Batch
 from attlas.models.recurrent.fitting import Loss, balanced_weight, label_loss
-from attlas.studies.recurrent.explanation_figures import agreement_figures
+from attlas.results import ComparedTable
+from attlas.studies.recurrent.explanation_figures import (
+    TAU_ALONG,
+    TAU_GRADIENT,
+    TAU_SIZE,
+    agreement_figures,
+    mean_of,
+    over_models,
+)
 from attlas.studies.recurrent.tasks import RecurrentTask
 from attlas.studies.recurrent.training import ModelRecipe, seeded, train_model
+from attlas.studies.support.findings import compared, over_seeds
 from attlas.studies.support.run import Run
 
 
@@ -85,3 +94,31 @@ def measure_causes(
             run.tell(part, len(found), len(names))
             found.setdefault(name, []).append(run.kept(part, compute, apart_from))
     return found
+
+
+def cause_tables(
+    changed: Mapping[str, Sequence[Mapping[str, float]]], usual: Sequence[Mapping[str, Any]]
+) -> Iterator[ComparedTable]:
+    """What a change of the training makes of τ with the gradient, and with its length."""
+    if not changed:
+        return
+    titles = {
+        TAU_GRADIENT: "gradient · vector",
+        TAU_ALONG: "gradient · vector divided by the length of the vector",
+        TAU_SIZE: "the length of the gradient",
+    }
+    for name, title in titles.items():
+        rows = {"nothing changed": over_models(usual, lambda part, at=name: mean_of(part, at))}  # type: ignore[misc]
+        for cause, each in changed.items():
+            rows[CAUSES[cause].words] = over_seeds([found[name] for found in each])
+        yield compared(
+            f"What moves τ of attention and {title}",
+            "One thing changed at a time in the training of the first model, all else as above.",
+            rows,
+            {},
+        )
+    rows = {
+        CAUSES[cause].words: over_seeds([e["accuracy"] for e in each])
+        for cause, each in changed.items()
+    }
+    yield compared("Accuracy under these changes", "On test texts.", rows, {})

@@ -1,6 +1,6 @@
-"""What Jain and Wallace measure on one trained model, text by text."""
+"""What Jain and Wallace measure on one trained model, text by text, and their figures."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,9 @@ from torch import Generator, Tensor
 from attlas.mathematics.divergences import total_variation
 from attlas.mathematics.other_weights import AdversaryPlan, Candidates, far_candidates, permuted
 from attlas.mathematics.rank_agreement import kendall_by_text
+from attlas.results.support import plots
+from attlas.results.support.report_sections import Figure
+from attlas.studies.recurrent import published
 from attlas.studies.recurrent.readings import (
     FixedReading,
     gradient_along,
@@ -21,6 +24,14 @@ from attlas.studies.recurrent.readings import (
     readings,
 )
 from attlas.studies.recurrent.training import TrainedModel
+from attlas.studies.support.findings import over_seeds
+
+SHOWN = 600  # points of a scatter
+
+
+Key = tuple[str, str, str]  # task, encoder, attention
+Parts = Mapping[Key, Sequence[Mapping[str, Any]]]  # for each seed, what was found
+ADDITIVE = "additive"
 
 LOOSE, TIGHT = 0.05, 0.01  # ε of the selection: their code's, and the paper's for classification
 COPIES_AT_ONCE = 2**22  # permuted weights in one call
@@ -178,3 +189,86 @@ def _column(found: Mapping[str, Any], name: str) -> NDArray[np.float64]:
 
 def _array(values: Tensor) -> NDArray[np.float64]:
     return values.detach().double().cpu().numpy()
+
+
+def over_models(parts: Sequence[Mapping[str, Any]], value: Callable[[Any], float]) -> Figure:
+    """The mean of a value over the seeds in which it is known, with its interval."""
+    known = [found for found in map(value, parts) if not np.isnan(found)]
+    return over_seeds(known) if known else Figure(None)
+
+
+def class_mean(name: str) -> Callable[[Mapping[str, Any]], float]:
+    """The mean over texts: of the means of both predicted classes, where there are two."""
+
+    def value(found: Mapping[str, Any]) -> float:
+        if found["classes"] > 2:
+            return mean_of(found, name)
+        return float(np.nanmean([mean_of(found, name, each) for each in range(2)]))
+
+    return value
+
+
+def plots_of(parts: Parts) -> Iterator[Mapping[str, Any]]:
+    """The paper's figures: violins, histograms as violins, scatter, and the heat-map pair."""
+    first = {key: each[0] for key, each in parts.items() if each and key[2] == ADDITIVE}
+    yield from _violins(first)
+    yield plots.violins(
+        "How far attention can be without a change of the output",
+        {
+            f"{task}, {encoder}": part["texts"][FAR_LOOSE]
+            for (task, encoder, _), part in first.items()
+        },
+        x_label="",
+        y_label="ε-max JSD at ε = 0.05",
+        reading="A violin is all test texts of one model, of the first seed. At the top, attention "
+        "could be as different as can be.",
+    )
+    yield plots.scatter(
+        "Adversarial attention by the largest weight",
+        {
+            f"{task}, {encoder}": tuple(
+                part["texts"][name][:SHOWN] for name in (LARGEST, FAR_LOOSE)
+            )
+            for (task, encoder, _), part in first.items()
+        },
+        x_label="largest weight of the model's own attention",
+        y_label="ε-max JSD at ε = 0.05",
+        reading="A point is a text of the first seed.",
+    )
+    for (task, encoder, _), part in first.items():
+        if part["example"]:
+            yield _pair(task, encoder, part["example"])
+            break
+
+
+def _violins(first: Mapping[Key, Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    for task in dict.fromkeys(key[0] for key in first):
+        groups: dict[str, Any] = {}
+        for (each, encoder, _), part in first.items():
+            if each == task:
+                apart = by_largest(part, CHANGE, published.EDGES)
+                groups |= {
+                    f"{encoder}, {name}": values
+                    for name, values in zip(published.BINS, apart, strict=True)
+                    if len(values)
+                }
+        yield plots.violins(
+            f"Change of the output under permutation: {task}",
+            groups,
+            x_label="encoder, and largest weight",
+            y_label="median total variation",
+            reading="A violin is the test texts whose largest weight lies in a range, for the "
+            "first seed. Near zero, it does not matter which token has which weight.",
+        )
+
+
+def _pair(task: str, encoder: str, shown: Mapping[str, Any]) -> Mapping[str, Any]:
+    own, other = shown["probabilities"]
+    return plots.maps(
+        f"Two attentions, one output ({task}, {encoder})",
+        ["weight"],
+        shown["tokens"],
+        {"the model's own": [shown["own"]], "adversarial": [shown["other"]]},
+        reading=f"Both give {shown['label']!r}, with {own:.3f} and {other:.3f}. Their distance is "
+        f"{shown['distance']:.2f} (Jensen–Shannon).",
+    )

@@ -1,6 +1,6 @@
 """The same questions put to a transformer: trials of its attention, run on a list of texts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,18 @@ from attlas.models.asking.filling import fill
 from attlas.models.encoding.request import Request
 from attlas.models.load import load
 from attlas.models.subject import Subject
+from attlas.results import ComparedTable
+from attlas.studies.support.findings import compared, over_texts
 from attlas.trials import TRIALS
+
+ON_TRANSFORMER = {
+    "τ of attention and gradient": ("agreement", "τ of attention and gradient"),
+    "τ of attention and leave-one-out": ("agreement", "τ of attention and leave-one-out"),
+    "τ of gradient and leave-one-out": ("agreement", "τ of gradient and leave-one-out"),
+    "median change under permutation": ("permutation", "median difference"),
+    "ε-max JSD at ε = 0.05": ("adversarial_attention", "ε-max JSD at ε = 0.05"),
+    "ε-max JSD at ε = 0.01": ("adversarial_attention", "ε-max JSD"),
+}
 
 MODEL, TEXTS = "sentiment", "reviews"  # both come with Attlas
 
@@ -47,3 +58,19 @@ def transformer_part(device: str | None, count: int) -> dict[str, dict[str, list
         trial: trial_figures(subject, asked, trial)
         for trial in ("agreement", "permutation", "adversarial_attention")
     }
+
+
+def transformer_tables(found: Mapping[str, Any]) -> Iterator[ComparedTable]:
+    """The same figures of the transformer; nothing was published for one."""
+    if found:
+        yield compared(
+            "The same on a transformer",
+            "The built-in sentiment model on built-in reviews, at the layer that is read out. "
+            "Means over texts.",
+            {
+                name: over_texts(found[trial][each])
+                for name, (trial, each) in ON_TRANSFORMER.items()
+            },
+            {},
+            over="texts",
+        )

@@ -1,19 +1,23 @@
-"""Recurrent models seen as weights over fixed states, and how much each of their tokens matters."""
+"""Recurrent models as weights over fixed states: their answers, and what each token matters."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from attlas.mathematics.divergences import total_variation
+from attlas.mathematics.divergences import jensen_shannon, total_variation
 from attlas.mathematics.other_weights import Answer
+from attlas.mathematics.ranking import roc_auc
 from attlas.models.recurrent.batches import Batch, TextTable
 from attlas.shapes import PaddedMarks, PaddedRows
 
 ROWS = 256  # texts at once
 TOKENS = 2**16  # of texts without one of their tokens, at once
+KEPT_DIGITS = 6  # of a weight or a probability
 ON_GPU = 4  # times as many texts, which keep a GPU busy
 
 
@@ -115,3 +119,79 @@ def leave_one_out(model: Any, reading: FixedReading, pad: int) -> PaddedRows:
         ).logits
         found[rows, gone] = total_variation(logits.softmax(dim=-1), reading.clean[rows])
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What a model says on every text of a table: its weights and its probabilities."""
+
+    weights: Tensor  # [text, token], zero where there is nothing to see
+    sure: Tensor  # [text, choice]
+
+
+def answers_of(model: Any, table: TextTable) -> Answers:
+    """The weights and probabilities of a model on all texts of a table, in their order."""
+    weights = torch.zeros(table.ids.shape, device=table.ids.device)
+    sure = weights.new_zeros((len(table), model.config.num_labels))
+    for reading in readings(model, table):
+        rows = reading.batch.numbers
+        weights[rows, : reading.weights.shape[1]] = reading.weights
+        sure[rows] = reading.clean
+    return Answers(weights, sure)
+
+
+def even_weights(weights: Tensor) -> Tensor:
+    """The same weight for every token that has any."""
+    seen = (weights > 0).float()
+    return seen / seen.sum(dim=-1, keepdim=True).clamp_min(1)
+
+
+def distances(one: Answers, other: Answers) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """For each text, the change of the answer and the divergence of the attention."""
+    change = total_variation(one.sure.double(), other.sure.double())
+    apart = jensen_shannon(one.weights.double(), other.weights.double())
+    return change.cpu().numpy(), apart.cpu().numpy()
+
+
+def quality(sure: NDArray[np.float64], labels: NDArray[np.int64]) -> dict[str, float]:
+    """Accuracy, and for two classes the AUC and F1 of the second."""
+    predicted = sure.argmax(axis=1)
+    found = {"accuracy": float((predicted == labels).mean())}
+    if sure.shape[1] == 2:
+        right = float(((predicted == 1) & (labels == 1)).sum())
+        found["auc"] = float(roc_auc(sure[:, 1], labels == 1))
+        found["f1"] = 2 * right / max(1.0, float((predicted == 1).sum() + (labels == 1).sum()))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class SeedDistances:
+    """How far the models of other seeds are from one, text by text: medians over these seeds."""
+
+    jsd: NDArray[np.float64]
+    change: NDArray[np.float64]
+    largest: NDArray[np.float64]  # weight of the one
+
+
+def seed_distances(parts: Sequence[Mapping[str, Any]], base: int) -> SeedDistances:
+    """The attention of the model of one seed against those of all others."""
+    longest = max(len(row) for part in parts for row in part["weights"])
+    own = _answers(parts[base], longest)
+    others = (_answers(part, longest) for at, part in enumerate(parts) if at != base)
+    found = [distances(own, other) for other in others]
+    change, jsd = (np.median([each[side] for each in found], axis=0) for side in (0, 1))
+    return SeedDistances(jsd, change, own.weights.amax(dim=-1).numpy())
+
+
+def weight_rows(found: Answers) -> list[list[float]]:
+    """The weights of each text, without the end of the row where there are none."""
+    rows = found.weights.double().cpu().numpy().round(KEPT_DIGITS)
+    lengths = [int(np.flatnonzero(row).max(initial=-1)) + 1 for row in rows]
+    return [row[:length].tolist() for row, length in zip(rows, lengths, strict=True)]
+
+
+def _answers(part: Mapping[str, Any], longest: int) -> Answers:
+    """What `pair_figures` kept of a model; weights that were rounded sum to one again."""
+    rows = np.array([[*row, *[0.0] * (longest - len(row))] for row in part["weights"]])
+    rows /= np.maximum(rows.sum(axis=1, keepdims=True), 1e-12)
+    return Answers(torch.from_numpy(rows), torch.tensor(part["sure"], dtype=torch.float64))
