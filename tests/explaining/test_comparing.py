@@ -132,6 +132,17 @@ def test_names_say_what_tells_them_apart():
     assert attlas.compare([film(), film()], names=["x", "y"]).names == ("x", "y")
 
 
+def test_long_texts_are_named_by_where_they_differ():
+    start = "a film that nobody who has seen it will ever"
+    texts = [f"{start} forget", f"{start} forgive or recommend to anybody at all"]
+    named = [pieces(text, [(0, 6), (7, len(text))]) for text in texts]
+    names = attlas.compare(named).names
+    assert names == ("…forget", "…forgive or recommend to anybod…")
+    assert max(len(name) for name in names) == 32
+    apart = [pieces(text, [(0, 1)]) for text in ("a" * 40, "b" * 40)]
+    assert attlas.compare(apart).names == ("a" * 31 + "…", "b" * 31 + "…")
+
+
 @pytest.mark.parametrize(
     ("given", "named", "told"),
     [
