@@ -117,9 +117,9 @@ def _boxes(row: Sequence[ShownUnit], top: float, signed: bool) -> Iterator[str]:
             continue
         paper = background(strength(unit.score, top), signed, _PAPER)
         colours = _rgb(paper), _rgb(ink(paper, _PAPER))
-        # The pieces of a long word overlap by the room around them, so that it stays one word.
+        # The pieces of a long word overlap by the room to their right, so that it stays one word.
         pieces = wrap(unit.text, LONGEST, drop_whitespace=False) or [unit.text]
-        yield "\\kern-3pt\\allowbreak%\n".join(_box(piece, *colours) for piece in pieces)
+        yield "\\kern-1.5pt\\allowbreak%\n".join(_box(piece, *colours) for piece in pieces)
 
 
 def _box(text: str, paper: str, colour: str) -> str:
