@@ -2,7 +2,7 @@
 // difference, and a table. The tokens of the payload are the words; `rows` holds the explanations.
 
 VIEWS.comparison = [
-  drawHeader, drawReading, drawSideBySide, drawPairs, drawDifference, drawCompared, drawNotes, drawFoot, drawTip
+  drawHeader, drawReading, drawSideBySide, beside([drawPairs], [drawDifference], "pair halves"), drawCompared, drawNotes, drawFoot, drawTip
 ];
 
 /** @param {boolean} signed */

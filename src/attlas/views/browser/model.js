@@ -50,6 +50,12 @@ function onceAFrame(work) {
   };
 }
 
+/** @type {Record<string, string>} */
+const ORDER_WORDS = {first: "looks at the first token", previous: "looks at the previous token",
+  next: "looks at the next token", same: "looks at the token itself", broad: "looks at many tokens"};
+/** @param {string} order */
+const orderWords = (order) => ORDER_WORDS[order] ?? visible(order);
+
 // The orders that the payload has figures for; each head has a figure in each of them.
 /** @param {Payload} payload */
 function ordersOf(payload) {
@@ -218,11 +224,8 @@ function modelControls(view) {
   };
   /** @param {number} factor */
   const zoom = (factor) => () => zoomAt(view, factor, centreX(view), centreY(view));
-  /** @type {Record<string, string>} */
-  const words = {first: "looks at the first token", previous: "looks at the previous token", next: "looks at the next token",
-    same: "looks at the token itself", broad: "looks at many tokens", importance: "importance", layer: "layer"};
   const orders = ordersOf(payload);
-  return make("div", "controls", ...(orders.length > 1 ? [listOf("heads by", orders.map((name) => [name, words[name] ?? visible(name)]),
+  return make("div", "controls", ...(orders.length > 1 ? [listOf("heads by", orders.map((name) => [name, orderWords(name)]),
     () => state.order, (order) => state.set({order}), (mark) => state.on(["order"], mark))] : []),
   make("div", "tools", named("−", "zoom out", zoom(1 / ZOOM_STEP)), named("+", "zoom in", zoom(ZOOM_STEP)),
     named("whole", "show the whole model", () => { showAll(view); moved(view); })));

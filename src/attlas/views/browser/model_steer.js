@@ -107,7 +107,7 @@ function tellHead(element, view) {
     if (value === null) return [];
     const fill = make("span", "fill"), track = make("span", "track", fill);
     fill.style.width = `${100 * Math.max(0, Math.min(1, order === "importance" ? value / mostImportant(payload) : value))}%`;
-    return [make("li", order === state.order ? "chosen" : "", make("span", "", visible(order)), track,
+    return [make("li", order === state.order ? "chosen" : "", make("span", "", orderWords(order)), track,
       make("span", "mono figure", minus(value.toFixed(2))))];
   });
   element.replaceChildren(make("h3", "", mapName(site, head)), make("p", "readout mono", ...weight),

@@ -36,7 +36,8 @@ function trialIds(trials) {
 // A trial on one line: what it found, and its first figure as a small plot.
 /** @param {TrialSection} given */
 function trialLine({name, sentence, figures}) {
-  const [first] = figures, line = make("summary", "trial-line", make("h3", "", visible(name)), make("span", "quiet found", visible(sentence)));
+  // What has a ceiling is what the trial is about.
+  const first = figures.find((each) => isNumber(each.ceiling)) ?? figures[0], line = make("summary", "trial-line", make("h3", "", visible(name)), make("span", "quiet found", visible(sentence)));
   if (!first) return line;
   const {span, marks} = trialScale([first]), plot = track([{figure: first.figure, family: "W"}], span, marks(first));
   plot.setAttribute("role", "img");
@@ -65,13 +66,15 @@ function trialBody(trial, id, state) {
   return make("div", `trial-body${besides ? " pair" : ""}`, found, make("div", "plots", ...plots));
 }
 
-// All figures of a trial on one scale.
+// A figure with a ceiling is drawn up to it; all others are on one scale.
 /** @param {TrialFigure[]} figures */
 function trialLines(figures) {
-  const {span, marks} = trialScale(figures);
-  return figures.map((each) => make("li", "", make("span", "who", visible(each.name)),
-    track([{figure: each.figure, family: "W"}], span, marks(each)),
-    make("span", "mono figure", trialFigure(each.figure, each.ceiling))));
+  const shared = trialScale(figures.filter((each) => !isNumber(each.ceiling)));
+  return figures.map((each) => {
+    const {span, marks} = isNumber(each.ceiling) ? trialScale([each]) : shared;
+    return make("li", "", make("span", "who", visible(each.name)), track([{figure: each.figure, family: "W"}], span, marks(each)),
+      make("span", "mono figure", trialFigure(each.figure, each.ceiling)));
+  });
 }
 
 /** @param {TrialFigure[]} figures */

@@ -206,11 +206,13 @@ function drawBars(element, payload, state) {
  */
 function bars(list, units, look, payload, state, elementsAt) {
   const {limit, places = new Map(), signed = payload.signed, write = figure} = look;
-  list.classList.toggle("signed", signed);
+  // Zero is on the left where nothing is below it; for what was written it stays, as the scores change.
+  const isHalved = signed && (isWritten(state) || units.some((unit) => unit.score < 0));
+  list.classList.toggle("signed", isHalved);
   list.replaceChildren(...units.map((unit) => {
     const share = strength(unit.score, limit);
     const fill = make("span", share < 0 ? "fill left" : "fill");
-    fill.style.width = `${100 * Math.abs(share) / (signed ? 2 : 1)}%`;
+    fill.style.width = `${100 * Math.abs(share) / (isHalved ? 2 : 1)}%`;
     fill.style.backgroundColor = css(pole(share, signed, state.theme));
     const made = make("li", "unit-row", barLabel(unit, places, payload), make("span", "track", fill),
       make("span", "mono figure", write(unit.score, limit, signed)));
