@@ -97,6 +97,7 @@ def test_texts_of_equally_many_words_are_compared_word_by_word():
     found = attlas.compare([warm, cold])
     assert [word.texts for word in found.words] == [("warm", "icy"), ("film", "film")]
     assert found.names == ("warm film", "icy film") and found.differs == "texts"
+    assert found.headline == "Are these 2 texts explained alike?"
     with pytest.raises(UsageError, match="warm film has 2 words or patches and film has 1"):
         attlas.compare([warm, pieces("film", [(0, 4)])])
 

@@ -23,9 +23,7 @@ READING = (
     "turns the other around. That two agree does not show that either is right."
 )
 MANY = "explanations"  # what differs, if it is more than one thing
-MIXED = (
-    "Where only one of two says for or against, strengths are compared."
-)
+MIXED = "Where only one of two says for or against, strengths are compared."
 
 
 @dataclass(frozen=True)
