@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from attlas.catalogue import QUICK_METHODS
-from attlas.cli.compared import ComparedOptions
+from attlas.cli.groups.compared import ComparedOptions
 from attlas.cli.options import InputOptions, LoadOptions, OutputOptions, Truncate, options_of_each
 from attlas.cli.output import print_json, print_line, stoppable
 from attlas.errors import UsageError
