@@ -5,6 +5,7 @@ import json
 import os
 import sys
 
+import numpy as np
 import pytest
 import tiny
 import torch
@@ -278,10 +279,48 @@ def test_several_methods_or_targets_are_compared(run, tmp_path):
     assert status == 0 and json.loads(out)["names"] == ["POSITIVE", "NEGATIVE"]
 
 
+def test_several_models_or_texts_are_compared(run, folder):
+    method = ("explain", "--json", "--method", "raw_attention")
+    other = folder / "sequence"
+    status, out, _ = run(*method, "--model", "sentiment", "--model", other, TEXT)
+    found = attlas.Comparison.from_dict(json.loads(out))
+    assert status == 0 and [each.origin.model for each in found.explanations] == [
+        "sentiment",
+        str(other),
+    ]
+    alone = [
+        attlas.explain(attlas.load(name), TEXT, "raw_attention") for name in ("sentiment", other)
+    ]
+    assert np.abs(found.scores - attlas.compare(alone).scores).max() < 1e-6
+    status, out, _ = run(*method, "--beside", "not a great play, but I could not look away", TEXT)
+    record = json.loads(out)
+    assert status == 0 and record["differs"] == "texts"
+    assert record["words"][3]["texts"] == ["film", "play"]
+
+
+def test_a_second_model_that_is_not_there_is_told_before_the_first_is_loaded(run, monkeypatch):
+    monkeypatch.setattr("attlas.models.load.load", None)
+    status, _, err = run("explain", "--model", "sentiment", "--model", "sentimnt", TEXT)
+    assert status == 1 and "sentimnt" in err and len(err.strip().splitlines()) == 1
+
+
+def test_every_text_is_explained_for_every_target(run):
+    asked = ("--target", "POSITIVE", "--target", "NEGATIVE", "--beside", "a cold film")
+    status, out, _ = run("explain", "--json", *asked, "a warm film")
+    assert status == 0 and json.loads(out)["names"] == [
+        "POSITIVE · a warm film",
+        "NEGATIVE · a warm film",
+        "POSITIVE · a cold film",
+        "NEGATIVE · a cold film",
+    ]
+
+
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
         (["--generate", "3"], "--generate goes with one"),
+        (["--dry-run"], "--dry-run goes with one"),
+        (["--beside", "another", "--pair", "x"], "--pair goes with one"),
         (["--licence"], "--licence goes with one"),
         (["--tokens"], "--tokens goes with one"),
         (["--data", "reviews", "--out", "x.parquet"], "--data goes with one"),

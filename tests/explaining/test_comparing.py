@@ -97,6 +97,7 @@ def test_texts_of_equally_many_words_are_compared_word_by_word():
     found = attlas.compare([warm, cold])
     assert [word.texts for word in found.words] == [("warm", "icy"), ("film", "film")]
     assert found.names == ("warm film", "icy film") and found.differs == "texts"
+    assert found.headline == "Are these 2 texts explained alike?"
     with pytest.raises(UsageError, match="warm film has 2 words or patches and film has 1"):
         attlas.compare([warm, pieces("film", [(0, 4)])])
 
@@ -130,6 +131,17 @@ def test_names_say_what_tells_them_apart():
     )
     assert attlas.compare([film(), film()]).names == ("(1)", "(2)")
     assert attlas.compare([film(), film()], names=["x", "y"]).names == ("x", "y")
+
+
+def test_long_texts_are_named_by_where_they_differ():
+    start = "a film that nobody who has seen it will ever"
+    texts = [f"{start} forget", f"{start} forgive or recommend to anybody at all"]
+    named = [pieces(text, [(0, 6), (7, len(text))]) for text in texts]
+    names = attlas.compare(named).names
+    assert names == ("…forget", "…forgive or recommend to anybod…")
+    assert max(len(name) for name in names) == 32
+    apart = [pieces(text, [(0, 1)]) for text in ("a" * 40, "b" * 40)]
+    assert attlas.compare(apart).names == ("a" * 31 + "…", "b" * 31 + "…")
 
 
 @pytest.mark.parametrize(

@@ -179,6 +179,25 @@ def test_the_keyboard_reaches_the_output_and_escape_lets_go(show):
     assert papers(tab) == before
 
 
+def test_the_keys_of_a_matrix_do_no_harm_in_the_table(show):
+    tab = show(samples.generation())
+    canvas = tab.locator(".table canvas")
+    canvas.focus()
+    for key in ("ArrowDown", "+", "-", "Escape", "ArrowRight"):
+        canvas.press(key)
+    assert tab.locator(".readout").inner_text().startswith(". ← The ")
+
+
+def test_one_written_word_opens_in_its_tokens(show):
+    payload = samples.generation()
+    first, last = payload["outputs"][0], payload["outputs"][-1]
+    kept = [word for word in payload["words"] if word["positions"][-1] < first]
+    word = {**payload["words"][-1], "positions": list(range(first, last + 1))}
+    tab = show({**payload, "words": [*kept, word]})
+    assert tab.locator(".choice button[aria-pressed='true']").first.inner_text() == "tokens"
+    assert tab.locator(".unit.written").count() == len(payload["outputs"])
+
+
 def test_sentences_are_chosen_whole(show):
     payload = samples.generation()
     tab = show(payload)

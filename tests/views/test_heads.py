@@ -172,7 +172,7 @@ def test_the_ranking_can_be_chosen_and_each_head_looked_at(show):
     assert tab.locator(".head-grid .number").all_text_contents() == ["0", "1"]
     tab.get_by_role("button", name="accuracy_difference").click()
     assert cells.all_text_contents() == ["−50", "25", "0", "100"]
-    first = tab.locator(".first-heads li").first.locator("span").all_text_contents()
+    first = tab.locator(".first-heads li").first.locator("> .mono").all_text_contents()
     assert first == ["encoder.1 head 1", "0.4", "0.3 to 0.5"]
     told = tab.locator(".importance .told")
     assert told.inner_text().startswith("encoder.1 head 1: 0.4")

@@ -3,12 +3,16 @@ import re
 from base64 import b64encode
 from hashlib import sha256
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from views import samples
 
+from attlas import views as view_module
 from attlas.views import page
 from attlas.views.page import view_script
+
+SCRIPTS = Path(view_module.__file__).with_name("browser")
 
 
 class Parts(HTMLParser):
@@ -86,6 +90,13 @@ def test_only_the_script_and_the_style_inside_may_act():
         assert f"{kind}-src 'sha256-{digest}';" in policy
     assert policy.startswith("default-src 'none';")
     assert "unsafe" not in policy
+
+
+def test_every_script_is_checked_and_short():
+    for path in sorted(SCRIPTS.glob("*.js")):
+        text = path.read_text("utf-8")
+        assert not re.search("@ts-(nocheck|ignore|expect-error)", text), path.name
+        assert len(text.splitlines()) <= 300, path.name
 
 
 def test_the_script_has_both_doors_and_no_comment_for_the_type_checker():

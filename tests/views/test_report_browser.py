@@ -275,6 +275,9 @@ def test_agreement_can_be_chosen(tab):
     assert tab.locator("#attlas-agreement .told").inner_text() == (
         "raw_attention and attention_rollout: top_k 0.51"
     )
+    tab.wait_for_timeout(250)
+    assert "likeness=top_k" in tab.evaluate("location.hash")
+    tab.get_by_role("button", name="kendall").click()
 
 
 def test_an_example_shows_what_was_removed_and_what_it_did(tab):

@@ -28,7 +28,7 @@ def triggers(words="clumsy undermine", **changes):
         "found_in": "clumsy plotting undermine it <b>",
         "predicted": "NEGATIVE",
         "effects": [effect("NEGATIVE", 0.9), effect("POSITIVE", 0.36)],
-        "strongest": effect("POSITIVE", 0.36),
+        "strongest": effect("POSITIVE", 0.36, low=0.002),
     }
     given = {"kind": "triggers", "method": "triggers", "tokens": [], "reading": "Each row: words."}
     return {**made, **given, "triggers": [row], **changes}
@@ -68,6 +68,23 @@ def test_the_page_shows_every_class_of_a_row_that_is_opened(show):
     fill = row.locator("summary .fill.marked")
     share = fill.bounding_box()["width"] / fill.locator("..").bounding_box()["width"]
     assert share == pytest.approx(0.36, abs=0.01)
+
+
+@pytest.mark.browser
+def test_what_may_be_chance_is_folded(show):
+    (sure,) = triggers()["triggers"]
+    chance = {**sure, "text": "perhaps", "strongest": effect("NEGATIVE", 0.9, low=0.0)}
+    tab = show(triggers(triggers=[sure, chance, {**chance, "text": "and"}]))
+    rows = tab.locator(".triggers details:not(.others) > summary bdi.strong")
+    assert [row.inner_text() for row in rows.all() if row.is_visible()] == ["clumsy undermine"]
+    others = tab.locator(".others > summary")
+    assert others.inner_text().startswith("2 more, whose drop may be chance")
+    others.click()
+    assert [row.inner_text() for row in rows.all() if row.is_visible()] == [
+        *("clumsy undermine", "perhaps", "and")
+    ]
+    none = show(triggers(triggers=[chance])).locator(".triggers")
+    assert "None lowers the accuracy beyond chance" in none.inner_text()
 
 
 @pytest.mark.browser

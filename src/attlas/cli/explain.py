@@ -1,7 +1,7 @@
 """The command `explain`."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from shlex import quote
@@ -10,14 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from attlas.catalogue import QUICK_METHODS
-from attlas.cli.options import (
-    InputOptions,
-    LoadOptions,
-    Model,
-    OutputOptions,
-    Truncate,
-    options_of_each,
-)
+from attlas.cli.groups.compared import ComparedOptions
+from attlas.cli.options import InputOptions, LoadOptions, OutputOptions, Truncate, options_of_each
 from attlas.cli.output import print_json, print_line, stoppable
 from attlas.errors import UsageError
 from attlas.progress import Step, watched
@@ -74,21 +68,7 @@ def explain(
     *,
     inputs: InputOptions,
     scores: ScoreOptions,
-    model: Model = "sentiment",
-    methods: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--method",
-            help="See `attlas methods`; the best that runs if not given. Several are compared.",
-        ),
-    ] = None,
-    targets: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--target",
-            help="What to explain: a label, a class number or a token. Several are compared.",
-        ),
-    ] = None,
+    several: ComparedOptions,
     contrast: Annotated[
         str | None, typer.Option(help="Explain why the target rather than this.")
     ] = None,
@@ -131,27 +111,26 @@ def explain(
     """Explain a prediction: a score for each token.
 
     With --data and --out, every text of a file is explained; asked again, stopped work goes on.
-    With several --method or --target, the explanations are compared.
+    With several --method, --target or --model, or a text --beside, explanations are compared.
 
     Example: attlas explain --method attention_rollout "not a great film, but I could not look away"
     """
-    named: list[str | None] = [*methods] if methods else [None]
-    aimed: list[str | None] = [*targets] if targets else [None]
-    method, target = named[0], aimed[0]
+    method, model = several.named[0], several.model
     asked: dict[str, Any] = {
-        "target": target,
+        "target": several.aimed[0],
         "contrast": contrast,
         "position": _position(position),
         "prefix": prefix,
     }
-    loading.check(model)
+    for each in several.models or [model]:
+        loading.check(each)
     output.check()
-    compared = len(named) * len(aimed) > 1
-    if compared:
+    if several.are_several:
         alone = {"--data": scores.data, "--generate": generate, "--output": generated}
-        _check_comparison({**alone, "--maps": maps, "--licence": licence, "--tokens": tokens})
-    own = options_of_each(named, option or [])
-    options = {"chat": chat, "truncate": truncate, **own[0]}
+        alone |= {"--maps": maps, "--licence": licence, "--tokens": tokens}
+        several.check(inputs, {**alone, "--dry-run": output.dry_run})
+    how = {"chat": chat, "truncate": truncate}
+    options = {**how, **options_of_each(several.named, option or [])[0]}
     if scores.data is not None:
         single: dict[str, Any] = {"--generate": generate, "--output": generated, "--maps": maps}
         single |= {"--tokens": tokens, "--without-sinks": without_sinks}
@@ -168,12 +147,12 @@ def explain(
         asked["maps"] = maps
     if licence and without_sinks:
         raise UsageError("--licence is about the scores as they are: it takes no --without-sinks")
-    subject = loading.load(model)
-    if compared:
-        how = {**asked, "chat": chat, "truncate": truncate, "maps": False}
-        calls = [(each, aim, own[i]) for i, each in enumerate(named) for aim in aimed]
-        output.show(_compared(subject, text, calls, how, without_sinks=without_sinks))
+    if several.are_several:
+        del asked["target"]
+        how |= {**asked, "maps": False, "without_sinks": without_sinks}
+        output.show(several.compare(loading, text, option or [], how))
         return
+    subject = loading.load(model)
     asked |= {"licence": True} if licence else {}
     if output.dry_run:
         output.plan(_verb(generate), subject, text, method, **asked, **options)
@@ -247,33 +226,6 @@ def _how_far(subject: Any, method: str, model: str) -> str:
     asked = f"attlas audit --model {quote(model)}{data}{quick}"
     line = f"How far can you trust this? Find out: {asked}"
     return line if len(line) <= 80 else line.replace("out: ", "out:\n  ", 1)
-
-
-def _compared(
-    subject: Any,
-    text: Any,
-    calls: Sequence[tuple[str | None, str | None, Mapping[str, Any]]],
-    how: Mapping[str, Any],
-    *,
-    without_sinks: bool,
-) -> Any:
-    """The comparison of several methods, or of several targets."""
-    from attlas.explaining.comparing import compare
-    from attlas.explaining.explanations import explain as explain_text
-
-    found = [
-        explain_text(subject, text, method, **{**how, "target": target}, **options)
-        for method, target, options in calls
-    ]
-    return compare([each.without_sinks() if without_sinks else each for each in found])
-
-
-def _check_comparison(given: Mapping[str, Any]) -> None:
-    for option, value in given.items():
-        if value:
-            raise UsageError(
-                f"several methods or targets are compared word by word: {option} goes with one"
-            )
 
 
 def _check_generation(generate: int | None, others: Iterable[Any]) -> None:

@@ -96,7 +96,7 @@ def _facts(explanation: Explanation) -> dict[str, str]:
         "method": f"{origin.method}{f'({options})' if options else ''}{origin.part}",
         "target": f"{target.name.strip() or target.name}{contrast}{place}",
         "model": origin.model,
-        "text": text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…",
+        "text": text,
         "name": origin.method,
     }
 
@@ -106,12 +106,24 @@ def _named(facts: Sequence[dict[str, str]], differing: Sequence[str]) -> tuple[s
     shown = list(facts)
     if len({each["name"] for each in facts}) == len({each["method"] for each in facts}):
         shown = [each | {"method": each["name"]} for each in facts]  # options say nothing more
+    texts = _shortened([each["text"] for each in facts])
+    shown = [each | {"text": text} for each, text in zip(shown, texts, strict=True)]
     names = [" · ".join(each[name] for name in differing) for each in shown]
     seen = [names[: place + 1].count(name) for place, name in enumerate(names)]
     return tuple(
         f"{name} ({number})".strip() if names.count(name) > 1 else name
         for name, number in zip(names, seen, strict=True)
     )
+
+
+def _shortened(texts: Sequence[str]) -> list[str]:
+    """Texts as names: long ones are cut, and a long beginning that all have is left out."""
+    if max(len(text) for text in texts) <= SHOWN:
+        return list(texts)
+    same = next((i for i, signs in enumerate(zip(*texts, strict=False)) if len(set(signs)) > 1), 0)
+    start = texts[0].rfind(" ", 0, same) + 1 if same >= SHOWN // 2 else 0
+    ends = [f"…{text[start:]}" if start else text for text in texts]
+    return [end if len(end) <= SHOWN else f"{end[: SHOWN - 1]}…" for end in ends]
 
 
 def _given(names: Sequence[str], count: int) -> tuple[str, ...]:

@@ -18,16 +18,12 @@ from attlas.tokens import Span
 from attlas.views.units import visible
 
 READING = (
-    "Each explanation is scaled to its own strongest word, so that colours and bars compare what "
-    "matters within each, not how large its numbers are; special tokens are left out. τ is near 1 "
-    "if two order the words alike, near 0 if they have nothing to do with one another, and below 0 "
-    "if one turns the other around. That two agree does not show that either is right."
+    "Each explanation is scaled to its own strongest word, and special tokens are left out. τ is "
+    "near 1 if two order the words alike, near 0 if they have nothing in common, below 0 if one "
+    "turns the other around. That two agree does not show that either is right."
 )
 MANY = "explanations"  # what differs, if it is more than one thing
-MIXED = (
-    "Some have a sign (for or against the target) and some only a strength: such a pair is "
-    "compared by strength alone (*)."
-)
+MIXED = "Where only one of two says for or against, strengths are compared."
 
 
 @dataclass(frozen=True)
@@ -104,6 +100,8 @@ class Comparison(Result):
     @property
     def headline(self) -> str:
         """The question that it answers."""
+        if self.differs == "texts":  # which are too long to be named in a question
+            return f"Are these {len(self)} texts explained alike?"
         if len(self) == 2 and self.differs != MANY:
             return f"Do {visible(self.names[0])} and {visible(self.names[1])} agree?"
         return f"Do these {len(self)} {self.differs} agree?"

@@ -7,7 +7,7 @@ import pytest
 
 from attlas.auditing.verdict.findings import findings
 from attlas.mathematics.intervals import Estimate
-from attlas.results.support.report_sections import Figure
+from attlas.results.support.report_sections import Figure, Standing
 from attlas.results.support.verdict import Bounds, OtherReading, Verdict
 
 S = Figure(0.6, 0.5, 0.7, 60)
@@ -35,6 +35,40 @@ def test_surely_means_that_the_whole_interval_is_on_one_side(which, low, high, i
     ]
     assert bool(claims(line.sentence)) == is_sure
     assert f"{abs((low + high) / 2):.2f}" in line.sentence
+
+
+def read_as(method, least=0.8):
+    found = Figure(0.9, least, 0.95, 60)
+    bounds = Bounds(found, None, None, "position", "gradient", S, 40.0, "for", "because")
+    return Verdict("partly", ".", ".", ".", method, {"mask": bounds}, 60)
+
+
+def plain(low, high, method="raw_attention", removal="mask"):
+    return Standing(method, "W", removal, Figure((low + high) / 2, low, high, 60))
+
+
+def titles(verdict, *standings):
+    return [each.title for each in findings(verdict, None, (), standings)]
+
+
+def test_the_first_finding_says_how_attention_was_read():
+    assert titles(read_as("raw_attention")) == ["Attention finds most of what matters"]
+    assert titles(read_as("attention_rollout")) == [
+        "Read as attention_rollout, attention finds most of what matters"
+    ]
+
+
+def test_what_the_weights_find_as_they_are_is_told_if_it_is_surely_less():
+    rollout = read_as("attention_rollout")
+    assert titles(rollout, plain(-0.2, 0.2))[1:] == [
+        "Taken as it is, attention may find no more than chance"
+    ]
+    assert titles(rollout, plain(0.1, 0.4))[1:] == [
+        "Taken as it is, attention finds less than half of what matters"
+    ]
+    assert len(titles(rollout, plain(0.5, 0.8))) == 1  # perhaps no less
+    assert len(titles(rollout, plain(-0.2, 0.2, removal="delete"))) == 1
+    assert len(titles(rollout, plain(-0.2, 0.2, method="effective_attention"))) == 1
 
 
 @pytest.mark.parametrize(

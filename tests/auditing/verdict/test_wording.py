@@ -109,6 +109,7 @@ def check_command(command):
 
 
 BEHIND = replace(GOOD, less_reference=between(-0.3, -0.2))
+PLAIN = replace(GOOD, plain=between(0.0, 0.1))
 FLAT = replace(GOOD, contrast=between(0.0, 0.05))
 
 
@@ -123,6 +124,7 @@ FLAT = replace(GOOD, contrast=between(0.0, 0.05))
         ),
         (told("not supported", GOOD, BEHIND), "Use gradient instead, which finds more", 2),
         (told("partly"), "Do not show heat maps of the weights alone. To see", 1),
+        (told("partly", PLAIN, PLAIN), "weights as they are: show attention_rollout, which", 2),
         (told("not supported", FLAT, FLAT), "Show no heat map of single words here", 0),
         (told("too few texts", needed=1300), "Bring about 1,200 more texts: about 1,300", 0),
         (told("too few texts", needed=None), "More texts like these would not settle it", 1),

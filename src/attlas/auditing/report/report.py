@@ -57,15 +57,15 @@ def make_report(plan: AuditPlan, collected: Collected) -> Report:
         plan,
     )
     agreement, mean_agreement = make_agreement(collected)
-    pairs = make_removal_pairs(collected)
+    pairs, standings = make_removal_pairs(collected), make_standings(collected)
     return Report(
         model=texts.subject.name,
         task=texts.subject.task.name if texts.subject.task else "",
         data=_data(plan, collected),
         verdict=weights,
-        findings=findings(weights, mean_agreement, pairs),
+        findings=findings(weights, mean_agreement, pairs, standings),
         table=make_table(collected),
-        standings=make_standings(collected),
+        standings=standings,
         panels=make_panels(collected, plan.verdict_removals),
         agreement=agreement,
         removals=pairs,

@@ -27,6 +27,11 @@ def next_step(test: WeightsTest) -> str:
 
 def _instead(test: WeightsTest) -> str:
     better = _better(test)
+    if better is None and test.depends_on_reading():
+        return (
+            f"Do not show the weights as they are: show {test.method}, which finds what they "
+            f"miss: {_explain(test, test.method)}."
+        )
     if better is None:
         return NO_MAPS
     return f"{NO_MAPS} Use {better} instead, which finds more: {_explain(test, better)}."

@@ -12,20 +12,25 @@ from attlas.auditing.verdict.verdict import as_figure
 from attlas.auditing.verdict.wording import REMOVED, control_name
 from attlas.auditing.work.explained import SHUFFLED
 from attlas.mathematics.intervals import Estimate, bootstrap_means
-from attlas.results.support.report_sections import Figure, Finding, RemovalPair
+from attlas.results.support.report_sections import Figure, Finding, RemovalPair, Standing
 from attlas.results.support.verdict import Bounds, Verdict
 
+PLAIN = "raw_attention"  # the weights that no method reads
 MOST = 0.7  # of what matters
 ALIKE = 0.5  # a rank correlation below this is low
 
 
 def findings(
-    verdict: Verdict, agreement: Estimate | None, removals: Sequence[RemovalPair]
+    verdict: Verdict,
+    agreement: Estimate | None,
+    removals: Sequence[RemovalPair],
+    standings: Sequence[Standing] = (),
 ) -> tuple[Finding, ...]:
     """At most five lines for the first screen."""
     removal, bounds = next(iter(verdict.bounds.items()))
     lines = [
         *_where(verdict, removal, bounds),
+        *_as_they_are(verdict, removal, standings),
         *_control(removal, bounds),
         *_reference(removal, bounds),
         *_better(verdict),
@@ -39,8 +44,9 @@ def findings(
 def _where(verdict: Verdict, removal: str, bounds: Bounds) -> Iterator[Finding]:
     if not _is_known(bounds.s.value):
         return
+    read = "" if verdict.method == PLAIN else f"Read as {verdict.method}, "
     yield Finding(
-        _found(bounds.s),
+        f"{read}attention {_found(bounds.s)}" if read else f"Attention {_found(bounds.s)}",
         f"Read as {verdict.method}, they find {bounds.s.value:.2f} when tokens are "
         f"{REMOVED.get(removal, removal)}: 0 is chance, 1 as much as can be found.",
         bounds.s,
@@ -51,18 +57,38 @@ def _where(verdict: Verdict, removal: str, bounds: Bounds) -> Iterator[Finding]:
     )
 
 
+def _as_they_are(
+    verdict: Verdict, removal: str, standings: Sequence[Standing]
+) -> Iterator[Finding]:
+    """What the weights find that no method reads, if that is surely less."""
+    own = next((e.figure for e in standings if (e.method, e.removal) == (PLAIN, removal)), None)
+    least = verdict.bounds[removal].s.low
+    if own is None or own.high is None or least is None or own.high >= least:
+        return
+    yield Finding(
+        f"Taken as it is, attention {_found(own)}",
+        f"The weights of the last layer ({PLAIN}) find {own.value:.2f} when tokens are "
+        f"{REMOVED.get(removal, removal)}.".replace("-", "−"),
+        own,
+        "standing",
+        "That they are of no use: another method may read them.",
+        (-0.2, 1.0),
+        0.0,
+    )
+
+
 def _found(s: Figure) -> str:
-    """How much the weights find, worded by the interval."""
+    """How much attention finds, worded by the interval."""
     assert s.low is not None and s.high is not None
     if s.low <= 0:
-        return "Attention may find no more than chance"
+        return "may find no more than chance"
     if s.low > MOST:
-        return "Attention finds most of what matters"
+        return "finds most of what matters"
     if s.low > 0.5:
-        return "Attention finds more than half of what matters"
+        return "finds more than half of what matters"
     if s.high < 0.5:
-        return "Attention finds less than half of what matters"
-    return "Attention finds about half of what matters"
+        return "finds less than half of what matters"
+    return "finds about half of what matters"
 
 
 def _control(removal: str, bounds: Bounds) -> Iterator[Finding]:
@@ -71,13 +97,13 @@ def _control(removal: str, bounds: Bounds) -> Iterator[Finding]:
     if less is None or not _is_known(less.value) or bounds.control is None:
         return
     assert less.low is not None and less.high is not None
-    says = "perhaps no more"
+    says, title = "perhaps no more", "Perhaps no better than"
     if less.low > 0:
-        says = "surely more"
+        says, title = "surely more", "Surely better than"
     elif less.high < 0:
-        says = "surely less"
+        says, title = "surely less", "Surely worse than"
     yield Finding(
-        f"{says.capitalize()} than a simple rule does: {_rule(bounds.control)}",
+        f"{title} a simple rule: {_rule(bounds.control)}",
         f"Beside {control_name(bounds.control)}, the weights find {less.value:+.2f} when tokens "
         f"are {REMOVED.get(removal, removal)}: {says}.".replace("-", "−"),
         less,
@@ -99,13 +125,13 @@ def _reference(removal: str, bounds: Bounds) -> Iterator[Finding]:
     if less is None or not _is_known(less.value) or bounds.reference is None:
         return
     assert less.low is not None and less.high is not None
-    says, title = "as far as these texts tell, about as much", "About as much as"
+    says, title = "as far as these texts tell, about as much", "About as good as"
     if less.high < 0:
-        says, title = "surely less", "Surely less than"
+        says, title = "surely less", "Surely worse than"
     elif less.low > 0:
-        says, title = "surely more", "Surely more than"
+        says, title = "surely more", "Surely better than"
     yield Finding(
-        f"{title} {bounds.reference} finds without attention",
+        f"{title} the best method without attention: {bounds.reference}",
         f"Beside {bounds.reference}, the weights find {less.value:+.2f} when tokens are "
         f"{REMOVED.get(removal, removal)}: {says}.".replace("-", "−"),
         less,

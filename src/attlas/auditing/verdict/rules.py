@@ -185,6 +185,11 @@ class WeightsTest:
         """The removals with this finding."""
         return [name for name, each in self.tested.items() if each.finding(self.rules) == finding]
 
+    def depends_on_reading(self) -> bool:
+        """Whether the method does, and the weights as they are do not."""
+        every = len(self.removals("for")) == len(self.tested) > 1
+        return every and plain_weights_fail(self.tested.values(), self.rules)
+
     def is_ruled_out(self) -> bool:
         """Whether no number of texts would make the weights *supported*."""
         return not all(each.may_be_for(self.rules) for each in self.tested.values())

@@ -9,7 +9,6 @@ from attlas.auditing.verdict.rules import (
     Rules,
     WeightsTest,
     is_unused,
-    plain_weights_fail,
 )
 from attlas.mathematics.intervals import Estimate
 from attlas.results.support.verdict import Direction
@@ -145,8 +144,7 @@ def _not_supported(test: WeightsTest) -> str:
 
 
 def _partly(test: WeightsTest) -> str:
-    own = test.tested.values()
-    if len(test.removals("for")) == len(own) > 1 and plain_weights_fail(own, test.rules):
+    if test.depends_on_reading():
         return (
             f"The attention weights show where the prediction rests only as {test.method} reads "
             f"them: {_reasons(test, list(test.tested))}; taken as they are (raw_attention), they "
@@ -221,8 +219,8 @@ def _plain_no(test: WeightsTest) -> str:
 def _plain_partly(test: WeightsTest) -> str:
     start = f"Only in part. Attention marks many of {REST}, but"
     own = test.tested.values()
-    if len(test.removals("for")) == len(own) > 1 and plain_weights_fail(own, test.rules):
-        return f"{start} only as {test.method} reads it; taken as it is, it misses most of them."
+    if test.depends_on_reading():
+        return f"{start} only as {test.method} reads it. Taken as it is, it misses most of them."
     if test.removals("against") or test.removals("open"):
         return f"{start} not by every way of testing it."
     surely = any(each.less_reference and each.less_reference.high < 0 for each in own)

@@ -1,14 +1,18 @@
-// @ts-nocheck
 // A part of a matrix: chosen with a rectangle, by buttons or by keys.
 
 const LEAST_DRAG = 4;  // pixels: less is a click
 
+/** @param {HeadPart} given */
 const partText = ({top, bottom, left, right}) => [top, bottom, left, right].join(",");
 
 // A drag draws a rectangle and opens it; a click picks a row. A finger scrolls the page instead.
+/** @param {LargeMatrix} matrix @param {State} state @param {() => void} pick */
 function brush(matrix, state, pick) {
   const {canvas, element, part, cell} = matrix;
-  let from = null, box = null;
+  /** @type {number[] | null} */
+  let from = null;
+  /** @type {HTMLElement | null} */
+  let box = null;
   const drop = () => { box?.remove(); from = box = null; };
   canvas.addEventListener("pointerdown", (event) => {
     if (event.pointerType !== "touch" && event.button === 0) from = [event.offsetX, event.offsetY];
@@ -29,7 +33,8 @@ function brush(matrix, state, pick) {
   canvas.addEventListener("pointerup", (event) => {
     const start = from, dragged = box;
     drop();
-    if (!dragged) return void pick();
+    if (!dragged || !start) return void pick();
+    /** @param {number} a @param {number} b @param {number} low @param {number} high */
     const ends = (a, b, low, high) => [Math.max(low, low + Math.floor(Math.min(a, b) / cell)),
       Math.min(high, low + Math.floor(Math.max(a, b) / cell) + 1)];
     const [left, right] = ends(start[0], event.offsetX, part.left, part.right);
@@ -40,8 +45,10 @@ function brush(matrix, state, pick) {
 }
 
 // Show half as much, or twice as much, around the cell pointed at or else the middle.
+/** @param {LargeMatrix} matrix @param {State} state @param {number} factor */
 function zoomPart(matrix, state, factor) {
   const {head, part, at} = matrix;
+  /** @param {number} low @param {number} high @param {number} most @param {number} middle */
   const span = (low, high, most, middle) => {
     const size = Math.max(Math.min(4, most), Math.min(most, Math.round((high - low) * factor)));
     const start = Math.max(0, Math.min(most - size, Math.round(middle - size / 2)));
@@ -53,8 +60,11 @@ function zoomPart(matrix, state, factor) {
   state.set({part: whole ? null : partText({top, bottom, left, right})});
 }
 
-function matrixTools(payload, state) {
+/** @param {State} state */
+function matrixTools(state) {
+  /** @type {LargeMatrix | null} */
   let shown = null;
+  /** @param {string} label @param {string} name @param {(matrix: LargeMatrix) => void} work */
   const named = (label, name, work) => {
     const made = button(label, "", () => shown && work(shown));
     made.setAttribute("aria-label", name);
@@ -63,6 +73,7 @@ function matrixTools(payload, state) {
   const whole = named("whole", "show the whole matrix", () => state.set({part: null}));
   const element = make("div", "tools", named("−", "zoom out", (matrix) => zoomPart(matrix, state, 2)),
     named("+", "zoom in", (matrix) => zoomPart(matrix, state, 0.5)), whole);
+  /** @param {LargeMatrix} matrix */
   const follow = (matrix) => {
     shown = matrix;
     const {part, head} = matrix;

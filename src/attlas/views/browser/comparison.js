@@ -1,27 +1,32 @@
-// @ts-nocheck
 // A comparison: the same words in the colours of each explanation, what every two have in common, their
 // difference, and a table. The tokens of the payload are the words; `rows` holds the explanations.
 
 VIEWS.comparison = [
-  drawHeader, drawReading, drawSideBySide, drawPairs, drawDifference, drawCompared, drawNotes, drawFoot, drawTip
+  drawHeader, drawReading, drawSideBySide, beside([drawPairs], [drawDifference], "pair halves"), drawCompared, drawNotes, drawFoot, drawTip
 ];
 
-const SIGN_WORDS = {true: "for and against it", false: "strength alone, no sign"};
+/** @param {boolean} signed */
+const signWords = (signed) => (signed ? "for and against it" : "strength alone, no sign");
 const WORD_ORDERS = ["text order", "strongest", "most different"];
 
 // What is compared: words, or the patches of pictures.
+/** @param {ComparisonPayload} payload */
 function unitWords(payload) {
   const seen = new Set((payload.pictures ?? []).map((picture) => picture.segment));
   return payload.tokens.every((token) => seen.has(token.segment)) ? "patches" : "words";
 }
 
 // The explanations that a payload compares; a payload of another kind has none.
-const comparedIn = (payload) => payload.kind === "comparison" ? payload.rows : [];
+/** @param {Payload} payload */
+const comparedIn = (payload) => payload.kind === "comparison" ? /** @type {ComparisonPayload} */ (payload).rows : [];
 
+/** @param {ComparedRow} row @param {number} place */
 const shareIn = (row, place) => strength(row.scores[place], row.limit);
 
 // The words as one explanation has them. Their places in another text are not known.
+/** @param {ComparisonPayload} payload @param {ComparedRow | null} row */
 function comparedUnits(payload, row) {
+  /** @param {number} place */
   const told = (place) => payload.rows.map((each) => (each.texts ? `${visible(each.texts[place])}: ` : "") +
     `${visible(each.name)} ${figure(each.scores[place], each.limit, each.signed)}`).join(" · ");
   return payload.tokens.map((token, place) => ({...token, ...(row?.texts ? {start: null, end: null} : {}),
@@ -29,6 +34,7 @@ function comparedUnits(payload, row) {
     score: row?.scores[place] ?? 0}));
 }
 
+/** @param {HTMLElement} element @param {ComparisonPayload} payload @param {State} state */
 function drawSideBySide(element, payload, state) {
   const made = section(element, "Side by side", "compared");
   made.append(make("p", "hint quiet", "Each is scaled to its own strongest word. Point at a word to see it in all."));
@@ -36,14 +42,14 @@ function drawSideBySide(element, payload, state) {
   for (const row of payload.rows) {
     const who = make("div", "who", make("h3", "", visible(row.name)),
       make("p", "quiet", make("span", "", "target "), make("b", "", visible(row.target.name)),
-        `, ${SIGN_WORDS[row.signed]}`, specialWords(row)));
+        `, ${signWords(row.signed)}`, specialWords(row)));
     const box = make("div", "what"), key = make("div", "legend");
     made.append(make("div", "one", who, make("div", "", box, key)));
     const chips = colouredWords(box, comparedUnits(payload, row), payload, state, elementsAt);
     const colour = () => {
       for (const [chip, unit] of chips) {
         const share = shareIn(row, unit.positions[0]);
-        chip.style.setProperty("--share", Math.abs(share));
+        chip.style.setProperty("--share", String(Math.abs(share)));
         paint(chip, share, row.signed, state.theme);
         chip.classList.toggle("against", row.signed && share < -0.15);
       }
@@ -56,12 +62,23 @@ function drawSideBySide(element, payload, state) {
   lightUp(payload, state, () => elementsAt);
 }
 
+/** @param {ComparedRow} row */
 const specialWords = (row) => row.special < 0.005 ? ""
   : ` · ${Math.round(100 * row.special)} % on special tokens, left out`;
 
 // The words as text, and the patches of pictures over them; each element with its unit.
+/**
+ * @param {HTMLElement} box
+ * @param {Unit[]} units
+ * @param {ComparisonPayload} payload
+ * @param {State} state
+ * @param {ElementsAt} elementsAt
+ */
 function colouredWords(box, units, payload, state, elementsAt) {
-  const chips = [], patches = new Set();
+  /** @type {[HTMLElement, Unit][]} */
+  const chips = [];
+  const patches = new Set();
+  /** @param {HTMLElement} chip @param {Unit} unit */
   const put = (chip, unit) => {
     stand(chip, unit, payload, state, elementsAt);
     chips.push([chip, unit]);
@@ -71,7 +88,7 @@ function colouredWords(box, units, payload, state, elementsAt) {
     const own = patchesOf(payload, picture).map((patch) => units[patch.positions[0]]);
     if (!own.length) continue;
     const frame = frameOf(picture, own.map((unit) => put(make("span", "patch"), unit)));
-    frame.style.setProperty("--scores", 0.6);
+    frame.style.setProperty("--scores", "0.6");
     rove(frame, ".patch");
     box.append(frame);
     own.forEach((unit) => patches.add(unit.positions[0]));
@@ -84,21 +101,27 @@ function colouredWords(box, units, payload, state, elementsAt) {
   return chips;
 }
 
-const pairOf = (payload, one, other) => payload.pairs.find((pair) =>
-  pair.one === Math.min(one, other) && pair.other === Math.max(one, other));
+/** @param {ComparisonPayload} payload @param {number} one @param {number} other */
+const pairOf = (payload, one, other) => /** @type {ComparedPair} */ (payload.pairs.find((pair) =>
+  pair.one === Math.min(one, other) && pair.other === Math.max(one, other)));
+/** @param {ComparedPair} pair */
 const tauText = (pair) => pair.tau === null ? "none" : minus((pair.tau >= 0 ? "+" : "") + pair.tau.toFixed(2));
 
 // Ties at the border of the strongest count in part.
+/** @param {number} count */
 const inBoth = (count) => Number(count.toFixed(1)).toString();
 
 // Every two explanations, if there are more than two: choose a pair to see its difference.
+/** @param {HTMLElement} element @param {ComparisonPayload} payload @param {State} state */
 function drawPairs(element, payload, state) {
   if (payload.rows.length < 3) return;
   const made = section(element, "How far they agree", "agreement");
   made.append(make("p", "hint quiet", "Kendall's τ of every two, and below it how many of the " +
     `${payload.top} strongest words both have. Choose a pair to see where it differs.`));
   const names = payload.rows.map((row) => visible(row.name));
+  /** @type {{cell: HTMLElement, one: number, other: number, pair: ComparedPair}[]} */
   const cells = [];
+  /** @param {number} one */
   const line = (one) => {
     const head = make("th", "", names[one]);
     head.scope = "row";
@@ -129,20 +152,26 @@ function drawPairs(element, payload, state) {
   mark();
 }
 
+/** @param {ComparisonPayload} payload @param {ComparedPair} pair */
 function pairWords(payload, pair) {
-  const count = payload.tokens.length, of = (share) => inBoth(payload.top * share);
+  const count = payload.tokens.length;
+  /** @param {number} share */
+  const of = (share) => inBoth(payload.top * share);
   const by = pair.by === "strength" ? " Compared by strength, since only one of the two has a sign." : "";
   return `τ ${tauText(pair)} over ${count} ${unitWords(payload)}; ${of(pair.overlap)} of the ` +
     `${payload.top} strongest in both (${of(pair.chance)} by chance).${by}`;
 }
 
 // Where two differ: the share of the one less that of the other.
+/** @param {ComparisonPayload} payload @param {number} one @param {number} other */
 function differencesOf(payload, one, other) {
   const [first, second] = [payload.rows[one], payload.rows[other]];
-  const size = first.signed === second.signed ? (share) => share : Math.abs;
+  /** @param {number} share */
+  const size = (share) => (first.signed === second.signed ? share : Math.abs(share));
   return payload.tokens.map((_, place) => size(shareIn(first, place)) - size(shareIn(second, place)));
 }
 
+/** @param {HTMLElement} element @param {ComparisonPayload} payload @param {State} state */
 function drawDifference(element, payload, state) {
   const made = section(element, "Difference", "difference");
   const told = make("p", "told"), box = make("div", "what"), key = make("div", "legend");
@@ -157,7 +186,7 @@ function drawDifference(element, payload, state) {
     for (const [chip, unit] of chips) {
       const difference = differences[unit.positions[0]];
       const share = strength(difference, 1);
-      chip.style.setProperty("--share", Math.abs(share));
+      chip.style.setProperty("--share", String(Math.abs(share)));
       paint(chip, share, true, state.theme);
       chip.classList.toggle("against", share < -0.15);
       chip.dataset.difference = difference.toFixed(4);
@@ -170,6 +199,7 @@ function drawDifference(element, payload, state) {
   lightUp(payload, state, () => elementsAt);
 }
 
+/** @param {"one" | "other"} name @param {string[]} names @param {State} state */
 function picker(name, names, state) {
   const select = make("select", "", ...names.map((text, index) => {
     const option = make("option", "", text);
@@ -184,16 +214,17 @@ function picker(name, names, state) {
   return select;
 }
 
+/** @param {string} one @param {string} other @param {Theme} theme */
 function differenceScale(one, other, theme) {
-  const ramp = scaleOf(1, true, theme, () => "").querySelector(".ramp");
-  return make("span", "scale", `more in ${other}`, ramp,
+  return make("span", "scale", `more in ${other}`, rampOf(true, theme),
     `more in ${one}; the full colour is as much as a strongest word.`);
 }
 
 // Words down, explanations across, each cell with a small bar.
+/** @param {HTMLElement} element @param {ComparisonPayload} payload @param {State} state */
 function drawCompared(element, payload, state) {
   const made = section(element, unitWords(payload) === "words" ? "Words" : "Patches", "word-table");
-  made.firstChild.after(choice("Order", "wordOrder", WORD_ORDERS, state));
+  made.firstElementChild?.after(choice("Order", "wordOrder", WORD_ORDERS, state));
   const body = make("tbody", ""), elementsAt = new Map();
   const heads = payload.rows.map((row) => {
     const head = make("th", "", visible(row.name));
@@ -214,6 +245,7 @@ function drawCompared(element, payload, state) {
   lightUp(payload, state, () => elementsAt);
 }
 
+/** @param {ComparisonPayload} payload @param {string} order */
 function orderOf(payload, order) {
   const places = payload.tokens.map((_, place) => place);
   if (order === WORD_ORDERS[0]) return places;
@@ -227,6 +259,13 @@ function orderOf(payload, order) {
   return places.sort((a, b) => weight[b] - weight[a]);
 }
 
+/**
+ * @param {Unit} unit
+ * @param {Map<number, string>} places
+ * @param {ComparisonPayload} payload
+ * @param {State} state
+ * @param {ElementsAt} elementsAt
+ */
 function comparedRow(unit, places, payload, state, elementsAt) {
   const [place] = unit.positions;
   const texts = payload.rows.map((row) => row.texts?.[place]).filter((text) => text !== undefined);

@@ -30,6 +30,14 @@ function section(element, title, className) {
   return made;
 }
 
+// What a canvas is drawn with; every browser has it.
+/** @param {HTMLCanvasElement} canvas */
+const penOf = (canvas) => /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+
+// The element that something happened to.
+/** @param {Event} event */
+const hitBy = (event) => /** @type {Element} */ (event.target);
+
 // Two columns of views where there is room, otherwise one below the other.
 /** @param {Draw[]} left @param {Draw[]} right @param {string} [look] */
 function beside(left, right, look = "pair") {

@@ -1,4 +1,3 @@
-// @ts-nocheck
 // What a model wrote: choose some of it, and each token is coloured by what the choice owes to it.
 // `picked` holds the chosen rows of the matrix; before a choice, `over` holds those pointed at.
 
@@ -7,22 +6,29 @@ VIEWS.generation = [
   drawNotes, drawFoot, drawTip
 ];
 
+/** @param {Payload} payload @returns {payload is GenerationPayload} */
+const isGeneration = (payload) => payload.kind === "generation";
+
+/** @param {Payload} payload @returns {ScoreMatrix | null} */
 function matrixIn(payload) {
-  if (payload.kind !== "generation") return null;
+  if (!isGeneration(payload)) return null;
   const bytes = bytesIn(payload.data);
   const view = new DataView(bytes.buffer);
   const values = Float32Array.from({length: bytes.length / 4}, (_, i) => view.getFloat32(4 * i, true));
-  const rowAt = new Map(payload.outputs.map((position, row) => [position, row]));
+  const rowAt = new Map(payload.outputs.map((position, row) => /** @type {const} */ ([position, row])));
   return {rows: payload.shape[0], columns: payload.shape[1], values, rowAt};
 }
 
+/** @param {WrittenState} state */
 const allRows = (state) => Array.from({length: state.matrix.rows}, (_, row) => row);
+/** @param {WrittenState} state */
 const rowsShown = (state) => state.picked ?? state.over ?? allRows(state);
-/** @param {Placed} unit @param {WrittenState} state @returns {number[]} */
+/** @param {{positions: number[]}} unit @param {WrittenState} state @returns {number[]} */
 const rowsOf = (unit, state) => unit.positions.map((position) => state.matrix.rowAt.get(position))
   .filter((row) => row !== undefined);
 
 // The mean of some rows: one score for each token.
+/** @param {number[]} rows @param {Payload} payload @param {WrittenState} state */
 function meanOf(rows, payload, state) {
   const {values, columns} = state.matrix;
   const scores = new Float64Array(columns);
@@ -36,20 +42,26 @@ function meanOf(rows, payload, state) {
 
 // The scores of all rows that are shown together: their mean, or their sum.
 const TOGETHER = ["mean", "sum"];
+/** @param {WrittenState} state */
 const isSummed = (state) => state.together === TOGETHER[1];
+/** @param {Payload} payload @param {WrittenState} state */
 function writtenScores(payload, state) {
   const rows = rowsShown(state), mean = meanOf(rows, payload, state);
   return isSummed(state) ? mean.map((score) => score * rows.length) : mean;
 }
 
+/** @param {HTMLElement} element @param {GenerationPayload} payload @param {WrittenState} state */
 function drawWriting(element, payload, state) {
-  const choose = chooser(state), rowsAt = new Map();
+  const choose = chooser(state);
+  /** @type {Map<Element, number[]>} */
+  const rowsAt = new Map();
   const made = drawText(element, payload, state, (chip, unit) => {
     rowsAt.set(chip, rowsOf(unit, state));
     return dressWritten(chip, unit, payload, state, choose);
   });
   const told = make("p", "told one-line");
-  const rows = made.querySelector(".rows");
+  const rows = made?.querySelector(".rows");
+  if (!made || !rows) return;
   rows.before(make("p", "hint quiet", "Point at the output to see what a word of it owes to each " +
     "token before it, and click to keep it; shift-click, drag or shift with the arrow keys for several, " +
     `${payload.sentences?.length ? "double-click or S for a whole sentence, " : ""}Escape for all.`));
@@ -58,43 +70,62 @@ function drawWriting(element, payload, state) {
   state.on(["scores"], tell);
   tell();
   made.addEventListener("keydown", (event) => writtenKeys(event, rowsAt, payload, state, choose));
-  made.addEventListener("dblclick", (event) => chooseSentence(rowsAt.get(event.target.closest(".unit")), payload, state));
+  made.addEventListener("dblclick", (event) => chooseSentence(rowsIn(rowsAt, hitBy(event).closest(".unit")), payload, state));
   state.on(["unit"], () => state.set({picked: null, over: null}));
 }
 
+/** @param {Map<Element, number[]>} rowsAt @param {Element | null} chip */
+const rowsIn = (rowsAt, chip) => (chip && rowsAt.get(chip)) ?? [];
+
+/**
+ * @param {KeyboardEvent} event
+ * @param {Map<Element, number[]>} rowsAt
+ * @param {GenerationPayload} payload
+ * @param {WrittenState} state
+ * @param {Chooser} choose
+ */
 function writtenKeys(event, rowsAt, payload, state, choose) {
   if (event.key === "Escape") state.set({picked: null});
-  if (event.key === "s" || event.key === "S") chooseSentence(rowsAt.get(event.target), payload, state);
+  if (event.key === "s" || event.key === "S") chooseSentence(rowsIn(rowsAt, hitBy(event)), payload, state);
   if (!event.shiftKey || !event.key.startsWith("Arrow")) return;
   // The arrow has moved the focus already.
-  const [from, to] = [rowsAt.get(event.target), rowsAt.get(document.activeElement)];
-  if (!to?.length || !from?.length) return;
+  const [from, to] = [rowsIn(rowsAt, hitBy(event)), rowsIn(rowsAt, document.activeElement)];
+  if (!to.length || !from.length) return;
   if (!state.picked) choose.begin(from);
   choose.reach(to);
 }
 
 // All that was written of the sentence around some rows.
+/** @param {number[]} rows @param {GenerationPayload} payload @param {WrittenState} state */
 function chooseSentence(rows, payload, state) {
-  if (!rows?.length) return;
+  if (!rows.length) return;
   const position = payload.outputs[rows[0]];
   const sentence = (payload.sentences ?? []).find((each) => each.positions.includes(position));
   if (sentence) state.set({picked: rowsOf(sentence, state), over: null});
 }
 
 // Picking one unit, or a range with the shift key or by dragging.
+/** @param {WrittenState} state */
 function chooser(state) {
-  let anchor = null, dragged = false;
+  /** @type {number[]} */
+  let anchor = [];
+  let dragged = false;
+  /** @param {number[]} rows */
   const same = (rows) => state.picked && String(state.picked) === String(rows);
+  /** @param {number[]} rows */
   const span = (rows) => {
     const ends = [...anchor, ...rows];
     const [first, last] = [Math.min(...ends), Math.max(...ends)];
     return Array.from({length: last - first + 1}, (_, i) => first + i);
   };
   return {
+    /** @param {number[]} rows */
     begin(rows) { anchor = rows; dragged = false; },
+    /** @param {number[]} rows */
     reach(rows) { dragged = true; state.set({picked: span(rows), over: null}); },
+    /** @param {number[]} rows @param {boolean} extend */
     pick(rows, extend) {
-      if (extend && anchor) state.set({picked: span(rows), over: null});
+      if (extend && anchor.length) state.set({picked: span(rows), over: null});
       else if (!dragged) {
         anchor = rows;
         state.set({picked: same(rows) ? null : rows, over: null});
@@ -103,12 +134,19 @@ function chooser(state) {
   };
 }
 
+/**
+ * @param {HTMLElement} chip
+ * @param {Unit} unit
+ * @param {GenerationPayload} payload
+ * @param {WrittenState} state
+ * @param {Chooser} choose
+ */
 function dressWritten(chip, unit, payload, state, choose) {
   const rows = rowsOf(unit, state);
   const mark = () => {
     const shown = rowsShown(state);
     const isChosen = rows.some((row) => shown.includes(row));
-    const last = payload.outputs[shown.at(-1)];
+    const last = payload.outputs[shown[shown.length - 1]];
     chip.classList.toggle("later", !isChosen && unit.positions[0] >= last);
     if (!rows.length) return;
     chip.classList.toggle("chosen", isChosen && shown.length < state.matrix.rows);
@@ -137,12 +175,13 @@ function dressWritten(chip, unit, payload, state, choose) {
   return mark;
 }
 
+/** @param {GenerationPayload} payload @param {WrittenState} state */
 function whatIsShown(payload, state) {
   const rows = rowsShown(state), targets = rows.map((row) => payload.targets[row]);
   if (rows.length === state.matrix.rows && rows.length > 1) {
     return [make("b", "", "All that was written"), make("span", "quiet", isSummed(state) ? ", summed" : ", on average")];
   }
-  const value = targets.reduce((sum, target) => sum + target.value, 0) / (isSummed(state) ? 1 : rows.length);
+  const value = targets.reduce((sum, target) => sum + (target.value ?? 0), 0) / (isSummed(state) ? 1 : rows.length);
   const text = writtenIn(rows, payload);
   const quantity = `${rows.length > 1 ? (isSummed(state) ? "sum of " : "mean ") : ""}${visible(targets[0].quantity)} `;
   const contrast = targets[0].contrast && rows.length === 1
@@ -151,15 +190,18 @@ function whatIsShown(payload, state) {
     make("span", "mono", minus(value.toFixed(3)))];
 }
 
+/** @param {number[]} rows @param {GenerationPayload} payload */
 function writtenIn(rows, payload) {
   const tokens = rows.map((row) => payload.tokens[payload.outputs[row]]);
-  const placed = tokens.filter((token) => Number.isInteger(token.start));
+  const placed = tokens.filter((token) => token.start !== null);
   if (!placed.length) return tokens.map((token) => visible(token.label)).join(" ");
-  const source = Array.from(payload.sources?.[placed[0].segment] ?? "");
-  return visible(source.slice(placed[0].start, placed.at(-1).end).join(""));
+  const first = placed[0], last = placed[placed.length - 1];
+  const source = Array.from(payload.sources?.[first.segment] ?? "");
+  return visible(source.slice(first.start ?? 0, last.end ?? 0).join(""));
 }
 
 // What else the model might have written.
+/** @param {HTMLElement} element @param {GenerationPayload} payload @param {WrittenState} state */
 function drawMightHave(element, payload, state) {
   if (!payload.predictions.length) return;
   const made = section(element, "What the model might have written");

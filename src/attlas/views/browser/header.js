@@ -97,7 +97,7 @@ function drawFoot(element, payload) {
   /** @param {unknown} value */
   const written = (value) => (typeof value === "string" ? value : JSON.stringify(value));
   /** @param {Record<string, unknown> | undefined} values */
-  const pairs = (values) => Object.entries(values ?? {})
+  const pairs = (values) => Object.entries(values ?? {}).filter(([, value]) => value !== null)
     .map(([name, value]) => `${name} ${written(value)}`).join(" · ");
   const versions = [payload.attlas ? `attlas ${payload.attlas}` : "", pairs(payload.versions)];
   const facts = [["Paper", payload.paper ?? ""], ["Options", pairs(payload.options)],

@@ -13,7 +13,7 @@ function drawImportances(element, payload, state) {
   if (names.length > 1) made.append(choice("Ranking", "ranking", names, state));
   const told = make("p", "told one-line"), reading = make("p", "hint quiet"), grid = make("div", "scroll");
   const first = make("ol", "first-heads");
-  const titles = make("p", "first-heads quiet", ...["head", "importance", "95 % interval"].map((each) => make("span", "", each)));
+  const titles = make("p", "first-heads quiet", ...["head", "", "importance", "95 % interval"].map((each) => make("span", "", each)));
   made.append(make("div", "pair", make("div", "", reading, told, grid), make("div", "", make("h3", "", "Strongest"), titles, first)));
   const show = () => {
     const importance = payload.importances.find((each) => each.by === state.ranking) ?? payload.importances[0];
@@ -25,7 +25,9 @@ function drawImportances(element, payload, state) {
     reading.textContent = `${what}A cell is in per cent of the largest.`;
     grid.replaceChildren(headGrid(importance, heads, state.theme, tell));
     grid.onpointerleave = () => tell(ranked[0]);
+    const span = [Math.min(0, ...ranked.map(({low}) => low)), Math.max(...ranked.map(({high}) => high))];
     first.replaceChildren(...ranked.slice(0, 8).map((head) => make("li", "", make("span", "mono", headName(head)),
+      track([{figure: {...head, value: head.importance}, family: "W"}], span, [{at: 0}]),
       make("span", "mono figure", headFigure(head.importance)),
       make("span", "mono quiet", `${headFigure(head.low)} to ${headFigure(head.high)}`))));
     rove(grid, ".cell");

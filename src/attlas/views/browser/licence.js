@@ -10,11 +10,11 @@ const WHICH_WAY = {
 function drawLicence(element, payload) {
   if (!payload.licence) return;
   const made = section(element, "May this be read as where?", "licence");
-  made.append(...licenceParts(payload.licence, payload.tokens));
+  made.append(...licenceParts(payload.licence, payload.tokens.map((token) => token.label)));
 }
 
 // The word, why, and a row for each removal; `tokens` are those of the text.
-/** @param {Licence} licence @param {Token[]} tokens */
+/** @param {Licence} licence @param {string[]} tokens */
 function licenceParts(licence, tokens) {
   const word = visible(licence.word);
   const head = make("tr", "", ...LICENSED.map((name) => make("th", "", name)));
@@ -29,14 +29,14 @@ function licenceParts(licence, tokens) {
   ];
 }
 
-/** @param {LicenceRemoval} row @param {Token[]} tokens */
+/** @param {LicenceRemoval} row @param {string[]} tokens */
 function licenceRow(row, tokens) {
   /** @param {unknown} value */
   const known = (value) => typeof value === "number";
   /** @param {number | null} value */
   const percent = (value) => (known(value) ? minus(`${Math.round(100 * value)} %`) : "");
   /** @param {number[] | null} places */
-  const shown = (places) => (places ? places.map((place) => visible(tokens[place].label)).join(" · ") || "nothing"
+  const shown = (places) => (places ? places.map((place) => visible(tokens[place])).join(" · ") || "nothing"
     : "none found");
   const p = !known(row.p) ? "" : row.p < 0.001 ? "< .001" : row.p.toFixed(3);
   const way = known(row.right_way) ? `${percent(row.right_way)} (${percent(row.for_target)})` : "";

@@ -1,11 +1,12 @@
-// @ts-nocheck
 // Maps: attention, or what else a method finds for every two tokens. Three views of the same heads, one shown at a time.
 
 VIEWS.maps = [drawHeader, drawPicture, drawText, drawMaps, drawFlow, drawFoot, drawTip];
 
+/** @type {Record<string, (element: HTMLElement, payload: MappedPayload, state: State) => void>} */
 const MAP_VIEWS = {matrix: drawMatrixView, lines: drawLines, model: drawModel};
 
 // The head with the largest weight of all.
+/** @param {Payload} payload */
 function strongestHead(payload) {
   let found = {layer: 0, head: 0}, most = -1;
   (payload.maps?.sites ?? []).forEach((site, layer) => site.limits.forEach((limit, head) => {
@@ -15,24 +16,36 @@ function strongestHead(payload) {
 }
 
 // One map over the whole model has neither layers nor heads.
+/** @param {MapSite} site */
 const isWhole = (site) => site.kind === "all";
+/** @param {MapSite} site @param {number} head */
 const headNumber = (site, head) => site.numbers?.[head] ?? head;
+/** @param {MapSite} site @param {number} head */
 const mapName = (site, head) => isWhole(site) ? "the whole model" : `${visible(site.name)} · head ${headNumber(site, head)}`;
 
+// The layer with the most heads.
+/** @param {MapSite[]} sites */
+const widestOf = (sites) => sites.reduce((most, site) => (site.shape[0] > most.shape[0] ? site : most));
+
 // The views that a payload allows; one map over the whole model has no heads to set beside one another.
+/** @param {Payload} payload */
 function mapViewsOf(payload) {
   const sites = payload.maps?.sites ?? [];
   if (!sites.length) return [];
   return sites.length === 1 && isWhole(sites[0]) ? ["matrix", "lines"] : Object.keys(MAP_VIEWS);
 }
 
+/** @param {TextPayload} payload @returns {payload is MappedPayload} */
+const isMapped = (payload) => (payload.maps?.sites ?? []).length > 0;
+
+/** @param {HTMLElement} element @param {TextPayload} payload @param {State} state */
 function drawMaps(element, payload, state) {
-  const sites = payload.maps?.sites ?? [];
-  if (!sites.length) return;
+  if (!isMapped(payload)) return;
   const made = section(element, `Maps of ${visible(payload.maps.shows)}`, "maps");
   made.append(make("div", "controls", viewChoice(state, mapViewsOf(payload)),
     ...hideSwitch(payload, state)));
   // Only what is looked at is drawn, and what was drawn stays.
+  /** @type {Map<string, HTMLElement>} */
   const panels = new Map();
   const show = () => {
     const name = state.view;
@@ -47,12 +60,14 @@ function drawMaps(element, payload, state) {
   show();
 }
 
+/** @param {State} state @param {string[]} names */
 function viewChoice(state, names) {
   const box = choice("View", "view", names, state);
   box.classList.add("inline");
   return box;
 }
 
+/** @param {MappedPayload} payload @param {State} state */
 function hideSwitch(payload, state) {
   if (!payload.maps.sites.some((site) => sinkColumns(site, payload).length)) return [];
   const box = make("input", "");
@@ -66,6 +81,7 @@ function hideSwitch(payload, state) {
     make("span", "", scaled ? "(the rest of each row is scaled to sum to one)" : ""))];
 }
 
+/** @param {HTMLElement} element @param {MappedPayload} payload @param {State} state */
 function drawMatrixView(element, payload, state) {
   const {sites} = payload.maps, heads = make("div", "heads"), pane = make("div", "pane");
   const whole = sites.every(isWhole);
@@ -79,10 +95,12 @@ function drawMatrixView(element, payload, state) {
   drawMatrix(pane, payload, state);
 }
 
+/** @param {HTMLElement} element @param {MappedPayload} payload @param {State} state */
 function drawHeads(element, payload, state) {
   const {sites, signed} = payload.maps;
   const severalKinds = new Set(sites.map((site) => site.kind)).size > 1;
-  const widest = sites.reduce((most, site) => (site.shape[0] > most.shape[0] ? site : most));
+  const widest = widestOf(sites);
+  /** @type {{thumb: HTMLElement, canvas: HTMLCanvasElement, layer: number, head: number}[]} */
   const thumbs = [];
   element.append(make("div", "head-row numbers quiet mono", make("span", "", "head"),
     ...Array.from({length: widest.shape[0]}, (_, head) => make("span", "number", String(headNumber(widest, head))))));
@@ -110,6 +128,7 @@ function drawHeads(element, payload, state) {
 }
 
 // Work in small steps, so that many large maps never block the page. The function it returns ends the work.
+/** @template T @param {T[]} items @param {(item: T) => void} work */
 function inTurn(items, work) {
   let next = 0, stopped = false;
   const step = () => {

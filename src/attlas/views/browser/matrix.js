@@ -1,12 +1,12 @@
-// @ts-nocheck
 // One head, enlarged: all of it, or the part that was chosen with a rectangle.
 
 const LARGEST = 640;  // pixels
 
+/** @param {HTMLElement} element @param {MappedPayload} payload @param {State} state */
 function drawMatrix(element, payload, state) {
   const title = make("h3", ""), readout = make("p", "readout mono");
   const scroll = make("div", "scroll"), chosen = make("div", "chosen"), key = make("div", "legend");
-  const tools = matrixTools(payload, state);
+  const tools = matrixTools(state);
   readout.setAttribute("aria-live", "polite");
   element.append(make("div", "titled", title, tools.element), readout,
     make("div", "large", make("div", "", scroll, key), chosen));
@@ -26,6 +26,7 @@ function drawMatrix(element, payload, state) {
   let refresh = () => {};
   const elementsAt = new Map();
   lightUp(payload, state, () => elementsAt);
+  /** @param {() => void} work */
   const whenShown = (work) => () => { if (state.view === "matrix") work(); };
   state.on(["layer", "head", "theme", "width", "part", "hidden", "view"], whenShown(build));
   state.on(["token", "unit", "row"], whenShown(() => refresh()));
@@ -33,6 +34,7 @@ function drawMatrix(element, payload, state) {
 }
 
 // The part of the head that is shown, in whole rows and columns.
+/** @param {State} state @param {Head} head */
 function partOf(state, head) {
   const whole = wholeOf(head);
   if (!state.part) return whole;
@@ -41,9 +43,11 @@ function partOf(state, head) {
   return fits ? {top, bottom, left, right} : whole;
 }
 
+/** @param {MapSite} site @param {MappedPayload} payload @param {State} state @param {number} width */
 function matrixOf(site, payload, state, width) {
   const head = shownHead(payload, state), part = partOf(state, head);
   const queryPlaces = site.queries.slice(part.top, part.bottom), keyPlaces = site.keys.slice(part.left, part.right);
+  /** @param {number[]} positions */
   const names = (positions) => positions.map((position) => visible(payload.tokens[position].label));
   const queries = names(queryPlaces), keys = names(keyPlaces);
   const longest = [...queries, ...keys].reduce((most, name) => Math.max(most, name.length), 0);
@@ -56,12 +60,20 @@ function matrixOf(site, payload, state, width) {
   const labels = new Map();
   axis(element, queries, cell, "query", queryPlaces, labels);
   axis(element, keys, cell, "key", keyPlaces, labels);
-  const matrix = {site, head, part, cell, canvas, element, labels, bands: [], named: [], at: null};
-  matrix.light = () => lightMatrix(matrix, payload, state);
-  matrix.listen = (readout) => listenMatrix(matrix, readout, payload, state);
+  /** @type {LargeMatrix} */
+  const matrix = {site, head, part, cell, canvas, element, labels, bands: [], named: [], at: null,
+    light: () => lightMatrix(matrix, payload, state), listen: (readout) => listenMatrix(matrix, readout, payload, state)};
   return matrix;
 }
 
+/**
+ * @param {MapSite} site
+ * @param {Head} head
+ * @param {HeadPart} part
+ * @param {number} cell
+ * @param {MappedPayload} payload
+ * @param {State} state
+ */
 function largeCanvas(site, head, part, cell, payload, state) {
   const canvas = make("canvas", ""), rows = part.bottom - part.top, columns = part.right - part.left;
   const sharp = Math.ceil(LARGEST * Math.min(2, devicePixelRatio || 1));
@@ -76,6 +88,14 @@ function largeCanvas(site, head, part, cell, payload, state) {
 }
 
 // Where cells are too small to label each one, only every n-th is labelled.
+/**
+ * @param {HTMLElement} element
+ * @param {string[]} names
+ * @param {number} cell
+ * @param {string} side
+ * @param {number[]} positions
+ * @param {ElementsAt} labels
+ */
 function axis(element, names, cell, side, positions, labels) {
   const step = Math.ceil(13 / cell);
   for (let i = 0; i < names.length; i += step) {
@@ -87,6 +107,7 @@ function axis(element, names, cell, side, positions, labels) {
   }
 }
 
+/** @param {Grid} matrix @param {string} className @param {number | null} row @param {number | null} column */
 function band(matrix, className, row, column) {
   const {head, cell, part = wholeOf(head)} = matrix;
   const made = make("div", `band ${className}`);
@@ -96,13 +117,16 @@ function band(matrix, className, row, column) {
   return made;
 }
 
+/** @param {LargeMatrix} matrix @param {MappedPayload} payload @param {State} state */
 function lightMatrix(matrix, payload, state) {
   const {site, part, labels, element} = matrix;
+  /** @param {number | null} row @param {number | null} column */
   const inPart = (row, column) => (row === null || (row >= part.top && row < part.bottom)) &&
     (column === null || (column >= part.left && column < part.right));
   for (const each of matrix.bands) each.remove();
   for (const label of matrix.named) label.classList.remove("lit");
   const bands = [];
+  /** @param {number} position @param {string} className */
   const across = (position, className) => {
     const row = site.queries.indexOf(position);
     if (row >= 0 && inPart(row, null)) bands.push(band(matrix, className, row, null));
@@ -121,8 +145,10 @@ function lightMatrix(matrix, payload, state) {
   Object.assign(matrix, {bands, named});
 }
 
+/** @param {LargeMatrix} matrix @param {HTMLElement} readout @param {MappedPayload} payload @param {State} state */
 function listenMatrix(matrix, readout, payload, state) {
   const {canvas, site, part, cell} = matrix;
+  /** @param {number} row @param {number} column */
   const point = (row, column) => pointAt(matrix, row, column, readout, payload, state);
   const rest = "Point at a cell to read its weight.";
   const leave = () => {
@@ -140,15 +166,27 @@ function listenMatrix(matrix, readout, payload, state) {
   canvas.addEventListener("pointerleave", leave);
   canvas.addEventListener("blur", leave);
   brush(matrix, state, pick);
-  canvas.addEventListener("keydown", (event) => steer(event, matrix, point, pick, state));
+  canvas.addEventListener("keydown", (event) => {
+    zoomByKey(event, matrix, state);
+    steer(event, matrix, point, pick);
+  });
   readout.textContent = rest;
 }
 
+/**
+ * @param {LargeMatrix} matrix
+ * @param {number} row
+ * @param {number} column
+ * @param {HTMLElement} readout
+ * @param {MappedPayload} payload
+ * @param {State} state
+ */
 function pointAt(matrix, row, column, readout, payload, state) {
   const {site, head, part, at} = matrix;
   const same = at && at[0] === row && at[1] === column;
   if (same || row < part.top || column < part.left || row >= part.bottom || column >= part.right) return;
   matrix.at = [row, column];
+  /** @param {number} position */
   const name = (position) => make("bdi", "", visible(payload.tokens[position].label));
   readout.replaceChildren(name(site.queries[row]), " → ", name(site.keys[column]), " ",
     make("b", "", weightFigure(head.value(row, column), head, payload.maps.signed)));
@@ -157,23 +195,42 @@ function pointAt(matrix, row, column, readout, payload, state) {
   else state.set({token, tip: null});
 }
 
+/** @type {Record<string, number[]>} */
 const STEPS = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1]};
 
-function steer(event, matrix, point, pick, state) {
+/**
+ * @param {KeyboardEvent} event
+ * @param {Grid} grid
+ * @param {(row: number, column: number) => void} point
+ * @param {() => void} pick
+ */
+function steer(event, grid, point, pick) {
   if (event.key === "Enter") pick();
-  if (event.key === "Escape") state.set({part: null});
-  if ("+=".includes(event.key)) zoomPart(matrix, state, 0.5);
-  if ("-−_".includes(event.key)) zoomPart(matrix, state, 2);
   const step = STEPS[event.key];
   if (!step) return;
   event.preventDefault();
-  if (matrix.at) point(matrix.at[0] + step[0], matrix.at[1] + step[1]);
-  else point(matrix.part.top, matrix.part.left);
+  const {at, part} = grid;
+  if (at) point(at[0] + step[0], at[1] + step[1]);
+  else point(part?.top ?? 0, part?.left ?? 0);
 }
 
+/** @param {KeyboardEvent} event @param {LargeMatrix} matrix @param {State} state */
+function zoomByKey(event, matrix, state) {
+  if (event.key === "Escape") state.set({part: null});
+  if ("+=".includes(event.key)) zoomPart(matrix, state, 0.5);
+  if ("-−_".includes(event.key)) zoomPart(matrix, state, 2);
+}
+
+/**
+ * @param {HTMLElement} element
+ * @param {LargeMatrix} matrix
+ * @param {MappedPayload} payload
+ * @param {State} state
+ * @param {ElementsAt} elementsAt
+ */
 function listRow(element, matrix, payload, state, elementsAt) {
   const {site, head} = matrix;
-  const row = state.row === null ? -1 : site.queries.indexOf(state.row);
+  const row = site.queries.indexOf(state.row ?? -1);
   const shown = `${site.name} ${state.head} ${state.theme} ${row} ${state.hidden}`;
   if (element.dataset.shown === shown) return;
   element.dataset.shown = shown;
@@ -184,10 +241,11 @@ function listRow(element, matrix, payload, state, elementsAt) {
     text: payload.tokens[position].label, positions: [position], score: head.value(row, column),
     weight: head.value(row, column)}));
   const list = make("ol", "bars");
-  const name = visible(payload.tokens[state.row].label);
+  const name = visible(payload.tokens[site.queries[row]].label);
   const verb = payload.maps.shows === "attention" ? " attends to" : `: ${visible(payload.maps.shows)}`;
   element.append(make("h3", "", make("bdi", "mono", name), verb), list);
   const look = {limit: head.limit, places: placesOf(units), signed: payload.maps.signed,
+    /** @param {number} weight @param {number} _ @param {boolean} signed */
     write: (weight, _, signed) => weightFigure(weight, head, signed)};
   units.sort((a, b) => Math.abs(b.score) - Math.abs(a.score));
   bars(list, units.filter((unit) => unit.score).slice(0, 8), look, payload, state, elementsAt);

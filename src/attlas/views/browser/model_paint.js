@@ -1,4 +1,3 @@
-// @ts-nocheck
 // How the whole model is painted: a small picture of each head, a sharper one where it is near, figures where it is nearest.
 
 const LEAST_FIGURE = [38, 18];  // pixels of a weight that has room for its figure
@@ -8,15 +7,18 @@ const MOST_NEAR = 192;  // sharp pictures that are kept
 const FRAME_WORK = 8;  // milliseconds of a frame in which sharp pictures are made
 const MOST_ENLARGED = 2.5;  // times that the picture of the whole model is enlarged
 
+const INK_NAMES = /** @type {const} */ (["paper", "quiet", "line", "mark", "mono"]);
+
 // The whole model is one picture, made head by head while the page stays alive.
+/** @param {ModelView} view */
 function fillTiles(view) {
   const {payload, state, slots, pitch, tile} = view, look = getComputedStyle(view.canvas);
-  view.ink = Object.fromEntries(["paper", "quiet", "line", "mark", "mono"].map((name) => [name, look.getPropertyValue(`--${name}`)]));
+  for (const name of INK_NAMES) view.ink[name] = look.getPropertyValue(`--${name}`);
   view.stop();
   view.near.clear();
   view.drawn = 0;
   view.tiles = Object.assign(document.createElement("canvas"), {width: view.columns * pitch + 1, height: view.rows * pitch + 1});
-  const context = view.tiles.getContext("2d");
+  const context = penOf(view.tiles);
   context.fillStyle = view.ink.line;
   view.stop = inTurn(slots, (slot) => {
     const head = shownHead(payload, state, slot.layer, slot.head), [x, y] = [slot.column * pitch + 1, slot.row * pitch + 1];
@@ -28,6 +30,7 @@ function fillTiles(view) {
   });
 }
 
+/** @param {Head} head @param {number} size @param {MappedPayload} payload @param {State} state */
 function pictureOfHead(head, size, payload, state) {
   const canvas = document.createElement("canvas");
   fillCanvas(canvas, head, size, payload.maps.signed, state.theme);
@@ -35,22 +38,27 @@ function pictureOfHead(head, size, payload, state) {
 }
 
 // A sharp picture, if it is there or if this frame has time to make it; otherwise the next frame makes it.
+/** @param {ModelView} view @param {HeadSlot} slot */
 function nearPicture(view, slot) {
   const {near, payload, state} = view;
-  if (!near.has(slot) && performance.now() > view.until) {
+  const kept = near.get(slot);
+  if (!kept && performance.now() > view.until) {
     view.ask();
     return null;
   }
-  if (!near.has(slot)) near.set(slot, pictureOfHead(shownHead(payload, state, slot.layer, slot.head), SHARP, payload, state));
-  const found = near.get(slot);
+  const found = kept ?? pictureOfHead(shownHead(payload, state, slot.layer, slot.head), SHARP, payload, state);
   near.delete(slot);  // the last used goes to the end
   near.set(slot, found);
-  while (near.size > MOST_NEAR) near.delete(near.keys().next().value);
+  for (const oldest of near.keys()) {
+    if (near.size <= MOST_NEAR) break;
+    near.delete(oldest);
+  }
   return found;
 }
 
+/** @param {ModelView} view */
 function paintModel(view) {
-  const {canvas, width, height, left} = view, top = edgeTop(view), context = canvas.getContext("2d");
+  const {canvas, width, height, left} = view, top = edgeTop(view), context = penOf(canvas);
   context.setTransform(view.sharp, 0, 0, view.sharp, 0, 0);
   context.fillStyle = view.ink.paper;
   context.fillRect(0, 0, width, height);
@@ -75,18 +83,22 @@ function paintModel(view) {
 }
 
 // From afar one picture is enough, unless the weights have room for more than its pixels.
+/** @param {ModelView} view @param {number} size */
 function isOnePicture(view, size) {
   const most = mostTokens(view), enlarged = size * view.sharp / view.tile;
   return enlarged <= (most > view.tile ? MOST_ENLARGED : 1.001) && size / most < LEAST_LABEL;
 }
 
+/** @param {ModelView} view @param {HeadSlot} slot */
 const cornerOf = (view, slot) => [view.x + slot.column * view.scale, view.y + slot.row * view.scale];
 
+/** @param {ModelView} view @param {HeadSlot} slot @param {number} size */
 function isSeen(view, slot, size) {
   const [x, y] = cornerOf(view, slot);
   return x < view.width && y < view.height && x + size > view.left && y + size > view.top;
 }
 
+/** @param {CanvasRenderingContext2D} context @param {ModelView} view @param {HeadSlot} slot @param {number} size */
 function paintHead(context, view, slot, size) {
   const [x, y] = cornerOf(view, slot), [, queries, keys] = slot.site.shape;
   if (size * view.sharp > SHARP * 1.2 && Math.max(queries, keys) > SHARP) return paintPart(context, view, slot, size);
@@ -97,37 +109,42 @@ function paintHead(context, view, slot, size) {
 }
 
 // Of a head that is larger than its pictures, only the part that is seen is drawn.
+/** @param {ModelView} view @param {HeadSlot} slot @param {number} size */
 function seenPart(view, slot, size) {
   const [x, y] = cornerOf(view, slot), [, queries, keys] = slot.site.shape;
+  /** @param {number} from @param {number} start @param {number} end @param {number} count */
   const span = (from, start, end, count) => [Math.max(0, Math.floor((start - from) / size * count)),
     Math.min(count, Math.ceil((end - from) / size * count))];
   const [top, bottom] = span(y, edgeTop(view), view.height, queries), [left, right] = span(x, view.left, view.width, keys);
   return {top, bottom, left, right};
 }
 
+/** @param {CanvasRenderingContext2D} context @param {ModelView} view @param {HeadSlot} slot @param {number} size */
 function paintPart(context, view, slot, size) {
   const {payload, state} = view, part = seenPart(view, slot, size), [x, y] = cornerOf(view, slot);
   const [, queries, keys] = slot.site.shape, [high, wide] = [size / queries, size / keys];
   const rows = part.bottom - part.top, columns = part.right - part.left;
   if (rows <= 0 || columns <= 0) return;
+  /** @param {number} count @param {number} pixels */
   const fine = (count, pixels) => Math.max(1, Math.min(count, Math.ceil(count * pixels)));
-  view.scrap ??= document.createElement("canvas");
   const image = imageOf(shownHead(payload, state, slot.layer, slot.head), part, fine(rows, high), fine(columns, wide),
     payload.maps.signed, state.theme);
   Object.assign(view.scrap, {width: image.width, height: image.height});
-  view.scrap.getContext("2d").putImageData(image, 0, 0);
+  penOf(view.scrap).putImageData(image, 0, 0);
   context.drawImage(view.scrap, x + part.left * wide, y + part.top * high, columns * wide, rows * high);
   paintFigures(context, view, slot, size);
 }
 
 const inks = new Map();
 
+/** @param {number} share @param {boolean} signed @param {Theme} theme */
 function inkOn(share, signed, theme) {
   const key = `${Math.round(64 * share)} ${signed} ${theme}`;
   if (!inks.has(key)) inks.set(key, css(ink(background(Math.round(64 * share) / 64, signed, theme), theme)));
   return inks.get(key);
 }
 
+/** @param {CanvasRenderingContext2D} context @param {ModelView} view @param {HeadSlot} slot @param {number} size */
 function paintFigures(context, view, slot, size) {
   const {payload, state} = view, [, queries, keys] = slot.site.shape, [wide, high] = [size / keys, size / queries];
   if (wide < LEAST_FIGURE[0] || high < LEAST_FIGURE[1]) return;
@@ -143,6 +160,13 @@ function paintFigures(context, view, slot, size) {
   }
 }
 
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {ModelView} view
+ * @param {HeadSlot} slot
+ * @param {number} size
+ * @param {boolean} chosen
+ */
 function frameHead(context, view, slot, size, chosen) {
   const [x, y] = cornerOf(view, slot);
   context.lineWidth = chosen ? 2 : 1;
@@ -150,6 +174,7 @@ function frameHead(context, view, slot, size, chosen) {
   context.strokeRect(x - (chosen ? 1 : 0.5), y - (chosen ? 1 : 0.5), size + (chosen ? 2 : 1), size + (chosen ? 2 : 1));
 }
 
+/** @param {CanvasRenderingContext2D} context @param {ModelView} view @param {HeadSlot} slot */
 function nameHead(context, view, slot) {
   const [x, y] = cornerOf(view, slot);
   if (!isSeen(view, slot, view.scale * view.filled)) return;
@@ -161,6 +186,7 @@ function nameHead(context, view, slot) {
 }
 
 // Along the edges: layers and heads from afar, the tokens of one head from near.
+/** @param {CanvasRenderingContext2D} context @param {ModelView} view @param {HeadSlot | null} slot @param {number} size */
 function paintEdges(context, view, slot, size) {
   const [, queries, keys] = slot?.site.shape ?? [0, 1, 1];
   Object.assign(context, {font: `11px ${view.ink.mono}`, textBaseline: "middle"});
@@ -175,7 +201,7 @@ function paintEdges(context, view, slot, size) {
     context.textAlign = "right";
     context.fillText(kinds || isWhole(site) ? visible(site.name) : `layer ${site.layer}`, view.left - 8, y, view.left - 10);
   });
-  const widest = sites.find((site) => site.shape[0] === view.columns), every = Math.ceil(20 / view.scale);
+  const widest = widestOf(sites), every = Math.ceil(20 / view.scale);
   context.textAlign = "center";
   for (let column = 0; column < view.columns; column += every) {
     const x = view.x + column * view.scale + size / 2;
@@ -183,9 +209,11 @@ function paintEdges(context, view, slot, size) {
   }
 }
 
+/** @param {CanvasRenderingContext2D} context @param {ModelView} view @param {HeadSlot} slot @param {number} size */
 function paintTokens(context, view, slot, size) {
   const {payload, left} = view, [x, y] = cornerOf(view, slot), part = seenPart(view, slot, size);
   const [, queries, keys] = slot.site.shape, [wide, high] = [size / keys, size / queries];
+  /** @param {number} position */
   const label = (position) => shortened(visible(payload.tokens[position].label));
   Object.assign(context, {fillStyle: view.ink.quiet, textAlign: "right"});
   const edge = edgeTop(view);
@@ -205,6 +233,7 @@ function paintTokens(context, view, slot, size) {
   }
 }
 
+/** @param {string} text */
 const shortened = (text) => {
   const signs = Array.from(text);
   return signs.length > 14 ? `${signs.slice(0, 13).join("")}…` : text;

@@ -1,9 +1,12 @@
-// @ts-nocheck
 // How the whole model is moved about: mouse, fingers and keys; and what is told of the head pointed at.
 
+/** @param {ModelView} view */
 function listenModel(view) {
-  const {canvas, state} = view, fingers = new Map();
+  const {canvas, state} = view;
+  /** @type {Map<number, number[]>} */
+  const fingers = new Map();
   let dragged = 0;
+  /** @param {MouseEvent} event @returns {[number, number]} */
   const place = (event) => [event.offsetX, event.offsetY];
   canvas.addEventListener("wheel", (event) => {
     const mine = event.ctrlKey || event.metaKey || canvas.matches(":focus");
@@ -21,6 +24,7 @@ function listenModel(view) {
     if (fingers.has(event.pointerId)) dragged += drag(view, fingers, event.pointerId, place(event));
     else pointAtHead(view, slotAt(view, ...place(event)));
   });
+  /** @param {PointerEvent} event */
   const lift = (event) => fingers.delete(event.pointerId);
   canvas.addEventListener("pointerup", lift);
   canvas.addEventListener("pointercancel", lift);
@@ -37,11 +41,13 @@ function listenModel(view) {
 }
 
 // One finger moves the model, two change its scale. Returns how far the finger went.
+/** @param {ModelView} view @param {Map<number, number[]>} fingers @param {number} finger @param {number[]} to */
 function drag(view, fingers, finger, to) {
-  const from = fingers.get(finger), way = Math.hypot(to[0] - from[0], to[1] - from[1]);
+  const from = fingers.get(finger) ?? to, way = Math.hypot(to[0] - from[0], to[1] - from[1]);
   const other = [...fingers].find(([each]) => each !== finger)?.[1];
   fingers.set(finger, to);
   if (other) {
+    /** @param {number[]} each */
     const apart = (each) => Math.max(8, Math.hypot(each[0] - other[0], each[1] - other[1]));
     zoomAt(view, apart(to) / apart(from), (to[0] + other[0]) / 2, (to[1] + other[1]) / 2);
   } else {
@@ -52,15 +58,16 @@ function drag(view, fingers, finger, to) {
   return way;
 }
 
+/** @param {ModelView} view @param {SlotPoint | null} found */
 function pointAtHead(view, found) {
   const same = view.at?.slot === found?.slot && view.at?.query === found?.query && view.at?.key === found?.key;
   if (same) return;
   view.at = found;
-  const key = found?.key ?? null;
-  view.state.set({token: key === null ? null : found.slot.site.keys[key], tip: null});
+  view.state.set({token: !found || found.key === null ? null : found.slot.site.keys[found.key], tip: null});
   view.tell();
 }
 
+/** @param {KeyboardEvent} event @param {ModelView} view */
 function steerModel(event, view) {
   const step = STEPS[event.key], chosen = slotOf(view), zoomed = view.scale > view.fitted * 1.01;
   if (step && event.shiftKey) {
@@ -80,29 +87,34 @@ function steerModel(event, view) {
 }
 
 // From afar, plus goes towards the chosen head; from near, to what is in the middle.
+/** @param {ModelView} view @param {HeadSlot} slot @returns {[number, number]} */
 function middleOf(view, slot) {
   const size = view.scale * view.filled, [x, y] = cornerOf(view, slot);
   const near = size > (view.height - view.top) / 2 || !isSeen(view, slot, size);
   return near ? [centreX(view), centreY(view)] : [x + size / 2, y + size / 2];
 }
 
+/** @param {HTMLElement} element @param {ModelView} view */
 function tellHead(element, view) {
   const {payload, state} = view, {slot, query, key} = view.at ?? {slot: slotOf(view), query: null, key: null};
-  if (!slot) return;
   const {site, head} = slot, shown = shownHead(payload, state, slot.layer, head), {signed} = payload.maps;
+  /** @param {number} position */
   const name = (position) => make("bdi", "", visible(payload.tokens[position].label));
   const weight = query === null || key === null ? [] : [name(site.queries[query]), " → ", name(site.keys[key]), " ",
     make("b", "", weightFigure(shown.value(query, key), shown, signed))];
-  const rows = ordersOf(payload).filter((order) => orderFigure(site, head, order) !== null).map((order) => {
-    const value = orderFigure(site, head, order), fill = make("span", "fill"), track = make("span", "track", fill);
+  const rows = ordersOf(payload).flatMap((order) => {
+    const value = orderFigure(site, head, order);
+    if (value === null) return [];
+    const fill = make("span", "fill"), track = make("span", "track", fill);
     fill.style.width = `${100 * Math.max(0, Math.min(1, order === "importance" ? value / mostImportant(payload) : value))}%`;
-    return make("li", order === state.order ? "chosen" : "", make("span", "", visible(order)), track,
-      make("span", "mono figure", minus(value.toFixed(2))));
+    return [make("li", order === state.order ? "chosen" : "", make("span", "", orderWords(order)), track,
+      make("span", "mono figure", minus(value.toFixed(2))))];
   });
   element.replaceChildren(make("h3", "", mapName(site, head)), make("p", "readout mono", ...weight),
     make("p", "quiet", "strongest weight ", make("span", "mono", figure(shown.limit, shown.limit, false))),
     make("ul", "shares", ...rows));
 }
 
+/** @param {MappedPayload} payload */
 const mostImportant = (payload) =>
   Math.max(1e-12, ...payload.maps.sites.flatMap((site) => site.importance ?? []).map(Math.abs));

@@ -1,11 +1,12 @@
-// @ts-nocheck
 // The patches of a picture, drawn over the picture if there is one.
 
 const PIECE = 16;  // pixels of a patch that is named beside its picture
 const PNG = /^data:image\/png;base64,[A-Za-z0-9+/=]+$/;
 
 // The pictures beside one another, on one scale; a picture without a grid is shown as it is.
+/** @param {HTMLElement} element @param {TextPayload} payload @param {State} state */
 function drawPicture(element, payload, state) {
+  /** @type {PatchedPicture[]} */
   const pictures = (payload.pictures ?? []).map((picture) =>
     ({...picture, patches: patchesOf(payload, picture)}));
   const patches = pictures.flatMap((picture) => picture.patches);
@@ -17,13 +18,15 @@ function drawPicture(element, payload, state) {
     const cells = picture.patches.map((unit) =>
       stand(make("span", "patch"), unit, payload, state, elementsAt));
     picture.patches.forEach((unit, i) => cellsOf.set(unit, cells[i]));
-    over.append(make("figure", "", frameOf(picture, cells), ...captionOf(picture, shownOnes)));
+    const frame = frameOf(picture, cells);
+    over.append(make("figure", "", frame, ...captionOf(picture, shownOnes)));
+    rove(frame, ".patch");
   }
   const seen = shownOnes.some((picture) => patches.length && pictureOf(picture));
   const made = section(element, titleOf(shownOnes));
-  made.append(over, ...(seen ? [opacity(over, shownOnes.every(isSound) ? "sound" : "picture")] : []), told, key,
-    ...linkHint(patches, payload));
-  told.classList.toggle("kept", made.lastChild.dataset?.linked === "true");
+  const hints = linkHint(patches, payload);
+  made.append(over, ...(seen ? [opacity(over, shownOnes.every(isSound) ? "sound" : "picture")] : []), told, key, ...hints);
+  told.classList.toggle("kept", hints[0]?.dataset.linked === "true");
   const outlines = seen && !shownOnes.some(isSound) ? contourChoice(made, over, shownOnes, state) : () => {};
   let before = "";
   const colour = () => {
@@ -36,7 +39,7 @@ function drawPicture(element, payload, state) {
       patch.weight = shown.told.length ? shown.scores[i] : undefined;
       nameUnit(cell, patch, payload, state);
       const share = strength(shown.scores[i], shown.limit);
-      cell.style.setProperty("--share", Math.abs(share));
+      cell.style.setProperty("--share", String(Math.abs(share)));
       paint(cell, share, shown.signed, state.theme);
     });
     const segments = new Set(pictures.map((picture) => picture.segment));
@@ -48,21 +51,23 @@ function drawPicture(element, payload, state) {
   state.on(["theme", "scores", "unit", "row", "layer", "head"], colour);
   state.on(["token"], () => linkOf(patches, payload, state).key !== before && colour());
   colour();
-  for (const grid of over.querySelectorAll(".patches")) rove(grid, ".patch");
   lightUp(payload, state, () => elementsAt);
 }
 
+/** @param {Picture} picture */
 const isSound = (picture) => picture.segment === "sound";
 
 // The name of one of several pictures; under a sound, its seconds.
+/** @param {PatchedPicture} picture @param {Picture[]} pictures */
 function captionOf(picture, pictures) {
   if (isSound(picture) && picture.patches.length) {
-    const ends = [picture.patches[0], picture.patches.at(-1)].map((unit) => unit.text.split(",")[0]);
+    const ends = [picture.patches[0], picture.patches[picture.patches.length - 1]].map((unit) => unit.text.split(",")[0]);
     return [make("figcaption", "quiet ends", ...ends.map((text) => make("span", "", visible(text))))];
   }
   return pictures.length > 1 ? [make("figcaption", "quiet", visible(picture.segment))] : [];
 }
 
+/** @param {Picture[]} pictures */
 function titleOf(pictures) {
   if (pictures.every(isSound)) return "Sound";
   if (!pictures.some(pictureOf)) return "Patches";
@@ -70,15 +75,16 @@ function titleOf(pictures) {
 }
 
 // The picture and its patches over it, or either alone.
+/** @param {Picture} picture @param {HTMLElement[]} cells */
 function frameOf(picture, cells) {
   const image = pictureOf(picture);
   const look = `frame${image ? " over" : ""}${isSound(picture) ? " sound" : ""}`;
   const frame = make("div", look, ...(image ? [image] : []));
   if (!cells.length) return frame;
-  const [rows, columns] = picture.grid;
+  const [rows, columns] = picture.grid ?? [0, 0];
   const grid = make("div", "patches", ...cells);
-  grid.style.setProperty("--columns", columns);
-  grid.style.setProperty("--rows", rows);
+  grid.style.setProperty("--columns", String(columns));
+  grid.style.setProperty("--rows", String(rows));
   grid.setAttribute("role", "group");
   grid.setAttribute("aria-label", `${rows} by ${columns} patches`);
   frame.append(grid);
@@ -86,6 +92,7 @@ function frameOf(picture, cells) {
 }
 
 // The scores of the patches; if a token is chosen or a word pointed at, what the maps say of it and them.
+/** @param {Placed[]} patches @param {TextPayload} payload @param {State} state */
 function patchScores(patches, payload, state) {
   const {key: link, values, told} = linkOf(patches, payload, state);
   const scores = values ?? patches.map(({positions: [position]}) => state.scores[position]);
@@ -93,12 +100,13 @@ function patchScores(patches, payload, state) {
   if (!values) return {scores, limit, signed: payload.signed, told: [], link};
   const words = [make("bdi", "mono strong", told[0]), make("span", "quiet", `${told[1]}; strongest weight `),
     make("span", "mono", figure(limit, limit, false))];
-  return {scores, limit, signed: payload.maps.signed, told: words, link};
+  return {scores, limit, signed: payload.maps?.signed ?? false, told: words, link};
 }
 
 // Only a picture inside the payload is shown, since a page loads nothing.
+/** @param {Picture} picture */
 function pictureOf(picture) {
-  if (!PNG.test(picture.image ?? "")) return null;
+  if (!picture.image || !PNG.test(picture.image)) return null;
   const image = make("img", "picture");
   image.src = picture.image;
   image.alt = "The picture as the model saw it";
@@ -106,20 +114,22 @@ function pictureOf(picture) {
 }
 
 // The name of a patch, with a small piece of its picture; null for other units.
+/** @param {Placed} unit @param {TextPayload} payload */
 function patchName(unit, payload) {
   const picture = (payload.pictures ?? []).find((each) => each.segment === unit.segment);
   if (!picture || unit.positions.length > 1) return null;
   const place = patchesOf(payload, picture)
     .findIndex((patch) => patch.positions[0] === unit.positions[0]);
   if (place < 0) return null;
-  const columns = picture.grid[1], [row, column] = [Math.floor(place / columns), place % columns];
-  const which = payload.pictures.length > 1 ? visible(picture.segment) : "patch";
+  const grid = picture.grid ?? [0, 0], columns = grid[1], [row, column] = [Math.floor(place / columns), place % columns];
+  const which = (payload.pictures ?? []).length > 1 ? visible(picture.segment) : "patch";
   const isNumbered = unit.text === `${row},${column}`;  // other cells have names of their own
   const name = make("bdi", "", isNumbered ? `${which} ${row},${column}` : visible(unit.text));
   const image = pictureOf(picture);
-  return image ? [pieceOf(image, picture.grid, row, column), name] : [name];
+  return image ? [pieceOf(image, grid, row, column), name] : [name];
 }
 
+/** @param {HTMLImageElement} picture @param {number[]} given @param {number} row @param {number} column */
 function pieceOf(picture, [rows, columns], row, column) {
   Object.assign(picture, {alt: "", className: "piece"});
   Object.assign(picture.style, {left: `${-PIECE * column}px`, top: `${-PIECE * row}px`,
@@ -128,10 +138,11 @@ function pieceOf(picture, [rows, columns], row, column) {
 }
 
 // A slider from the picture alone to the scores alone.
+/** @param {HTMLElement} frame @param {string} name */
 function opacity(frame, name) {
   const slider = make("input", "");
   Object.assign(slider, {type: "range", min: 0, max: 100, value: 60});
-  const follow = () => frame.style.setProperty("--scores", slider.value / 100);
+  const follow = () => frame.style.setProperty("--scores", String(Number(slider.value) / 100));
   slider.addEventListener("input", follow);
   follow();
   const label = make("label", "opacity", name, slider, "scores");

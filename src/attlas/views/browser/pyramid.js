@@ -94,7 +94,7 @@ function edges(start, stop, count, most) {
   return {from, to};
 }
 
-/** @param {Head} head */
+/** @param {{queries: number, keys: number}} head */
 const wholeOf = (head) => ({top: 0, bottom: head.queries, left: 0, right: head.keys});
 
 // Draw a window of a head, at most `most` pixels high and wide.

@@ -13,7 +13,7 @@ function drawRedundancy(element, payload, state) {
   canvas.setAttribute("role", "img");
   canvas.setAttribute("aria-label", "How far apart the attention of every two heads is");
   const paintAll = () => {
-    const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+    const context = penOf(canvas);
     payload.distances.forEach((row, y) => row.forEach((distance, x) => {
       context.fillStyle = css(background(distance === null ? 0 : 1 - distance, false, state.theme));
       context.fillRect(x, y, 1, 1);

@@ -1,10 +1,10 @@
-// @ts-nocheck
 // A report for three readers. In a hurry: the first screen has the question, the answer, three findings,
 // a text and what to do. Sceptic: each finding opens. Reviewer: a section for all that was measured.
 
 VIEWS.report = [drawReport];
 
 // By name: the title, what draws it, whether there is anything to draw, and what the folded line says.
+/** @type {Record<string, ReportSection>} */
 const REPORT_SECTIONS = {
   verdict: ["How the answer was reached", drawVerdictBounds, () => true,
     ({verdict}) => `${verdict.texts} texts; ${shownPercent(verdict.same_word)} % of the splits give this word`],
@@ -13,7 +13,7 @@ const REPORT_SECTIONS = {
   curves: ["What happens as tokens are removed", drawPanels, (payload) => payload.panels.length,
     ({panels}) => [...new Set(panels.map((each) => visible(each.measure)))].join(", ")],
   agreement: ["Do the methods agree?", drawAgreement, (payload) => payload.agreement,
-    ({agreement}) => (agreement.sentence ? visible(agreement.sentence) : countOf(agreement.methods, "method"))],
+    ({agreement}) => (agreement?.sentence ? visible(agreement.sentence) : countOf(agreement?.methods ?? [], "method"))],
   removals: ["Does it matter how tokens are removed?", drawRemovals,
     (payload) => payload.removals.length || payload.unusual.length,
     ({removals, unusual}) => [...new Set([...removals.flatMap((each) => [each.one, each.other]), ...removalsOf(unusual)])]
@@ -29,20 +29,28 @@ const REPORT_SECTIONS = {
   table: ["All figures", drawFigures, (payload) => columnsOf(payload, (each) => !isPlausibility(each)).length,
     ({table}) => `${countOf(table.rows.map((each) => each.method), "method")} by ${countOf(table.columns.map((each) => each.measure), "measure")}`],
 };
+/** @param {string[]} names @param {string} word */
 const countOf = (names, word) => {
   const count = new Set(names).size;
   return `${count} ${word}${count === 1 ? "" : "s"}`;
 };
+/** @param {number | null} value @param {number} [digits] */
 const reportNumber = (value, digits = 2) =>
   typeof value === "number" ? minus(value.toFixed(digits)) : "–";
+/** @param {Figure} given @param {number} [digits] */
 const reportInterval = ({low, high}, digits = 2) =>
   typeof low === "number" && typeof high === "number"
     ? `${reportNumber(low, digits)} to ${reportNumber(high, digits)}` : "no interval";
+/** @param {Figure} figure */
 const reportFigure = (figure) => `${reportNumber(figure.value)} (${reportInterval(figure)})`;
+/** @param {{n?: number | null}} given */
 const reportTexts = ({n}) => (typeof n === "number" ? `${n} text${n === 1 ? "" : "s"}` : "");
-const allFindings = (payload) => [...payload.findings, payload.plausibility].filter(Boolean);
+/** @param {ReportPayload} payload */
+const allFindings = ({findings, plausibility}) => (plausibility ? [...findings, plausibility] : findings);
+/** @param {string} name */
 const sectionId = (name) => `attlas-${name}`;
 
+/** @param {HTMLElement} element @param {ReportPayload} payload @param {State} state */
 function drawReport(element, payload, state) {
   element.classList.add("report");
   const body = make("div", "report-body");
@@ -67,14 +75,17 @@ function drawReport(element, payload, state) {
   followPrint(element);
 }
 
+/** @param {ReportPayload} payload @param {string} name */
 const findingsIn = (payload, name) => allFindings(payload).filter((each) => each.section === name);
 
+/** @param {string[]} sentences */
 function doesNotShow(sentences) {
   const told = sentences.filter(Boolean);
   if (!told.length) return [];
   return [make("p", "limit", make("b", "", "What this does not show. "), told.map(visible).join(" "))];
 }
 
+/** @param {HTMLElement} element @param {ReportPayload} payload */
 function drawLimits(element, payload) {
   if (!payload.does_not_show.length) return;
   const list = make("ul", "notes", ...payload.does_not_show.map((each) => make("li", "", visible(each))));
@@ -83,6 +94,7 @@ function drawLimits(element, payload) {
   made.append(list);
 }
 
+/** @param {HTMLElement} element @param {TriedPayload} payload */
 function drawLeftOut(element, payload) {
   const {left_out: reasons, left_out_rows: rows} = payload.data;
   const all = Object.entries(reasons);
@@ -97,9 +109,11 @@ function drawLeftOut(element, payload) {
     make("div", "scroll", make("table", "mono", ...lines))));
 }
 
+/** @param {HTMLElement} element @param {ReportPayload} payload */
 function drawSettings(element, payload) {
   const foot = make("footer", ""), list = make("dl", "");
   foot.id = sectionId("settings");
+  /** @param {unknown} value */
   const written = (value) => (typeof value === "string" ? value : JSON.stringify(value));
   const costs = payload.costs.map((each) =>
     `${visible(each.part)} ${reportSeconds(each.seconds)}${each.texts === null ? "" : ` on ${each.texts} texts`}`);
@@ -115,5 +129,6 @@ function drawSettings(element, payload) {
   element.append(foot);
 }
 
+/** @param {number} seconds */
 const reportSeconds = (seconds) =>
   seconds < 90 ? `${Number(seconds.toPrecision(2))} s` : `${(seconds / 60).toFixed(1)} min`;

@@ -1,12 +1,13 @@
-// @ts-nocheck
 // The first screen of a report, for a reader in a hurry; each finding opens for one who doubts it.
 
+/** @type {Record<string, string>} */
 const VERDICT_MARKS = {supported: "✓", "not supported": "✕", partly: "◐", "too few texts": "…"};
 const MOST_FINDINGS = 3;  // on the first screen
 const READING_GUIDE = "Attention gives every word a weight. To test the weights, words are taken away and the " +
   "model is asked again: a word matters if the answer moves. 0: the weights find no more of what matters than " +
   "chance; 1: they find all of it. A line through a dot is a 95 % interval.";
 
+/** @param {HTMLElement} element @param {ReportPayload} payload @param {State} state */
 function drawFirstScreen(element, payload, state) {
   drawQuestion(element, payload, state);
   section(element, "How to read this", "reading-guide").append(make("p", "", READING_GUIDE));
@@ -18,25 +19,30 @@ function drawFirstScreen(element, payload, state) {
   element.append(row);
 }
 
+/** @param {HTMLElement} element @param {ReportPayload} payload @param {State} state */
 function drawQuestion(element, payload, state) {
   const {data} = payload, facts = make("p", "facts");
+  /** @param {string} name @param {...(Node | string)} values */
   const fact = (name, ...values) =>
     facts.append(make("span", "fact", make("span", "quiet", `${name} `), ...values));
   fact("model", make("b", "mono", visible(payload.model)));
   fact("data", make("b", "mono", visible(data.name)), ` ${reportTexts({n: data.texts})}`);
-  if (data.accuracy) fact("right", `${shownPercent(data.accuracy.value, 1)} %`,
-    make("span", "quiet", ` (${shownPercent(data.accuracy.low, 1)} to ${shownPercent(data.accuracy.high, 1)})`));
+  const {value, low, high} = data.accuracy ?? {value: null, low: null, high: null};
+  if (isNumber(value)) fact("right", `${shownPercent(value, 1)} %`, ...(isNumber(low) && isNumber(high)
+    ? [make("span", "quiet", ` (${shownPercent(low, 1)} to ${shownPercent(high, 1)})`)] : []));
   element.append(make("header", "", make("div", "", make("p", "brand quiet", "Attlas · audit"),
     make("h1", "", visible(payload.question)), facts), themeSwitch(state)));
 }
 
 // The shortest answer is the first sentence; a report without everyday words has its verdict.
+/** @param {Verdict} given */
 function answerWords({plain, word, sentence}) {
   if (!plain) return [sentenceCase(visible(word)), `${visible(sentence).split(":")[0].replace(/\.$/, "")}.`];
   const [first, ...rest] = plain.split(". ");
   return [visible(first.replace(/\.$/, "")), rest.length ? visible(rest.join(". ")) : ""];
 }
 
+/** @param {HTMLElement} element @param {Verdict} verdict */
 function drawAnswer(element, verdict) {
   const [short, rest] = answerWords(verdict);
   const mark = make("span", "verdict-mark", VERDICT_MARKS[verdict.word] ?? "·");
@@ -49,11 +55,14 @@ function drawAnswer(element, verdict) {
   element.append(made);
 }
 
+/** @param {string} text */
 const sentenceCase = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 // Every sentence is a step; what stands between backticks is to be typed.
+/** @param {string} text */
 const stepsOf = (text) => text.split(/(?<=\.) (?=[A-Z](?:[^`]*`[^`]*`)*[^`]*$)/);
 
+/** @param {HTMLElement} element @param {string} text */
 function drawSteps(element, text) {
   const made = section(element, "What to do next", "next"), list = make("ol", "");
   made.id = sectionId("next");
@@ -68,6 +77,7 @@ function drawSteps(element, text) {
   made.append(list);
 }
 
+/** @param {HTMLElement} element @param {ReportPayload} payload @param {State} state */
 function drawFindings(element, payload, state) {
   if (!payload.findings.length) return;
   const made = section(element, "Findings", "findings");
@@ -75,6 +85,7 @@ function drawFindings(element, payload, state) {
   made.append(...payload.findings.slice(0, MOST_FINDINGS).map((each, index) => findingFold(each, index, payload, state)));
 }
 
+/** @param {HTMLElement} element @param {ReportPayload} payload @param {State} state */
 function drawMoreFindings(element, payload, state) {
   const others = payload.findings.slice(MOST_FINDINGS);
   if (!others.length && !payload.plausibility) return;
@@ -87,6 +98,7 @@ function drawMoreFindings(element, payload, state) {
   }
 }
 
+/** @param {Finding} finding @param {number} index @param {ReportPayload} payload @param {State} state */
 function findingFold(finding, index, payload, state) {
   const marks = finding.mark === null ? [] : [{at: finding.mark}];
   const plot = track([{figure: finding.figure, family: "W"}], finding.span, marks);
@@ -95,7 +107,7 @@ function findingFold(finding, index, payload, state) {
   const [low, high] = finding.span.map((each) => make("span", "end mono", minus(String(each))));
   const line = make("summary", "finding-line", make("span", "strong said", visible(finding.title)),
     make("span", "small-plot", low, plot, high),
-    make("span", "figures mono", make("b", "", `${finding.difference && finding.figure.value > 0 ? "+" : ""}${reportNumber(finding.figure.value)}`),
+    make("span", "figures mono", make("b", "", `${finding.difference && (finding.figure.value ?? 0) > 0 ? "+" : ""}${reportNumber(finding.figure.value)}`),
       make("span", "quiet", ` ${reportInterval(finding.figure)}`)),
     make("span", "count quiet", reportTexts(finding.figure)));
   const made = make("details", "finding", line, findingBody(finding, index, payload, state));
@@ -104,12 +116,13 @@ function findingFold(finding, index, payload, state) {
 }
 
 // What a sceptic asks for: the plot with controls and ceiling, a text, and what this does not show.
+/** @param {Finding} finding @param {number} index @param {ReportPayload} payload @param {State} state */
 function findingBody(finding, index, payload, state) {
   const made = make("div", "finding-body", make("p", "lead", visible(finding.sentence)));
   const plot = make("div", "figure-box");
   (FINDING_PLOTS[finding.section] ?? drawFindingTrack)(plot, payload, finding);
   made.append(saveable(plot, sectionId(`finding-${index + 1}-plot`), () => [FIGURE_HEAD, ...findingRows(finding, payload)]));
-  const texts = payload.examples.filter((each) => each.truth);
+  const texts = payload.examples.filter(isTested);
   if (texts.length && ["standing", "verdict"].includes(finding.section)) {
     const example = texts[index % texts.length];
     made.append(make("h3", "", "In one of the texts", make("span", "quiet", ` ${visible(example.point)}`)),
@@ -124,31 +137,37 @@ function findingBody(finding, index, payload, state) {
   return made;
 }
 
+/** @type {Record<string, (made: HTMLElement, payload: ReportPayload, finding: Finding) => void>} */
 const FINDING_PLOTS = {standing: drawTestedMethods, verdict: drawTestedMethods, removals: drawFindingRemovals, trials: drawFindingTrial};
 
+/** @param {Finding} finding @param {ReportPayload} payload */
 function findingRows(finding, payload) {
   const tested = ["standing", "verdict"].includes(finding.section) ? testedStandings(payload).map(standingRow) : [];
   return [[finding.title, "", "", ...figureCells(finding.figure)], ...tested];
 }
 
 // The weights beside the rule that does best without the model, the best other methods, chance and the ceiling.
+/** @param {ReportPayload} given */
 function testedStandings({standings, verdict}) {
   const named = new Set([verdict.method, ...verdict.readings.slice(0, 1).map((each) => each.method)]);
   for (const {reference} of Object.values(verdict.bounds)) named.add(reference);
   return standings.filter((each) => each.family === "control" || named.has(each.method));
 }
 
+/** @param {HTMLElement} made @param {ReportPayload} payload @param {Finding} finding */
 function drawTestedMethods(made, payload, finding) {
   const tested = testedStandings(payload);
   if (tested.length) drawStandingList(made, {...payload, standings: tested});
   else drawFindingTrack(made, payload, finding);
 }
 
+/** @param {HTMLElement} made @param {ReportPayload} payload @param {Finding} finding */
 function drawFindingRemovals(made, payload, finding) {
   if (payload.removals.length) drawRemovalPairs(made, payload);
   else drawFindingTrack(made, payload, finding);
 }
 
+/** @param {HTMLElement} made @param {ReportPayload} payload @param {Finding} finding */
 function drawFindingTrial(made, payload, finding) {
   const lines = payload.trials.filter((each) => each.name === "permutation").flatMap((trial) => {
     const [line] = trialLines(trial.figures.slice(0, 1));
@@ -158,6 +177,7 @@ function drawFindingTrial(made, payload, finding) {
   if (lines.length) made.append(make("p", "hint quiet", "By trial, the second bar is the most that could be moved:"), make("ul", "standings", ...lines));
 }
 
+/** @param {HTMLElement} made @param {ReportPayload} payload @param {Finding} given */
 function drawFindingTrack(made, payload, {figure, span, mark, title}) {
   made.append(make("ul", "standings", axisLine(span, [...new Set([span[0], 0, span[1]])].map((each) => [each, minus(String(each))])),
     figureLine([visible(title)], figure, span, isNumber(mark) ? [{at: mark}] : [], "W")));

@@ -1,32 +1,38 @@
-// @ts-nocheck
 // Texts that illustrate a point: what the weights highlight, beside what matters.
 
 // The first screen has one text; the section has them all, each with more readings.
+/** @param {HTMLElement} element @param {ReportPayload} payload @param {State} state */
 function drawFirstExample(element, payload, state) {
-  const example = payload.examples.find((each) => each.truth);
+  const example = payload.examples.find(isTested);
   if (!example) return;
   const made = section(element, "One of the texts", "first-example");
-  made.firstChild.append(make("span", "quiet", ` ${visible(example.point)}`));
+  made.firstElementChild?.append(make("span", "quiet", ` ${visible(example.point)}`));
   made.id = sectionId("text");
   made.append(...exampleTruth(example, state, example.readings.slice(0, 1)));
 }
 
+/** @param {HTMLElement} made @param {ReportPayload} payload @param {State} state @param {string} [section] */
 function drawExamples(made, payload, state, section = "examples") {
   for (const [index, example] of payload.examples.entries()) {
     if (example.section !== section) continue;
     const box = make("article", "example", make("p", "lead", visible(example.point)));
-    if (example.truth) box.append(...exampleTruth(example, state, []));
+    if (isTested(example)) box.append(...exampleTruth(example, state, []));
     else box.append(make("p", "quiet", "The whole text: ", answer(example.label, example.probability), ...trueLabel(example)));
     box.append(make("div", "readings", ...example.readings.map((each) => exampleReading(example, each, state))));
     made.append(saveable(box, `attlas-example-${index + 1}`, () => exampleRows(example)));
   }
 }
 
+/** @param {Sample} given */
 const exampleRows = ({tokens, readings, truth}) => [
   ["token", ...readings.map((each) => each.method), ...(truth ? ["importance", "pull"] : [])],
   ...tokens.map((token, place) => [token, ...readings.map((each) => each.scores[place]),
     ...(truth ? [truth.importance[place], truth.pull[place]] : [])])];
 
+/** @param {Sample} example @returns {example is TestedSample} */
+const isTested = (example) => example.truth !== null;
+
+/** @param {TestedSample} example @param {State} state @param {SampleReading[]} readings */
 function exampleTruth(example, state, readings) {
   const {importance, pull, s} = example.truth, answered = visible(example.label);
   const pulls = importance.map((value, place) => (value ?? 0) * ((pull[place] ?? 0) < 0 ? -1 : 1));
@@ -37,25 +43,29 @@ function exampleTruth(example, state, readings) {
   const words = `by ${visible(example.removal)}; orange speaks for ${answered}, blue against it`;
   rows.push(make("div", "map-row", make("p", "map-name", make("b", "", "What matters "), make("span", "quiet", words)),
     tokenFlow(example, pulls, true, state).flow));
-  return [...rows, ...exampleLicence(example, readings.length), facts];
+  return [...rows, ...exampleLicence(example, readings.length > 0), facts];
 }
 
 // In a line on the first screen, with its figures in the section.
+/** @param {Sample} given @param {boolean} isShort */
 function exampleLicence({licence, tokens}, isShort) {
   if (!licence) return [];
-  const [line, ...figures] = licenceParts(licence, tokens.map((token) => ({label: token.trim() || token})));
+  const [line, ...figures] = licenceParts(licence, tokens.map((token) => token.trim() || token));
   line.prepend(make("span", "quiet", "Licence of the weights' map: "));
   line.classList.add("licence-line");
   return isShort ? [line] : [line, make("details", "", make("summary", "", "the licence in figures"), ...figures)];
 }
 
+/** @param {string} label @param {number | null} probability */
 const answer = (label, probability) =>
   make("span", "", make("bdi", "strong", visible(label)), make("span", "mono", ` ${reportNumber(probability)}`));
 
+/** @param {Sample} given */
 const trueLabel = ({true_label: label}) =>
   (label ? [", the true label is ", make("bdi", "strong", visible(label))] : []);
 
 // If the answer changes, only the probability of the first answer is known.
+/** @param {Sample} example @param {SampleReading} reading */
 const afterwards = (example, reading) => reading.label === example.label
   ? answer(reading.label, reading.probability)
   : make("span", "", make("bdi", "strong", visible(reading.label)),
@@ -63,8 +73,11 @@ const afterwards = (example, reading) => reading.label === example.label
       `${visible(example.label)} has ${reportNumber(reading.probability)} left`));
 
 // The text with a colour for each word, by the sum of its tokens' scores; `pieces` are the tokens.
+/** @param {Sample} example @param {number[]} scores @param {boolean} signed @param {State} state */
 function tokenFlow(example, scores, signed, state) {
-  const flow = make("p", "flow"), pieces = [];
+  /** @type {HTMLElement[]} */
+  const pieces = [];
+  const flow = make("p", "flow");
   const words = example.words?.length ? example.words : example.tokens.map((_, place) => [place]);
   const sums = words.map((places) => places.reduce((sum, place) => sum + scores[place], 0));
   const top = Math.max(...sums.map(Math.abs));
@@ -89,6 +102,7 @@ function tokenFlow(example, scores, signed, state) {
   return {flow, pieces};
 }
 
+/** @param {Sample} example @param {SampleReading} reading @param {State} state */
 function exampleReading(example, reading, state) {
   const {flow, pieces} = tokenFlow(example, reading.scores, reading.signed, state);
   reading.removed.forEach((place) => pieces[place].classList.add("removed"));

@@ -1,8 +1,8 @@
-// @ts-nocheck
 // What opens and closes in a report, the list of its contents, and the address of each part.
 
 const WIDE_ENOUGH = 1000;  // pixels: the contents stand beside the text
 
+/** @param {HTMLElement} element @param {string} name @param {string} title @param {string} told */
 function foldedPart(element, name, title, told) {
   const made = make("div", "part-body");
   const part = make("details", `part part-${name}`,
@@ -13,6 +13,7 @@ function foldedPart(element, name, title, told) {
   return made;
 }
 
+/** @param {HTMLElement} body @param {State} state */
 function contentsList(body, state) {
   const list = make("ol", "");
   const titled = [["answer", "The answer"], ["findings", "Findings"], ["next", "What to do next"], ["more-findings", "More findings"],
@@ -30,26 +31,30 @@ function contentsList(body, state) {
   return nav;
 }
 
+/** @param {Element} element @param {string} selector @returns {NodeListOf<HTMLDetailsElement>} */
+const detailsIn = (element, selector) => element.querySelectorAll(selector);
+
 // Beside the text where there is room, folded above it where there is none.
+/** @param {HTMLElement} element @param {State} state */
 function placeContents(element, state) {
   const place = () => {
     const isWide = state.width >= WIDE_ENOUGH;
     if (element.classList.contains("beside") === isWide) return;
     element.classList.toggle("beside", isWide);
-    element.querySelector(".contents > details").open = isWide;
+    for (const folded of detailsIn(element, ".contents > details")) folded.open = isWide;
   };
   state.on(["width"], place);
   place();
 }
 
 // An address with the name of a part or figure opens whatever holds it.
+/** @param {HTMLElement} element */
 function followPlaces(element) {
+  /** @param {string} name */
   const show = (name) => {
     const found = name && element.querySelector(`#${CSS.escape(name)}`);
     if (!found) return;
-    for (let each = found; each && each !== element; each = each.parentElement) {
-      if (each.tagName === "DETAILS") each.open = true;
-    }
+    for (const folded of detailsIn(element, "details")) if (folded.contains(found)) folded.open = true;
     found.scrollIntoView();
   };
   const follow = () => {
@@ -58,18 +63,20 @@ function followPlaces(element) {
   };
   addEventListener("hashchange", follow);
   element.addEventListener("click", (event) => {
-    const link = event.target.closest?.('a[href^="#"]');
-    if (link && link.hash === `#${readAddress().place}`) show(readAddress().place);
+    const {place} = readAddress();
+    if (hitBy(event).closest(`a[href="#${CSS.escape(place)}"]`)) show(place);
   });
   requestAnimationFrame(follow);
 }
 
 // On paper everything is open.
+/** @param {HTMLElement} element */
 function followPrint(element) {
   const print = matchMedia("print");
+  /** @type {HTMLDetailsElement[]} */
   let opened = [];
   const open = () => {
-    opened.push(...element.querySelectorAll("details:not([open])"));
+    opened.push(...detailsIn(element, "details:not([open])"));
     for (const each of opened) each.open = true;
   };
   const close = () => {

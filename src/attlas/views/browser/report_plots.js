@@ -1,16 +1,20 @@
-// @ts-nocheck
 // Intervals on a track: a thin line between the bounds, a mark at the value. The colour shows the
 // family of the method, the shape of the mark how tokens were removed.
 
+/** @type {Record<string, number>} */
 const FAMILY_TINTS = {W: 0, V: 1, P: 2, reference: 3, control: 5};
+/** @type {Record<string, string>} */
 const FAMILY_NAMES = {W: "the weights", V: "weights with values or gradients",
   P: "propagation through the model", reference: "reference", control: "control"};
 const SHAPES = ["round", "square", "pointed", "tilted", "hollow"];
 const MARKS = ["●", "■", "▲", "◆", "○"];  // the same as characters
 const WIDEST = 5;  // characters of a figure: −0.04
+/** @param {string} family */
 const familyTint = (family) => `tint-${FAMILY_TINTS[family] ?? 4}`;
 
+/** @param {TrackItem[]} items @param {Span} given @param {Mark[]} marks */
 function track(items, [start, end], marks) {
+  /** @param {number} value */
   const place = (value) => 100 * Math.max(0, Math.min(1, (value - start) / (end - start)));
   const made = make("span", "interval-track");
   for (const {at} of marks) {
@@ -36,8 +40,10 @@ function track(items, [start, end], marks) {
   return made;
 }
 
+/** @param {{removal: string}[]} rows */
 const removalsOf = (rows) => [...new Set(rows.map((each) => each.removal))];
 
+/** @param {string[]} removals */
 function shapeKey(removals) {
   const key = make("p", "legend");
   removals.forEach((removal, index) => key.append(make("span", "",
@@ -45,8 +51,10 @@ function shapeKey(removals) {
   return key;
 }
 
+/** @param {string | null} removal */
 const removalWords = (removal) => (removal ? visible(removal) : "nothing removed");
 
+/** @param {string[]} families */
 function familyKey(families) {
   const key = make("p", "legend");
   for (const family of Object.keys(FAMILY_NAMES).filter((each) => families.includes(each))) {
@@ -55,9 +63,11 @@ function familyKey(families) {
   return key;
 }
 
+/** @param {string} family */
 const familyTag = (family) =>
   make("span", `family ${familyTint(family)}`, family.length === 1 ? family : family.charAt(0).toUpperCase());
 
+/** @param {HTMLElement} made @param {ReportPayload} payload */
 function drawStandings(made, payload) {
   const box = make("div", "");
   drawStandingList(box, payload);
@@ -65,9 +75,11 @@ function drawStandings(made, payload) {
 }
 
 // The methods from the highest standing to the lowest, with one line for each removal.
+/** @param {HTMLElement} made @param {Pick<ReportPayload, "standings" | "verdict">} payload */
 function drawStandingList(made, payload) {
   const removals = removalsOf(payload.standings), rows = new Map();
   for (const each of payload.standings) rows.set(each.method, [...(rows.get(each.method) ?? []), each]);
+  /** @param {Standing[]} all */
   const mean = (all) => {
     const known = all.map((each) => each.figure.value).filter((each) => typeof each === "number");
     return known.length ? known.reduce((a, b) => a + b, 0) / known.length : -Infinity;
@@ -84,8 +96,16 @@ function drawStandingList(made, payload) {
   made.append(list);
 }
 
+/** @param {string[]} words */
 const inColumns = (words) => words.map((word) => word.padStart(WIDEST)).join(" ");
 
+/**
+ * @param {string} method
+ * @param {Standing[]} all
+ * @param {string[]} removals
+ * @param {Span} span
+ * @param {Pick<ReportPayload, "verdict">} payload
+ */
 function standingLine(method, all, removals, span, payload) {
   const items = all.map((each) => ({...each, shape: removals.indexOf(each.removal)}));
   const plot = track(items, span, [{at: 0}, {at: 0.5}, {at: 1}]);
@@ -103,6 +123,7 @@ function standingLine(method, all, removals, span, payload) {
   return line;
 }
 
+/** @param {Span} span @param {[number, string][]} ticks @param {string} [heading] */
 function axisLine(span, ticks, heading = "") {
   const axis = make("span", "interval-axis mono quiet");
   for (const [at, label] of ticks) {
@@ -116,6 +137,7 @@ function axisLine(span, ticks, heading = "") {
   return line;
 }
 
+/** @param {HTMLElement} made @param {ReportPayload} payload */
 function drawRemovals(made, payload) {
   if (payload.removals.length) {
     const box = make("div", "");
@@ -131,6 +153,7 @@ function drawRemovals(made, payload) {
   }
 }
 
+/** @param {HTMLElement} made @param {ReportPayload} payload */
 function drawRemovalPairs(made, payload) {
   made.append(make("p", "hint quiet", "The rank correlation of the methods' order between every two ways of removing tokens: " +
     "1 is the same order, 0 none, −1 the reverse."));
@@ -146,6 +169,7 @@ function drawRemovalPairs(made, payload) {
 }
 
 // How strange texts without some tokens are to the model, and what to do about it.
+/** @param {HTMLElement} made @param {ReportPayload} payload */
 function drawUnusual(made, payload) {
   made.append(make("p", "hint quiet", "Are texts without some of their tokens strange to the model? How often they are stranger than " +
     `${visible(payload.unusual[0].usual)}: 0.5 is no more so, 1 always.`));

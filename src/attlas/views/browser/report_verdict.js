@@ -1,10 +1,10 @@
-// @ts-nocheck
 // How the answer was reached: the figures under each removal, whether the attention is used, the word
 // that other thresholds would give, the same by kind of text, and readings that use more.
 
 const FINDINGS = {for: "speaks for the weights", "in part": "speaks for them in part",
   against: "speaks against them", open: "leaves it open"};
 
+/** @param {HTMLElement} made @param {ReportPayload} payload */
 function drawVerdictBounds(made, payload) {
   const {verdict} = payload, rules = payload.settings.rules ?? {};
   for (const [heading, name, sentence] of [["Where?", "where", verdict.sentence], ["Which way?", "which-way", verdict.which_way]]) {
@@ -29,25 +29,38 @@ function drawVerdictBounds(made, payload) {
   if (verdict.notes.length) made.append(make("ul", "notes", ...verdict.notes.map((note) => make("li", "", visible(note)))));
 }
 
+/** @param {Verdict} given */
 const boundRows = ({bounds, method}) => Object.entries(bounds).flatMap(([removal, each]) => [
   [method, "W", removal, ...figureCells(each.s)],
   ...(each.less_control ? [[`more than ${each.control}`, "control", removal, ...figureCells(each.less_control)]] : []),
   ...(each.less_reference ? [[`more than ${each.reference}`, "reference", removal, ...figureCells(each.less_reference)]] : [])]);
 
+/** @param {string} control */
 const controlWords = (control) => visible(control).replace(/^other_text /, "another text's ");
 
+/**
+ * @param {(Node | string)[]} words
+ * @param {Figure} figure
+ * @param {Span} span
+ * @param {Mark[]} marks
+ * @param {string} family
+ */
 const figureLine = (words, figure, span, marks, family) => make("li", "", make("span", "who", ...words),
   track([{figure, family}], span, marks), make("span", "mono figure", reportFigure(figure)));
 
+/** @param {Bounds} given @param {string} method @param {Rules} others */
 function boundLines({s, less_control: control, less_reference: reference, ...names}, method, {floor, margin}) {
-  const mark = (at) => (isNumber(at) ? [{at}] : []), beyond = make.bind(null, "span", "quiet", "more than ");
+  /** @param {number | undefined} at */
+  const mark = (at) => (isNumber(at) ? [{at}] : []);
+  const beyond = () => make("span", "quiet", "more than ");
   const lines = [figureLine([familyTag("W"), make("bdi", "mono", visible(method))], s, [-1, 1], mark(floor), "W")];
   if (control) lines.push(figureLine([beyond(), make("bdi", "mono", controlWords(names.control))], control, [-1, 1], mark(0), "control"));
   if (reference) lines.push(figureLine([beyond(), make("bdi", "mono", visible(names.reference))], reference, [-1, 1],
-    mark(isNumber(margin) ? -margin : null), "reference"));
+    mark(isNumber(margin) ? -margin : undefined), "reference"));
   return lines;
 }
 
+/** @param {HTMLElement} made @param {Verdict} given @param {Rules} others */
 function drawUse(made, {used, same_word: same, texts}, {least_use: least}) {
   if (used) {
     const asked = isNumber(least) ? ` (${least} is the least that counts as used)` : "";
@@ -58,6 +71,7 @@ function drawUse(made, {used, same_word: same, texts}, {least_use: least}) {
     `${texts} texts and tested on the other, both ways, several times: ${shownPercent(same, 0)} % of the splits give this word.`));
 }
 
+/** @param {HTMLElement} made @param {Verdict} given */
 function drawDirections(made, {directions}) {
   if (!directions.length) return;
   made.append(make("h3", "", "Which way", make("span", "quiet", " the share that speaks for the prediction")));
@@ -72,12 +86,13 @@ function drawDirections(made, {directions}) {
 }
 
 // The word is the same in words and in signs, so that no colour is needed.
+/** @param {HTMLElement} made @param {Verdict} given @param {Rules} others */
 function drawGrid(made, {grid}, {floor, margin}) {
   if (!grid.length) return;
   const margins = [...new Set(grid.map((each) => each.margin))], floors = [...new Set(grid.map((each) => each.floor))];
   const head = make("tr", "", make("th", "", "floor"), ...margins.map((each) => make("th", "", `margin ${each}`)));
   const rows = floors.map((low) => make("tr", "", make("th", "", String(low)), ...margins.map((wide) => {
-    const {word} = grid.find((each) => each.floor === low && each.margin === wide);
+    const word = grid.find((each) => each.floor === low && each.margin === wide)?.word ?? "";
     return make("td", low === floor && wide === margin ? "chosen" : "", `${VERDICT_MARKS[word] ?? "·"} ${visible(word)}`);
   })));
   made.append(make("h3", "", "The word that other thresholds would give"), make("p", "hint quiet",
@@ -86,6 +101,7 @@ function drawGrid(made, {grid}, {floor, margin}) {
     "attlas-verdict-grid", () => [["floor", "margin", "word"], ...grid.map((each) => [each.floor, each.margin, each.word])]));
 }
 
+/** @param {HTMLElement} made @param {Verdict} given */
 function drawGroups(made, {by_group: found}) {
   if (!found.length) return;
   const removals = removalsOf(found), groups = [...new Set(found.map((each) => each.group))];
@@ -93,7 +109,7 @@ function drawGroups(made, {by_group: found}) {
     .map((each) => make("th", "", each)));
   const rows = groups.map((group) => {
     const own = removals.map((removal) => found.find((each) => each.group === group && each.removal === removal));
-    return make("tr", "", make("th", "", visible(group)), make("td", "", String(own.find(Boolean).texts)),
+    return make("tr", "", make("th", "", visible(group)), make("td", "", String(own.find(Boolean)?.texts ?? "")),
       ...own.flatMap((each) => [each ? reportFigure(each.s) : "–", each ? String(each.without_room) : "–"]).map((each) => make("td", "", each)));
   });
   const table = make("div", "scroll wide", make("table", "grid mono", make("thead", "", head), make("tbody", "", ...rows)));
@@ -102,6 +118,7 @@ function drawGroups(made, {by_group: found}) {
       [each.group, each.removal, each.s.value, each.s.low, each.s.high, each.without_room, each.texts])]));
 }
 
+/** @param {HTMLElement} made @param {Verdict} given */
 function drawReadings(made, {readings}) {
   if (!readings.length) return;
   made.append(make("h3", "", "Readings that use more than the weights", make("span", "quiet",

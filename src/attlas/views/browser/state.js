@@ -57,6 +57,8 @@ const KEPT = {
   other: {start: () => 1, read: (text, payload) => below(comparedIn(payload).length, text)},
   wordOrder: {start: () => WORD_ORDERS[0],
     read: (text, payload) => oneOf(comparedIn(payload).length ? WORD_ORDERS : [], text)},
+  // What the agreement of a report is measured by.
+  likeness: {start: (payload) => likenessesIn(payload)[0] ?? null, read: (text, payload) => oneOf(likenessesIn(payload), text)},
   scheme: {start: () => null, read: (text) => oneOf(THEMES, text)},
 };
 

@@ -1,10 +1,11 @@
-// @ts-nocheck
 // A study: the question, every published claim with ours beside it, tables, the paper's figures, and what differs.
 
 VIEWS.study = [drawStudy];
 
+/** @type {{[verdict: string]: string}} */
 const CLAIM_MARKS = {reproduced: "✓", partly: "◐", "not reproduced": "✕", "not tested here": "·"};
 
+/** @param {HTMLElement} element @param {StudyPayload} payload @param {State} state */
 function drawStudy(element, payload, state) {
   element.classList.add("report");
   drawStudyHeader(element, payload, state);
@@ -23,6 +24,7 @@ function drawStudy(element, payload, state) {
   drawStudyFoot(element, payload);
 }
 
+/** @param {HTMLElement} element @param {StudyPayload} payload @param {State} state */
 function drawStudyHeader(element, payload, state) {
   const facts = make("p", "facts", make("span", "fact", make("span", "quiet", "paper "), visible(payload.paper)));
   if (payload.seeds.length) facts.append(make("span", "fact", make("span", "quiet", "seeds "), payload.seeds.join(", ")));
@@ -32,6 +34,7 @@ function drawStudyHeader(element, payload, state) {
   element.append(make("p", "lead", visible(payload.answer)));
 }
 
+/** @param {HTMLElement} made @param {StudyPayload} payload */
 function drawClaims(made, payload) {
   const box = make("div", "");
   for (const claim of payload.claims) box.append(claimBox(claim));
@@ -40,11 +43,12 @@ function drawClaims(made, payload) {
       each.published, each.difference, each.rule, each.source])]));
 }
 
+/** @param {StudyClaim} claim */
 function claimBox(claim) {
   const line = make("summary", "trial-line", make("h3", "", `${CLAIM_MARKS[claim.verdict] ?? "·"} ${visible(claim.verdict)}`),
     make("span", "found", visible(claim.said)));
   if (claim.ours) line.append(make("span", "mono figure", reportNumber(claim.ours.value, 3)));
-  const facts = [["ours", claim.ours ? oursWords(claim) : ""], ["published", reportNumber(claim.published, 3)],
+  const facts = [["ours", claim.ours ? oursWords(claim.ours, claim.over) : ""], ["published", reportNumber(claim.published, 3)],
     ["difference", reportNumber(claim.difference, 3)], ["found", claim.found], ["rule", claim.rule], ["source", claim.source]];
   const list = make("dl", "");
   for (const [name, value] of facts) {
@@ -55,14 +59,17 @@ function claimBox(claim) {
   return folded;
 }
 
-function oursWords({ours, over}) {
+/** @param {Ours} ours @param {string} over */
+function oursWords(ours, over) {
   const interval = isNumber(ours.low) && isNumber(ours.high)
     ? ` (${reportNumber(ours.low, 3)} to ${reportNumber(ours.high, 3)} over ${over})` : "";
   return `${reportNumber(ours.value, 3)}${interval}`;
 }
 
+/** @param {HTMLElement} made @param {StudyTable} table @param {number} index */
 function drawStudyTable(made, table, index) {
   const [head, ...rows] = table.cells;
+  /** @param {"th" | "td"} tag @param {string[]} cells */
   const line = (tag, cells) => make("tr", "", ...cells.map((cell, place) => make(tag, place ? "" : "word", visible(cell) || " ")));
   const box = make("figure", "plot plot-table wide", make("figcaption", "", visible(table.title)),
     make("div", "scroll wide", make("table", "plain mono", make("thead", "", line("th", head)),
@@ -71,8 +78,10 @@ function drawStudyTable(made, table, index) {
     ...table.rows.map(({name, ours, published}) => [name, ours.value, ours.low, ours.high, published])]));
 }
 
+/** @param {HTMLElement} element @param {StudyPayload} payload */
 function drawStudyFoot(element, payload) {
   const foot = make("footer", ""), list = make("dl", "");
+  /** @param {unknown} value */
   const written = (value) => (typeof value === "string" ? value : JSON.stringify(value));
   const facts = [["time", reportSeconds(payload.seconds)], ["machine", payload.machine], ...Object.entries(payload.settings),
     ["versions", Object.entries(payload.versions).map((pair) => pair.join(" ")).join(" · ")]];
@@ -84,6 +93,7 @@ function drawStudyFoot(element, payload) {
 }
 
 // Outlines of the spread of each group, with a box from quartile to quartile and a mark at the median.
+/** @param {HTMLElement} box @param {ViolinsPlot} plot */
 function drawViolins(box, plot) {
   const known = plot.groups.filter((each) => each.count);
   const {picture, x, y} = plotFrame({...plot, x_label: ""}, [], known.flatMap((each) => [...each.places, ...each.marks]), []);
@@ -92,6 +102,7 @@ function drawViolins(box, plot) {
     const middle = (index + 0.5) * pitch, half = 0.42 * pitch, made = drawn("g", {class: `curve marked tint-${index % 6}`});
     const name = drawn("text", {x: x(middle), y: PLOT.height - PLOT.bottom + 16 + (plot.groups.length > 4 ? 12 * (index % 2) : 0)}, visible(group.name));
     if (group.count) {
+      /** @param {number} sign */
       const side = (sign) => group.places.map((at, slice) => `${x(middle + sign * half * group.widths[slice]).toFixed(1)} ${y(at).toFixed(1)}`);
       const [low, first, median, last, high] = group.marks;
       made.append(drawn("path", {class: "spread", d: `M${[...side(1), ...side(-1).reverse()].join("L")}Z`}),

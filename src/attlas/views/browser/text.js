@@ -139,9 +139,9 @@ function colourChip(element, unit, limit, payload, state) {
   element.classList.toggle("against", payload.signed && share < -0.15);
 }
 
-// The colours from the lowest to the highest score; `write` puts a score into words.
-/** @param {number} limit @param {boolean} signed @param {Theme} theme @param {(score: number) => string} write */
-function scaleOf(limit, signed, theme, write) {
+// The colours from the lowest to the highest score.
+/** @param {boolean} signed @param {Theme} theme */
+function rampOf(signed, theme) {
   const ramp = make("span", "ramp");
   ramp.setAttribute("aria-hidden", "true");
   for (let step = signed ? -4 : 0; step <= 4; step++) {
@@ -149,6 +149,13 @@ function scaleOf(limit, signed, theme, write) {
     cell.style.backgroundColor = css(background(step / 4, signed, theme));
     ramp.append(cell);
   }
+  return ramp;
+}
+
+// The same with the scores at its ends; `write` puts a score into words.
+/** @param {number} limit @param {boolean} signed @param {Theme} theme @param {(score: number) => string} write */
+function scaleOf(limit, signed, theme, write) {
+  const ramp = rampOf(signed, theme);
   /** @param {number} score */
   const number = (score) => make("span", "mono", write(score));
   const ends = signed ? ["against ", number(-limit), ramp, number(limit), " for the target"]
@@ -199,11 +206,13 @@ function drawBars(element, payload, state) {
  */
 function bars(list, units, look, payload, state, elementsAt) {
   const {limit, places = new Map(), signed = payload.signed, write = figure} = look;
-  list.classList.toggle("signed", signed);
+  // Zero is on the left where nothing is below it; for what was written it stays, as the scores change.
+  const isHalved = signed && (isWritten(state) || units.some((unit) => unit.score < 0));
+  list.classList.toggle("signed", isHalved);
   list.replaceChildren(...units.map((unit) => {
     const share = strength(unit.score, limit);
     const fill = make("span", share < 0 ? "fill left" : "fill");
-    fill.style.width = `${100 * Math.abs(share) / (signed ? 2 : 1)}%`;
+    fill.style.width = `${100 * Math.abs(share) / (isHalved ? 2 : 1)}%`;
     fill.style.backgroundColor = css(pole(share, signed, state.theme));
     const made = make("li", "unit-row", barLabel(unit, places, payload), make("span", "track", fill),
       make("span", "mono figure", write(unit.score, limit, signed)));

@@ -21,8 +21,17 @@ function drawTriggers(element, payload) {
     "Open a row to see every class."));
   const names = ["trigger", "harms texts labelled", "labelled correctly", "drop beyond random"];
   made.append(make("div", "head", ...names.map((name) => make("span", "", name))));
-  made.append(...payload.triggers.map(triggerRow));
+  const sure = payload.triggers.filter(isSure), others = payload.triggers.filter((trigger) => !isSure(trigger));
+  made.append(...sure.map(triggerRow));
+  if (!sure.length) made.append(make("p", "quiet", "None lowers the accuracy beyond chance."));
+  if (!others.length) return;
+  const words = `${others.length} more, whose drop may be chance: the interval reaches 0`;
+  made.append(make("details", "others", make("summary", "", words), ...others.map(triggerRow)));
 }
+
+// Whether the whole interval of the drop is above zero.
+/** @param {TriggerRow} trigger */
+const isSure = (trigger) => trigger.strongest.low > 0;
 
 /** @param {TriggerRow} trigger */
 function triggerRow(trigger) {

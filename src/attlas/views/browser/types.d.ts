@@ -4,7 +4,7 @@ type Theme = "light" | "dark";
 type Level = "tokens" | "words" | "sentences";
 type Colour = number[];
 // What of the state a group of buttons chooses.
-type ChoiceName = "unit" | "ranking" | "look" | "together" | "wordOrder" | "view";
+type ChoiceName = "unit" | "ranking" | "look" | "together" | "wordOrder" | "view" | "likeness";
 
 interface Token {
   text: string; label: string; score?: number; special: boolean; segment: string;
@@ -22,7 +22,7 @@ interface MapSite {
 }
 interface MapsSection { signed: boolean; shows: string; sites: MapSite[] }
 interface Picture { segment: string; grid: number[] | null; image: string | null }
-interface Target { name: string; quantity: string; contrast: string | null; value: number | null }
+interface Target { name: string; quantity: string; contrast: string | null; value: number | null; position?: number | null }
 interface Answer { label: string; probability?: number | null; value?: number | null }
 interface ScoreSum { base?: number; of?: string; rest_of?: string; scores: number }
 interface Licence { word: string; why: string; signed: boolean; removals: LicenceRemoval[] }
@@ -85,8 +85,14 @@ interface TriggerRow {
 }
 interface TriggersPayload extends Payload { triggers: TriggerRow[] }
 interface TrialPayload extends Payload {
-  model: string; reading: string; data: {name: string, texts: number}; trials: {figures: {ceiling: number | null}[]}[];
+  model: string; reading: string; data: ReportData; trials: TrialSection[];
 }
+// The tokens of a comparison are words; `texts` are those of a row, where the texts differ.
+interface ComparedRow {
+  name: string; target: Target; signed: boolean; scores: number[]; limit: number; special: number; texts: string[] | null;
+}
+interface ComparedPair { one: number; other: number; tau: number | null; overlap: number; chance: number; by: string }
+interface ComparisonPayload extends TextPayload { rows: ComparedRow[]; pairs: ComparedPair[]; top: number }
 
 // One line of KEPT.
 interface KeptName {
@@ -123,8 +129,14 @@ interface PackedStream { packed: Uint8Array; at: number; bits: number; count: nu
 interface SymbolTable { table: Uint16Array; mask: number }
 // What the maps say of a word and every patch; without a link there are no values.
 interface PatchLink { key: string; values: number[] | null; told: string[] }
-// A matrix that the pointer and the arrow keys move over.
-interface Grid { head: {queries: number, keys: number}; cell: number; at: [number, number] | null; bands: Element[] }
+// A matrix that the pointer and the arrow keys move over; `part` is what is shown of it.
+interface Grid {
+  head: {queries: number, keys: number}; cell: number; at: [number, number] | null; bands: Element[]; part?: HeadPart;
+}
+interface LargeMatrix extends Grid {
+  site: MapSite; head: Head; part: HeadPart; canvas: HTMLCanvasElement; element: HTMLElement; labels: ElementsAt;
+  named: Element[]; light(): void; listen(readout: HTMLElement): void;
+}
 interface ScoreTable extends Grid {
   rows: Unit[]; columns: Unit[]; values: number[][]; limit: number; element: HTMLElement; plot: HTMLElement;
   canvas: HTMLCanvasElement; down: HTMLElement[]; across: HTMLElement[];
@@ -139,3 +151,38 @@ interface WidgetModel {
   get(name: string): any; set(name: string, value: unknown): void; save_changes(): void;
   on(name: string, listener: () => void): void; off(name: string, listener: () => void): void;
 }
+// Where the tokens of lines stand: at which place of the map, and at which position of the text.
+interface LinePlace { position: number; place: number }
+type LineSide = "query" | "key";
+interface LineHead { head: Head; number: number }
+interface LineFocus { side: LineSide; places: Set<number> }
+interface LinesView {
+  body: HTMLElement; canvas: HTMLCanvasElement; columns: Record<LineSide, HTMLElement>; left: LinePlace[]; right: LinePlace[];
+  first: number; most: number; over: {side: LineSide, index: number} | null; marked: HTMLElement[];
+  width: number; height: number; sharp: number;
+}
+// A head in the picture of the whole model, and one of its weights.
+interface HeadSlot { site: MapSite; layer: number; head: number; row: number; column: number }
+interface SlotPoint { slot: HeadSlot; query: number | null; key: number | null }
+type Inks = Record<"paper" | "quiet" | "line" | "mark" | "mono", string>;
+// `x`, `y` and `scale` say where the model lies on the canvas; a head takes `pitch` pixels of `tiles`, `tile` of them filled.
+interface ModelView {
+  canvas: HTMLCanvasElement; payload: MappedPayload; state: State; slots: HeadSlot[]; columns: number; rows: number; ordered: boolean;
+  x: number; y: number; scale: number; fitted: number; filled: number; left: number; top: number; width: number; height: number;
+  sharp: number; pitch: number; tile: number; tiles: HTMLCanvasElement; scrap: HTMLCanvasElement; drawn: number; until: number;
+  near: Map<HeadSlot, HTMLCanvasElement>; at: SlotPoint | null; ink: Inks; told: string | null; later: number;
+  stop(): void; ask(): void; tell(): void;
+}
+// A stack of layers, and where its flow is drawn. A tree has edges from the start, maps have them once they are drawn.
+interface FlowEdge { layer: number; to: number; from: number; value: number }
+interface Stack {
+  kind: string; positions: number[]; names: string[]; signed: boolean; shows: string; sites: MapSite[]; tables: Float64Array[];
+  edges: FlowEdge[] | null;
+}
+interface FlowPlan {
+  top: number; reach: Float64Array[]; grown: FlowEdge[]; all: FlowEdge[]; shown: number[]; margin: number; height: number;
+  wide: number; levels: number; ribbons: SVGElement; x(level: number): number; y(row: number): number;
+}
+interface PatchedPicture extends Picture { patches: Placed[] }
+// Picks rows of what was written: one unit, or all from the first of a drag to the last.
+interface Chooser { begin(rows: number[]): void; reach(rows: number[]): void; pick(rows: number[], extend: boolean): void }

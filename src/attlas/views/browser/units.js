@@ -43,8 +43,13 @@ const LEVELS = ["tokens", "words", "sentences"];
 /** @param {Payload} payload */
 const levelsOf = (payload) =>
   LEVELS.filter((level) => level === "tokens" || payload[level]?.length);
+// Words, unless there are none, or all that was written is one of them.
 /** @param {Payload} payload @returns {Level} */
-const levelAtStart = (payload) => payload.words?.length ? "words" : "tokens";
+function levelAtStart({words, outputs}) {
+  if (!words?.length) return "tokens";
+  const written = words.filter((word) => word.positions.some((position) => outputs?.includes(position)));
+  return outputs && outputs.length > 1 && written.length < 2 ? "tokens" : "words";
+}
 
 // Maps alone have tokens without scores.
 /** @param {Payload} payload */

@@ -149,11 +149,13 @@ def _pair_cells(payload: Mapping[str, Any]) -> list[list[str]]:
 def _pair_lines(payload: Mapping[str, Any]) -> Iterator[Text]:
     """A line for every two explanations, within 80 columns."""
     top, (_, *rows) = payload["top"], _pair_cells(payload)
+    star = ["* by strength alone"] if any(row[-1] == "strength" for row in rows) else []
     yield Text(f"How far they agree: τ over all words; how many of the top {top} are in both")
     for one, other, tau, overlap, chance, by in rows:
         both = f"{fit(visible(one), 22)} {fit(visible(other), 22)}"
         told = f"τ {tau:>5}  top {top}: {overlap} (chance {chance})"
         yield Text(f"{both} {told}{' *' if by == 'strength' else ''}", no_wrap=True)
+    yield from map(Text, star)
 
 
 def _html_table(payload: Mapping[str, Any]) -> str:

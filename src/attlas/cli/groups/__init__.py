@@ -1,0 +1,1 @@
+"""Groups of options that one command takes, each with what is done with them."""
