@@ -63,9 +63,13 @@ class Result(ABC):
         with read_record(path, cls.record_kind) as (header, arrays):
             return cls._from_record(header, arrays)
 
+    def html(self) -> str:
+        """The page that shows the result."""
+        return views.page(self.payload(), self._page_title())
+
     def to_html(self, path: str | PathLike[str]) -> Path:
         """Write a page that shows the result: one file that needs no network."""
-        return views.write_whole(path, views.page(self.payload(), self._page_title()))
+        return views.write_whole(path, self.html())
 
     def plot(
         self,
