@@ -10,7 +10,6 @@ unchanged input, which are computed once. All other rows use fused attention.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +27,7 @@ from attlas.models.branching.recording import run_recorded
 from attlas.models.branching.variants import Variants
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.facts.hooks import Hooks, hooking
 from attlas.models.tap.opening import is_tapped, opened_by
 from attlas.results import Site
 
@@ -110,9 +110,8 @@ def _run(
     def work(arguments: Mapping[str, Tensor]) -> list[Tensor]:
         growth = _Growth(calls, merged, origin, count, masked)
         opened = BranchTap(subject.model, known.owners, merged, count, gradients)
-        with ExitStack() as stack:
-            stack.enter_context(opened_by(opened, known))
-            growth.enter(stack, subject)
+        with opened_by(opened, known), hooking() as hooks:
+            growth.enter(hooks, subject)
             try:
                 logits = run_logits(whole.about(replace(whole.inputs, arguments=arguments)))
             except UnsupportedModelError as problem:
@@ -230,18 +229,13 @@ class _Growth:
         self.last = {call.stack: number for number, call in enumerate(calls)}
         self.number = -1
 
-    def enter(self, stack: ExitStack, subject: Any) -> None:
-        """Put the hooks in place until the stack is closed."""
+    def enter(self, hooks: Hooks, subject: Any) -> None:
+        """Put the hooks in place."""
         for blocks in find_stacks(subject.model, [path for _, path in subject.places]):
             for block in blocks:
-                before = block.register_forward_pre_hook(
-                    self._before,
-                    prepend=True,
-                    with_kwargs=True,  # the block may own the attention
-                )
-                after = block.register_forward_hook(self._after)
-                stack.callback(before.remove)
-                stack.callback(after.remove)
+                # The first of all hooks: the block may own the attention.
+                hooks.before(block, self._before, prepend=True, with_kwargs=True)
+                hooks.after(block, self._after)
 
     def _before(self, _: nn.Module, args: Any, kwargs: Any) -> Any:
         self.number += 1

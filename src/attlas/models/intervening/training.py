@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import copy, deepcopy
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,11 +95,8 @@ def labelled_batches(
 
 def fresh_copy(subject: OpenModel, start: str, seed: int) -> OpenModel:
     """The same subject with a model of its kind in float32, begun anew; the seed draws weights."""
-    new = copy(subject)
     with _random(seed):
-        new.model = _begun(subject.model, start).float().to(subject.device).eval()
-    new.__dict__.pop("ways_in", None)
-    return new
+        return subject.with_model(_begun(subject.model, start).float().to(subject.device).eval())
 
 
 def _begun(model: Any, start: str) -> Any:
