@@ -1,10 +1,12 @@
 """Where models are and how they may be loaded; nothing is loaded to find out, nor is torch."""
 
+import json
 import re
 import socket
 from importlib.resources import files
 from importlib.util import find_spec
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import Any
 from urllib.parse import urlsplit
 
 from attlas.errors import ModelError, UnknownNameError, nearest
@@ -26,6 +28,15 @@ AUTO_CLASSES = {
 }
 ADAPTER = "adapter_config.json"
 SENTENCES = ("modules.json", "sentence_bert_config.json")
+LAYERS = (
+    "num_hidden_layers",
+    "num_layers",
+    "n_layer",
+    "n_layers",
+    "encoder_layers",
+    "decoder_layers",
+)
+MOST_LAYERS = 10_000  # a configuration that says more is damaged, and would be built for hours
 DTYPES = ("float32", "float64", "float16", "bfloat16")
 DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu", "npu", "mtia", "xla")
 
@@ -84,6 +95,43 @@ def file_of(model: str, name: str) -> Path | None:
 def compares_sentences(model: str) -> bool:
     """Whether a model was saved by sentence-transformers, whatever its config.json says."""
     return any(file_of(model, each) is not None for each in SENTENCES)
+
+
+def check_weights(model: str, name: str, config: Any) -> None:
+    """Refuse weights that are no safetensors in the model's own folder, and far too many layers.
+
+    An index may name any file as the place of a weight, and transformers reads what it names.
+    """
+    indexes = [getattr(config, "transformers_weights", None), "model.safetensors.index.json"]
+    for index in indexes:
+        if not isinstance(index, str) or not index.endswith(".index.json"):
+            continue
+        path = file_of(model, index) if _is_inside(index) else None
+        for shard in [] if path is None else _shards(path, name):
+            if not isinstance(shard, str) or not shard.endswith(".safetensors"):
+                raise ModelError(
+                    f"{name} has no safetensors weights alone: {index} names {shard!r}"
+                )
+            if not _is_inside(shard):
+                raise ModelError(f"{index} of {name} names {shard!r}, which is outside its folder")
+    for each in LAYERS:
+        count = getattr(config, each, None)
+        if isinstance(count, int) and not 0 <= count <= MOST_LAYERS:
+            raise ModelError(f"{name} is damaged: its config.json has {count} as {each}")
+
+
+def _is_inside(name: str) -> bool:
+    parts = PurePath(name).parts
+    return bool(parts) and not PurePath(name).is_absolute() and ".." not in parts
+
+
+def _shards(index: Path, name: str) -> set[Any]:
+    """The files that an index names."""
+    try:
+        named = json.loads(index.read_text("utf-8"))["weight_map"]
+        return {each if isinstance(each, str) else repr(each) for each in named.values()}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as problem:
+        raise ModelError(f"{name} is damaged: its {index.name} cannot be read") from problem
 
 
 def check_installed(package: str, why: str) -> None:
