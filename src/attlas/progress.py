@@ -12,6 +12,8 @@ from typing import TextIO
 
 from rich.cells import set_cell_size
 
+from attlas.errors import printable
+
 FIRST = 0.5  # seconds of silence before the first sign; starting Python is silent too
 WIDTH = 78  # columns of a line that grows
 
@@ -157,7 +159,7 @@ class _RewrittenLine(_Line):
         if self.step is not None and self.step.left is not None:
             parts.append(f"about {duration(self.step.left)} left")
         parts.append(f"{monotonic() - self.begun:.0f} s")
-        line = "".join(sign if sign.isprintable() else "·" for sign in "  ".join(parts))
+        line = printable("  ".join(parts))
         return f"\r\x1b[K{set_cell_size(line, get_terminal_size().columns - 1).rstrip()}"
 
     def farewell(self) -> str:
@@ -188,7 +190,7 @@ class _GrowingLine(_Line):
 
     def _known(self) -> Iterator[str]:
         if self.what:
-            yield self.what
+            yield printable(self.what)
         if self.step is not None and self.step.left is not None and not self._has_told_length:
             self._has_told_length = True
             yield f"about {duration(self.step.left)}"

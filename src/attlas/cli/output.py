@@ -13,6 +13,7 @@ from typing import Any
 
 import typer
 
+from attlas.errors import printable
 from attlas.progress import hush
 
 GAP, BELOW = 2, 4  # columns between two cells, and before what stands below a line
@@ -49,7 +50,7 @@ def print_line(line: str) -> None:
 def tell(line: str) -> None:
     """Print a line on standard error."""
     hush()
-    print(line, file=sys.stderr, flush=True)
+    print(printable(line), file=sys.stderr, flush=True)
 
 
 @contextmanager

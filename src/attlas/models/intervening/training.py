@@ -10,9 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from attlas.errors import AttlasError, ModelError, UnsupportedModelError, UsageError
+from attlas.errors import AttlasError, ModelError, UnsupportedModelError, UsageError, is_shortage
 from attlas.models.asking.filling import can_fill, filled
-from attlas.models.asking.memory import is_out_of_memory
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.facts.evaluation_mode import evaluation_mode
@@ -198,7 +197,7 @@ def _loss(subject: OpenModel, batch: LabelledBatch, plan: TrainingPlan) -> Tenso
             "lower the rate"
         ) from problem
     except RuntimeError as problem:
-        if is_out_of_memory(problem):
+        if is_shortage(problem):
             raise AttlasError(
                 f"out of memory: {len(batch.labels)} texts cannot be trained on at once; lower rows"
             ) from problem

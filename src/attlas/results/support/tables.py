@@ -167,3 +167,5 @@ def make_folder(path: Path) -> None:
         raise UsageError(f"{path} cannot be a folder: a file of that name exists") from error
     except OSError as error:
         raise ResultFileError(f"cannot make the folder {str(path)!r}: {error.strerror}") from error
+    except ValueError as error:  # a NUL, or signs that no file name has
+        raise UsageError(f"{str(path)!r} cannot be a folder: {error}") from error
