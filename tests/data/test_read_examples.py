@@ -14,7 +14,7 @@ import pytest
 from pyarrow import parquet
 
 from attlas.data import Example, texts
-from attlas.data.read_examples import check_data, read_examples
+from attlas.data.read_examples import read_examples
 from attlas.data.sources import read_rows
 from attlas.errors import UnknownNameError, UsageError
 
@@ -441,7 +441,7 @@ def test_damaged_gzip_is_one_clear_line(content, tmp_path):
 
 @pytest.mark.parametrize("name", ["a\0b.csv", "x" * 5000, "x" * 5000 + ".csv", "a/" + "b" * 5000])
 def test_names_that_no_file_has(name):
-    for read in (read_examples, check_data, read_rows):
+    for read in (read_examples, read_rows):
         with pytest.raises(UsageError) as caught:
             read(name)
         assert len(str(caught.value)) < 1500 and "\n" not in str(caught.value)

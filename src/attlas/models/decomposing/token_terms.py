@@ -67,7 +67,10 @@ def tracking_terms(
         for module in filter(is_activation, model.modules()):
             hooks.before(module, told.before_activation)
             hooks.after(module, told.after_activation, always_call=True)
-        yield tracker
+        try:
+            yield tracker
+        finally:
+            tracker.sums.met = None  # it refers to the tracker
 
 
 def is_activation(module: nn.Module) -> bool:

@@ -65,6 +65,7 @@ class Hooks:
         there, newest = self._newest
         for number in [number for number, hook in there.items() if hook is newest]:
             del there[number]
+        self._newest = {}, None  # or it would refer to itself by its own hook
 
 
 def _put_back(module: nn.Module, forward: Callable[..., Any], before: Any) -> None:

@@ -47,7 +47,8 @@ class RelevanceRules(OwnMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self._rules = self.table()
+        self._rules = dict(self.table())
+        self._placed.note(self._rules.clear)  # they are methods of this object
 
     def table(self) -> Mapping[Function, Rule]:
         """The rule of each function that has one; rules get the function and its arguments."""
