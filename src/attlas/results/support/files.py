@@ -23,6 +23,8 @@ FORMAT = 1
 _PLAIN = {str, int, bool, type(None)}
 _UNREADABLE = (
     SafetensorError,
+    ArithmeticError,
+    AssertionError,
     AttributeError,
     IndexError,
     KeyError,

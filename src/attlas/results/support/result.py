@@ -59,9 +59,14 @@ class Result(ABC):
 
     @classmethod
     def load(cls: type[R], path: str | PathLike[str]) -> R:
-        """Read what `save` wrote."""
+        """Read what `save` wrote; what could not be shown is refused as damaged."""
         with read_record(path, cls.record_kind) as (header, arrays):
-            return cls._from_record(header, arrays)
+            result = cls._from_record(header, arrays)
+            payload = result.payload()
+            views.render(payload)
+            views.fragment(payload)
+            views.page(payload, result._page_title())
+        return result
 
     def html(self) -> str:
         """The page that shows the result."""
