@@ -65,11 +65,6 @@ def in_short(text: str, most: int = LONGEST) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def printable(line: str) -> str:
-    """A line without signs that a terminal would obey, such as escapes, or cannot write."""
-    return "".join(sign if sign.isprintable() else "·" for sign in line)
-
-
 def first_line(problem: BaseException) -> str:
     """An error of someone else's in one line: its type, and the first line of what it says."""
     said = in_short(str(problem).strip().split("\n")[0], 300)

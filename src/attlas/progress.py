@@ -12,8 +12,6 @@ from typing import TextIO
 
 from rich.cells import set_cell_size
 
-from attlas.errors import printable
-
 FIRST = 0.5  # seconds of silence before the first sign; starting Python is silent too
 WIDTH = 78  # columns of a line that grows
 
@@ -34,6 +32,11 @@ Tell = Callable[[str], None]
 
 def silent(_: str) -> None:
     """Tell nobody."""
+
+
+def printable(line: str) -> str:
+    """A line without signs that a terminal would obey, such as escapes, or cannot write."""
+    return "".join(sign if sign.isprintable() else "·" for sign in line)
 
 
 def duration(seconds: float) -> str:

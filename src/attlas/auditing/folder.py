@@ -17,11 +17,10 @@ import pandas as pd
 import pyarrow as pa
 
 from attlas.errors import ResultFileError, UsageError
-from attlas.results.support.files import plain
+from attlas.results.support.files import digest_of, plain
 from attlas.results.support.lock import is_lock, locked
 from attlas.results.support.tables import (
     difference,
-    digest_of,
     make_folder,
     pack_table,
     read_json,

@@ -12,7 +12,7 @@ from attlas.errors import AttlasError
 from attlas.models.facts.fingerprint import look
 from attlas.models.subject import Subject
 from attlas.results.report import Report
-from attlas.results.support.tables import digest_of
+from attlas.results.support.files import digest_of
 from attlas.views import write_whole
 
 

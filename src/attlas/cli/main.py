@@ -20,9 +20,8 @@ from attlas.errors import (
     UsageError,
     first_line,
     is_shortage,
-    printable,
 )
-from attlas.progress import watched
+from attlas.progress import printable, watched
 from attlas.version import __version__
 
 COMMANDS = (  # in the order of the help

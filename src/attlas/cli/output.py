@@ -13,8 +13,7 @@ from typing import Any
 
 import typer
 
-from attlas.errors import printable
-from attlas.progress import hush
+from attlas.progress import hush, printable
 
 GAP, BELOW = 2, 4  # columns between two cells, and before what stands below a line
 LEAST_ROOM = 36  # columns for the last cell of a line

@@ -14,12 +14,11 @@ from pyarrow import parquet
 from attlas.data.sources import DataRow
 from attlas.errors import ResultFileError, UsageError
 from attlas.results import Explanation
-from attlas.results.support.files import plain
+from attlas.results.support.files import digest_of, plain
 from attlas.results.support.lock import is_lock, locked
 from attlas.results.support.tables import (
     DETAILS,
     difference,
-    digest_of,
     is_sealed,
     make_folder,
     metadata_with,

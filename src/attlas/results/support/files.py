@@ -101,6 +101,12 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, float) and isfinite(value) else str(value)
 
 
+def digest_of(value: Any) -> str:
+    """A digest of what JSON can hold, whatever the order of its keys."""
+    text = json.dumps(value, sort_keys=True)
+    return sha256(text.encode()).hexdigest()
+
+
 def rebuild(kind: type[T], record: Mapping[str, Any]) -> T:
     """Rebuild a dataclass, with its tuples and nested dataclasses, from `plain(asdict(...))`.
 

@@ -120,12 +120,6 @@ def read_json(path: Path) -> Any:
         raise ResultFileError(f"{str(path)!r} cannot be read: {reason}") from error
 
 
-def digest_of(value: Any) -> str:
-    """A digest of what JSON can hold, whatever the order of its keys."""
-    text = json.dumps(value, sort_keys=True)
-    return sha256(text.encode()).hexdigest()
-
-
 def difference(there: Any, here: Any) -> str:
     """The first setting that differs, in words; empty if none does."""
     differs = first_difference(there, here)
