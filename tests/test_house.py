@@ -10,7 +10,7 @@ import attlas
 
 HOUSE = Path(attlas.__file__).parent
 FLOORS = [
-    {"errors", "keeping", "progress", "shapes", "version"},
+    {"errors", "keeping", "progress", "restoring", "shapes", "version"},
     {"catalogue", "data", "registry", "tokens", "verbs", "views"},
     {"results"},
     {"mathematics"},

@@ -13,9 +13,21 @@ AttlasError
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
+# In the messages of torch's allocator for the processor.
+_SHORTAGES = ("can't allocate memory", "not enough memory")
+# Signs that an error shows of a name, of a word and of all that it says.
+LONGEST, LONGEST_WORD, LONGEST_LINE = 100, 400, 2000
+
 
 class AttlasError(Exception):
-    """The root: catch this to catch every error of Attlas."""
+    """The root: catch this to catch every error of Attlas.
+
+    What others have named may be of any length: its message stays one that can be read.
+    """
+
+    def __init__(self, said: object = "") -> None:
+        words = (in_short(word, LONGEST_WORD) for word in str(said).split(" "))
+        super().__init__(in_short(" ".join(words), LONGEST_LINE))
 
 
 class UsageError(AttlasError, ValueError):
@@ -28,10 +40,12 @@ class UnknownNameError(UsageError):
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         names = [str(each) for each in known]
         self.kind, self.name, self.known = kind, name, names
-        near = nearest(str(name), names, 0.4)
-        hint = f"did you mean {near!r}? " if near else ""
-        shown = ", ".join(names[:24]) + (f" and {len(names) - 24} more" if len(names) > 24 else "")
-        super().__init__(f"unknown {kind} {name!r}: {hint}allowed: {shown or 'none'}")
+        near = nearest(str(name)[:LONGEST], names, 0.4)
+        hint = f"did you mean {in_short(near)!r}? " if near else ""
+        shown = ", ".join(map(in_short, names[:24]))
+        shown += f" and {len(names) - 24} more" if len(names) > 24 else ""
+        given = in_short(name) if isinstance(name, str) else name
+        super().__init__(f"unknown {kind} {given!r}: {hint}allowed: {shown or 'none'}")
 
 
 def nearest(name: str, known: Sequence[str], least: float) -> str | None:
@@ -40,9 +54,20 @@ def nearest(name: str, known: Sequence[str], least: float) -> str | None:
     return next((each for each in known if near and each.lower() == near[0]), None)
 
 
-def first_line(problem: Exception) -> str:
+def is_shortage(problem: BaseException) -> bool:
+    """Whether memory ran out, of Python's, of the processor's or of a device's."""
+    is_known = isinstance(problem, MemoryError) or type(problem).__name__ == "OutOfMemoryError"
+    return is_known or any(sign in str(problem) for sign in _SHORTAGES)
+
+
+def in_short(text: str, most: int = LONGEST) -> str:
+    """A name or a line of any length, as an error shows it."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def first_line(problem: BaseException) -> str:
     """An error of someone else's in one line: its type, and the first line of what it says."""
-    said = str(problem).strip().split("\n")[0]
+    said = in_short(str(problem).strip().split("\n")[0], 300)
     return ": ".join(filter(None, [type(problem).__name__, said]))
 
 

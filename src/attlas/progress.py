@@ -37,6 +37,11 @@ def silent(_: str) -> None:
     """Tell nobody."""
 
 
+def printable(line: str) -> str:
+    """A line without signs that a terminal would obey, such as escapes, or cannot write."""
+    return "".join(sign if sign.isprintable() else "·" for sign in line)
+
+
 def duration(seconds: float) -> str:
     """A number of seconds in words."""
     if seconds >= 5400:
@@ -159,7 +164,7 @@ class _RewrittenLine(_Line):
         if self.step is not None and self.step.left is not None:
             parts.append(f"about {duration(self.step.left)} left")
         parts.append(f"{monotonic() - self.begun:.0f} s")
-        line = "".join(sign if sign.isprintable() else "·" for sign in "  ".join(parts))
+        line = printable("  ".join(parts))
         return f"\r\x1b[K{set_cell_size(line, get_terminal_size().columns - 1).rstrip()}"
 
     def farewell(self) -> str:
@@ -190,7 +195,7 @@ class _GrowingLine(_Line):
 
     def _known(self) -> Iterator[str]:
         if self.what:
-            yield self.what
+            yield printable(self.what)
         if self.step is not None and self.step.left is not None and not self._has_told_length:
             self._has_told_length = True
             yield f"about {duration(self.step.left)}"

@@ -114,6 +114,8 @@ class Tokens(Sequence[str]):
         """Read what `to_dict` gave."""
         grids = {PICTURE: record["grid"]} if record["grid"] else {}
         grids |= record.get("grids", {})
+        if not all(isinstance(each, str) for each in (*record["texts"], *record["segments"])):
+            raise TypeError("the texts of tokens and their segments are strings")
         return cls(
             tuple(record["texts"]),
             tuple((span[0], span[1]) if span else None for span in record["offsets"]),

@@ -7,6 +7,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from attlas.errors import UnknownNameError
 from attlas.progress import watched
+from attlas.restoring import settled
 
 Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
@@ -23,7 +24,7 @@ def verb(what: str) -> Callable[[Callable[Given, Returned]], Callable[Given, Ret
         parameters = signature(function).parameters
         own = [name for name, each in parameters.items() if each.kind is not Parameter.VAR_KEYWORD]
         is_open = len(own) < len(parameters)
-        checked = function if is_open else refuse_unknown(function)
+        checked = settled(function if is_open else refuse_unknown(function))
 
         @wraps(function)
         def call(*given: Given.args, **named: Given.kwargs) -> Returned:

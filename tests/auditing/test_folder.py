@@ -107,6 +107,7 @@ def test_results_and_manifest(tmp_path):
         folder.remove_tables()
         assert folder.tables() == []
     said = json.loads((tmp_path / "manifest.json").read_text())
+    assert len(said.pop("digest")) == 64
     assert said["settings"] == SETTINGS
     assert said["versions"] == {"torch": "2"}
     assert said["done"] is True
@@ -151,9 +152,14 @@ def test_the_first_difference_is_in_the_order_of_the_settings():
         ("manifest.json", '{"name": "a site"}', "no audit wrote it"),
         ("manifest.json", "[1]", "no audit wrote it"),
         ("manifest.json", '{"settings": {}, "done"', "cannot be read"),
-        ("manifest.json", '{"format": 2, "settings": {}, "done": false}', "format 2"),
+        ("manifest.json", '{"format": 1, "settings": {}, "done": false}', "format 1"),
+        ("manifest.json", '{"format": 2, "settings": {}, "done": false}', "not what was written"),
+        ("manifest.json", "[" * 100_000, "cannot be read"),
         ("results.parquet", "mine", "no audit wrote it"),
+        ("report.json", "mine", "no audit wrote it"),
+        ("report.html", "mine", "no audit wrote it"),
         ("parts", "mine", "no audit wrote it"),
+        ("lock", "mine", "Attlas did not write it"),
     ],
 )
 def test_the_files_of_others_are_left_alone(name, content, message, tmp_path):
@@ -161,7 +167,71 @@ def test_the_files_of_others_are_left_alone(name, content, message, tmp_path):
     with pytest.raises(AttlasError, match=message), Folder(tmp_path, SETTINGS):
         pass
     assert (tmp_path / name).read_text() == content
-    assert {path.name for path in tmp_path.iterdir()} == {name, "lock"}
+    assert {path.name for path in tmp_path.iterdir()} <= {name, "lock"}
+
+
+def test_nothing_is_written_through_a_link(tmp_path):
+    target = tmp_path / "mine"
+    target.write_text("mine")
+    for name in ("lock", "report.html", "report.json", "results.parquet", "manifest.json"):
+        folder = tmp_path / f"with {name}"
+        folder.mkdir()
+        (folder / name).symlink_to(target)
+        with pytest.raises(AttlasError), Folder(folder, SETTINGS):
+            pass
+        assert target.read_text() == "mine"
+        assert (folder / name).is_symlink()
+
+
+def test_drafts_of_others_stay(tmp_path):
+    for name in (".attlas-mine", ".attlas-0123456789abcdef"):
+        (tmp_path / name).write_text("mine")
+    with Folder(tmp_path, SETTINGS) as folder:
+        folder.write("a", rows(1))
+    for name in (".attlas-mine", ".attlas-0123456789abcdef"):
+        assert (tmp_path / name).read_text() == "mine"
+
+
+def test_any_flipped_bit_of_a_table_is_seen(tmp_path):
+    with Folder(tmp_path, SETTINGS) as folder:
+        folder.write("a", rows(1), {"n": 1})
+    data = part_file(tmp_path, "a").read_bytes()
+    random = np.random.default_rng(0)
+    footer = int.from_bytes(data[-8:-4], "little")
+    places = [*random.integers(0, 8 * len(data), 300), *random.integers(8 * -footer, 0, 300)]
+    with Folder(tmp_path, SETTINGS) as folder:
+        for place in places:
+            changed = bytearray(data)
+            changed[place // 8] ^= 1 << (place % 8)
+            part_file(tmp_path, "a").write_bytes(changed)
+            with pytest.raises(ResultFileError):
+                folder.read("a")
+        part_file(tmp_path, "a").write_bytes(data)
+        assert folder.read("a")[1] == {"n": 1}
+
+
+def test_a_table_in_the_place_of_another_is_not_done(tmp_path):
+    with Folder(tmp_path / "one", SETTINGS) as folder:
+        folder.write("a", rows(1))
+        folder.write("b", rows(2))
+    with Folder(tmp_path / "other", {**SETTINGS, "seed": 1}) as folder:
+        folder.write("c", rows(3))
+    parts = tmp_path / "one" / "parts"
+    part_file(tmp_path / "one", "a").rename(parts / "kept")
+    part_file(tmp_path / "one", "b").rename(part_file(tmp_path / "one", "a"))
+    (parts / "kept").rename(part_file(tmp_path / "one", "b"))
+    part_file(tmp_path / "other", "c").rename(part_file(tmp_path / "one", "c"))
+    with Folder(tmp_path / "one", SETTINGS) as folder:
+        assert folder.tables() == []
+
+
+def test_a_changed_manifest_is_refused(tmp_path):
+    with Folder(tmp_path, SETTINGS) as folder, folder.noting_run(1.0):
+        pass
+    path = tmp_path / "manifest.json"
+    path.write_text(path.read_text().replace("1.0,", "9.0,"))
+    with pytest.raises(ResultFileError, match="not what was written"), Folder(tmp_path, SETTINGS):
+        pass
 
 
 def test_a_file_in_the_place_of_the_folder(tmp_path):

@@ -9,10 +9,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from attlas.data import Example, texts
 from attlas.data.read_examples import read_examples
+from attlas.data.sources import read_rows
 from attlas.errors import UnknownNameError, UsageError
 
 RECORDS = [
@@ -403,3 +406,42 @@ def test_messages_that_cannot_be_read_are_left_out():
     read = read_examples(marked, text="messages", spans="why")
     assert found(read) == [(OTHER, None)]
     assert "not for messages" in read.left_out[0].reason
+
+
+def test_rows_of_parquet_that_are_no_text_are_left_out(tmp_path):
+    texts = pa.array([b"good", b"\xff\xfe", b"fine"]).view(pa.binary())
+    broken = pa.Array.from_buffers(pa.string(), 3, texts.buffers())
+    days = pa.array([0, 10**15, 1], pa.timestamp("s"))
+    parquet.write_table(pa.table({"text": broken}), tmp_path / "a.parquet")
+    parquet.write_table(pa.table({"text": ["a", "b", "c"], "label": days}), tmp_path / "b.parquet")
+    read = read_examples(tmp_path / "a.parquet")
+    assert [each.text for each in read.examples] == ["good", "fine"]
+    assert [each.row for each in read.left_out] == [2]
+    assert "cannot be read" not in str(read.left_out[0].reason)
+    with pytest.raises(UsageError, match="no usable row"):  # dates are no labels
+        read_examples(tmp_path / "b.parquet")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        gzip.compress(b"text\ngood\n" * 99)[:-12],
+        gzip.compress(b"text\ngood\n" * 99)[:20] + b"\xff" * 20,
+        b"\x1f\x8b" + bytes(30),
+        b"plain",
+    ],
+)
+def test_damaged_gzip_is_one_clear_line(content, tmp_path):
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match="cannot be read") as caught:
+        read_examples(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["a\0b.csv", "x" * 5000, "x" * 5000 + ".csv", "a/" + "b" * 5000])
+def test_names_that_no_file_has(name):
+    for read in (read_examples, read_rows):
+        with pytest.raises(UsageError) as caught:
+            read(name)
+        assert len(str(caught.value)) < 1500 and "\n" not in str(caught.value)

@@ -298,3 +298,31 @@ def test_how_far_it_is_is_told(classifier, out):
     told = [step for step in steps if step.what.startswith(("3", "6", "7"))]
     assert [(step.done, step.total) for step in told] == [(3, 7), (6, 7), (7, 7)]
     assert told[0].what.startswith("3 of 7 texts, ") and told[0].left > 0
+
+
+def test_a_folder_of_others_beside_the_file_is_left_alone(classifier, out):
+    parts = parts_of(out)
+    parts.mkdir()
+    for name in ("manifest.json", "00000000.parquet", ".attlas-mine"):
+        (parts / name).write_text("mine")
+    with pytest.raises(UsageError, match="Attlas did not write it"):
+        attlas.explain_to(classifier, TEXTS, out, METHOD)
+    assert {path.read_text() for path in parts.iterdir()} == {"mine"}
+
+
+def test_a_finished_file_that_was_changed_is_refused(classifier, out):
+    attlas.explain_to(classifier, TEXTS, out, METHOD)
+    data = bytearray(out.read_bytes())
+    data[len(data) // 3] ^= 4
+    out.write_bytes(data)
+    with pytest.raises(ResultFileError, match="damaged"):
+        attlas.explain_to(classifier, TEXTS, out, METHOD)
+
+
+def test_parts_that_changed_places_are_done_again(classifier, out, stopped):
+    first, second = (stopped / f"{number:08d}.parquet" for number in (0, 1))
+    aside = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    second.write_bytes(aside)
+    assert attlas.explain_to(classifier, TEXTS, out, METHOD).earlier == 0
+    assert pd.read_parquet(out)["row"].tolist() == [*range(len(TEXTS))]

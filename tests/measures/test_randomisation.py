@@ -60,7 +60,9 @@ def spy(seen, of):
     own = {name: weight.detach().clone() for name, weight in weights(of).items()}
 
     def look(question):
-        seen.append({name for name, w in weights(of).items() if not torch.equal(w, own[name])})
+        changed = weights(question.subject).items()
+        seen.append({name for name, w in changed if not torch.equal(w, own[name])})
+        assert all(torch.equal(w, own[name]) for name, w in weights(of).items())
         return Scored(torch.rand(len(question), len(question.inputs.tokens[0])))
 
     return Recipe(replace(METHODS["gradient"], score_tokens=look), {})

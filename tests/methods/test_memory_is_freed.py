@@ -11,6 +11,7 @@ import attlas
 METHODS = (
     *("raw_attention", "attention_rollout", "gradient_attention", "generic_relevance"),
     *("value_weighted_attention", "attattr", "gradient", "integrated_gradients", "leave_one_out"),
+    *("attn_lrp", "alti", "globenc", "decompx", "lrp_relevance"),
 )
 
 

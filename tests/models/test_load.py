@@ -1,5 +1,6 @@
 """Loading: where a model may come from, and one clear line where it cannot."""
 
+import json
 import shutil
 
 import pytest
@@ -8,7 +9,7 @@ import torch
 from transformers import pipeline
 
 import attlas
-from attlas.errors import ModelError, UnknownNameError, UsageError
+from attlas.errors import AttlasError, ModelError, UnknownNameError, UsageError
 from attlas.models import load as loading
 from attlas.models.encoding.encode_input import sample_input
 from attlas.models.facts import places
@@ -153,3 +154,100 @@ def test_offline_the_hub_is_not_waited_for(monkeypatch):
     with loading._hub():
         assert constants.HF_HUB_OFFLINE
     assert not constants.HF_HUB_OFFLINE
+
+
+def sharded(folder, **names):
+    """Put the weights of a folder into shards of these names, by an index that names others."""
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    save_file(weights, folder / "one.safetensors", {"format": "pt"})
+    torch.save(weights, folder / "one.bin")
+    torch.save(weights, folder.parent / "outside.bin")
+    save_file(weights, folder.parent / "outside.safetensors", {"format": "pt"})
+    return weights
+
+
+@pytest.mark.parametrize(
+    "shard",
+    ["one.bin", "../outside.safetensors", "../outside.bin", "{}/outside.safetensors", 7, ""],
+)
+@pytest.mark.parametrize("index", ["model.safetensors.index.json", "other.safetensors.index.json"])
+def test_an_index_names_safetensors_inside_the_folder_and_nothing_else(index, shard, folder):
+    weights = sharded(folder)
+    named = shard.format(folder.parent) if isinstance(shard, str) else shard
+    where = {"metadata": {}, "weight_map": dict.fromkeys(weights, named)}
+    (folder / index).write_text(json.dumps(where))
+    if index.startswith("other"):
+        change_config(folder, transformers_weights=index)
+    with pytest.raises(ModelError, match=r"outside its folder|no safetensors") as caught:
+        attlas.load(folder)
+    assert "\n" not in str(caught.value)
+
+
+def test_shards_inside_the_folder_are_loaded(folder):
+    weights = sharded(folder)
+    where = {"metadata": {}, "weight_map": dict.fromkeys(weights, "one.safetensors")}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(where))
+    assert attlas.load(folder).predict(TEXT)["label"].item()
+
+
+def change_config(folder, **changes):
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+@pytest.mark.parametrize(
+    "named",
+    ["pipeline", "Trainer", "BertTokenizer", "BertConfig", "AutoModel", "__version__", "utils"],
+)
+def test_an_architecture_that_is_no_model_is_refused(named, folder):
+    change_config(folder, architectures=[named])
+    with pytest.raises(ModelError, match=f"names {named}, which is no model") as caught:
+        attlas.load(folder)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"architectures": 7},
+        {"architectures": "BertForSequenceClassification"},
+        {"architectures": [["a"]]},
+        {"num_hidden_layers": 10**9},
+        {"num_hidden_layers": -1},
+        {"num_attention_heads": 0},
+        {"num_attention_heads": 7},
+        {"hidden_size": 10**12},
+        {"vocab_size": 10**12},
+        {"vocab_size": -5},
+        {"max_position_embeddings": "many"},
+        {"hidden_act": "no such function"},
+        {"id2label": {"0": None, "x": 3}},
+        {"id2label": {"5000": "A"}},
+        {"label2id": 3},
+        {"layer_norm_eps": "nothing"},
+        {"problem_type": "no such type"},
+        {"model_type": "no such family"},
+        {"pad_token_id": -7},
+        {"pad_token_id": 10**9},
+        {"is_decoder": "perhaps"},
+        {"dtype": "float99"},
+        {"attn_implementation": "no such thing"},
+    ],
+    ids=str,
+)
+def test_an_absurd_configuration_is_one_clear_line_or_makes_no_difference(change, folder):
+    expected = attlas.load(folder).predict(TEXT)["probability"].item()
+    change_config(folder, **change)
+    try:
+        found = attlas.load(folder)
+        label = found.predict(TEXT)
+        attlas.explain(found, TEXT, "raw_attention")
+    except AttlasError as problem:
+        assert "\n" not in str(problem) and len(str(problem)) < 600
+    else:
+        assert isinstance(label["label"].item(), str)
+        if not change.keys() & {"num_hidden_layers", "problem_type", "is_decoder"}:
+            assert label["probability"].item() == pytest.approx(expected)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from attlas.auditing.collected import Collected, collect
-from attlas.auditing.folder import Folder
+from attlas.auditing.folder import PAGE, REPORT, RESULTS, Folder
 from attlas.auditing.plan import AuditPlan, plan_audit
 from attlas.auditing.records import keep_record
 from attlas.auditing.report.report import make_report
@@ -24,9 +24,6 @@ from attlas.models.subject import Subject
 from attlas.progress import Step, Watch
 from attlas.results.report import Report
 from attlas.verbs import verb
-from attlas.views import write_whole
-
-REPORT, PAGE = "report.json", "report.html"
 
 
 @verb("auditing")
@@ -140,8 +137,11 @@ def run(
     `prepare` is called with the folder of an unfinished audit before its work is done here.
     """
     with torch.inference_mode(False), _working_in(out, plan) as folder:
-        if folder.done and (folder.path / REPORT).is_file():
-            return Report.from_dict(json.loads((folder.path / REPORT).read_text("utf-8")))
+        if folder.done:
+            known = _finished(folder)
+            if known is not None:
+                return known
+            folder.begin_anew()
         with folder.noting_run(plan.started):
             prepare(folder)
             with noting_shortages() as found:
@@ -169,15 +169,25 @@ def _working_in(out: str | PathLike[str] | None, plan: AuditPlan) -> Iterator[Fo
         yield folder
 
 
+def _finished(folder: Folder) -> Report | None:
+    """The report of a finished audit; None if what was written is gone, or was changed since."""
+    record = folder.content(REPORT)
+    if record is None or folder.content(RESULTS) is None:
+        return None
+    report = Report.from_dict(json.loads(record))
+    if folder.content(PAGE) is None:
+        report.to_html(folder.path / PAGE)
+    folder.remove_tables()  # those that a run that was killed at its end has left
+    return report
+
+
 def _save(report: Report, collected: Collected, folder: Folder) -> None:
     record = json.dumps(report.to_dict(), ensure_ascii=False, allow_nan=False)
-    write_whole(folder.path / REPORT, record)
-    report.to_html(folder.path / PAGE)
     summary = {
         "verdict": report.verdict.word,
         "versions": dict(report.versions),
         "seconds": report.seconds,
         "seed": report.seed,
     }
-    folder.finish(collected.results, summary)
+    folder.finish(collected.results, summary, {REPORT: record, PAGE: report.html()})
     folder.remove_tables()

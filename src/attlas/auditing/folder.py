@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from time import time
 from types import TracebackType
@@ -15,20 +17,22 @@ import pandas as pd
 import pyarrow as pa
 
 from attlas.errors import ResultFileError, UsageError
-from attlas.results.support.files import plain
-from attlas.results.support.lock import locked
+from attlas.results.support.files import digest_of, plain
+from attlas.results.support.lock import is_lock, locked
 from attlas.results.support.tables import (
     difference,
     make_folder,
     pack_table,
+    read_json,
     unpack_table,
 )
 from attlas.views import write_whole
 
-MANIFEST = "manifest.json"
-RESULTS = "results.parquet"
+MANIFEST, LOCK, TABLES = "manifest.json", "lock", "parts"
+RESULTS, REPORT, PAGE = "results.parquet", "report.json", "report.html"
 CLAIM = ".claim"
-FORMAT = 1
+DRAFT = re.compile(r"\.attlas-[0-9a-f]{16}")
+FORMAT = 2
 
 
 class Folder:
@@ -42,15 +46,18 @@ class Folder:
         self.path = Path(path).expanduser()
         self.settings: dict[str, Any] = plain(settings)
         self.manifest: dict[str, Any] = {}
-        self._tables = self.path / "parts"
+        self._tables = self.path / TABLES
+        self._owner = digest_of(self.settings)  # tables of another audit are not taken for ours
         self._intact: set[str] = set()  # tables that were read or written without an error
         self._held = ExitStack()
 
     def __enter__(self) -> "Folder":
         with ExitStack() as held:
             make_folder(self.path)
-            held.enter_context(locked(self.path / "lock"))
-            self._begin()
+            was_begun = is_lock(self.path / LOCK)
+            self._refuse_foreign_files()
+            held.enter_context(locked(self.path / LOCK))
+            self._begin(was_begun)
             self._held = held.pop_all()
         return self
 
@@ -62,20 +69,27 @@ class Folder:
     ) -> None:
         self._held.close()
 
-    def _begin(self) -> None:
+    def _begin(self, was_begun: bool) -> None:
+        self._refuse_foreign_files()
         manifest = read_manifest(self.path)
         if manifest is None:
-            self._refuse_foreign_files()
-            manifest = {
-                **{"format": FORMAT, "settings": self.settings},
-                **{"started": _now(), "done": False},
-            }
+            manifest = self._first_manifest()
             _write_manifest(self.path, manifest)
         self._check(manifest)
         make_folder(self._tables)
-        for draft in (*self.path.glob(".attlas-*"), *self._tables.glob(".attlas-*")):
-            draft.unlink(missing_ok=True)  # left by a run that was killed while writing
+        if was_begun:
+            self._forget_drafts()
         self._forget_claims()
+
+    def _first_manifest(self) -> dict[str, Any]:
+        begun = {"started": _now(), "done": False}
+        return {"format": FORMAT, "settings": self.settings, **begun}
+
+    def _forget_drafts(self) -> None:
+        """Delete what a run that was killed was writing."""
+        for draft in (*self.path.glob(".attlas-*"), *self._tables.glob(".attlas-*")):
+            if DRAFT.fullmatch(draft.name) and not draft.is_dir():
+                draft.unlink(missing_ok=True)
 
     def _check(self, manifest: dict[str, Any]) -> None:
         """Refuse a folder that was begun with other settings."""
@@ -89,9 +103,12 @@ class Folder:
 
     def _refuse_foreign_files(self) -> None:
         """Never overwrite what an audit did not write."""
-        for path in (self.path / RESULTS, self._tables):
-            if path.exists():
-                raise UsageError(f"{path} exists, but no audit wrote it: use another folder")
+        if os.path.lexists(self.path / MANIFEST):
+            return
+        for name in (RESULTS, TABLES, REPORT, PAGE):
+            if os.path.lexists(self.path / name):
+                reason = "exists, but no audit wrote it: use another folder"
+                raise UsageError(f"{self.path / name} {reason}")
 
     # Tables
 
@@ -108,12 +125,12 @@ class Folder:
         self, name: str, frame: pd.DataFrame | pa.Table, details: Mapping[str, Any] | None = None
     ) -> None:
         """Write a table whole, replacing the one of this name."""
-        write_whole(self._file(name), _packed(frame, details or {}))
+        write_whole(self._file(name), _packed(frame, details or {}, self._seal(name)))
         self._intact.add(name)
 
     def read(self, name: str) -> tuple[pd.DataFrame, dict[str, Any]]:
         """A table and its details."""
-        table, details = unpack_table(self._file(name))
+        table, details = unpack_table(self._file(name), self._seal(name))
         self._intact.add(name)
         return table.to_pandas(use_threads=False), details
 
@@ -158,6 +175,10 @@ class Folder:
             raise UsageError("a table needs a name")
         return self._tables / f"{quote(name, safe=' ')}.parquet"
 
+    def _seal(self, name: str) -> str:
+        """What a table is sealed with: its audit and its name."""
+        return f"{self._owner} {name}"
+
     # Runs
 
     @property
@@ -186,16 +207,43 @@ class Folder:
         """Whether the results are written."""
         return bool(self.manifest["done"])
 
-    def finish(self, frame: pd.DataFrame | pa.Table, manifest: Mapping[str, Any]) -> None:
-        """Write the results, then the manifest that says they are done; the tables stay."""
-        write_whole(self.path / RESULTS, _packed(frame, {}))
-        self.manifest = {**plain(manifest), **self.manifest, "finished": _now(), "done": True}
+    def finish(
+        self,
+        frame: pd.DataFrame | pa.Table,
+        manifest: Mapping[str, Any],
+        texts: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write the results and texts, then the manifest that says they are done; tables stay."""
+        files = {name: _digest(text.encode()) for name, text in (texts or {}).items()}
+        for name, text in (texts or {}).items():
+            write_whole(self.path / name, text)
+        packed = _packed(frame, {}, self._seal(RESULTS))
+        write_whole(self.path / RESULTS, packed)
+        said = {**plain(manifest), **self.manifest}
+        written = {"files": {**files, RESULTS: _digest(packed)}}
+        self.manifest = {**said, **written, "finished": _now(), "done": True}
         _write_manifest(self.path, self.manifest)
 
     def results(self) -> pd.DataFrame:
         """The results as written."""
-        frame: pd.DataFrame = unpack_table(self.path / RESULTS)[0].to_pandas(use_threads=False)
+        table, _ = unpack_table(self.path / RESULTS, self._seal(RESULTS))
+        frame: pd.DataFrame = table.to_pandas(use_threads=False)
         return frame
+
+    def content(self, name: str) -> bytes | None:
+        """A file that `finish` wrote; None if it is gone, or is not what was written."""
+        try:
+            content = (self.path / name).read_bytes()
+        except OSError:
+            return None
+        known = self.manifest.get("files", {}).get(name)
+        return content if known == _digest(content) else None
+
+    def begin_anew(self) -> None:
+        """Forget that the results are written: they are no longer what they were."""
+        runs = {"runs": self.manifest.get("runs", [])}
+        self.manifest = {**self._first_manifest(), **runs}
+        _write_manifest(self.path, self.manifest)
 
 
 class JoinedFolder(Folder):
@@ -212,12 +260,9 @@ class JoinedFolder(Folder):
 def read_manifest(path: Path) -> dict[str, Any] | None:
     """The manifest in a folder; None if there is none."""
     file = path / MANIFEST
-    try:
-        manifest = json.loads(file.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
+    manifest = read_json(file)
+    if manifest is None and not os.path.lexists(file):
         return None
-    except (OSError, ValueError) as error:
-        raise ResultFileError(f"{str(file)!r} cannot be read: {error}") from error
     if not isinstance(manifest, dict) or not {"settings", "done"} <= manifest.keys():
         raise UsageError(f"{file} exists, but no audit wrote it: use another folder")
     if manifest.get("format") != FORMAT:
@@ -225,18 +270,25 @@ def read_manifest(path: Path) -> dict[str, Any] | None:
             f"{str(file)!r} has format {manifest.get('format')!r}; this version of Attlas "
             f"reads {FORMAT}: use another folder"
         )
+    if manifest.pop("digest", None) != digest_of(manifest):
+        raise ResultFileError(f"{str(file)!r} is not what was written there: use another folder")
     return manifest
 
 
 def _write_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
-    write_whole(path / MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=2) + "\n")
+    record = {**manifest, "digest": digest_of(plain(manifest))}
+    write_whole(path / MANIFEST, json.dumps(plain(record), ensure_ascii=False, indent=2) + "\n")
 
 
-def _packed(frame: pd.DataFrame | pa.Table, details: Mapping[str, Any]) -> bytes:
+def _digest(content: bytes) -> str:
+    return sha256(content).hexdigest()
+
+
+def _packed(frame: pd.DataFrame | pa.Table, details: Mapping[str, Any], name: str) -> bytes:
     """A table as a file, without the index of the frame."""
     if isinstance(frame, pd.DataFrame):
-        return pack_table(pa.Table.from_pandas(frame, preserve_index=False), details)
-    return pack_table(frame, details)
+        return pack_table(pa.Table.from_pandas(frame, preserve_index=False), details, name)
+    return pack_table(frame, details, name)
 
 
 def _now() -> str:

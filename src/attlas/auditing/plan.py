@@ -17,7 +17,7 @@ from attlas.errors import AttlasError, UsageError
 from attlas.measures import Measure
 from attlas.methods import METHODS
 from attlas.models.encoding.request import Request
-from attlas.models.facts.fingerprint import fingerprint
+from attlas.models.facts.fingerprint import identity
 from attlas.models.load import load
 from attlas.models.subject import Subject, check_subject
 from attlas.removing.operators import mask_id
@@ -105,9 +105,7 @@ class AuditPlan:
         return {
             "attlas": __version__,
             "model": subject.name,
-            "weights": fingerprint(subject.model),
-            "device": subject.device.type,
-            "dtype": str(subject.model.dtype),
+            **identity(subject),
             "data": self.source,
             "texts": self.digest,
             **({} if self.training is None else {"training": self.training.fingerprint}),

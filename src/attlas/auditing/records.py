@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from attlas.errors import AttlasError
-from attlas.models.facts.fingerprint import fingerprint
+from attlas.models.facts.fingerprint import look
 from attlas.models.subject import Subject
 from attlas.results.report import Report
+from attlas.results.support.files import digest_of
 from attlas.views import write_whole
 
 
@@ -42,7 +43,7 @@ def keep_record(report: Report, subject: Subject, page: Path | None) -> None:
     place = None if page is None else str(page.resolve())
     record = AuditRecord(report.data.name, report.data.texts, found, place)
     with suppress(OSError, AttlasError):  # a home that cannot be written to stops no audit
-        path = _path(subject, fingerprint(subject.model))
+        path = _path(subject)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps(asdict(record), ensure_ascii=False))
 
@@ -52,16 +53,16 @@ def find_record(subject: Subject) -> AuditRecord | None:
     if not any(records_folder().glob(f"{_size(subject)}-*.json")):
         return None  # summing up all weights takes long for a large model
     try:
-        text = _path(subject, fingerprint(subject.model)).read_text("utf-8")
+        text = _path(subject).read_text("utf-8")
         record: dict[str, Any] = json.loads(text)
         found = {method: (low, high) for method, (low, high) in record["found"].items()}
         return AuditRecord(record["data"], record["texts"], found, record["page"])
-    except (OSError, ValueError, LookupError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
 
 
-def _path(subject: Subject, weights: str) -> Path:
-    return records_folder() / f"{_size(subject)}-{weights[:32]}.json"
+def _path(subject: Subject) -> Path:
+    return records_folder() / f"{_size(subject)}-{digest_of(look(subject))[:32]}.json"
 
 
 def _size(subject: Subject) -> int:

@@ -5,15 +5,23 @@ To add a command, write a file with a function of the same name, and add the nam
 
 import atexit
 import gc
+import os
 import sys
+from contextlib import suppress
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
 
 from attlas.cli.options import spread
-from attlas.errors import AttlasError, UsageError
-from attlas.progress import watched
+from attlas.errors import (
+    AttlasError,
+    UsageError,
+    first_line,
+    is_shortage,
+)
+from attlas.progress import printable, watched
 from attlas.version import __version__
 
 COMMANDS = (  # in the order of the help
@@ -56,19 +64,34 @@ def main() -> None:
     """Run the command line; an error becomes one clear line and an exit status."""
     gc.set_threshold(20_000)  # importing torch makes much that stays: it is searched less often
     atexit.register(gc.freeze)  # or Python looks at all that torch has made before it ends
+    if isinstance(sys.stdout, TextIOWrapper):  # a text may have signs that no encoding has
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         with watched(None, ""):
             app()
     except UsageError as problem:
-        _fail(problem, 2)
+        _fail(str(problem), 2)
     except AttlasError as problem:
-        _fail(problem, 1)
+        _fail(str(problem), 1)
     except BrokenPipeError:  # the reader of our output has gone
         sys.stderr.close()
         sys.exit(1)
+    except OSError as problem:  # files have errors of their own
+        _write_nowhere()
+        _fail(f"cannot write the output: {problem.strerror or problem}", 1)
+    except (MemoryError, RuntimeError) as problem:
+        if not is_shortage(problem):
+            raise
+        _fail(f"there is not enough memory: {first_line(problem)}", 1)
 
 
-def _fail(problem: Exception, status: int) -> None:
-    line = " ".join(str(problem).split())
+def _fail(said: str, status: int) -> None:
+    line = printable(" ".join(said.split()))
     print(f"attlas: {line}", file=sys.stderr)
     sys.exit(status)
+
+
+def _write_nowhere() -> None:
+    """What is left of the output goes nowhere, so that ending does not fail as well."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

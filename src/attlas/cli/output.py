@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from attlas.progress import hush
+from attlas.progress import hush, printable
 
 GAP, BELOW = 2, 4  # columns between two cells, and before what stands below a line
 LEAST_ROOM = 36  # columns for the last cell of a line
@@ -49,7 +49,7 @@ def print_line(line: str) -> None:
 def tell(line: str) -> None:
     """Print a line on standard error."""
     hush()
-    print(line, file=sys.stderr, flush=True)
+    print(printable(line), file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """Sources of data: what a name, a file, the hub, a DataFrame or a list opens as, and its rows."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 from attlas.data.example import Example
 from attlas.data.files.delimited import comma_table, tab_table
+from attlas.data.files.lines import UNREADABLE, exists, unreadable
 from attlas.data.files.raw_table import RawTable, TableRow, table_of
 from attlas.data.files.records import (
     dataset_table,
@@ -23,7 +25,7 @@ from attlas.data.files.rows import Columns, UnusableRow, find_columns, read_row
 from attlas.data.sampling import sample
 from attlas.data.sets.hub import Hub, hub_installed, hub_rows
 from attlas.data.texts_by_name import texts, texts_names
-from attlas.errors import UsageError
+from attlas.errors import AttlasError, UsageError
 
 ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
 
@@ -80,7 +82,7 @@ def read_rows(
     digest, total, usable, problem = sha256(), 0, 0, "it is empty"
     for row in read():
         known = None if row.example is None else (row.example.text, row.example.label)
-        digest.update(repr(known).encode())
+        digest.update(repr(known).encode(errors="surrogatepass"))
         total, usable = total + 1, usable + (row.example is not None)
         problem = row.problem or problem
     if not usable:
@@ -133,7 +135,13 @@ def columns_of(table: RawTable, asked: tuple[str | None, ...]) -> Columns:
 def open_table(source: Any, split: str | None) -> tuple[str, RawTable]:
     """Open data of any kind but a set by name: what to call them, and the table."""
     if isinstance(source, (str, Path)):
-        return str(source), _open_path(str(source), split)
+        try:
+            table = _open_path(str(source), split)
+        except AttlasError:
+            raise
+        except UNREADABLE as problem:
+            raise unreadable(source, problem) from problem
+        return str(source), replace(table, rows=partial(_read_on, source, table))
     if is_dataset(source):
         return "a Dataset", dataset_table(source, split)
     if split is not None:
@@ -148,13 +156,26 @@ def open_table(source: Any, split: str | None) -> tuple[str, RawTable]:
     )
 
 
+def _read_on(source: str | Path, table: RawTable, needed: Collection[str]) -> Iterator[TableRow]:
+    """The rows of a file; whatever is wrong with it on the way is one clear error."""
+    number = 0
+    try:
+        for row in table.rows(needed):
+            number += 1
+            yield row
+    except AttlasError:
+        raise
+    except UNREADABLE as problem:
+        raise unreadable(f"{source}, after row {number},", problem) from problem
+
+
 def _open_path(name: str, split: str | None) -> RawTable:
     path = Path(name).expanduser()
     ending = Path(path.stem).suffix if path.suffix.lower() == ".gz" else path.suffix
     ending = ending.lower()
     if ending in ENDINGS:
         return _open_file(path, ending, split)
-    if path.exists():
+    if exists(path):
         kind = "a folder: give a file in it" if path.is_dir() else "a file of an unknown kind"
         allowed = f"{', '.join(ENDINGS)}, each but .parquet also with .gz"
         raise UsageError(f"{name} is {kind}; allowed: {allowed}")
@@ -167,7 +188,7 @@ def _open_path(name: str, split: str | None) -> RawTable:
 def is_hub_id(name: str) -> bool:
     """Whether this can only be a set of the hub."""
     ending = Path(name).suffix.lower()
-    is_file = ending in (*ENDINGS, ".gz") or Path(name).expanduser().exists()
+    is_file = ending in (*ENDINGS, ".gz") or exists(Path(name))
     return name.count("/") == 1 and not name.startswith((".", "/", "~")) and not is_file
 
 

@@ -14,14 +14,17 @@ from pyarrow import parquet
 from attlas.data.sources import DataRow
 from attlas.errors import ResultFileError, UsageError
 from attlas.results import Explanation
-from attlas.results.support.files import plain
-from attlas.results.support.lock import locked
+from attlas.results.support.files import digest_of, plain
+from attlas.results.support.lock import is_lock, locked
 from attlas.results.support.tables import (
     DETAILS,
     difference,
+    is_sealed,
     make_folder,
     metadata_with,
     pack_table,
+    read_json,
+    seal,
     unpack_table,
 )
 from attlas.views import write_whole
@@ -29,6 +32,7 @@ from attlas.views import write_whole
 FORMAT = 1
 ENDING = ".parquet"
 MANIFEST, LOCK, JOINED = "manifest.json", "lock", ".attlas-joined"
+PARTS = f"{'[0-9]' * 8}{ENDING}"
 ROW_GROUP = 2**25  # bytes of parts, as they are in memory, that the file holds as one group of rows
 
 SCHEMA = pa.schema(
@@ -104,6 +108,7 @@ class ScoreParts:
     def __enter__(self) -> "ScoreParts":
         self.finished()  # refuses a file of others before there is a folder
         with ExitStack() as held:
+            self._refuse_foreign_files()
             make_folder(self.folder)
             held.enter_context(locked(self.folder / LOCK, "file"))
             self._begin()
@@ -117,20 +122,28 @@ class ScoreParts:
         trace: TracebackType | None,
     ) -> None:
         with self._held:
-            if self.out.exists() or not any(self.folder.glob("*.parquet")):
+            if self.out.exists() or not any(self.folder.glob(PARTS)):
                 self._remove()
+
+    def _refuse_foreign_files(self) -> None:
+        """Never touch a folder of others; ours has a lock from the start."""
+        if os.path.lexists(self.folder) and not is_lock(self.folder / LOCK):
+            if self.folder.is_dir() and not any(self.folder.iterdir()):
+                return
+            reason = "exists, but Attlas did not write it: write to another file"
+            raise UsageError(f"{self.folder} {reason}")
 
     def _begin(self) -> None:
         for draft in self.folder.glob(".attlas-*"):
             draft.unlink(missing_ok=True)  # left by a run that was killed while writing
         path = self.folder / MANIFEST
-        if not any(self.folder.glob("*.parquet")):
+        if not any(self.folder.glob(PARTS)):
             write_whole(path, json.dumps(self.settings, ensure_ascii=False, indent=2) + "\n")
             return
-        try:
-            there = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise ResultFileError(f"{str(path)!r} cannot be read: {error}") from error
+        there = read_json(path)
+        if there is None:
+            reason = "is not there: delete the folder to begin anew"
+            raise ResultFileError(f"{str(path)!r} {reason}")
         self._compare(there, self.folder)
 
     def _compare(self, there: Any, place: Path) -> None:
@@ -154,18 +167,24 @@ class ScoreParts:
                 f"{self.out} exists, and it holds no scores of Attlas: write to another file"
             ) from error
         self._compare(there, self.out)
+        with self.out.open("rb") as stream:
+            if not is_sealed(stream, self._seal("scores")):
+                raise ResultFileError(
+                    f"{self.out} is damaged: it is not what was written; delete it to begin anew"
+                )
         return details
 
     def read(self, number: int) -> dict[str, Any] | None:
         """The details of a part; None if it is not done, or damaged."""
         try:
-            return unpack_table(self._file(number))[1]
+            return unpack_table(self._file(number), self._seal(self._file(number).name))[1]
         except ResultFileError:
             return None
 
     def write(self, number: int, table: pa.Table, details: Mapping[str, Any]) -> None:
         """Write a part whole."""
-        write_whole(self._file(number), pack_table(table, details))
+        file = self._file(number)
+        write_whole(file, pack_table(table, details, self._seal(file.name)))
 
     def join(self, count: int, schema: pa.Schema, details: Mapping[str, Any]) -> None:
         """Write the whole file from so many parts, holding few of them at a time."""
@@ -177,6 +196,8 @@ class ScoreParts:
                 for table in self._groups(count):
                     writer.write_table(table.cast(joined), row_group_size=max(len(table), 1))
             with draft.open("rb+") as stream:
+                seal(stream, self._seal("scores"))
+                stream.flush()
                 os.fsync(stream.fileno())
             os.replace(draft, self.out)
         except (OSError, pa.ArrowException) as error:
@@ -188,7 +209,8 @@ class ScoreParts:
     def _groups(self, count: int) -> Iterator[pa.Table]:
         tables: list[pa.Table] = []
         for number in range(count):
-            tables.append(unpack_table(self._file(number))[0])
+            file = self._file(number)
+            tables.append(unpack_table(file, self._seal(file.name))[0])
             if sum(each.nbytes for each in tables) >= ROW_GROUP:
                 yield pa.concat_tables(tables)
                 tables = []
@@ -198,10 +220,14 @@ class ScoreParts:
     def _file(self, number: int) -> Path:
         return self.folder / f"{number:08d}.parquet"
 
+    def _seal(self, name: str) -> str:
+        """What a file is sealed with: what was asked for, and its name; users may rename theirs."""
+        return f"{digest_of(self.settings)} {name}"
+
     def _remove(self) -> None:
         """Delete the parts; the lock last, as it is held."""
         with suppress(OSError):  # what cannot be deleted does no harm
-            for path in (*self.folder.glob("*.parquet"), *self.folder.glob(".attlas-*")):
+            for path in (*self.folder.glob(PARTS), *self.folder.glob(".attlas-*")):
                 path.unlink()
             for name in (MANIFEST, LOCK):
                 (self.folder / name).unlink(missing_ok=True)

@@ -19,7 +19,7 @@ from attlas.explaining.method_call import MethodCall, methods_to_try, origin
 from attlas.explaining.score_parts import SCHEMA, ScoreParts, check_out, score_row, stopped_note
 from attlas.explaining.streams import CHUNK, chunks, shared_request
 from attlas.methods import METHODS
-from attlas.models.facts.fingerprint import fingerprint
+from attlas.models.facts.fingerprint import identity
 from attlas.models.subject import Subject, check_subject
 from attlas.progress import Step, Watch
 from attlas.results import Explanation
@@ -211,11 +211,9 @@ class _Explainer:
 
     def settings(self) -> dict[str, Any]:
         """Everything that the scores of a text depend on."""
-        model = self.subject.model
         made = origin(self.call, self.subject, {}, VERB)
         return {
-            **{"attlas": __version__, "model": made.model, "weights": fingerprint(model)},
-            **{"device": self.subject.device.type, "dtype": str(model.dtype)},
+            **{"attlas": __version__, "model": made.model, **identity(self.subject)},
             **{"method": made.method, "options": made.options, "asked": made.asked},
         }
 

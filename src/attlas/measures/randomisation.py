@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -13,6 +13,7 @@ from attlas.measures.support.measure import Occasion, measure
 from attlas.measures.support.recomputing import Recipe, mean_of, question_of
 from attlas.methods import Method
 from attlas.models.asking.question import Question
+from attlas.models.facts.twins import twin_of
 from attlas.models.intervening.redrawing import HEAD, find_storeys, redrawn
 from attlas.shapes import TokenVector
 
@@ -68,8 +69,9 @@ def cannot_react(method: Method) -> str | None:
 def randomise(questions: Sequence[Question], recipe: Recipe, *, seed: int) -> dict[int, list[Cut]]:
     """For each text, by its place: the cuts of the cascade from the top, then each storey alone.
 
-    The weights are drawn once for all texts. Afterwards the model has its own again, bit for bit.
+    The weights are drawn once for all texts, for a twin of the model.
     """
+    questions = _of_twin(questions)
     own, subject = _scores(questions, recipe), questions[0].subject
     found = _cascade(questions, recipe, own, seed)
     for storey in find_storeys(subject)[::-1]:
@@ -81,7 +83,14 @@ def randomise(questions: Sequence[Question], recipe: Recipe, *, seed: int) -> di
 
 def cascade(questions: Sequence[Question], recipe: Recipe, *, seed: int) -> dict[int, list[Cut]]:
     """The cuts of the cascade: from the top down, each storey with all that is above it."""
+    questions = _of_twin(questions)
     return _cascade(questions, recipe, _scores(questions, recipe), seed)
+
+
+def _of_twin(questions: Sequence[Question]) -> list[Question]:
+    """The same questions of a twin, so that the model keeps its weights."""
+    twin = twin_of(questions[0].subject)
+    return [replace(question, subject=twin) for question in questions]
 
 
 def _cascade(

@@ -13,15 +13,16 @@ import torch
 from attlas.errors import ModelError, UnknownNameError, UsageError
 from attlas.models.facts.model_facts import unwrap
 from attlas.models.facts.places import (
-    AUTO_CLASSES,
     DTYPES,
     check_installed,
+    check_weights,
     compares_sentences,
     embedded_names,
     find_model,
     hub_is_away,
     is_adapter,
     is_gguf,
+    model_class_of,
     unknown_model,
 )
 from attlas.models.facts.tasks import find_task
@@ -129,7 +130,9 @@ def _load_model(
     filled: Collection[str] = (),  # weights that come from elsewhere
 ) -> Any:
     config = _load_config(place, name, options["trust_remote_code"])
-    model_class = _model_class(config, task)
+    if options["use_safetensors"]:
+        check_weights(place, name, config)
+    model_class = model_class_of(config, task, name, CLASSES)
     load_it = model_class.from_pretrained
     if getattr(config, RECORD, None):
         load_it = partial(load_without_heads, model_class, config)
@@ -169,17 +172,6 @@ def _load_config(place: str, name: str, trust_remote_code: bool) -> Any:
         )
     except Exception as problem:
         raise ModelError(_why(name, problem)) from problem
-
-
-def _model_class(config: Any, task: str | None) -> Any:
-    import transformers
-
-    if task is not None:
-        if task not in AUTO_CLASSES:
-            raise UnknownNameError("task", task, AUTO_CLASSES)
-        return getattr(transformers, AUTO_CLASSES[task])
-    name = str((getattr(config, "architectures", None) or [None])[0])
-    return CLASSES.get(name) or getattr(transformers, name, None) or transformers.AutoModel
 
 
 def _load_processor(place: str, name: str, model: Any, trust_remote_code: bool) -> Any:

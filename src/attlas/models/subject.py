@@ -16,6 +16,7 @@ from attlas.models.encoding.request import Request
 from attlas.models.encoding.text_inputs import texts_of
 from attlas.models.tap.call import Call
 from attlas.models.tap.on_patches import call_on_patches
+from attlas.restoring import settled
 from attlas.results import Maps, Site
 from attlas.results.support.frames import Frame, frame
 
@@ -30,10 +31,12 @@ class Subject(OpenModel):
         """The same model, with the similarity of two texts as its prediction."""
         return Subject(self.model, self.tokenizer, name=self.name, task="similarity")
 
+    @settled
     def encode(self, text: Any, request: Request = Request()) -> Inputs:  # noqa: B008
         """Encode one text, picture, or pair of both as a batch of one on the model's device."""
         return encode_input(self, text, request)
 
+    @settled
     def ask(
         self,
         texts: Sequence[Any],
@@ -45,6 +48,7 @@ class Subject(OpenModel):
         """
         return ask(self, texts, request)
 
+    @settled
     def pose(
         self,
         texts: Sequence[Any],
@@ -53,6 +57,7 @@ class Subject(OpenModel):
         """Like `ask`, before the model has run: targets are found by the first pass."""
         return pose(self, texts, request)
 
+    @settled
     def predict(self, texts: Any) -> Frame:
         """The label and probability that the model gives each text."""
         batch, _ = texts_of(texts)
@@ -60,6 +65,7 @@ class Subject(OpenModel):
         rows = [(text, label, sure) for text, (label, sure) in zip(batch, found, strict=True)]
         return frame(rows, columns=["text", "label", "probability"])
 
+    @settled
     def attention(
         self,
         text: Any,

@@ -17,7 +17,11 @@ def write_whole(path: str | os.PathLike[str], data: str | bytes) -> Path:
     content = data.encode() if isinstance(data, str) else data
     try:
         # Follow a link as open() does: the link stays, and its target is replaced.
-        _replace(Path(os.path.realpath(path)), content)
+        target = Path(os.path.realpath(path))
+        if target.exists() and not target.is_file() and not target.is_dir():
+            target.write_bytes(content)  # a device or a pipe is written to, and never replaced
+        else:
+            _replace(target, content)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ResultFileError(f"cannot write {os.fspath(path)!r}: {reason}") from error

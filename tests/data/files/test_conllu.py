@@ -56,3 +56,12 @@ def test_what_is_no_sentence_is_refused(tmp_path, line, message):
     path.write_text(line)
     with pytest.raises(UsageError, match=message):
         read_conllu(path)
+
+
+@pytest.mark.parametrize("head", ["9" * 5000, "²", "١", "-1", ""])
+def test_a_head_that_is_no_number_of_a_word(head, tmp_path):
+    path = tmp_path / "a.conllu"
+    path.write_text(f"1\tword\t_\t_\t_\t_\t{head}\tnsubj\t_\t_\n")
+    with pytest.raises(UsageError, match="line 1") as caught:
+        read_conllu(path)
+    assert len(str(caught.value)) < 600

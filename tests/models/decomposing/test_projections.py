@@ -1,6 +1,5 @@
 """Attention taken apart by key: the parts sum to what each family's own projection gave."""
 
-from contextlib import ExitStack
 from types import SimpleNamespace
 
 import pytest
@@ -36,10 +35,8 @@ def watched(case):
         watch.meet(call)
         return call
 
-    with torch.no_grad(), ExitStack() as stack:
-        watch.enter(stack)
-        with tap(case.model, keep=keep):
-            case.model(**case.inputs)
+    with torch.no_grad(), watch.entered(), tap(case.model, keep=keep):
+        case.model(**case.inputs)
     return watch.held
 
 

@@ -200,7 +200,7 @@ def test_threads_with_different_edits_do_not_mix(bert):
 
 
 def test_a_thread_that_taps_nothing_sees_no_edit(bert):
-    expected, found = eager(bert), []
+    expected, found = run(bert), []
     with tap(bert.model, [edits.uniform()]) as seen:
         thread = threading.Thread(target=lambda: found.append(run(bert)))
         thread.start()

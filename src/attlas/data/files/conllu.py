@@ -1,13 +1,15 @@
 """Sentences with their syntax, from a CoNLL-U file: each word with its head and relation."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from attlas.data.files.lines import lines
-from attlas.errors import UsageError
+from attlas.errors import UsageError, in_short
 
 FIELDS = 10
+_HEAD = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
@@ -53,9 +55,9 @@ def _word(fields: list[str], place: str, expected: int) -> list[tuple[str, int, 
     number, form, head, relation = fields[0], fields[1], fields[6], fields[7]
     if "-" in number or "." in number:
         return []
-    if number != str(expected) or not head.isdecimal():
+    if number != str(expected) or not _HEAD.fullmatch(head):
         raise UsageError(
-            f"{place}: word {number!r} with head {head!r}, where word {expected} with the number "
-            "of its head should be"
+            f"{place}: word {in_short(number)!r} with head {in_short(head)!r}, where word "
+            f"{expected} with the number of its head should be"
         )
     return [(form, int(head) - 1, relation.split(":")[0])]

@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from io import BufferedReader, TextIOWrapper
 from pathlib import Path
 
-from attlas.errors import UsageError
+from attlas.errors import UsageError, first_line, in_short
+
+# What reading a damaged file raises, in Python, zlib and Arrow, whose errors are among these too.
+UNREADABLE = (
+    *(OSError, EOFError, ValueError, ArithmeticError, LookupError, TypeError),
+    *(NotImplementedError, RecursionError, MemoryError, zlib.error),
+)
 
 
 def lines(path: Path) -> Iterator[str]:
@@ -17,9 +23,22 @@ def lines(path: Path) -> Iterator[str]:
             yield from text
     except UnicodeError as error:
         raise UsageError(_not_text(path, encoding)) from error
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise UsageError(f"{path} cannot be read: {reason}") from error
+    except UNREADABLE as error:
+        raise unreadable(path, error) from error
+
+
+def exists(path: Path) -> bool:
+    """Whether a file or folder is there; nothing is, under a name that cannot be one."""
+    try:
+        return path.expanduser().exists()
+    except (OSError, ValueError, RuntimeError):
+        return False
+
+
+def unreadable(path: Path | str, problem: Exception) -> UsageError:
+    """What to raise where a file cannot be read."""
+    reason = getattr(problem, "strerror", None) or first_line(problem)
+    return UsageError(f"{in_short(str(path), 300)} cannot be read: {reason}")
 
 
 def _bytes(path: Path) -> BufferedReader | gzip.GzipFile:
@@ -36,7 +55,8 @@ def _not_text(path: Path, encoding: str) -> str:
     place = ""
     if encoding == "utf-8-sig":
         with _bytes(path) as raw:
-            place = next(f" in line {n}" for n, line in enumerate(raw, 1) if not _is_utf8(line))
+            wrong = (f" in line {n}" for n, line in enumerate(raw, 1) if not _is_utf8(line))
+            place = next(wrong, " at its end")
     name = "UTF-16" if encoding == "utf-16" else "UTF-8"
     return f"{path} is not {name}: it has other bytes{place}; save it as UTF-8"
 

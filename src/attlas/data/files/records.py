@@ -10,7 +10,7 @@ from attlas.data.example import Example
 from attlas.data.files.lines import lines
 from attlas.data.files.raw_table import RawTable, TableRow, table_of
 from attlas.data.sampling import choose_split
-from attlas.errors import UsageError
+from attlas.errors import UsageError, first_line
 
 NOT_JSON = "not JSON"
 
@@ -37,7 +37,7 @@ def json_table(path: Path, split: str | None) -> RawTable:
         first = next(_json_lines(path), None)
         if first is not None and first.content is not None:
             return json_lines_table(path)
-        raise UsageError(f"{path} is not JSON: {error}") from error
+        raise UsageError(f"{path} is not JSON: {first_line(error)}") from error
     return table_of(_as_row(n, each) for n, each in enumerate(_items(path, content, split), 1))
 
 
@@ -88,19 +88,31 @@ def parquet_table(path: Path) -> RawTable:
     try:
         file = parquet.ParquetFile(path)
     except (OSError, ArrowException) as error:
-        raise UsageError(f"{path} cannot be read as Parquet: {error}") from error
+        reason = f"cannot be read as Parquet: {first_line(error)}"
+        raise UsageError(f"{path} {reason}") from error
 
     def rows(needed: Collection[str]) -> Iterator[TableRow]:
         number = 0
-        try:
-            for batch in file.iter_batches(columns=list(needed)):
-                for record in batch.to_pylist():
-                    number += 1
-                    yield TableRow(number, record)
-        except (OSError, ArrowException) as error:
-            raise UsageError(f"{path} cannot be read after row {number}: {error}") from error
+        for batch in file.iter_batches(columns=list(needed)):
+            for record in _records_of(batch):
+                number += 1
+                yield TableRow(number, *record)
 
     return RawTable(tuple(file.schema_arrow.names), rows)
+
+
+def _records_of(batch: Any) -> Iterator[tuple[dict[str, Any] | None, str]]:
+    """The rows of a batch; where one cannot be read (bad UTF-8, a date beyond all years), why."""
+    try:
+        yield from ((record, "") for record in batch.to_pylist())
+        return
+    except (ValueError, ArithmeticError):
+        each = [batch.slice(number, 1) for number in range(batch.num_rows)]
+    for row in each:
+        try:
+            yield row.to_pylist()[0], ""
+        except (ValueError, ArithmeticError) as problem:
+            yield None, f"not readable as text: {first_line(problem)}"
 
 
 def frame_table(frame: Any) -> RawTable:

@@ -32,7 +32,7 @@ class FileRow:
             return self.content
         try:
             record = json.loads(self.content)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(f"{self.place}: not JSON: {error}") from error
         if not isinstance(record, dict):
             raise UsageError(f"{self.place}: a record is an object, not {type(record).__name__}")

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, is_shortage
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -21,7 +21,6 @@ _TOKENS = {
     "cuda": 2**15,
 }  # in a good batch; for a CPU: for each core, what its caches hold
 _PLAIN = {"cuda": 2**17}  # if nothing is kept for gradients; small models are not busy with less
-_SIGNS = ("can't allocate memory", "not enough memory")  # in the messages of torch's CPU allocator
 
 
 class Shortages:
@@ -93,8 +92,8 @@ def in_fitting_batches(
     """
     try:
         result = work(rows)
-    except RuntimeError as problem:
-        if not is_out_of_memory(problem):
+    except (RuntimeError, MemoryError) as problem:
+        if not is_shortage(problem):
             raise
         if len(rows) == 1:
             raise AttlasError(f"out of memory: {too_large}") from problem
@@ -175,10 +174,4 @@ def _tokens(device: torch.device) -> int:
 def is_passing(problem: Exception) -> bool:
     """Whether an error says nothing about the model: memory is short, or a recording is not met."""
     recording = torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
-    return recording or (isinstance(problem, RuntimeError) and is_out_of_memory(problem))
-
-
-def is_out_of_memory(problem: RuntimeError) -> bool:
-    """Whether an error means that the device or this machine is out of memory."""
-    message = str(problem)
-    return isinstance(problem, torch.OutOfMemoryError) or any(sign in message for sign in _SIGNS)
+    return recording or is_shortage(problem)

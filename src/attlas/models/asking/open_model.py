@@ -18,6 +18,7 @@ from attlas.models.encoding.similarity import pooling_of, similarity
 from attlas.models.facts import transformers_internals as internals
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.facts.hooks import hooking
 from attlas.models.facts.model_facts import ModelFacts
 from attlas.models.facts.sites import describe, find_block
 from attlas.models.facts.stages import Stages, has_stages
@@ -142,11 +143,9 @@ class OpenModel(ModelFacts):
             shapes.append(tuple((output if isinstance(output, Tensor) else output[0]).shape))
 
         inputs = sample_inputs(self)
-        handle = self.last_blocks[0].register_forward_hook(look)
-        try:
+        with hooking() as hooks:
+            hooks.after(self.last_blocks[0], look)
             self.forward(inputs)
-        finally:
-            handle.remove()
         if not shapes:
             raise UnsupportedModelError(
                 f"{type(self.model).__name__} calls the forward of its layers past torch's hooks, "

@@ -1,7 +1,7 @@
 """Readout: the positions that a prediction comes from, found by gradient for any model."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from attlas.errors import ModelError, UnsupportedModelError
 from attlas.models.asking.open_model import OpenModel
+from attlas.models.facts.hooks import hooking
 from attlas.shapes import QueryWeights
 
 NEGLIGIBLE = 1e-6  # of the largest gradient norm in the row
@@ -37,10 +38,9 @@ def last_stream(subject: OpenModel) -> Iterator[list[Tensor]]:
             return outputs[0]
         return output._make(outputs) if hasattr(output, "_make") else tuple(outputs)
 
-    with ExitStack() as stack:
+    with hooking() as hooks:
         for number, block in enumerate(blocks):
-            handle = block.register_forward_hook(partial(keep, number))
-            stack.callback(handle.remove)
+            hooks.after(block, partial(keep, number))
         yield kept
 
 

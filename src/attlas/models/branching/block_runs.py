@@ -1,7 +1,6 @@
 """Running one block again on copies of its input, with different attention in each copy."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +22,7 @@ from attlas.models.branching.blocks import (
     to_run_again,
 )
 from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.facts.hooks import hooking
 from attlas.models.tap.edits import Edit
 from attlas.models.tap.opening import tap
 from attlas.shapes import Attention, HeadMean, Visible
@@ -124,11 +124,10 @@ def read_blocks(question: Question) -> Folded[BlockRun]:
         held = map_tensors((args, to_run_again(kwargs)), lambda _, tensor: tensor.detach())
         found.append(BlockRun(question, block, call, held, rows_first(output, call).detach()))
 
-    with evaluation_mode(subject.model), ExitStack() as stack:
+    with evaluation_mode(subject.model), hooking() as hooks:
         for blocks in find_stacks(subject.model, [path for _, path in subject.places]):
             for block in blocks:
-                handle = block.register_forward_hook(note, with_kwargs=True)
-                stack.callback(handle.remove)
+                hooks.after(block, note, with_kwargs=True)
         readout = find_readout(question)
     return Folded(found, readout)
 

@@ -8,7 +8,6 @@ Running the model on two rows and on three shows which of them have a batch axis
 
 from collections import UserDict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
@@ -19,6 +18,7 @@ from torch import Tensor, nn
 from attlas.errors import UnsupportedModelError
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.encoding.inputs import Inputs
+from attlas.models.facts.hooks import hooking
 from attlas.models.facts.sites import BLOCK_LISTS
 from attlas.models.facts.stages import has_stages
 
@@ -122,12 +122,10 @@ def _watch_blocks(
 
         return note
 
-    with ExitStack() as stack, torch.no_grad():
-        seen = stack.enter_context(subject.tap())
+    with torch.no_grad(), subject.tap() as seen, hooking() as hooks:
         for number, blocks in enumerate(stacks):
             for block in blocks:
-                handle = block.register_forward_hook(hook(number, seen), with_kwargs=True)
-                stack.callback(handle.remove)
+                hooks.after(block, hook(number, seen), with_kwargs=True)
         subject.run(inputs.arguments)
     return calls
 

@@ -30,6 +30,7 @@ from attlas.models.branching.recording import run_recorded
 from attlas.models.branching.variants import Variants
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.facts.hooks import Hooks, hooking
 from attlas.models.tap.opening import opened_by
 from attlas.results import Site
 
@@ -114,9 +115,8 @@ def _run(
     def work(arguments: Mapping[str, Tensor]) -> list[Tensor]:
         growth = _Growth(calls, merged, origin, count, masked)
         opened = BranchTap(subject.model, known.owners, merged, count, gradients)
-        with ExitStack() as stack:
-            stack.enter_context(opened_by(opened, known))
-            growth.enter(stack, subject)
+        with opened_by(opened, known), hooking() as hooks, ExitStack() as stack:
+            growth.enter(hooks, subject)
             stream = stack.enter_context(last_stream(subject)) if gradients else []
             try:
                 logits = run_logits(whole.about(replace(whole.inputs, arguments=arguments)))
@@ -232,18 +232,13 @@ class _Growth:
         self.last = {call.stack: number for number, call in enumerate(calls)}
         self.number = -1
 
-    def enter(self, stack: ExitStack, subject: Any) -> None:
-        """Put the hooks in place until the stack is closed."""
+    def enter(self, hooks: Hooks, subject: Any) -> None:
+        """Put the hooks in place."""
         for blocks in find_stacks(subject.model, [path for _, path in subject.places]):
             for block in blocks:
-                before = block.register_forward_pre_hook(
-                    self._before,
-                    prepend=True,
-                    with_kwargs=True,  # the block may own the attention
-                )
-                after = block.register_forward_hook(self._after)
-                stack.callback(before.remove)
-                stack.callback(after.remove)
+                # The first of all hooks: the block may own the attention.
+                hooks.before(block, self._before, prepend=True, with_kwargs=True)
+                hooks.after(block, self._after)
 
     def _before(self, _: nn.Module, args: Any, kwargs: Any) -> Any:
         self.number += 1

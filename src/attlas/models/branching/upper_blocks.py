@@ -6,8 +6,9 @@ the rest of the pass, so masks, rotary tables and heads need no code here.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ from attlas.models.branching.blocks import (
     take_rows,
 )
 from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.facts.hooks import hooking
 from attlas.models.tap.call import Call
 from attlas.models.tap.edits import replace
 from attlas.models.tap.opening import tap
@@ -86,18 +88,15 @@ class UpperBlocks:
         subject = self.question.subject
         stacks = find_stacks(subject.model, [path for _, path in subject.places])
         calls = iter(range(self.depth))
-        with ExitStack() as stack:
+        with hooking() as hooks:
             if self.depth:
                 for number, blocks in enumerate(stacks):
                     for block in dict.fromkeys(blocks):
-                        own = block.forward
-                        stack.enter_context(
-                            _with_forward(block, self._stand_in(number, own, calls))
-                        )
+                        hooks.instead(block, partial(self._stand_in, number, calls))
             yield
 
     def _stand_in(
-        self, stack: int, own: Callable[..., Any], calls: Iterator[int]
+        self, stack: int, calls: Iterator[int], own: Callable[..., Any]
     ) -> Callable[..., Any]:
         """A forward that returns the stored output for the calls below, and then runs the block."""
 
@@ -156,11 +155,10 @@ def _first_pass(
     def note(_: nn.Module, __: Any, output: Any) -> None:
         outputs.append(output if len(outputs) < depth else None)
 
-    with ExitStack() as stack:
-        seen = stack.enter_context(tap(subject.model, wants=set(sites).__contains__))
+    with tap(subject.model, wants=set(sites).__contains__) as seen, hooking() as hooks:
         for blocks in find_stacks(subject.model, [path for _, path in subject.places]):
             for block in dict.fromkeys(blocks):
-                stack.callback(block.register_forward_hook(note).remove)
+                hooks.after(block, note)
         logits = run_logits(question)
     return {call.site: call for call in seen.calls}, logits, outputs[:depth]
 
@@ -175,17 +173,3 @@ def _check(upper: UpperBlocks) -> None:
             f"{upper.question.subject.name} gives another output when its lower blocks stand "
             "still, so its upper blocks cannot run on their own"
         )
-
-
-@contextmanager
-def _with_forward(block: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
-    """Replace the forward of a module within the block; its hooks still run."""
-    before = vars(block).get("forward")
-    block.forward = forward
-    try:
-        yield
-    finally:
-        if before is None:
-            del block.forward
-        else:
-            block.forward = before

@@ -1,22 +1,22 @@
 """Around a projection: the gate that the mixed values are multiplied by, and the norm behind it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from attlas.models.decomposing.term_states import Constant, TrackedTensors
 from attlas.models.decomposing.term_steps import ADDING, LINEAR, PRODUCTS, TIMES, tensors_in
+from attlas.models.facts.hooks import OwnMode
 
 NORM_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 NORMS = {"layer_norm", "rms_norm", "group_norm"}
 REARRANGED, NORMED, OTHER = Constant("values"), Constant("norm"), Constant("other")
 
 
-class GateWatch(TorchFunctionMode):
+class GateWatch(OwnMode):
     """Follows the mixed values of one attention after another to their projection.
 
     A factor counts as a gate only if it was not itself computed from the mixed values, as the
@@ -54,15 +54,8 @@ class GateWatch(TorchFunctionMode):
         """Whether a tensor is the mixed values, or a sum of some of them, through a norm."""
         return bool(self._mixed) and self._known.state(handed) == NORMED
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
+    def run(self, func: Callable[..., Any], args: tuple[Any, ...], given: dict[str, Any]) -> Any:
         """Run the function, and note whether its result comes from the mixed values."""
-        given = dict(kwargs or {})
         if not self._mixed:
             return func(*args, **given)
         name = getattr(func, "__name__", "")

@@ -7,8 +7,8 @@ finds added. A gate that the mixed values are multiplied by is held as it is. Ev
 the terms sum to what the model computed; if not, the family is refused.
 """
 
-from collections.abc import Callable, Collection
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -21,6 +21,7 @@ from attlas.models.asking.reading import Folded, fold_attention
 from attlas.models.decomposing.gates import GateWatch, LinearNorm, are_close, is_norm, linear_norm
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode, merged_adapters
+from attlas.models.facts.hooks import Hooks, hooking
 from attlas.models.facts.sites import find_block
 from attlas.models.rows.handed import HandedCall
 from attlas.models.rows.handing import Handover, hand_over
@@ -96,8 +97,7 @@ def fold_projected(
     """
     watch = ProjectionWatch(question.subject.model, keep)
     model = question.subject.model
-    with evaluation_mode(model), merged_adapters(model), ExitStack() as stack:
-        watch.enter(stack)
+    with evaluation_mode(model), merged_adapters(model), watch.entered():
         readout = fold_attention(question, watch.meet, sites).readout
     return Folded(watch.held, readout)
 
@@ -108,8 +108,7 @@ def hand_over_projected(
     """Like `fold_projected`, but no weights are computed: what makes them is handed over."""
     model = question.subject.model
     watch = ProjectionWatch(model, lambda projected: projected)
-    with evaluation_mode(model), merged_adapters(model), ExitStack() as stack:
-        watch.enter(stack)
+    with evaluation_mode(model), merged_adapters(model), watch.entered():
         found = hand_over(question, sites, watch.meet_handed)
     return found, watch.held
 
@@ -141,22 +140,26 @@ class ProjectionWatch:
     last_norm: tuple[Tensor, Tensor] | None = None
     gates: GateWatch = field(default_factory=GateWatch)
 
-    def enter(self, stack: ExitStack) -> None:
-        """Put the hooks in place until the stack is closed."""
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Put the hooks in place within the block."""
+        with hooking() as hooks, self.gates:
+            self._hook(hooks)
+            yield
+
+    def _hook(self, hooks: Hooks) -> None:
         owners = anatomy(self.model).owners
         blocks = {id(b): b for b in (find_block(self.model, owner.path) for owner in owners)}
         for owner in owners:
-            before = owner.module.register_forward_pre_hook(self._arrive, with_kwargs=True)
-            stack.callback(before.remove)
+            hooks.before(owner.module, self._arrive, with_kwargs=True)
         for module in self.model.modules():
             if is_linear(module):
-                stack.callback(module.register_forward_pre_hook(self._enter_linear).remove)
-                stack.callback(module.register_forward_hook(self._leave_linear).remove)
+                hooks.before(module, self._enter_linear)
+                hooks.after(module, self._leave_linear)
             elif is_norm(module):
-                stack.callback(module.register_forward_hook(self._leave_norm).remove)
+                hooks.after(module, self._leave_norm)
         for block in blocks.values():
-            stack.callback(block.register_forward_hook(self._leave_block).remove)
-        stack.enter_context(self.gates)
+            hooks.after(block, self._leave_block)
 
     def meet(self, call: Call) -> None:
         """An attention was read: look for its mixed values from here on."""

@@ -78,26 +78,12 @@ def each_term(
     """Apply a linear step to each term; `terms` has those of the arguments, by id."""
     wide = next(iter(terms.values())).dtype
     batched: list[Tensor] = []
-
-    def exchange(given: Any) -> Any:
-        if isinstance(given, Tensor) and id(given) in terms:
-            batched.append(terms[id(given)])
-            return _Place(len(batched) - 1)
-        if isinstance(given, Tensor) and given.is_floating_point():
-            return given.detach().to(wide)
-        return type(given)(map(exchange, given)) if type(given) in (list, tuple) else given
-
-    held = [exchange(each) for each in args]
-    named = {name: exchange(each) for name, each in kwargs.items()}
+    held = [_exchange(each, terms, batched) for each in args]
+    named = {name: _exchange(each, terms, batched) for name, each in kwargs.items()}
 
     def take(*slices: Tensor) -> Any:
-        def put_back(given: Any) -> Any:
-            if isinstance(given, _Place):
-                return slices[given.number]
-            return type(given)(map(put_back, given)) if type(given) in (list, tuple) else given
-
-        put = {name: put_back(each) for name, each in named.items()}
-        return step(*map(put_back, held), **put)
+        put = {name: _put_back(each, slices) for name, each in named.items()}
+        return step(*(_put_back(each, slices) for each in held), **put)
 
     found = torch.vmap(take)(*batched)
     if isinstance(found, Tensor):
@@ -110,6 +96,29 @@ class _Place:
 
     def __init__(self, number: int) -> None:
         self.number = number
+
+
+# Functions of their own: one that refers to itself from inside another is freed only by the
+# collector, with the tensors that it holds.
+def _exchange(given: Any, terms: dict[int, Tensor], batched: list[Tensor]) -> Any:
+    """The argument with places for its terms, which are added to those in the batch."""
+    if isinstance(given, Tensor) and id(given) in terms:
+        batched.append(terms[id(given)])
+        return _Place(len(batched) - 1)
+    if isinstance(given, Tensor) and given.is_floating_point():
+        return given.detach().to(next(iter(terms.values())).dtype)
+    if type(given) in (list, tuple):
+        return type(given)(_exchange(each, terms, batched) for each in given)
+    return given
+
+
+def _put_back(given: Any, slices: Sequence[Tensor]) -> Any:
+    """The argument with a slice of the batch in each place."""
+    if isinstance(given, _Place):
+        return slices[given.number]
+    if type(given) in (list, tuple):
+        return type(given)(_put_back(each, slices) for each in given)
+    return given
 
 
 def project(terms: Tensor, weight: Tensor) -> Tensor:

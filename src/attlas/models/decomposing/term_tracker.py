@@ -7,14 +7,13 @@ at biases and activations. A tensor that depends on the input but has no terms (
 the weights of a router, the spread of a norm) may scale terms; added to them, it ends them.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 from attlas.errors import UnsupportedModelError
 from attlas.models.decomposing import term_steps as steps
@@ -29,12 +28,13 @@ from attlas.models.decomposing.term_states import (
     TrackedTensors,
     first_constant,
 )
+from attlas.models.facts.hooks import OwnMode
 
 TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-4}
 HALF_TOLERANCE = 0.1  # in half precision, where the whole itself has such errors
 
 
-class TermTracker(TorchFunctionMode):
+class TermTracker(OwnMode):
     """Applies every operation on a hidden state to its terms, too."""
 
     def __init__(self, name: str, rules: DecompositionRules) -> None:
@@ -48,21 +48,15 @@ class TermTracker(TorchFunctionMode):
         self._alone = True  # tokens have not been mixed yet
         self._unsettled = False  # from the mixing of values until the residual is added
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
+    def run(self, func: Callable[..., Any], args: tuple[Any, ...], given: dict[str, Any]) -> Any:
         """Run the function, and record the terms of its result."""
-        given, name = dict(kwargs or {}), getattr(func, "__name__", "")
+        name = getattr(func, "__name__", "")
         tensors = steps.tensors_in(steps.read_by(name, args, given))
         states = [state for state in map(self.known.state, tensors) if state is not None]
         if self.suspended or not states:
             return func(*args, **given)
         if func is Tensor.__iter__:
-            return iter(self.__torch_function__(Tensor.unbind, types, args))
+            return iter(self.run(Tensor.unbind, args, {}))
         found = self._follow(name, func, args, given, states)
         result = func(*args, **given)
         self.known.note(args[0] if result is None and args else result, found)

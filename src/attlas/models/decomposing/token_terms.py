@@ -1,8 +1,7 @@
 """Hidden states as sums of terms, one for each token, in a forward pass of a whole model."""
 
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -14,6 +13,7 @@ from attlas.models.decomposing.term_states import DecompositionRules
 from attlas.models.decomposing.term_tracker import TermTracker
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode, merged_adapters
+from attlas.models.facts.hooks import hooking
 from attlas.models.facts.sites import find_block, find_convolution, find_recurrent
 from attlas.models.states.block_states import STREAM
 
@@ -48,7 +48,7 @@ def tracking_terms(
     model, tokens = question.subject.model, len(question.inputs.tokens[0])
     check_one_stack(question)
     tracker = TermTracker(question.subject.name, rules)
-    hooks = _Hooks(tracker, tokens, rules.each_block, at_end)
+    told = _Telling(tracker, tokens, rules.each_block, at_end)
 
     def meet_sum(whole: Tensor) -> None:
         if at_sum is not None:
@@ -58,18 +58,19 @@ def tracking_terms(
 
     tracker.sums.met = meet_sum
     blocks = blocks_of(question)
-    with evaluation_mode(model), merged_adapters(model), ExitStack() as stack:
+    with evaluation_mode(model), merged_adapters(model), hooking() as hooks, tracker:
         for block in blocks:
-            stack.callback(block.register_forward_pre_hook(hooks.enter, with_kwargs=True).remove)
-            stack.callback(block.register_forward_hook(hooks.leave).remove)
+            hooks.before(block, told.enter, with_kwargs=True)
+            hooks.after(block, told.leave)
         for owner in anatomy(model).owners:
-            stack.callback(owner.module.register_forward_pre_hook(hooks.attend).remove)
+            hooks.before(owner.module, told.attend)
         for module in filter(is_activation, model.modules()):
-            stack.callback(module.register_forward_pre_hook(hooks.before_activation).remove)
-            after = module.register_forward_hook(hooks.after_activation, always_call=True)
-            stack.callback(after.remove)
-        stack.enter_context(tracker)
-        yield tracker
+            hooks.before(module, told.before_activation)
+            hooks.after(module, told.after_activation, always_call=True)
+        try:
+            yield tracker
+        finally:
+            tracker.sums.met = None  # it refers to the tracker
 
 
 def is_activation(module: nn.Module) -> bool:
@@ -113,8 +114,8 @@ def check_one_stack(question: Question) -> None:
         )
 
 
-class _Hooks:
-    """Hooks that tell a tracker which modules run, in its own thread only."""
+class _Telling:
+    """Hooks that tell a tracker which modules run."""
 
     def __init__(
         self,
@@ -128,14 +129,10 @@ class _Hooks:
         self._each_block = each_block
         self._at_end = at_end
         self._begun = False
-        self._thread = threading.get_ident()
-
-    def _is_ours(self) -> bool:
-        return threading.get_ident() == self._thread
 
     def enter(self, block: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """A block is called: start here if nothing has started, or if each block starts again."""
-        if not self._is_ours() or (self._begun and not self._each_block):
+        if self._begun and not self._each_block:
             return
         stream = args[0] if args else kwargs.get(STREAM)
         if not isinstance(stream, Tensor) or stream.ndim != 3 or stream.shape[1] != self._tokens:
@@ -148,33 +145,30 @@ class _Hooks:
 
     def leave(self, block: nn.Module, _: Any, output: Any) -> None:
         """A block has returned: its values must have been mixed by now."""
-        if self._is_ours() and self._tracker.attending:
+        if self._tracker.attending:
             raise UnsupportedModelError(
                 f"{type(block).__name__} cannot be divided into terms by token: no step "
                 "that mixes its values by its attention was found"
             )
         stream = output if isinstance(output, Tensor) else output[0]
-        if self._is_ours() and self._at_end is not None:
+        if self._at_end is not None:
             terms = self._tracker.terms(stream, f"the end of {type(block).__name__}")
             with self._tracker.paused():
                 self._at_end(stream.detach(), terms)
-        if self._is_ours() and self._each_block:
+        if self._each_block:
             self._tracker.known.forget(stream)
 
     def attend(self, *_: Any) -> None:
         """An attention module is called."""
-        if self._is_ours():
-            self._tracker.attending = True
+        self._tracker.attending = True
 
     def before_activation(self, *_: Any) -> None:
         """An activation is called: track nothing inside it."""
-        if self._is_ours():
-            self._tracker.suspended = True
+        self._tracker.suspended = True
 
     def after_activation(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
         """An activation has returned or failed."""
-        if self._is_ours():
-            self._tracker.suspended = False
-            if isinstance(output, Tensor) and args:
-                is_gate = bool(module.forward(output.new_zeros(1)).any())
-                self._tracker.activate(args[0], output, is_gate)
+        self._tracker.suspended = False
+        if isinstance(output, Tensor) and args:
+            is_gate = bool(module.forward(output.new_zeros(1)).any())
+            self._tracker.activate(args[0], output, is_gate)

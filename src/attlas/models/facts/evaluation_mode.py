@@ -1,25 +1,54 @@
 """Evaluation mode: a model is locked, without dropout and frozen; all is restored afterwards."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
 
-_locks: WeakKeyDictionary[nn.Module, threading.RLock] = WeakKeyDictionary()
-_locks_guard = threading.Lock()
-# The modules of each model in use; changed only while the lock of the model is held.
-_in_use: WeakKeyDictionary[nn.Module, list[nn.Module]] = WeakKeyDictionary()
-_planless: list[bool] = []  # one entry for each open block of `unplanned_attention`
+from attlas.models.facts.model_lock import hold
+from attlas.restoring import Placed, placing
 
 
-def model_lock(model: nn.Module) -> threading.RLock:
-    """The lock of a model, the same for every caller; a thread may take it repeatedly."""
-    with _locks_guard:
-        return _locks.setdefault(model, threading.RLock())
+class _Use:
+    """A model in use: the blocks that use it, and what it was like before the first of them."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.blocks: list[Placed] = []
+        self.changes = Placed()
+        self.modules = every_module(model)
+        self._training = [module for module in self.modules if module.training]
+        self._trainable = [
+            parameter
+            for module in self.modules
+            for parameter in module._parameters.values()
+            if parameter is not None and parameter.requires_grad
+        ]
+
+    def stand_still(self) -> None:
+        """Switch dropout off and freeze the parameters."""
+        for module in self._training:
+            module.training = False
+        for parameter in self._trainable:
+            parameter.requires_grad_(False)
+
+    def restore(self) -> None:
+        """Undo this, however much of it was done."""
+        for module in self._training:
+            module.training = True
+        for parameter in self._trainable:
+            parameter.requires_grad_(True)
+
+
+# Changed only while the lock of the model is held.
+_in_use: WeakKeyDictionary[nn.Module, _Use] = WeakKeyDictionary()
+_planless: list[Placed] = []  # the open blocks of `unplanned_attention`
+_planned: list[bool] = []  # the setting before the first of them
+_plans_guard = threading.RLock()
 
 
 def every_module(model: nn.Module) -> list[nn.Module]:
@@ -36,7 +65,8 @@ def every_module(model: nn.Module) -> list[nn.Module]:
 
 def modules_of(model: nn.Module) -> list[nn.Module]:
     """Every module once; those of a model in use are known."""
-    return _in_use.get(model) or every_module(model)
+    use = _in_use.get(model)
+    return every_module(model) if use is None else use.modules
 
 
 @contextmanager
@@ -46,62 +76,75 @@ def unplanned_attention() -> Iterator[None]:
     cuDNN plans, for up to a second, for every new shape of a batch, and an audit has thousands.
     The setting is one for the process: the last block to end restores it.
     """
-    with _locks_guard:
-        _planless.append(torch.backends.cuda.cudnn_sdp_enabled())
-        torch.backends.cuda.enable_cudnn_sdp(False)
-    try:
+    with placing() as block:
+        _plan_nothing(block)
         yield
-    finally:
-        with _locks_guard:
-            before = _planless.pop()
-            if not _planless:
-                torch.backends.cuda.enable_cudnn_sdp(before)
+
+
+def _plan_nothing(block: Placed) -> None:
+    block.note(partial(_plan_again, block))
+    with _plans_guard:
+        if not _planless:
+            _planned[:] = [torch.backends.cuda.cudnn_sdp_enabled()]
+        _planless.append(block)
+        torch.backends.cuda.enable_cudnn_sdp(False)
+
+
+def _plan_again(block: Placed) -> None:
+    with _plans_guard:
+        if _planless == [block]:
+            torch.backends.cuda.enable_cudnn_sdp(_planned[0])
+        if block in _planless:
+            _planless.remove(block)
 
 
 @contextmanager
 def evaluation_mode(model: nn.Module) -> Iterator[None]:
     """Switch dropout off, freeze the parameters and keep other threads out, within the block.
 
-    Blocks of one thread may nest; the inner ones cost nothing.
+    Blocks of one thread may nest or overlap; the last to end restores the model.
     """
-    with model_lock(model):
-        if model in _in_use:
-            yield
-            return
-        modules = every_module(model)
-        training = [module for module in modules if module.training]
-        trainable = [
-            parameter
-            for module in modules
-            for parameter in module._parameters.values()
-            if parameter is not None and parameter.requires_grad
-        ]
-        try:
-            _in_use[model] = modules
-            for module in training:
-                module.training = False
-            for parameter in trainable:
-                parameter.requires_grad_(False)
-            with unplanned_attention(), _sparse_again(model, modules), _uncut_cycles(modules):
-                yield
-        finally:
-            _in_use.pop(model, None)
-            for module in training:
-                module.training = True
-            for parameter in trainable:
-                parameter.requires_grad_(True)
+    with placing() as block:
+        hold(model, block)
+        use = _in_use.get(model)
+        if use is None:
+            use = _Use(model)
+            block.note(partial(_leave, model, use, block))
+            _enter(model, use, block)
+        else:
+            block.note(partial(_leave, model, use, block))
+            use.blocks.append(block)
+        yield
 
 
-@contextmanager
-def _sparse_again(model: nn.Module, modules: Sequence[nn.Module]) -> Iterator[None]:
-    """Undo, before each pass and after the block, what BigBird does to itself in a short text.
+def _enter(model: nn.Module, use: _Use, block: Placed) -> None:
+    """The first block of a use: everything is noted before it is changed."""
+    use.blocks.append(block)
+    _in_use[model] = use
+    use.stand_still()
+    _plan_nothing(use.changes)
+    _keep_sparse(model, use)
+    _uncut_cycles(use)
+
+
+def _leave(model: nn.Module, use: _Use, block: Placed) -> None:
+    """End a block of a use; the last one restores the model."""
+    if use.blocks == [block]:
+        use.changes.undo()
+        use.restore()
+        _in_use.pop(model, None)
+    if block in use.blocks:
+        use.blocks.remove(block)
+
+
+def _keep_sparse(model: nn.Module, use: _Use) -> None:
+    """Undo, before each pass and at the end, what BigBird does to itself in a short text.
 
     A text that is too short for blocks makes it attend to everything from then on, also in long
     texts. Each text is to be read as a model reads it that has seen no other.
     """
-    found = [(each, each._modules.get("self")) for each in modules if _is_sparse(each)]
+    found = [(each, each._modules.get("self")) for each in use.modules if _is_sparse(each)]
     if not found:
-        yield
         return
 
     def restore(*_: Any) -> None:
@@ -111,33 +154,22 @@ def _sparse_again(model: nn.Module, modules: Sequence[nn.Module]) -> Iterator[No
                 if own is not None:
                     module._modules["self"] = own
 
-    handle = model.register_forward_pre_hook(restore)
-    try:
-        yield
-    finally:
-        handle.remove()
-        restore()
+    use.changes.note(restore)
+    use.changes.note(model.register_forward_pre_hook(restore).remove)
 
 
-@contextmanager
-def _uncut_cycles(modules: Sequence[nn.Module]) -> Iterator[None]:
-    """Let gradients through all cycles of HRM, within the block.
+def _uncut_cycles(use: _Use) -> None:
+    """Let gradients through all cycles of HRM until the use ends.
 
     To save memory in training it runs all but the last cycles without gradients. What comes out is
     the same, but a gradient would leave out most of the model.
     """
-    found: list[tuple[Any, list[int]]] = []
-    for module in modules:
+    for module in use.modules:
         cut: list[int] | None = module.__dict__.get("L_bp_cycles_padded")
         if cut is not None:
-            found.append((module, cut))
-    try:
-        for module, cut in found:
-            module.L_bp_cycles_padded = [module.config.L_cycles] * len(cut)
-        yield
-    finally:
-        for module, cut in found:
-            module.L_bp_cycles_padded = cut
+            use.changes.note(partial(setattr, module, "L_bp_cycles_padded", cut))
+            own: Any = module
+            own.L_bp_cycles_padded = [own.config.L_cycles] * len(cut)
 
 
 def _is_sparse(module: nn.Module) -> bool:
@@ -151,22 +183,19 @@ def merged_adapters(model: nn.Module) -> Iterator[None]:
     What a layer adds to its output is counted by one weight, W + BA; counted for W and BA each, it
     is something else. Adapters of embeddings, and of weights that are not floats, stay as they are.
     """
-    own: list[tuple[Any, nn.Module, dict[str, nn.Parameter | None]]] = []
-    try:
+    with placing() as block:
         for module in every_module(model):
             adapter: Any = module
             if _adapts_a_weight(adapter):
                 base = adapter.get_base_layer()
-                own.append((adapter, base, dict(base._parameters)))
-                for name, each in own[-1][2].items():  # others may share them
+                own = dict(base._parameters)
+                block.note(adapter.merged_adapters.clear)
+                block.note(partial(base._parameters.update, own))
+                for name, each in own.items():  # others may share them
                     if each is not None:
                         base._parameters[name] = nn.Parameter(each.detach().clone(), False)
                 adapter.merge()
         yield
-    finally:
-        for adapter, base, parameters in own:
-            base._parameters.update(parameters)
-            adapter.merged_adapters.clear()
 
 
 def _adapts_a_weight(module: Any) -> bool:

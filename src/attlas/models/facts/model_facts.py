@@ -1,9 +1,10 @@
 """ModelFacts: a model and its tokenizer, and what is known about them before running the model."""
 
 from collections.abc import Mapping
+from copy import copy
 from functools import cached_property
 from inspect import Parameter, signature
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
@@ -24,6 +25,8 @@ GATHERERS = (
 OF_PICTURES = ("Vision", *GATHERERS)
 MASK = "image_embeds_position_mask"  # an argument that marks the places of a picture's parts
 BY_MASK = -1  # where it does so, instead of a token
+
+AnyFacts = TypeVar("AnyFacts", bound="ModelFacts")
 
 
 class ModelFacts:
@@ -57,6 +60,14 @@ class ModelFacts:
                 f"{self.name} reads a text and a picture: it needs a processor with a tokenizer "
                 f"and an image_processor, not {type(tokenizer).__name__}"
             )
+
+    def with_model(self: "AnyFacts", model: nn.Module) -> "AnyFacts":
+        """The same subject with another model of the same kind."""
+        new = copy(self)
+        new.model = model
+        for name in ("ways_in", "_text_parts"):  # modules of this model
+            new.__dict__.pop(name, None)
+        return new
 
     @property
     def headless(self) -> str:

@@ -1,13 +1,16 @@
 """Where models are and how they may be loaded; nothing is loaded to find out, nor is torch."""
 
+import json
 import re
 import socket
+from collections.abc import Mapping
 from importlib.resources import files
 from importlib.util import find_spec
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import Any
 from urllib.parse import urlsplit
 
-from attlas.errors import ModelError, UnknownNameError, nearest
+from attlas.errors import ModelError, UnknownNameError, in_short, nearest
 
 AUTO_CLASSES = {
     "sequence classification": "AutoModelForSequenceClassification",
@@ -26,6 +29,11 @@ AUTO_CLASSES = {
 }
 ADAPTER = "adapter_config.json"
 SENTENCES = ("modules.json", "sentence_bert_config.json")
+LAYERS = (
+    *("num_hidden_layers", "num_layers", "n_layer", "n_layers", "encoder_layers"),
+    *("decoder_layers", "num_decoder_layers"),
+)
+MOST_LAYERS = 10_000  # a configuration that says more is damaged, and would be built for hours
 DTYPES = ("float32", "float64", "float16", "bfloat16")
 DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu", "npu", "mtia", "xla")
 
@@ -38,6 +46,13 @@ def embedded_names() -> list[str]:
 
 def find_model(name: str) -> str:
     """The folder of a built-in name or a folder; a hub id is returned as it is."""
+    try:
+        return _find(name)
+    except (OSError, ValueError, RuntimeError) as problem:  # too long, or no name of a file
+        raise ModelError(f"no model is called {in_short(name)!r}: {problem}") from problem
+
+
+def _find(name: str) -> str:
     if name in embedded_names():
         return str(files("attlas.embedded").joinpath(name))
     path = Path(name).expanduser()
@@ -86,6 +101,64 @@ def compares_sentences(model: str) -> bool:
     return any(file_of(model, each) is not None for each in SENTENCES)
 
 
+def check_weights(model: str, name: str, config: Any) -> None:
+    """Refuse weights that are no safetensors in the model's own folder, and far too many layers.
+
+    An index may name any file as the place of a weight, and transformers reads what it names.
+    """
+    indexes = [getattr(config, "transformers_weights", None), "model.safetensors.index.json"]
+    for index in indexes:
+        if not isinstance(index, str) or not index.endswith(".index.json"):
+            continue
+        path = file_of(model, index) if _is_inside(index) else None
+        for shard in [] if path is None else _shards(path, name):
+            if not isinstance(shard, str) or not shard.endswith(".safetensors"):
+                reason = f"its {index} names {shard!r}; unsafe_weights=True allows other weights"
+                raise ModelError(f"{name} has no safetensors weights alone: {reason}")
+            if not _is_inside(shard):
+                raise ModelError(f"{index} of {name} names {shard!r}, which is outside its folder")
+    for each in LAYERS:
+        count = getattr(config, each, None)
+        if isinstance(count, int) and not 0 <= count <= MOST_LAYERS:
+            raise ModelError(f"{name} is damaged: its config.json has {count} as {each}")
+
+
+def _is_inside(name: str) -> bool:
+    parts = PurePath(name).parts
+    return bool(parts) and not PurePath(name).is_absolute() and ".." not in parts
+
+
+def _shards(index: Path, name: str) -> set[Any]:
+    """The files that an index names."""
+    try:
+        named = json.loads(index.read_text("utf-8"))["weight_map"]
+        return {each if isinstance(each, str) else repr(each) for each in named.values()}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as problem:
+        raise ModelError(f"{name} is damaged: its {index.name} cannot be read") from problem
+
+
+def model_class_of(config: Any, task: str | None, name: str, own: Mapping[str, Any]) -> Any:
+    """The class of a model: the one for a task, or the one that its configuration names.
+
+    `own` are classes that transformers does not have, by name.
+    """
+    import transformers
+
+    if task is not None:
+        if task not in AUTO_CLASSES:
+            raise UnknownNameError("task", task, AUTO_CLASSES)
+        return getattr(transformers, AUTO_CLASSES[task])
+    architectures = getattr(config, "architectures", None)
+    listed = architectures if isinstance(architectures, (list, tuple)) else [architectures]
+    named = str(listed[0]) if listed else ""
+    found = own.get(named) or getattr(transformers, named, None)
+    if found is None:
+        return transformers.AutoModel
+    if not (isinstance(found, type) and issubclass(found, transformers.PreTrainedModel)):
+        raise ModelError(f"the config.json of {name} names {listed[0]}, which is no model")
+    return found
+
+
 def check_installed(package: str, why: str) -> None:
     """Refuse what needs a package that is not there, and name the package."""
     if find_spec(package) is None:
@@ -109,10 +182,10 @@ def check_loading(
 def unknown_model(name: str) -> str:
     """What to say of a name that no model has."""
     known = embedded_names()
-    near = nearest(name, known, 0.6)
+    near = nearest(in_short(name), known, 0.6)
     hint = f"did you mean {near!r}? " if near else ""
     return (
-        f"unknown model {name!r}: {hint}it is no folder, no built-in model "
+        f"unknown model {in_short(name)!r}: {hint}it is no folder, no built-in model "
         f"({', '.join(known)}), and it was not found on the hub"
     )
 

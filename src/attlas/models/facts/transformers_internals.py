@@ -2,13 +2,14 @@
 
 `AttentionInterface.register`, `AttentionMaskInterface.register` and `eager_mask` are documented.
 Two facts are not: a configuration stores its implementation in `_attn_implementation_internal`,
-and an attention module names its eager function beside `ALL_ATTENTION_FUNCTIONS`.
+and an attention module names its eager function beside `ALL_ATTENTION_FUNCTIONS`. The first is made
+an attribute that depends on the context, once for the process.
 """
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from types import FunctionType
 from typing import Any
 
@@ -16,7 +17,10 @@ from torch import nn
 from transformers import AttentionInterface, PretrainedConfig, PreTrainedModel
 from transformers.masking_utils import AttentionMaskInterface, eager_mask, sdpa_mask
 
+from attlas.restoring import here, placing
+
 _INTERFACE = "ALL_ATTENTION_FUNCTIONS"
+_ATTRIBUTE = "_attn_implementation_internal"
 _OTHER_SIGNS = {
     "softmax",
     "Softmax",
@@ -60,17 +64,36 @@ def register(attend: AttentionFunction) -> None:
         AttentionMaskInterface.register(str(name), mask)
 
 
+class _Chosen(dict[int, tuple[Any, str]]):
+    """Configurations, by their ids, with the attention implementation they have in one context."""
+
+
+class _Implementation:
+    """The attribute of a configuration that names its implementation: what is chosen here, if any.
+
+    The configuration itself is not changed: a thread that uses the model meanwhile finds its own.
+    """
+
+    def __get__(self, config: Any, kind: Any = None) -> Any:
+        for each in reversed([*here()]):
+            if isinstance(each, _Chosen) and id(config) in each:
+                return each[id(config)][1]
+        if config is None or _ATTRIBUTE not in vars(config):
+            raise AttributeError(_ATTRIBUTE)
+        return vars(config)[_ATTRIBUTE]
+
+    def __set__(self, config: Any, name: Any) -> None:
+        vars(config)[_ATTRIBUTE] = name
+
+
+setattr(PretrainedConfig, _ATTRIBUTE, _Implementation())
+
+
 @contextmanager
 def implementation(configurations: Sequence[Any], name: str) -> Iterator[None]:
-    """Set the attention implementation of these configurations, and restore it after the block."""
-    before = [(config, config._attn_implementation_internal) for config in configurations]
-    try:
-        for config, _ in before:
-            config._attn_implementation_internal = name
+    """Choose the attention implementation of these configurations, here and within the block."""
+    with placing(_Chosen({id(config): (config, name) for config in configurations})):
         yield
-    finally:
-        for config, previous in before:
-            config._attn_implementation_internal = previous
 
 
 def implementations(configurations: Sequence[Any]) -> list[str | None]:
@@ -89,11 +112,10 @@ def padding_known(model: nn.Module) -> Iterator[None]:
     if text is None or getattr(text, "pad_token_id", 0) is not None:
         yield
         return
-    text.pad_token_id = -1
-    try:
+    with placing() as placed:
+        placed.note(partial(setattr, text, "pad_token_id", None))
+        text.pad_token_id = -1
         yield
-    finally:
-        text.pad_token_id = None
 
 
 @contextmanager
@@ -102,14 +124,12 @@ def without_cache(configurations: Sequence[Any]) -> Iterator[None]:
 
     A cache that is kept would hold the keys of a first run when a block runs a second time.
     """
-    keeping = [config for config in configurations if getattr(config, "use_cache", None)]
-    try:
-        for config in keeping:
-            config.use_cache = False
+    with placing() as placed:
+        for config in configurations:
+            if getattr(config, "use_cache", None):
+                placed.note(partial(setattr, config, "use_cache", True))
+                config.use_cache = False
         yield
-    finally:
-        for config in keeping:
-            config.use_cache = True
 
 
 def configurations(model: nn.Module) -> list[Any]:

@@ -1,7 +1,7 @@
 """A copy of a model whose query and key weights can be trained."""
 
 from collections.abc import Sequence
-from copy import copy, deepcopy
+from copy import deepcopy
 from dataclasses import dataclass, replace
 
 import torch
@@ -74,13 +74,10 @@ def copy_of(subject: OpenModel) -> OpenModel:
     In half precision the squares of small gradients are zero, and the steps that divide by them
     have no end.
     """
-    new = copy(subject)
     with evaluation_mode(subject.model):
-        new.model = deepcopy(subject.model).eval()
-    if subject.model.dtype in (torch.float16, torch.bfloat16):
-        new.model = new.model.float()
-    new.__dict__.pop("ways_in", None)
-    return new
+        model = deepcopy(subject.model).eval()
+    is_half = subject.model.dtype in (torch.float16, torch.bfloat16)
+    return subject.with_model(model.float() if is_half else model)
 
 
 def attention_copy(question: Question, sites: Sequence[Site]) -> AttentionCopy:

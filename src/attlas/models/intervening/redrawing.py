@@ -5,8 +5,9 @@ are the embeddings, above the highest is the head. The order of calls shows wher
 """
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from zlib import crc32
 
@@ -18,7 +19,9 @@ from attlas.errors import UnsupportedModelError
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.encoding.encode_input import sample_inputs
 from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.facts.hooks import hooking
 from attlas.models.facts.sites import find_block
+from attlas.restoring import placing
 
 HEAD, EMBEDDINGS = "head", "embeddings"
 
@@ -64,9 +67,9 @@ def _levels(subject: OpenModel, blocks: list[nn.Module]) -> dict[nn.Module, int]
         first.setdefault(module, len(begun))
 
     inputs = sample_inputs(subject)
-    with evaluation_mode(subject.model), torch.no_grad(), ExitStack() as stack:
+    with evaluation_mode(subject.model), torch.no_grad(), hooking() as hooks:
         for module in subject.model.modules():
-            stack.callback(module.register_forward_pre_hook(note).remove)
+            hooks.before(module, note)
         subject.run(inputs.arguments)
     level = {module: _storey_of(first.get(module, 0), len(blocks)) for module in _all(subject)}
     for number, block in enumerate(begun):
@@ -90,17 +93,12 @@ def redrawn(subject: OpenModel, storey: Storey, seed: int) -> Iterator[None]:
     Each is drawn from a normal distribution with the mean and spread of the weight; equal seeds
     draw equal weights. The original tensors are not written to, so they return bit for bit.
     """
-    aside: list[tuple[nn.Parameter, Tensor]] = []
-    with evaluation_mode(subject.model):
-        try:
-            for name, weight in storey.weights:
-                drawn = _draw(name, weight, seed)
-                aside.append((weight, weight.data))
-                weight.data = drawn
-            yield
-        finally:
-            for weight, own in aside:
-                weight.data = own
+    with evaluation_mode(subject.model), placing() as placed:
+        for name, weight in storey.weights:
+            drawn = _draw(name, weight, seed)
+            placed.note(partial(setattr, weight, "data", weight.data))
+            weight.data = drawn
+        yield
 
 
 def _draw(name: str, weight: nn.Parameter, seed: int) -> Tensor:

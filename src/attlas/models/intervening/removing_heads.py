@@ -18,7 +18,8 @@ from attlas.models.decomposing.gates import are_close
 from attlas.models.encoding.inputs import Inputs
 from attlas.models.facts import transformers_internals as internals
 from attlas.models.facts.anatomy import anatomy
-from attlas.models.facts.evaluation_mode import evaluation_mode, model_lock
+from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.facts.model_lock import model_lock
 from attlas.models.intervening.head_projections import find_projections
 
 RECORD = "attlas_pruned_heads"  # in a configuration: the heads to remove, by module path

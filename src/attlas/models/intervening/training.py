@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import copy, deepcopy
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from attlas.errors import AttlasError, ModelError, UnsupportedModelError, UsageError
+from attlas.errors import AttlasError, ModelError, UnsupportedModelError, UsageError, is_shortage
 from attlas.models.asking.filling import can_fill, filled
-from attlas.models.asking.memory import is_out_of_memory
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.facts.evaluation_mode import evaluation_mode
@@ -95,11 +94,8 @@ def labelled_batches(
 
 def fresh_copy(subject: OpenModel, start: str, seed: int) -> OpenModel:
     """The same subject with a model of its kind in float32, begun anew; the seed draws weights."""
-    new = copy(subject)
     with _random(seed):
-        new.model = _begun(subject.model, start).float().to(subject.device).eval()
-    new.__dict__.pop("ways_in", None)
-    return new
+        return subject.with_model(_begun(subject.model, start).float().to(subject.device).eval())
 
 
 def _begun(model: Any, start: str) -> Any:
@@ -201,7 +197,7 @@ def _loss(subject: OpenModel, batch: LabelledBatch, plan: TrainingPlan) -> Tenso
             "lower the rate"
         ) from problem
     except RuntimeError as problem:
-        if is_out_of_memory(problem):
+        if is_shortage(problem):
             raise AttlasError(
                 f"out of memory: {len(batch.labels)} texts cannot be trained on at once; lower rows"
             ) from problem

@@ -22,6 +22,7 @@ from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Pick, Target
 from attlas.models.facts.evaluation_mode import evaluation_mode, merged_adapters
 from attlas.models.facts.sites import find_recurrent
+from attlas.models.facts.twins import twin_of
 from attlas.models.relevance.gradient_rules import AttnRules, CountingRules
 from attlas.models.relevance.positive_rules import PositiveRules
 from attlas.models.relevance.rules import RelevanceRules, caught
@@ -124,31 +125,22 @@ def _in_best_precision(question: Question, sites: Collection[Site]) -> Arrived:
         if not is_single or device.type == "mps":  # there is no float64 on mps
             return _attention_relevance(question, sites)
         try:
-            with _in_double(question) as finer:
-                found = _attention_relevance(finer, sites)
-                return Arrived([each.float() for each in found.attention], found.lost)
+            found = _attention_relevance(_in_double(question), sites)
+            return Arrived([each.float() for each in found.attention], found.lost)
         # No memory for it, or a constant that the model keeps in float32.
         except (RuntimeError, UnsupportedModelError):
             return _attention_relevance(question, sites)
 
 
-@contextmanager
-def _in_double(question: Question) -> Iterator[Question]:
-    """The same question of the model in float64, which gets its own weights back afterwards."""
-    model, inputs = question.subject.model, question.inputs
-    held = [*model.parameters(), *model.buffers()]
-    own = [(each, each.data) for each in held if each.dtype == torch.float32]
-    arguments = {
-        name: each.double() if each.dtype == torch.float32 else each
-        for name, each in inputs.arguments.items()
-    }
-    try:
-        for tensor, data in own:
-            tensor.data = data.double()
-        yield question.about(replace(inputs, arguments=arguments))
-    finally:
-        for tensor, data in own:
-            tensor.data = data
+def _in_double(question: Question) -> Question:
+    """The same question of a copy of the model in float64."""
+    inputs, twin = question.inputs, twin_of(question.subject, _doubled)
+    arguments = {name: _doubled(each) for name, each in inputs.arguments.items()}
+    return replace(question.about(replace(inputs, arguments=arguments)), subject=twin)
+
+
+def _doubled(tensor: Tensor) -> Tensor:
+    return tensor.double() if tensor.dtype == torch.float32 else tensor
 
 
 def _attention_relevance(question: Question, sites: Collection[Site]) -> Arrived:

@@ -5,17 +5,16 @@ An activation is a tensor that requires a gradient; in evaluation mode, paramete
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from threading import get_ident
+from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 from torch.autograd import Function as Operation
-from torch.overrides import TorchFunctionMode
 
 from attlas.errors import UnsupportedModelError
+from attlas.models.facts.hooks import OwnMode, hooking
 from attlas.models.relevance import operations
 
 Function = Callable[..., Any]
@@ -43,12 +42,13 @@ def applied(operation: type[Operation], *args: Any) -> Tensor:
     return found
 
 
-class RelevanceRules(TorchFunctionMode):
+class RelevanceRules(OwnMode):
     """Changes how operations on activations are differentiated, but not their results."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._rules = self.table()
+        self._rules = dict(self.table())
+        self._placed.note(self._rules.clear)  # they are methods of this object
 
     def table(self) -> Mapping[Function, Rule]:
         """The rule of each function that has one; rules get the function and its arguments."""
@@ -58,19 +58,12 @@ class RelevanceRules(TorchFunctionMode):
         """The result of an elementwise function, connected to its input by this rule."""
         raise NotImplementedError
 
-    def __torch_function__(
-        self,
-        func: Function,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
+    def run(self, func: Function, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
         """Run the function by its rule, if it has one."""
         beside = operations.BESIDE.get(func, func)
         rule = self._rules.get(beside)
         if rule is None or not torch.is_grad_enabled():
-            return _run(func, *args, **(kwargs or {}))
-        given = dict(kwargs or {})
+            return _run(func, *args, **given)
         if not any(map(is_activation, flatten([*args, *given.values()]))):
             return func(*args, **given)
         operands = [*args, *(given.pop(name) for name in OPERANDS if name in given)]
@@ -122,11 +115,11 @@ def caught(model: nn.Module, rules: RelevanceRules) -> Iterator[None]:
     """Let activation modules follow the rule for elementwise functions within the block."""
     if model not in _activations:
         _activations[model] = [each for each in model.modules() if is_elementwise(each)]
-    with ExitStack() as stack:
+    with hooking() as hooks:
         for module in _activations[model]:
             catch = _Catch(rules)
-            stack.callback(module.register_forward_pre_hook(catch.enter).remove)
-            stack.callback(module.register_forward_hook(catch.leave).remove)
+            hooks.before(module, catch.enter)
+            hooks.after(module, catch.leave)
         yield
 
 
@@ -135,12 +128,11 @@ class _Catch:
 
     def __init__(self, rules: RelevanceRules) -> None:
         self._rules = rules
-        self._thread = get_ident()  # rules belong to one thread, hooks run in all
         self._given: Tensor | None = None
 
     def enter(self, module: nn.Module, args: tuple[Any, ...]) -> Any:
         """A hook before the module."""
-        if len(args) != 1 or not is_activation(args[0]) or get_ident() != self._thread:
+        if len(args) != 1 or not is_activation(args[0]):
             return None
         self._given = args[0]
         return (
@@ -149,8 +141,6 @@ class _Catch:
 
     def leave(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
         """A hook behind the module."""
-        if get_ident() != self._thread:
-            return output
         given, self._given = self._given, None
         return output if given is None else self._rules.pass_activation(given, output)
 

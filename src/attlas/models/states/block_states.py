@@ -1,7 +1,7 @@
 """Hidden states before and after the blocks of a model."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from attlas.models.asking.question import Question
 from attlas.models.asking.readout import last_stream
 from attlas.models.asking.scores import differentiate, own_scores_in_graph, run_logits
 from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.facts.hooks import hooking
 from attlas.models.facts.sites import find_block
 from attlas.models.tap.call import Call
 from attlas.models.tap.on_patches import call_on_patches, slopes_on_patches, states_on_patches
@@ -41,11 +42,10 @@ def block_states(subject: OpenModel, places: Sequence[tuple[Site, str]]) -> Iter
         held.append(stream if stream.requires_grad else stream.detach().requires_grad_())
         return ((held[-1], *args[1:]), kwargs) if args else (args, {**kwargs, STREAM: held[-1]})
 
-    with ExitStack() as stack:
+    with hooking() as hooks:
         blocks = [find_block(subject.model, path) for _, path in places]
         for block in {id(each): each for each in blocks}.values():
-            handle = block.register_forward_pre_hook(hold, with_kwargs=True)
-            stack.callback(handle.remove)
+            hooks.before(block, hold, with_kwargs=True)
         yield held
 
 
@@ -91,9 +91,9 @@ def layer_outputs(subject: OpenModel) -> Iterator[list[Tensor]]:
     kind = subject.sites[-1].kind
     paths = [path for site, path in subject.places if site.kind == kind]
     blocks = {id(block): block for block in (find_block(subject.model, path) for path in paths)}
-    with ExitStack() as stack:
+    with hooking() as hooks:
         for block in blocks.values():
-            stack.callback(block.register_forward_hook(keep).remove)
+            hooks.after(block, keep)
         yield kept
 
 

@@ -5,7 +5,7 @@ gets show which tokens a call is about.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -22,6 +22,7 @@ from attlas.models.asking.scores import (
 )
 from attlas.models.encoding.inputs import Inputs
 from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.facts.hooks import hooking
 from attlas.models.facts.model_facts import BY_MASK
 from attlas.models.facts.sites import find_block
 from attlas.models.facts.stages import has_stages
@@ -58,15 +59,13 @@ def _watched(subject: OpenModel, entrance: Entrance) -> Iterator[None]:
     """Hooks where the vectors of each stream come in; below the first block and in the stack of a
     picture, only embeddings of ids are watched.
     """
-    with ExitStack() as stack:
+    with hooking() as hooks:
         for module, hook in _doors(subject, entrance):
-            handle = module.register_forward_pre_hook(hook, with_kwargs=True)
-            stack.callback(handle.remove)
+            hooks.before(module, hook, with_kwargs=True)
         below = entrance.has_sound or entrance.looks_across or entrance.has_pictures
         for module in subject.ways_in:
             if isinstance(module, nn.Embedding) or not below:
-                handle = module.register_forward_hook(entrance.meet, with_kwargs=True)
-                stack.callback(handle.remove)
+                hooks.after(module, entrance.meet, with_kwargs=True)
         yield
 
 

@@ -6,8 +6,9 @@ nudge. Within the block, the embeddings understand such ids.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from attlas.errors import UnsupportedModelError
 from attlas.models.asking.question import Question
 from attlas.models.encoding.inputs import Stream
 from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.facts.hooks import hooking
 from attlas.shapes import Directions, Hidden
 
 
@@ -41,10 +43,10 @@ def nudging(question: Question, nudges: Directions, chosen: Hidden) -> Iterator[
 
     arguments = {stream.argument: tagged(stream) for stream in inputs.streams()}
     moved = replace(inputs, arguments={**inputs.arguments, **arguments})
-    with evaluation_mode(subject.model), ExitStack() as stack:
-        for table in tables:
+    with evaluation_mode(subject.model), hooking() as hooks:
+        for table in tables:  # other forwards, not hooks: so all hooks see the tagged ids
             own_moves = moves if table in subject.ways_in else None
-            stack.enter_context(_reading_tags(table, stride, own_moves))
+            hooks.instead(table, partial(_read_tags, stride, own_moves))
         yield question.about(moved)
 
 
@@ -64,26 +66,11 @@ def check_words(question: Question) -> None:
         )
 
 
-@contextmanager
-def _reading_tags(table: nn.Module, stride: int, moves: Tensor | None) -> Iterator[None]:
-    """Let an embedding table take tagged ids within the block, and add the move of each tag.
-
-    The forward itself is replaced instead of hooked, so that all hooks see the tagged ids.
-    """
-    before = vars(table).get("forward")
-    table.forward = _read_tags(table.forward, stride, moves)
-    try:
-        yield
-    finally:
-        if before is None:
-            del table.forward
-        else:
-            table.forward = before
-
-
 def _read_tags(
-    forward: Callable[..., Any], stride: int, moves: Tensor | None
+    stride: int, moves: Tensor | None, forward: Callable[..., Any]
 ) -> Callable[..., Any]:
+    """A forward that takes tagged ids, and adds the move of each tag."""
+
     def read(ids: Tensor, *others: Any, **named: Any) -> Any:
         vectors = forward(ids % stride, *others, **named)
         return vectors if moves is None else vectors + moves.to(vectors)[ids // stride]

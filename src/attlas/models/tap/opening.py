@@ -3,20 +3,21 @@
 One attention function is registered for the process. It calls the eager function of the model's own
 modelling file, so everything that file does to its attention still happens. The taps that are open
 in the current context then read the weights, rewrite them and mix the values again. A tapped model
-is locked, so that edits from two threads cannot mix.
+is locked, so that edits from two threads cannot mix. Taps may be closed in any order, from any
+thread.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache, partial
 from typing import Any, TypeVar
 
 from torch import Tensor, nn
-from torch.utils.hooks import RemovableHandle
 
 from attlas.models.facts import transformers_internals as internals
 from attlas.models.facts.anatomy import Anatomy, anatomy
-from attlas.models.facts.evaluation_mode import model_lock
+from attlas.models.facts.hooks import Hooks
+from attlas.models.facts.model_lock import hold
 from attlas.models.facts.sites import Owner
 from attlas.models.tap.call import Call, Seen
 from attlas.models.tap.eager_attention import run_eager
@@ -24,7 +25,8 @@ from attlas.models.tap.edits import Edit
 from attlas.models.tap.fused import is_proven, prove, run_fused
 from attlas.models.tap.origins import takes_both
 from attlas.models.tap.softmax_watch import SoftmaxWatch
-from attlas.models.tap.tap import Tap, open_taps
+from attlas.models.tap.tap import Tap
+from attlas.restoring import here, placing
 from attlas.results import Site
 
 AnyTap = TypeVar("AnyTap", bound=Tap)
@@ -62,23 +64,24 @@ def opened_by(
     """
     _register()
     model = opened.model
-    with ExitStack() as stack:
-        stack.enter_context(model_lock(model))
+    with placing(opened) as placed:
+        hold(model, placed)
         opened.notice_backends(known.configurations)
         name = implementation or known.implementation
-        stack.enter_context(internals.implementation(known.configurations, name))
-        for handle in _watch(opened, known):
-            stack.callback(handle.remove)
-        token = open_taps.set((*open_taps.get(), opened))
-        stack.callback(open_taps.reset, token)
-        if known.has_second_road:
-            stack.enter_context(SoftmaxWatch(opened))
-        yield opened
+        with internals.implementation(known.configurations, name):
+            _watch(opened, known, Hooks(placed))
+            with SoftmaxWatch(opened) if known.has_second_road else nullcontext():
+                yield opened
+
+
+def open_taps() -> list[Tap]:
+    """The taps that are open in the current context, the outermost first."""
+    return [each for each in here() if isinstance(each, Tap)]
 
 
 def is_tapped(model: nn.Module) -> bool:
     """Whether a tap is open on this model in the current context."""
-    return any(each.model is model for each in open_taps.get())
+    return any(each.model is model for each in open_taps())
 
 
 def attend(
@@ -91,7 +94,7 @@ def attend(
     **kwargs: Any,
 ) -> tuple[Tensor, Tensor | None]:
     """The registered attention function: run eager attention and show it to the open taps."""
-    opened = [each for each in open_taps.get() if each.owns(module)]
+    opened = [each for each in open_taps() if each.owns(module)]
     if opened:
         attention_mask = opened[0].complete(module, query, key, attention_mask, kwargs)
         streams = (query, key, value)
@@ -113,41 +116,29 @@ def attend(
     return output, weights
 
 
-def _watch(opened: Tap, known: Anatomy) -> Iterator[RemovableHandle]:
-    """Hooks that tell the tap about passes and attention calls, in its own context only."""
-
-    def is_open() -> bool:
-        return opened in open_taps.get()
-
-    def begin(*_: Any) -> None:
-        if is_open():
-            opened.begin()
+def _watch(opened: Tap, known: Anatomy, hooks: Hooks) -> None:
+    """Tell the tap about passes and attention calls."""
 
     def end(_module: nn.Module, _arguments: Any, output: Any) -> None:
-        if is_open():
-            opened.end(failed=output is None)
+        opened.end(failed=output is None)
 
     for owner in known.owners:
-        arrive = partial(_arrive, opened, owner)
-        yield owner.module.register_forward_pre_hook(arrive, with_kwargs=True)
+        hooks.before(owner.module, partial(_arrive, opened, owner), with_kwargs=True)
         if owner.road != "interface":
-            leave = partial(_leave, opened, owner)
-            yield owner.module.register_forward_hook(leave, always_call=True)
+            hooks.after(owner.module, partial(_leave, opened, owner), always_call=True)
     if takes_both(opened.model):
-        yield from opened.origins.watch(opened.model, is_open)
+        opened.origins.watch(opened.model, hooks)
     for model in known.submodels:
-        yield model.register_forward_pre_hook(begin)
-        yield model.register_forward_hook(end, always_call=True)
+        hooks.before(model, lambda *_: opened.begin())
+        hooks.after(model, end, always_call=True)
 
 
 def _arrive(opened: Tap, owner: Owner, _: nn.Module, args: Any, kwargs: Any) -> None:
-    if opened in open_taps.get():
-        opened.arrive(owner, args, kwargs)
+    opened.arrive(owner, args, kwargs)
 
 
 def _leave(opened: Tap, owner: Owner, *_: Any) -> None:
-    if opened in open_taps.get():
-        opened.leave(owner)
+    opened.leave(owner)
 
 
 @cache

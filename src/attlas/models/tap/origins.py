@@ -6,13 +6,14 @@ soon mixes both. No names or shapes of later tensors are used.
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache, partial
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 from weakref import ReferenceType, ref
 
 from torch import Tensor, nn
-from torch.utils.hooks import RemovableHandle
+
+from attlas.models.facts.hooks import Hooks
 
 PICTURES = ("pixel_values", "visual_feats")
 TEXTS = ("input_ids",)
@@ -40,36 +41,22 @@ class Origins:
         known, origin = self._found.get(id(state), (None, None))
         return origin if known is not None and known() is state else None
 
-    def watch(self, model: nn.Module, is_open: Callable[[], bool]) -> Iterator[RemovableHandle]:
-        """Hooks that follow every module of the model.
-
-        `is_open` tells whether a call belongs to our tap: other threads may run the model too.
-        """
-        begin, follow = partial(self._begin, is_open), partial(self._follow, is_open)
-        yield model.register_forward_pre_hook(begin, with_kwargs=True)
+    def watch(self, model: nn.Module, hooks: Hooks) -> None:
+        """Follow every module of the model."""
+        hooks.before(model, self._begin, with_kwargs=True)
         for module in model.modules():
             if module is not model:
-                yield module.register_forward_hook(follow, with_kwargs=True)
+                hooks.after(module, self._follow, with_kwargs=True)
 
-    def _begin(
-        self, is_open: Callable[[], bool], _: nn.Module, _args: Any, kwargs: Mapping[str, Any]
-    ) -> None:
-        if is_open():
-            self._found.clear()
-            for origin, names in (("image", PICTURES), ("text", TEXTS)):
-                for name in names:
-                    self._mark(kwargs.get(name), origin)
+    def _begin(self, _: nn.Module, _args: Any, kwargs: Mapping[str, Any]) -> None:
+        self._found.clear()
+        for origin, names in (("image", PICTURES), ("text", TEXTS)):
+            for name in names:
+                self._mark(kwargs.get(name), origin)
 
     def _follow(
-        self,
-        is_open: Callable[[], bool],
-        _: nn.Module,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        output: Any,
+        self, _: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Any
     ) -> None:
-        if not is_open():
-            return
         handed = (each for each in (*args, *kwargs.values()) if isinstance(each, Tensor))
         origin = self.of(next(handed, None))
         given = output[0] if isinstance(output, (tuple, list)) and output else output

@@ -15,11 +15,11 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.overrides import TorchFunctionMode
 
 from attlas.errors import UnsupportedModelError
 from attlas.models.facts.band_layout import lay_out, pick_up
 from attlas.models.facts.bands import BANDS
+from attlas.models.facts.hooks import OwnMode
 
 _SOFTMAX = {torch.softmax, functional.softmax, Tensor.softmax}
 _MIXING = {torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, Tensor.bmm, torch.einsum}
@@ -100,7 +100,7 @@ class Watcher(Protocol):
         """The values that these weights mix, `[batch, head, key, width]`."""
 
 
-class SoftmaxWatch(TorchFunctionMode):
+class SoftmaxWatch(OwnMode):
     """Reports every softmax inside an attention module to a watcher."""
 
     def __init__(self, watcher: Watcher) -> None:
@@ -108,15 +108,8 @@ class SoftmaxWatch(TorchFunctionMode):
         self._watcher = watcher
         self._last: tuple[Tensor, Tensor] | None = None  # the last weights, and what replaced them
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
+    def run(self, func: Callable[..., Any], args: tuple[Any, ...], given: dict[str, Any]) -> Any:
         """Run the function; watch it if it is a softmax or fused attention in such a module."""
-        given = dict(kwargs or {})
         if not self._watcher.is_inside():
             return func(*args, **given)
         if func is functional.multi_head_attention_forward:

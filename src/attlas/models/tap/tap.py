@@ -6,7 +6,6 @@ and makes sure that no attention passed unseen.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
@@ -21,8 +20,6 @@ from attlas.models.tap.edits import Edit
 from attlas.models.tap.origins import Origins
 from attlas.models.tap.softmax_watch import Pieces
 from attlas.results import Site
-
-open_taps: ContextVar[tuple["Tap", ...]] = ContextVar("attlas_open_taps", default=())
 
 
 class Tap:

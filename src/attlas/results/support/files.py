@@ -23,6 +23,8 @@ FORMAT = 1
 _PLAIN = {str, int, bool, type(None)}
 _UNREADABLE = (
     SafetensorError,
+    ArithmeticError,
+    AssertionError,
     AttributeError,
     IndexError,
     KeyError,
@@ -97,6 +99,12 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, (str, int)):
         return value
     return value if isinstance(value, float) and isfinite(value) else str(value)
+
+
+def digest_of(value: Any) -> str:
+    """A digest of what JSON can hold, whatever the order of its keys."""
+    text = json.dumps(value, sort_keys=True)
+    return sha256(text.encode()).hexdigest()
 
 
 def rebuild(kind: type[T], record: Mapping[str, Any]) -> T:

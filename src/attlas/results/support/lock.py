@@ -2,6 +2,8 @@
 
 import os
 import platform
+import re
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
@@ -14,6 +16,8 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
+_CONTENT = re.compile(r"(\d+ on .*)?", re.DOTALL)  # nothing, if the holder was killed early
+_LONGEST = 2**12
 _FAR = 2**30  # Windows hides the bytes it locks: lock one that nobody reads
 
 
@@ -21,10 +25,13 @@ _FAR = 2**30  # Windows hides the bytes it locks: lock one that nobody reads
 def locked(path: Path, place: str = "folder") -> Iterator[None]:
     """Lock the file, or raise an error that says which process holds it.
 
-    Only its holder may delete the file. `place` is what the user may choose another of.
+    Only its holder may delete the file. `place` is what the user may choose another of. A file
+    that is no lock of ours, or a link, is left alone.
     """
+    if os.path.lexists(path) and not is_lock(path):
+        raise UsageError(f"{path} exists, but Attlas did not write it: use another {place}")
     try:
-        file = FileIO(path, "a+")
+        file = FileIO(path, "a+", opener=_open)
     except OSError as error:
         reason = f"cannot write in {str(path.parent)!r}: {error.strerror}"
         raise ResultFileError(reason) from error
@@ -43,6 +50,21 @@ def locked(path: Path, place: str = "folder") -> Iterator[None]:
             file.truncate(0)
             file.write(f"{os.getpid()} on {platform.node()}".encode())
         yield
+
+
+def is_lock(path: Path) -> bool:
+    """Whether this is a file that `locked` has made; it may be held or not."""
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            return False
+        with path.open("rb") as file:
+            return bool(_CONTENT.fullmatch(file.read(_LONGEST).decode(errors="replace")))
+    except OSError:
+        return False
+
+
+def _open(path: str | Path, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def _take(file: FileIO) -> None:

@@ -59,13 +59,22 @@ class Result(ABC):
 
     @classmethod
     def load(cls: type[R], path: str | PathLike[str]) -> R:
-        """Read what `save` wrote."""
+        """Read what `save` wrote; what could not be shown is refused as damaged."""
         with read_record(path, cls.record_kind) as (header, arrays):
-            return cls._from_record(header, arrays)
+            result = cls._from_record(header, arrays)
+            payload = result.payload()
+            views.render(payload)
+            views.fragment(payload)
+            views.page(payload, result._page_title())
+        return result
+
+    def html(self) -> str:
+        """The page that shows the result."""
+        return views.page(self.payload(), self._page_title())
 
     def to_html(self, path: str | PathLike[str]) -> Path:
         """Write a page that shows the result: one file that needs no network."""
-        return views.write_whole(path, views.page(self.payload(), self._page_title()))
+        return views.write_whole(path, self.html())
 
     def plot(
         self,

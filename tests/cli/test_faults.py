@@ -1,0 +1,84 @@
+"""Faults around the command line: one line on standard error, and nothing a terminal would obey."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import tiny
+import torch
+
+from attlas.cli import main as line
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """A model whose labels move the cursor, ring the bell, and are 5,000 signs long."""
+    folder = tmp_path_factory.mktemp("hostile")
+    model, tokenizer = tiny.subject_parts("sequence classification")
+    model.config.id2label = {0: "\x1b[2J\x07red", 1: "\x9b31m" + "x" * 5000, 2: "plain"}
+    model.config.label2id = {label: n for n, label in model.config.id2label.items()}
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def is_tame(text):
+    return all(sign.isprintable() or sign == "\n" for sign in text)
+
+
+def test_labels_say_nothing_to_the_terminal(run, hostile):
+    status, out, err = run("explain", "--model", hostile, "--target", "\x1b[1m", "a film")
+    assert status == 2 and err.count("\n") == 1 and len(err) < 2500
+    assert is_tame(err) and is_tame(out)
+    status, out, err = run("explain", "--model", hostile, "--method", "raw_attention", "a film")
+    assert status == 0 and is_tame(out) and is_tame(err)
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "a\0b", "\udcff", "a/" + "b" * 5000])
+def test_names_that_nothing_has(run, name):
+    for words in (["--model", name, "a film"], ["--data", name, "--out", "scores.parquet"]):
+        status, _, err = run("explain", *words)
+        assert status in (1, 2) and err.count("\n") == 1 and len(err) < 2500
+
+
+def test_a_text_with_half_a_sign(run):
+    for words in ([], ["--json"]):
+        status, out, err = run("explain", *words, "--method", "raw_attention", "a film \udcff")
+        assert (status == 0 and out) or (status == 2 and err.count("\n") == 1)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
+@pytest.mark.parametrize("words", [["methods"], ["methods", "--json"], ["--version"]])
+def test_a_full_device(words):
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "attlas", *words]
+        told = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert told.returncode == 1
+    *_, last = told.stderr.splitlines()
+    assert last == "attlas: cannot write the output: No space left on device"
+    assert "Traceback" not in told.stderr and "ignored" not in told.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
+def test_a_device_is_written_to_and_never_replaced(run):
+    status, _, err = run("explain", "--method", "raw_attention", "--html", "/dev/full", "a film")
+    assert status == 1 and "No space left" in err
+    assert not os.path.isfile("/dev/full")
+
+
+SHORTAGES = [
+    MemoryError(),
+    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB\nmore"),
+    RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes."),
+]
+
+
+@pytest.mark.parametrize("problem", SHORTAGES, ids=lambda each: type(each).__name__)
+def test_memory_that_runs_short_is_one_line(run, monkeypatch, problem):
+    def fail():
+        raise problem
+
+    monkeypatch.setattr(line, "app", fail)
+    status, _, err = run("methods")
+    assert status == 1 and err.count("\n") == 1 and "not enough memory" in err

@@ -1,0 +1,101 @@
+"""Taps that are closed out of order, in other tasks or from other threads: nothing stays behind."""
+
+import asyncio
+import threading
+
+import pytest
+import tiny
+import torch
+
+from attlas.models.tap import edits
+from attlas.models.tap.opening import tap
+
+FAMILIES = {"bert": tiny.FAMILIES["bert"], "xlnet": tiny.SECOND_ROAD["xlnet"]}
+
+
+@pytest.fixture(params=FAMILIES)
+def case(request):
+    return FAMILIES[request.param]()
+
+
+def run(case):
+    with torch.no_grad():
+        return case.model(**case.inputs).logits
+
+
+def tapped(case, *changes):
+    with tap(case.model, changes) as seen:
+        yield seen
+
+
+def state(model):
+    hooks = [len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules()]
+    return hooks, model.config._attn_implementation
+
+
+def is_free(model):
+    """Whether another thread can open the model."""
+
+    def enter():
+        with tap(model):
+            opened.append(True)
+
+    opened = []
+    other = threading.Thread(target=enter, daemon=True)
+    other.start()
+    other.join(5)
+    return opened == [True]
+
+
+def test_generators_that_end_in_the_order_of_their_start(case):
+    before, was = run(case), state(case.model)
+    with tap(case.model, [edits.scale(0.5)]):
+        scaled = run(case)
+    first, second = tapped(case, edits.uniform()), tapped(case, edits.scale(0.5))
+    next(first)
+    next(second)
+    first.close()
+    assert torch.equal(run(case), scaled)  # the second one is still open
+    second.close()
+    assert torch.equal(run(case), before)
+    assert state(case.model) == was
+    assert is_free(case.model)
+
+
+def test_tasks_that_take_turns_see_their_own_edits(case):
+    before, was = run(case), state(case.model)
+    expected = {}
+    for factor in (0.0, 0.5):
+        with tap(case.model, [edits.scale(factor)]):
+            expected[factor] = run(case)
+    assert not torch.equal(expected[0.0], expected[0.5])
+
+    async def task(factor, turns):
+        with tap(case.model, [edits.scale(factor)]):
+            for _ in range(turns):
+                await asyncio.sleep(0)
+                assert torch.equal(run(case), expected[factor])
+
+    async def both():
+        await asyncio.gather(task(0.0, 2), task(0.5, 4))
+
+    asyncio.run(both())
+    assert torch.equal(run(case), before)
+    assert state(case.model) == was
+    assert is_free(case.model)
+
+
+def test_a_tap_that_another_thread_closes(case):
+    before, was = run(case), state(case.model)
+    opened = tapped(case, edits.uniform())
+    next(opened)
+    assert not torch.equal(run(case), before)
+    other = threading.Thread(target=opened.close)
+    other.start()
+    other.join()
+    assert torch.equal(run(case), before)
+    assert state(case.model) == was
+    assert is_free(case.model)
+    with tap(case.model) as seen:  # and it can be opened again where it was opened first
+        run(case)
+    assert seen.calls
