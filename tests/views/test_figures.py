@@ -44,6 +44,7 @@ PAYLOADS = {
     "maps": film_maps,
     "redundancy": lambda: EVERY["HeadRedundancy"]().payload(),
     "report": lambda: report_sample.report().payload(),
+    "study": lambda: EVERY["StudyResult"]().payload(),
     "tree": tree,
     "trial": lambda: EVERY["TrialResult"]().payload(),
     "triggers": lambda: EVERY["Triggers"]().payload(),

@@ -24,6 +24,7 @@ def hostile_trial():
         plots.scatter(HOSTILE, {HOSTILE: ([1, 2], [1, 2]), "b": ([1], [1])}, **named),
         plots.curve(HOSTILE, [1, 2], {HOSTILE: [1, 2], "b": [0, 1]}, **named),
         plots.bars(HOSTILE, {HOSTILE: 1}, x_label=HOSTILE, reading=HOSTILE),
+        plots.violins(HOSTILE, {HOSTILE: [1, 2, 2]}, **named),
         plots.matrix(HOSTILE, two, two, [[1, 2], [3, 4]], **named),
         plots.maps(HOSTILE, two, two, {HOSTILE: [[1, 0], [0, 1]]}, reading=HOSTILE),
         plots.table(HOSTILE, two, [two], reading=HOSTILE),
@@ -98,9 +99,11 @@ def test_every_kind_is_drawn_with_its_title_and_reading(show):
     assert found.nth(1).locator(".line").count() == 2 + 2  # and in the key
     assert found.nth(1).locator(".spread").count() == 1
     assert found.nth(2).locator(".bar").count() == 3 and found.nth(2).locator("li").count() == 4
-    assert found.nth(3).locator("td").count() == 72 and found.nth(3).locator("td.none").count() == 1
-    assert found.nth(4).locator("table").count() == 2
-    assert found.nth(5).locator("tbody tr").first.inner_text().split() == [
+    # Of three groups one has no values; each other has an outline, a box, a whisker and a median.
+    assert found.nth(3).locator(".spread").count() == found.nth(3).locator(".line").count() == 4
+    assert found.nth(4).locator("td").count() == 72 and found.nth(4).locator("td.none").count() == 1
+    assert found.nth(5).locator("table").count() == 2
+    assert found.nth(6).locator("tbody tr").first.inner_text().split() == [
         "turns",
         "3",
         "12",

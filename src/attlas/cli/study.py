@@ -161,9 +161,8 @@ def _print_list(as_json: bool) -> None:
     rows = []
     for each in studies:
         quick, full = each.record.get("takes", (0, 0))
-        took = (
-            f"quick {duration(float(quick))}, full {duration(float(full))}" if full else "not timed"
-        )
+        whole = duration(float(full)) if full else "not timed"
+        took = f"quick {duration(float(quick))}, full {whole}"
         rows.append((each.name, each.record["paper"], took, each.record["about"]))
     print_table(rows)
     print_line(

@@ -79,7 +79,7 @@ ByLayer = Mapping[str, Sequence[Sequence[float | None]]]  # `[text, layer]`, by 
         "layers": 2,
         "seeds": 1,
     },
-    takes=(5, 60),
+    takes=(5, 0),
 )
 def attention_flow(
     run: Run,

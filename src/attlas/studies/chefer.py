@@ -81,7 +81,7 @@ Curves = Mapping[str, Sequence[Sequence[float | None]]]  # `[text, point]`, by m
         "tops": (1, 2, 4),
         "methods": ("lrp_relevance", "generic_relevance", "raw_attention", "attention_rollout"),
     },
-    takes=(6, 90),
+    takes=(6, 0),
 )
 def chefer(
     run: Run,

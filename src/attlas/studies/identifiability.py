@@ -73,7 +73,7 @@ DIFFERS = (
         "steps": 20,
         "seeds": 1,
     },
-    takes=(8, 100),
+    takes=(8, 0),
 )
 def identifiability(
     run: Run,

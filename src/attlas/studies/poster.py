@@ -64,7 +64,7 @@ DIFFERS = (
         "repeats": 3,
         "epochs": 1,
     },
-    takes=(6, 90),
+    takes=(6, 0),
 )
 def poster(
     run: Run,
