@@ -233,7 +233,7 @@ def test_the_name_of_a_part_of_attlas_is_refused(monkeypatch):
     tools = Registry("tool", Tool, group="attlas.tools", package="home")
     offer(monkeypatch, registering(tools, "attattr", "thief"))
     with pytest.warns(UserWarning, match="package thief .* Attlas has a tool of this name"):
-        assert tools.names() == ["attattr"]
+        assert "attattr" in tools.names()
 
 
 def test_of_two_packages_with_one_name_the_second_is_refused(tools, monkeypatch):

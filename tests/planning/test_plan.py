@@ -9,11 +9,11 @@ from subjects import subject
 import attlas
 from attlas.errors import AttlasError, UnknownNameError, UsageError
 from attlas.explaining import footprint
+from attlas.explaining.plan import DOUBT, Plan
 from attlas.methods import METHODS
 from attlas.models.encoding.request import Request
 from attlas.planning import PLANNERS, costs
 from attlas.planning.costs import Expense, Speed
-from attlas.results.plan import DOUBT, Plan
 from attlas.scoring import score
 
 TASK = "sequence classification"

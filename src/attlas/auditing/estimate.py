@@ -11,6 +11,7 @@ from attlas.auditing.plan import AuditPlan
 from attlas.auditing.settings import AuditSettings
 from attlas.auditing.work.explained import verdict_recipes
 from attlas.errors import AttlasError
+from attlas.explaining.plan import Plan
 from attlas.mathematics.token_effects import MOST_STEPS
 from attlas.measures import sizes
 from attlas.measures.support.recomputing import Recipe
@@ -22,7 +23,6 @@ from attlas.models.intervening.training import TrainingPlan, fresh_copy, labelle
 from attlas.removing.ceilings import CANDIDATES, WIDTH
 from attlas.removing.erasures import Erasures
 from attlas.removing.unusualness import VERSIONS
-from attlas.results.plan import Plan
 from attlas.trials import TRIALS
 from attlas.trials.relearning.curves import count_trainings
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from attlas.errors import AttlasError
+from attlas.explaining.plan import size as size_in_words
 from attlas.methods import METHODS, Method
 from attlas.models.asking.map_selection import map_bytes
 from attlas.models.asking.memory import free_bytes, plain_tokens
@@ -11,7 +12,6 @@ from attlas.models.asking.question import Question
 from attlas.models.branching.branch_memory import VECTORS_KEPT
 from attlas.models.rows.handing import is_for_rows
 from attlas.results import Site
-from attlas.results.plan import size as size_in_words
 
 VECTORS_NOW = 16  # hidden-state vectors of each token that exist while a block runs
 MAPS_IN_GRAPH = 3  # copies of each layer's attention that a gradient needs

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from attlas.errors import UnknownNameError, UsageError
+from attlas.explaining.plan import Plan
 from attlas.planning.explaining import plan_explain, plan_explain_to, plan_generation
 from attlas.planning.heads import (
     plan_curve,
@@ -23,7 +24,6 @@ from attlas.planning.testing import (
     plan_trial,
     plan_whole_audit,
 )
-from attlas.results.plan import Plan
 
 __all__ = ["PLANNERS", "plan"]
 

@@ -11,6 +11,7 @@ from torch import nn
 
 from attlas.errors import AttlasError
 from attlas.explaining.footprint import fitting_rows, footprint
+from attlas.explaining.plan import Plan
 from attlas.methods import Method
 from attlas.models.asking.filling import fill_list
 from attlas.models.asking.memory import free_bytes, plain_tokens
@@ -19,7 +20,6 @@ from attlas.models.encoding.encode_input import sample_inputs
 from attlas.models.encoding.request import Request
 from attlas.models.states.embeddings import embedding_gradients
 from attlas.models.subject import Subject
-from attlas.results.plan import Plan
 
 Number = float | int
 PROBED = 256  # tokens of the larger probe

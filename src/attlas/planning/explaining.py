@@ -12,6 +12,7 @@ from attlas.errors import UsageError
 from attlas.explaining.explanations import MOST_MAP_BYTES
 from attlas.explaining.footprint import map_sites, takes_slices
 from attlas.explaining.method_call import MethodCall, methods_to_try, requests_for
+from attlas.explaining.plan import Plan, size
 from attlas.explaining.score_parts import check_out
 from attlas.explaining.streams import shared_request
 from attlas.models.asking.map_selection import map_bytes
@@ -20,7 +21,6 @@ from attlas.models.encoding.request import Request
 from attlas.models.encoding.text_inputs import are_pairs, texts_of
 from attlas.models.subject import Subject, check_subject
 from attlas.planning.costs import SAMPLED, Expense, make_plan, pose_sample, speed_of
-from attlas.results.plan import Plan, size
 
 LICENCE = 40  # changed texts for each token, by which a licence is given
 

@@ -7,6 +7,7 @@ from typing import Any
 from attlas.catalogue import VARIANTS, check_word
 from attlas.data import ReadData, read_examples
 from attlas.errors import UnknownNameError, UsageError
+from attlas.explaining.plan import Plan
 from attlas.heads.curves import RANKED, SHARES
 from attlas.heads.labelled_questions import ask_about_labels
 from attlas.heads.rankings import RANKINGS
@@ -19,7 +20,6 @@ from attlas.models.encoding.target import Target
 from attlas.models.encoding.text_inputs import is_one_text
 from attlas.models.subject import Subject, check_subject
 from attlas.planning.costs import Expense, Speed, make_plan, pose_sample, speed_of
-from attlas.results.plan import Plan
 
 COLUMNS = ("text", "pair", "label", "spans", "split", "count")
 TRIED = 4  # texts whose labels are tried on the model

@@ -11,6 +11,7 @@ from attlas.auditing.texts import usable_texts
 from attlas.data import texts
 from attlas.data.read_examples import read_examples
 from attlas.errors import UsageError
+from attlas.explaining.plan import Plan
 from attlas.judging.judge import judge_requests, judge_settings
 from attlas.measures import sizes
 from attlas.methods import METHODS
@@ -21,7 +22,6 @@ from attlas.planning.costs import Expense, make_plan, pose_sample, speed_of
 from attlas.planning.explaining import LICENCE
 from attlas.planning.heads import plan_curve, plan_effectiveness, plan_triggers
 from attlas.removing.ceilings import CANDIDATES, WIDTH
-from attlas.results.plan import Plan
 from attlas.scoring.run import EXPENSIVE_SHARE, find_scored
 from attlas.studies import STUDIES
 from attlas.studies.attattr import SEED, check_tasks

@@ -73,8 +73,10 @@ class TaskResult:
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "TaskResult":
         """Read what `to_dict` returned."""
-        curves = (PruneCurve.from_dict(record[name]) for name in ("pruned", "effectiveness"))
-        return cls(record["task"], *curves, Triggers.from_dict(record["triggers"]))
+        pruned, effect = (
+            PruneCurve.from_dict(record[name]) for name in ("pruned", "effectiveness")
+        )
+        return cls(record["task"], pruned, effect, Triggers.from_dict(record["triggers"]))
 
 
 @study(

@@ -4,6 +4,7 @@ Abnar and Zuidema, "Quantifying Attention Flow in Transformers", ACL 2020.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -112,7 +113,7 @@ def attention_flow(
         found.append(
             run.kept(
                 f"agreement seed {seed}",
-                lambda seed=seed: _agreement(run, size, training, sentences, seed),
+                partial(_agreement, run, size, training, sentences, seed),
             )
         )
     means = {

@@ -6,6 +6,7 @@ Identifiable yet Equally Performant Transformers for Text Classification", ACL 2
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -108,7 +109,7 @@ def identifiability(
         encoders.append(
             run.kept(
                 f"encoders seed {seed}",
-                lambda seed=seed: _encoders(run, classify, tested, steps, seed),
+                partial(_encoders, run, classify, tested, steps, seed),
                 ("seeds", "model", "data", "count", "mixed"),
             )
         )
@@ -241,7 +242,10 @@ def _states_table(found: Mapping[str, Any]) -> ComparedTable:
 
 def _plots(states: Mapping[str, Any], encoders: Sequence[Mapping[str, Any]]) -> list[plots.Plot]:
     layers = list(range(1, len(states["own"]) + 1))
-    freedom = {kind: tuple(zip(*encoders[0][kind]["freedom"][:200], strict=True)) for kind in KINDS}
+    freedom = {}
+    for kind in KINDS:
+        lengths, free = zip(*encoders[0][kind]["freedom"][:200], strict=True)
+        freedom[kind] = (lengths, free)
     by_layer: dict[str, Any] = {"x_label": "layer", "y_label": "share"}
     return [
         plots.scatter(

@@ -6,6 +6,7 @@ BlackboxNLP 2019.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def relations(
     """
     sentences = read_conllu(conllu or _sample())[:count]
     found = [
-        run.kept(f"split {seed}", lambda seed=seed: _follow(run, model, sentences, seed))
+        run.kept(f"split {seed}", partial(_follow, run, model, sentences, seed))
         for seed in range(seeds)
     ]
     return Findings(

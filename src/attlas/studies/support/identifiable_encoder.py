@@ -58,7 +58,9 @@ class Encoder(nn.Module):
 
     def embed(self, ids: Tensor) -> Tensor:
         """The vectors of the tokens with those of their places."""
-        return self.pieces(ids) + self.places(torch.arange(ids.shape[1], device=ids.device))
+        places = torch.arange(ids.shape[1], device=ids.device)
+        vectors: Tensor = self.pieces(ids) + self.places(places)
+        return vectors
 
     def forward(self, ids: Tensor, attention_mask: Tensor) -> Any:
         """The logits of each text."""
@@ -87,7 +89,8 @@ KINDS = {"usual": usual, "identifiable": identifiable}
 
 
 def _by_head(states: Tensor) -> Tensor:
-    return states.unflatten(-1, (HEADS, -1)).transpose(1, 2)
+    parts: Tensor = states.unflatten(-1, (HEADS, -1)).transpose(1, 2)
+    return parts
 
 
 def compare_encoders(

@@ -37,7 +37,7 @@ def measure_keys(
     questions = subject.ask([each.text for each in known], Request(truncate=True))
     gold = {number: subject.labels.index(str(each.label)) for number, each in enumerate(known)}
     plan = RewritingPlan("key_permutation", shuffle_keys, repeats, seed, gold)
-    right = {}
+    right: dict[str, float] = {}
     for scope in (Scope("all"), Scope("layer")):
         outcome = run_rewriting_trial(fill(questions), scope, plan, "Exchanging keys")
         found = outcome.figures.items()

@@ -27,13 +27,15 @@ Maps = NDArray[np.float64]  # `[layer, position, token]`, heads averaged
 def blank_out(question: Question) -> NDArray[np.float64]:
     """|p(x) − p(x with the token masked)|, `[text, token]`."""
     found = leave_one_out(question, removal="mask").scores
-    return np.abs(found.double().cpu().numpy())
+    sizes: NDArray[np.float64] = found.double().abs().cpu().numpy()
+    return sizes
 
 
 def input_gradient(question: Question) -> NDArray[np.float64]:
     """|Σ over features of the logit's gradient on the embedding|, `[text, token]`."""
     (stream,), _ = embedding_gradients(question, "logit")
-    return np.abs(stream.gradient.sum(dim=-1).double().cpu().numpy())
+    sizes: NDArray[np.float64] = stream.gradient.double().sum(dim=-1).abs().cpu().numpy()
+    return sizes
 
 
 def read_maps(question: Question) -> tuple[NDArray[np.float64], list[int]]:

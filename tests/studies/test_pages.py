@@ -1,0 +1,41 @@
+"""The pages of studies say what the kept results say."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+from results.every_result import EVERY
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def script():
+    path = ROOT / "scripts" / "studies_page.py"
+    spec = importlib.util.spec_from_file_location("studies_page", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_pages_are_up_to_date(script):
+    for path, text in script.pages().items():
+        assert path.read_text("utf-8") == text, "run scripts/studies_page.py"
+
+
+def test_the_result_of_a_full_run_is_shown(script, tmp_path, monkeypatch):
+    monkeypatch.setattr(script, "KEPT", tmp_path / "kept")
+    record = {**EVERY["StudyResult"]().to_dict(), "quick": False}
+    (tmp_path / "poster.json").write_text(json.dumps(record))
+    assert script.take_over(tmp_path) == ["poster"]
+    pages = {path.name: text for path, text in script.pages().items()}
+    row = "| [poster](poster.md) | Permuting keys costs 6 points. | partly | 9.5 | 6 |"
+    assert row in pages["README.md"] and "It costs more." in pages["poster.md"]
+    assert "has not been run" in pages["bias.md"]
+
+
+def test_a_quick_run_is_refused(script, tmp_path):
+    (tmp_path / "poster.json").write_text(json.dumps(EVERY["StudyResult"]().to_dict()))
+    with pytest.raises(SystemExit, match="is of a quick run"):
+        script.take_over(tmp_path)
