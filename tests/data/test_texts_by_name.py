@@ -186,7 +186,7 @@ RECORDS = [
     ),
 ]
 # The data sets that need more than one record, or many, have tests of their own below.
-LARGER = {"cose", "eraser_multirc", "fair_rationales", "snli_cad"}
+LARGER = {"cose", "eraser_multirc", "fair_rationales", "snli_cad", "sst"}
 
 
 def test_every_data_set_has_a_record_here():
@@ -285,6 +285,21 @@ def test_snli_cad_whose_files_do_not_fit(home):
     write(home, "snli_cad/revised_premise_test.jsonl", {**PAIR, "label": "neutral"})
     with pytest.raises(UsageError, match="do not match"):
         texts("snli_cad")
+
+
+def test_sst_is_sst5_without_neutral_sentences(home):
+    rows = [
+        {"tokens": [word], "label": label, "token_labels": [label], "phrase_labels": []}
+        for label, word in enumerate(("awful", "dull", "long", "fine", "great"))
+    ]
+    write(home, "sst5/test.jsonl", *rows)
+    found = [(each.text, each.label) for each in texts("sst")]
+    assert found == [
+        ("awful", "NEGATIVE"),
+        ("dull", "NEGATIVE"),
+        ("fine", "POSITIVE"),
+        ("great", "POSITIVE"),
+    ]
 
 
 def fair(text_id, sentence, person, said, marks, **more):
@@ -416,7 +431,8 @@ def test_a_home_that_is_not_there(home, monkeypatch):
 def test_without_folder_and_hub_it_says_what_to_set(name, monkeypatch):
     monkeypatch.delenv("ATTLAS_DATA", raising=False)
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(UsageError, match=f"set ATTLAS_DATA to a folder that has {name}/"):
+    folder = DATA_SETS[name].folder or name
+    with pytest.raises(UsageError, match=f"set ATTLAS_DATA to a folder that has {folder}/"):
         texts(name)
 
 

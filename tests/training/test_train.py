@@ -118,3 +118,12 @@ def test_the_command(tmp_path):
     assert found.exit_code == 0, found.output
     assert "epoch 2: dev accuracy" in told and "(kept)" in told and "test (36 texts)" in told
     assert f"attlas check {tmp_path / 'model'}" in told
+
+
+def test_a_dry_run_trains_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "learn", None)
+    found = attlas.plan(attlas.train, "average", TEXTS, tmp_path / "model", **QUICK)
+    assert found.texts == 32 and found.at_once == 8 and found.seconds > 0
+    assert not (tmp_path / "model").exists()
+    with pytest.raises(UnknownNameError, match="bilstm"):
+        attlas.plan(attlas.train, "bilsm", TEXTS)

@@ -1,12 +1,12 @@
 """The command `train`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from attlas.cli.options import AsJson, Device
-from attlas.cli.output import print_json, print_line, quiet_libraries, stoppable
+from attlas.cli.options import AsJson, Device, DryRun
+from attlas.cli.output import print_json, print_line, print_plan, quiet_libraries, stoppable
 
 
 def train(
@@ -51,6 +51,7 @@ def train(
     seed: Annotated[int, typer.Option(help="Decides everything that is random.")] = 0,
     device: Device = None,
     as_json: AsJson = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Train an attention model that is no transformer, such as a BiLSTM.
 
@@ -59,27 +60,30 @@ def train(
     quiet_libraries()
     from attlas.training.train import train as train_model
 
+    how: dict[str, Any] = {
+        "attention": attention,
+        "vectors": vectors,
+        "vector_size": vector_size,
+        "dev": dev,
+        "test": test,
+        "labels": label or None,
+        "count": count,
+        "fewest": fewest,
+        "longest": longest,
+        "epochs": epochs,
+        "rows": rows,
+        "rate": rate,
+        "patience": patience,
+        "seed": seed,
+        "device": device,
+    }
+    if dry_run:
+        from attlas.planning import plan
+
+        print_plan(plan(train_model, model, data, out, **how), as_json)
+        return
     with stoppable(lambda: "the last whole epoch; the same command goes on:", resumes=True):
-        trained = train_model(
-            model,
-            data,
-            out,
-            attention=attention,
-            vectors=vectors,
-            vector_size=vector_size,
-            dev=dev,
-            test=test,
-            labels=label or None,
-            count=count,
-            fewest=fewest,
-            longest=longest,
-            epochs=epochs,
-            rows=rows,
-            rate=rate,
-            patience=patience,
-            seed=seed,
-            device=device,
-        )
+        trained = train_model(model, data, out, **how)
     if as_json:
         print_json(trained.record)
         return

@@ -24,6 +24,7 @@ from attlas.planning.testing import (
     plan_trial,
     plan_whole_audit,
 )
+from attlas.planning.training import plan_train
 
 __all__ = ["PLANNERS", "plan"]
 
@@ -43,6 +44,7 @@ PLANNERS: dict[str, Planner] = {  # by the name of the verb: its arguments, and 
     "try_trial": plan_trial,
     "audit": plan_whole_audit,
     "study": plan_study,
+    "train": plan_train,
 }
 
 

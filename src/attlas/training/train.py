@@ -105,6 +105,22 @@ def _shown(figures: dict[str, float]) -> str:
     return ", ".join(f"{name} {value:.3f}" for name, value in figures.items())
 
 
+def choose_recipe(model: str, attention: str | None) -> TrainingRecipe:
+    """The recipe of a model; raises if it, or this attention of it, is unknown."""
+    recipe = RECIPES.get(model)
+    if recipe is None:
+        raise UnknownNameError("model to train", model, RECIPES)
+    if attention is not None and (attention not in ATTENTIONS or model in WRITERS):
+        raise UnknownNameError("attention", attention, [] if model in WRITERS else ATTENTIONS)
+    return recipe
+
+
+def choose_plan(recipe: TrainingRecipe, seed: int, given: Mapping[str, Any]) -> FitPlan:
+    """How a recipe is trained, with what the user said in place of it."""
+    said = {name: value for name, value in given.items() if value is not None}
+    return replace(recipe.plan, seed=seed, **said)
+
+
 @verb("training")
 def train(
     model: str = "bilstm",
@@ -153,13 +169,9 @@ def train(
         >>> trained.subject
         Subject(average: sequence classification)
     """
-    recipe = RECIPES.get(model)
-    if recipe is None:
-        raise UnknownNameError("model to train", model, RECIPES)
-    if attention is not None and (attention not in ATTENTIONS or model in WRITERS):
-        raise UnknownNameError("attention", attention, [] if model in WRITERS else ATTENTIONS)
-    given: dict[str, Any] = {"epochs": epochs, "rows": rows, "rate": rate, "patience": patience}
-    plan = replace(recipe.plan, seed=seed, **{k: v for k, v in given.items() if v is not None})
+    given = {"epochs": epochs, "rows": rows, "rate": rate, "patience": patience}
+    recipe = choose_recipe(model, attention)
+    plan = choose_plan(recipe, seed, given)
     parts = read_parts(data, dev=dev, test=test, labels=labels, count=count, seed=seed)
     if (model in WRITERS) != (parts.source == "dates") and model in WRITERS:
         raise UsageError(f"{model} writes, and learns dates: not {parts.source}")

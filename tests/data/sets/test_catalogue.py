@@ -13,6 +13,7 @@ HOME = Path(os.environ.get("ATTLAS_DATA") or BESIDE)
 PUBLISHED = {
     "sst2": {"train": 67_349, "dev": 872},
     "sst5": {"train": 8_544, "dev": 1_101, "test": 2_210},
+    "sst": {"train": 6_920, "dev": 872, "test": 1_821},
     "imdb": {"train": 25_000},
     "imdb_cad": {"train": 1_707, "dev": 245, "test": 488},
     "ag_news": {"test": 7_600},
@@ -40,7 +41,7 @@ WITH_SPANS = {
 
 
 def needs(name, monkeypatch):
-    if not (HOME / name).is_dir():
+    if not (HOME / (DATA_SETS[name].folder or name)).is_dir():
         pytest.skip(f"{name} is not in {HOME}: set ATTLAS_DATA to a folder that has it")
     monkeypatch.setenv("ATTLAS_DATA", str(HOME))
 

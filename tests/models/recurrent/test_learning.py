@@ -173,7 +173,7 @@ sys.path.insert(0, {tests!r})
 from attlas.training.train import train
 texts = [(f"the {{a}} {{b}} was {{c}} {{d}}", "good" if c in ("fine", "warm") else "bad")
          for a, b, c, d in product("pqrs", "tuvw", ("fine", "warm", "dull", "slow"), "wxyz")]
-train("bilstm", texts, {out!r}, vector_size=16, epochs=40, seed=3)
+train("bilstm", texts, {out!r}, vector_size=16, epochs=30, seed=3)
 """
 
 
@@ -183,10 +183,16 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path):
         code = KILLED.format(tests=os.path.dirname(__file__), out=str(tmp_path / out))
         return subprocess.Popen([sys.executable, "-c", code])
 
+    def written():
+        place = tmp_path / "killed" / "training.safetensors"
+        return place.stat().st_mtime_ns if place.exists() else 0
+
     assert started("whole").wait() == 0
-    for _ in range(3):
-        process = started("killed")
-        time.sleep(8)
+    for _ in range(3):  # each time after one more epoch at least, somewhere in the next
+        before, process = written(), started("killed")
+        while written() == before:
+            assert process.poll() is None, "it ended before it was killed"
+            time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert started("killed").wait() == 0

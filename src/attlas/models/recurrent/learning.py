@@ -123,6 +123,23 @@ def learn(
     return Learned(model, tokenizer, fitted, labelled_table)
 
 
+def build_writer(
+    tokenizer: Any, attention: str, *, seed: int = 0, **sizes: int
+) -> RecurrentForConditionalGeneration:
+    """An untrained encoder–decoder."""
+    config = RecurrentWriterConfig(
+        vocab_size=len(tokenizer),
+        attention=attention,
+        pad_token_id=PAD,
+        bos_token_id=START,
+        eos_token_id=END,
+        **sizes,
+    )
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+        torch.manual_seed(seed)
+        return RecurrentForConditionalGeneration(config)
+
+
 def learn_writer(
     train: Sequence[tuple[str, str]],
     dev: Sequence[tuple[str, str]],
@@ -138,18 +155,8 @@ def learn_writer(
 ) -> Learned:
     """Train an encoder–decoder on texts and answers; the epoch with most exact answers is kept."""
     tokenizer = build_characters(part for pair in train for part in pair)
-    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
-        torch.manual_seed(plan.seed)
-        config = RecurrentWriterConfig(
-            vocab_size=len(tokenizer),
-            vector_size=vector_size,
-            hidden_size=hidden_size,
-            attention=attention,
-            pad_token_id=PAD,
-            bos_token_id=START,
-            eos_token_id=END,
-        )
-        model = RecurrentForConditionalGeneration(config).to(device)
+    sizes = {"vector_size": vector_size, "hidden_size": hidden_size}
+    model = build_writer(tokenizer, attention, seed=plan.seed, **sizes).to(device)
     texts, chosen = (answer_table(model, tokenizer, each) for each in (train, dev))
     fitted = fit(
         model,
