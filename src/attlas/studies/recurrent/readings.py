@@ -45,7 +45,10 @@ class FixedReading:
 def readings(model: Any, table: TextTable) -> Iterator[FixedReading]:
     """Read all texts of a table, the shortest first; without gradients of the model."""
     model.eval()
-    for batch in table.in_order(ROWS * ON_GPU if table.ids.is_cuda else ROWS):
+    rows = ROWS * ON_GPU if table.ids.is_cuda else ROWS
+    if model.config.sentences:  # it lays out every sentence as long as the longest
+        rows = ROWS // ON_GPU
+    for batch in table.in_order(rows):
         yield read_batch(model, batch)
 
 
