@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from attlas.explaining.plan import Plan
 from attlas.models.load import choose_device
 from attlas.models.recurrent.fitting import FitPlan, label_loss
 from attlas.models.recurrent.learning import (
@@ -16,7 +17,6 @@ from attlas.models.recurrent.learning import (
     writing_loss,
 )
 from attlas.models.recurrent.words import build_characters, build_vocabulary, random_vectors
-from attlas.results.plan import Plan
 from attlas.training.examples import Parts, read_parts
 from attlas.training.train import WRITERS, TrainingRecipe, choose_plan, choose_recipe
 
