@@ -157,6 +157,7 @@ def is_helper(path):
     *folders, _ = path.relative_to(HOUSE).parts
     parts = folders and folders[0] in PART_FOLDERS and len(folders) == 1
     parts = parts or folders == ["views", "figures"]  # each registers figures
+    parts = parts or folders == ["studies", "recurrent"]  # the figures and tables of one study each
     return path.name != "__init__.py" and not parts and folders[:1] != ["cli"]
 
 

@@ -1,4 +1,4 @@
-"""Tables and claims of `jain_wallace`; the rules were fixed before the figures were known."""
+"""Tables and claims of `jain_wallace`; each claim has its rule beside it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
