@@ -4,7 +4,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from math import isfinite
 from os import PathLike
@@ -36,6 +36,7 @@ class Run:
     folder: Path | None
     device: str | None
     watch: Watch
+    machines: list[str] = field(default_factory=list)  # that its parts were computed on
 
     def kept(
         self, part: str, compute: Callable[[], Any], apart_from: Sequence[str] = ("seeds",)
@@ -51,8 +52,10 @@ class Run:
         if place is not None and place.is_file():
             found = _read(place, asked)
             if found is not None:
+                self.machines.append(str(found.get("machine", machine(self.device))))
                 return found["found"]
-        found = {"asked": asked, "found": compute()}
+        found = {"asked": asked, "found": compute(), "machine": machine(self.device)}
+        self.machines.append(found["machine"])
         text = as_json(found)
         if place is not None:
             place.parent.mkdir(exist_ok=True)
@@ -99,7 +102,7 @@ def run_study(
         found.seeds,
         found.notes,
         round(monotonic() - begun, 2),
-        machine(device),
+        ", ".join(dict.fromkeys(run.machines)) or machine(device),
         versions(),
         found.details,
     )
