@@ -49,7 +49,9 @@ function plotFrame(plot, xs, ys, ticks = niceTicks(spanOf(xs))) {
   for (const value of ticks) {
     picture.append(drawn("text", {x: x(value), y: height - bottom + 16}, minus(String(value))));
   }
-  picture.append(drawn("text", {class: "axis-name", x: (left + width - right) / 2, y: height - 6}, visible(plot.x_label)));
+  if (plot.x_label) {
+    picture.append(drawn("text", {class: "axis-name", x: (left + width - right) / 2, y: height - 6}, visible(plot.x_label)));
+  }
   return {picture, x, y};
 }
 

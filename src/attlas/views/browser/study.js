@@ -12,7 +12,9 @@ function drawStudy(element, payload, state) {
   drawClaims(section(element, "What was published, and what came out here", "part"), payload);
   if (payload.tables.length) {
     const made = section(element, "Ours beside the published tables", "part");
-    payload.tables.forEach((table, index) => drawStudyTable(made, table, index));
+    const tables = make("div", "study-tables");
+    payload.tables.forEach((table, index) => drawStudyTable(tables, table, index));
+    made.append(tables);
   }
   if (payload.plots.length) {
     const made = section(element, "The figures", "part part-trials");
@@ -45,18 +47,17 @@ function drawClaims(made, payload) {
 
 /** @param {StudyClaim} claim */
 function claimBox(claim) {
-  const line = make("summary", "trial-line", make("h3", "", `${CLAIM_MARKS[claim.verdict] ?? "·"} ${visible(claim.verdict)}`),
-    make("span", "found", visible(claim.said)));
-  if (claim.ours) line.append(make("span", "mono figure", reportNumber(claim.ours.value, 3)));
+  const figures = [claim.ours ? `ours ${reportNumber(claim.ours.value, 3)}` : "",
+    claim.published === null ? "" : `published ${reportNumber(claim.published, 3)}`].filter(Boolean).join(" · ");
+  const line = make("summary", "trial-line claim-line", make("h3", "", `${CLAIM_MARKS[claim.verdict] ?? "·"} ${visible(claim.verdict)}`),
+    make("span", "claim-said", visible(claim.said)), make("span", "mono claim-figures", figures));
   const facts = [["ours", claim.ours ? oursWords(claim.ours, claim.over) : ""], ["published", reportNumber(claim.published, 3)],
     ["difference", reportNumber(claim.difference, 3)], ["found", claim.found], ["rule", claim.rule], ["source", claim.source]];
   const list = make("dl", "");
   for (const [name, value] of facts) {
     if (value && value !== "–") list.append(make("dt", "", name), make("dd", "", visible(value)));
   }
-  const folded = make("details", "trial claim", line, make("div", "trial-body", list));
-  folded.open = true;
-  return folded;
+  return make("details", "trial claim", line, make("div", "trial-body", list));
 }
 
 /** @param {Ours} ours @param {string} over */
@@ -92,15 +93,16 @@ function drawStudyFoot(element, payload) {
   element.append(foot);
 }
 
-// Outlines of the spread of each group, with a box from quartile to quartile and a mark at the median.
+// Outlines of the spread of each group, with a box from quartile to quartile and a mark at the median. The names of many groups
+// do not fit below them: they have numbers there, and a list.
 /** @param {HTMLElement} box @param {ViolinsPlot} plot */
 function drawViolins(box, plot) {
   const known = plot.groups.filter((each) => each.count);
   const {picture, x, y} = plotFrame({...plot, x_label: ""}, [], known.flatMap((each) => [...each.places, ...each.marks]), []);
-  const pitch = 1 / Math.max(1, plot.groups.length);
+  const pitch = 1 / Math.max(1, plot.groups.length), isMany = plot.groups.length > 4;
   plot.groups.forEach((group, index) => {
     const middle = (index + 0.5) * pitch, half = 0.42 * pitch, made = drawn("g", {class: `curve marked tint-${index % 6}`});
-    const name = drawn("text", {x: x(middle), y: PLOT.height - PLOT.bottom + 16 + (plot.groups.length > 4 ? 12 * (index % 2) : 0)}, visible(group.name));
+    const name = drawn("text", {x: x(middle), y: PLOT.height - PLOT.bottom + 16}, isMany ? String(index + 1) : visible(group.name));
     if (group.count) {
       /** @param {number} sign */
       const side = (sign) => group.places.map((at, slice) => `${x(middle + sign * half * group.widths[slice]).toFixed(1)} ${y(at).toFixed(1)}`);
@@ -113,5 +115,7 @@ function drawViolins(box, plot) {
     made.append(drawn("title", {}, `${visible(group.name)}: median ${shortNumber(group.marks[2])}, ${group.count} values`));
     picture.append(made, name);
   });
-  box.append(upwards(plot), picture, make("p", "up quiet", visible(plot.x_label)));
+  box.append(upwards(plot), picture);
+  if (plot.x_label) box.append(make("p", "up quiet", visible(plot.x_label)));
+  if (isMany) box.append(make("ol", "violin-names", ...plot.groups.map((group) => make("li", "", visible(group.name)))));
 }
