@@ -104,4 +104,5 @@ def test_a_folder_that_cannot_be_written_is_one_line(run, out):
     out.with_name("scores.parquet.parts").write_text("a file")
     status, _, err = run(*ASKED, "--data", "reviews", "--out", out)
     assert status == 2
-    assert err == f"attlas: {out}.parts cannot be a folder: a file of that name exists\n"
+    said = "exists, but Attlas did not write it: write to another file"
+    assert err == f"attlas: {out}.parts {said}\n"

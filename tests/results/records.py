@@ -1,5 +1,6 @@
 """Results for tests: some worked out by hand, some drawn at random by hypothesis."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -140,13 +141,17 @@ def any_explanation(draw):
     count = draw(st.integers(1, 6))
     make_tokens, make_maps = draw(any_tokens(count)), draw(st.none() | any_maps(count))
     scores, target, source = draw(any_array((count,))), draw(any_target), draw(any_origin)
-    prediction = tuple(draw(st.lists(st.dictionaries(TEXT, JSON, max_size=2), max_size=2)))
+    others = draw(st.lists(st.dictionaries(TEXT, JSON, max_size=2), max_size=2))
+    prediction = tuple({"probability": None, **each, "label": draw(TEXT)} for each in others)
     notes = tuple(draw(st.lists(TEXT, max_size=2)))
 
     def make():
         tokens = make_tokens()
         drawn = make_maps and make_maps(tokens)
-        about = TargetRecord(*target), Origin(**source)
+        asked = TargetRecord(*target)
+        if asked.position is not None:  # one of the tokens
+            asked = replace(asked, position=asked.position % count)
+        about = asked, Origin(**source)
         return Explanation(tokens, scores, *about, prediction, notes, drawn)
 
     return make

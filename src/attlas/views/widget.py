@@ -52,10 +52,10 @@ class Widget(anywidget.AnyWidget):
 
 
 def _with_bytes(value: Any) -> Any:
-    """A payload whose `data` are bytes: they travel as buffers, a quarter smaller than base64."""
+    """A payload whose maps are bytes: they travel as buffers, a quarter smaller than base64."""
     if isinstance(value, Mapping):
         return {
-            name: b64decode(each) if name == "data" and isinstance(each, str) else _with_bytes(each)
+            name: b64decode(each) if name == "data" and "codes" in value else _with_bytes(each)
             for name, each in value.items()
         }
     return [_with_bytes(each) for each in value] if isinstance(value, list | tuple) else value

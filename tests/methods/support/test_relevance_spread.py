@@ -42,11 +42,17 @@ def test_the_attention_of_one_input_serves_several_targets():
         assert torch.equal(found[row : row + 1], expected)
 
 
-def test_halves_are_multiplied_as_floats():
-    attention = torch.tensor([[[[1 / 3]]]], dtype=torch.bfloat16)
+def test_halves_are_averaged_as_floats():
+    attention = torch.full((1, 3, 1, 1), 1 / 3, dtype=torch.bfloat16)
     found = weigh_heads(attention, attention)
     assert found.dtype == torch.float32
-    assert float(found) == float(attention) ** 2
+    assert float(found) == float((attention * attention)[0, 0, 0, 0])
+
+
+def test_small_halves_are_multiplied_as_floats():
+    tiny = torch.full((1, 1, 1, 1), 1e-4, dtype=torch.float16)
+    assert float(tiny * tiny) == 0  # its square is below what such a number can hold
+    assert float(weigh_heads(tiny, tiny)) == float(tiny) ** 2
 
 
 def test_two_tokens_by_hand():

@@ -145,7 +145,9 @@ def test_texts_of_equal_length_share_a_batch():
 def test_the_longer_the_texts_the_fewer_share_a_batch(monkeypatch):
     asked = subject("causal lm")
     few = {3: 4, 10: 2}
-    monkeypatch.setattr(type(asked), "rows_at_once", lambda _, inputs: few[len(inputs.tokens[0])])
+    monkeypatch.setattr(
+        type(asked), "rows_at_once", lambda _, inputs, wanted: few[len(inputs.tokens[0])]
+    )
     questions = asked.ask([[7] * 3] * 5 + [[8] * 10] * 5, Request())
     assert sorted(len(question) for question in questions) == [1, 1, 2, 2, 4]
     assert sorted(index for question in questions for index in question.order) == list(range(10))

@@ -181,6 +181,8 @@ def test_a_large_gpu_takes_larger_batches(monkeypatch):
     assert room._rows(torch.device("cpu"), 2**25) == 32
     assert room._rows(device, 2**25) == 128
     assert room._rows(device, 1) == room.MOST_ROWS["cuda"]
+    assert room._rows(device, 2**25, wanted=2) == room.MOST_ROWS["cuda"]  # they fit anyway
+    assert room._rows(device, 2**25, wanted=3) == 128
     memory.total_memory = 2**33
     assert room._rows(device, 2**25) == 32
 

@@ -9,6 +9,7 @@ from torch import Tensor
 from attlas.errors import NotDefinedError, UnknownNameError, UnsupportedModelError, UsageError
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.encoding.inputs import Inputs
+from attlas.models.facts.sites import network_of
 from attlas.results import Site
 from attlas.shapes import Attention, HeadMean, QueryWeights, TokenScores
 
@@ -120,10 +121,11 @@ def check_followed(subject: OpenModel) -> None:
             "follows attention from token to token through layers: use raw_attention or "
             "gradient_attention"
         )
-    if subject.reads_in_turn is not None:
+    network = network_of(subject.model)
+    if network is not None:
         raise NotDefinedError(
             f"{type(subject.model).__name__} mixes its tokens by a recurrent network "
-            f"({subject.reads_in_turn}), and this method follows attention alone: use "
+            f"({network}), and this method follows attention alone: use "
             "raw_attention or gradient_attention"
         )
 

@@ -279,9 +279,9 @@ def _is_recorded(tensor: Tensor) -> bool:
     return tensor.is_cuda and torch.cuda.is_current_stream_capturing()
 
 
-def _rows(device: torch.device, bytes_a_row: int, wanted: int | None) -> int:
+def _rows(device: torch.device, bytes_a_row: int, wanted: int | None = None) -> int:
     most, room = MOST_ROWS.get(device.type, MOST_ROWS["cpu"]), MAP_BYTES
-    if wanted is not None and bytes_a_row * min(wanted, most) <= WITHOUT_LOOKING:
+    if wanted is not None and bytes_a_row * min(wanted, most) <= min(WITHOUT_LOOKING, room):
         return most  # asking a GPU what is free takes long
     if device.type == "cuda":
         room = max(room, torch.cuda.get_device_properties(device).total_memory // OF_DEVICE)

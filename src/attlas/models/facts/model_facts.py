@@ -12,7 +12,6 @@ from torch import nn
 from attlas.errors import NotDefinedError, UnknownNameError, UnsupportedModelError, UsageError
 from attlas.models.facts import transformers_internals as internals
 from attlas.models.facts.anatomy import anatomy
-from attlas.models.facts.sites import NETWORKS
 from attlas.models.facts.tasks import TASKS, Task, find_task, unexplained_task
 from attlas.tokens import PICTURE
 
@@ -25,7 +24,6 @@ GATHERERS = (
 OF_PICTURES = ("Vision", *GATHERERS)
 MASK = "image_embeds_position_mask"  # an argument that marks the places of a picture's parts
 BY_MASK = -1  # where it does so, instead of a token
-
 AnyFacts = TypeVar("AnyFacts", bound="ModelFacts")
 
 
@@ -192,12 +190,6 @@ class ModelFacts:
     def merges_streams(self) -> bool:
         """Whether a decoder attends to its own stream and to the encoder's in one softmax."""
         return any(owner.is_merged for owner in anatomy(self.model).owners)
-
-    @cached_property
-    def reads_in_turn(self) -> str | None:
-        """The recurrent network of torch that reads the tokens before attention does, if any."""
-        found = (each for each in self.model.modules() if isinstance(each, NETWORKS))
-        return next((type(each).__name__ for each in found), None)
 
     @property
     def compares(self) -> bool:

@@ -125,6 +125,12 @@ def _is_other(name: str, value: Any) -> bool:
     return name in _OTHER_STREAM and value is not None
 
 
+def network_of(model: nn.Module) -> str | None:
+    """The recurrent network of torch that reads the tokens before attention does, if any."""
+    found = (each for each in model.modules() if isinstance(each, NETWORKS))
+    return next((type(each).__name__ for each in found), None)
+
+
 def find_owners(model: nn.Module) -> list[Owner]:
     """The attention modules of a model; raises `UnsupportedModelError` if there are none."""
     modules = dict(model.named_modules())
