@@ -30,7 +30,8 @@ def short_lines(payload: Payload) -> Iterator[Text]:
     yield Text.assemble(
         (f"{words.MARKS.get(word, '·')} {visible(word).upper()}", "bold"), f" {lead}."
     )
-    yield Text(visible(verdict["next_step"]))
+    first = steps(payload)
+    yield Text(" ".join(first[:-1] or first))  # the report has the last one too
 
 
 def answer_lines(payload: Payload) -> Iterator[Text]:
