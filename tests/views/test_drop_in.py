@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from attlas.errors import UsageError
-from attlas.views import head_view, model_view
+from attlas.views import head_view, map_codes, model_view
 from attlas.views.map_codes import read_site
 
 TOKENS = ["[CLS]", "Ġgood", "##s", "▁day", "[SEP]"]
@@ -138,3 +138,14 @@ def test_mistakes_of_one_view():
         UsageError, match=r"importance has \[1\] finite numbers a layer, not \[3, 3\]"
     ):
         model_view(attention(), TOKENS, importance=[[1.0]])
+
+
+def test_sites_made_side_by_side_are_those_made_in_turn(monkeypatch):
+    drawn = np.random.default_rng(0).random((3, 2, 4, 4))
+    axes = (list(range(4)), list(range(4)))
+    given = [(f"encoder.{i}", ("encoder", i), axes, each) for i, each in enumerate(drawn)]
+    in_turn = map_codes.site_sections(given)
+    monkeypatch.setattr(map_codes, "MANY", 0)
+    monkeypatch.setattr(map_codes.os, "cpu_count", lambda: 3)
+    assert map_codes.site_sections(given) == in_turn
+    assert [each["name"] for each in in_turn] == ["encoder.0", "encoder.1", "encoder.2"]

@@ -17,7 +17,7 @@ from attlas.results.support.pictures import picture_rows
 from attlas.results.support.result import Result
 from attlas.shapes import SiteMap
 from attlas.tokens import Tokens
-from attlas.views.map_codes import BYTES, site_section
+from attlas.views.map_codes import BYTES, site_sections
 
 COLUMNS = ["site", "head", "query", "query_token", "key", "key_token", "weight"]
 
@@ -157,12 +157,13 @@ class Maps(Result):
 
     def payload_section(self, precision: str = BYTES) -> dict[str, Any]:
         """What a view draws of the maps, alone or within an explanation."""
-        sites = [
-            site_section(site.name, (site.kind, site.layer), axes, array, precision)
+        given = [
+            (site.name, (site.kind, site.layer), axes, array)
             for (site, array), axes in zip(
                 self, zip(self.queries, self.keys, strict=True), strict=True
             )
         ]
+        sites = site_sections(given, precision)
         return {"signed": self.signed, "shows": self.shows, "sites": sites}
 
     def header(self) -> dict[str, Any]:

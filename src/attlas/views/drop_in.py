@@ -13,7 +13,7 @@ import numpy as np
 from attlas.errors import UnknownNameError, UsageError
 from attlas.views.files import write_whole
 from attlas.views.kinds import view_of
-from attlas.views.map_codes import Weights, site_section
+from attlas.views.map_codes import Weights, site_sections
 from attlas.views.page import page
 
 ACTIONS = ("view", "return")
@@ -206,15 +206,15 @@ def _sites(
         for name, count in zip((stack.queries, stack.keys), counts, strict=True)
     )
     wanted = _chosen("include_layers", layers, len(stack.layers))
-    sites = []
+    given, numbers = [], []
     for layer in wanted:
         name = f"{stack.kind}.{layer}"
         weights = _weights(stack.layers[layer], name, counts)
-        numbers = _chosen("include_heads", heads, len(weights))
-        shown = weights if heads is None else weights[numbers]
-        site = site_section(name, (stack.kind, layer), (axes[0], axes[1]), shown)
-        sites.append({**site, "numbers": numbers})
-    return sites
+        numbers.append(_chosen("include_heads", heads, len(weights)))
+        shown = weights if heads is None else weights[numbers[-1]]
+        given.append((name, (stack.kind, layer), (axes[0], axes[1]), shown))
+    pairs = zip(site_sections(given), numbers, strict=True)
+    return [{**site, "numbers": own} for site, own in pairs]
 
 
 def _chosen(name: str, given: Indices, count: int) -> list[int]:

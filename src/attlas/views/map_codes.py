@@ -4,9 +4,12 @@ A code is a byte by default. It holds the square root of the weight's share of t
 head, so that weights far below a strong one are still told apart, and zero is exactly zero.
 """
 
+import os
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,9 +20,29 @@ from attlas.errors import UnknownNameError, UsageError
 BYTES, HALVES = "8-bit", "float16"
 PRECISIONS = (BYTES, HALVES)
 _TOPS = {"uint8": 255, "int8": 127}
+MANY = 2**18  # weights, from which on threads are worth their start
 _OFFSETS = {"previous": -1, "same": 0, "next": 1}
 
 Weights = NDArray[np.floating[Any]]
+
+
+def site_sections(
+    given: Sequence[tuple[str, tuple[str, int], tuple[Sequence[int], Sequence[int]], Weights]],
+    precision: str = BYTES,
+) -> list[dict[str, Any]]:
+    """Sites of a payload, each given as `site_section` takes it; large ones are made side by side.
+
+    Packing leaves the interpreter free.
+    """
+    threads = min(len(given), os.cpu_count() or 1)
+    jobs = [
+        partial(site_section, name, place, axes, weights, precision)
+        for name, place, axes, weights in given
+    ]
+    if threads < 2 or sum(each[3].size for each in given) < MANY:
+        return [job() for job in jobs]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(lambda job: job(), jobs))
 
 
 def site_section(
