@@ -188,9 +188,14 @@ class OpenModel(ModelFacts):
             logits = similarity(output.last_hidden_state, arguments, self.pooling)
         else:
             logits = self.task.logits(output)
-        if not _is_recorded(logits) and not torch.isfinite(logits).all():
-            raise ModelError(self._why_not_finite())
+        if not _is_recorded(logits):
+            self.check_finite(logits)
         return logits
+
+    def check_finite(self, logits: Tensor) -> None:
+        """Raise if the output is not finite, and say why."""
+        if not torch.isfinite(logits).all():
+            raise ModelError(self._why_not_finite())
 
     def _why_not_finite(self) -> str:
         for name, parameter in self.model.named_parameters():

@@ -6,15 +6,15 @@ import torch
 from torch import Tensor
 
 from attlas.models.asking.question import Question, first_places, learn
-from attlas.models.branching.recording import run_recorded
+from attlas.models.asking.reading import can_be_recorded
 from attlas.models.facts.evaluation_mode import evaluation_mode
-from attlas.models.tap.opening import is_tapped
+from attlas.models.tap.recording import run_recorded
 
 
 def look_recorded(question: Question) -> None:
     """Find the target of each row, by a recorded pass where that is possible."""
     subject, inputs = question.subject, question.inputs
-    if question.is_answered or not can_be_recorded(question):
+    if question.is_answered or not can_be_recorded(question.subject):
         return
     first = first_places(subject, inputs, question.asked)
 
@@ -24,9 +24,3 @@ def look_recorded(question: Question) -> None:
     with evaluation_mode(subject.model), torch.no_grad():
         (logits,) = run_recorded(subject.model, ("look", first), inputs.arguments, work)
     learn(subject, inputs, question.asked, logits)
-
-
-def can_be_recorded(question: Question) -> bool:
-    """Whether a pass runs on a GPU and nothing else takes part in it."""
-    subject = question.subject
-    return subject.device.type == "cuda" and not is_tapped(subject.model)
