@@ -9,7 +9,7 @@ import torch
 
 import attlas
 from attlas.models.asking import reading
-from attlas.models.tap import recording
+from attlas.models.tap import two_ways
 
 METHODS = ("raw_attention", "attention_rollout", "gradient_attention", "generic_relevance")
 TEXT, OTHER = "a warm and funny film", "a cold and boring mess"
@@ -30,7 +30,7 @@ class Again:
 def tensors_of(made):
     if isinstance(made, torch.Tensor):
         return [made]
-    if isinstance(made, recording._Group):
+    if isinstance(made, two_ways._Group):
         return [made._whole] if made._whole is not None else made._parts
     return [each for part in made for each in tensors_of(part)]
 
@@ -44,9 +44,9 @@ def graphs(monkeypatch):
         made.append(Again(work))
         return made[-1], made[-1].made
 
-    monkeypatch.setattr(recording, "_captured", captured)
-    monkeypatch.setattr(recording, "_new_pool", lambda: "pool")
-    monkeypatch.setattr(recording, "_fits", lambda passes, before: True)
+    monkeypatch.setattr(two_ways, "captured", captured)
+    monkeypatch.setattr(two_ways, "new_pool", lambda: "pool")
+    monkeypatch.setattr(two_ways, "fits", lambda passes, before: True)
     monkeypatch.setattr(reading, "can_be_recorded", lambda own: not reading.is_tapped(own.model))
     return made
 
@@ -59,10 +59,10 @@ def subject():
 @pytest.mark.parametrize("method", METHODS)
 def test_a_replay_gives_what_the_pass_gives(method, subject, graphs, monkeypatch):
     calls = [(TEXT, None), (TEXT, "NEGATIVE"), (OTHER, None), (TEXT, "POSITIVE")]
-    monkeypatch.setattr(recording, "SIGHTS", 0)  # none is recorded
+    monkeypatch.setattr(two_ways, "SIGHTS", 1000)  # none is recorded
     expected = [attlas.explain(subject, text, method, target) for text, target in calls]
     assert graphs == []
-    monkeypatch.setattr(recording, "SIGHTS", len(calls) + 1)
+    monkeypatch.setattr(two_ways, "SIGHTS", 1)
     found = [attlas.explain(subject, text, method, target) for text, target in calls]
     assert [each.replays for each in graphs] == [1 + len(calls)] * 2  # there and back
     for one, other in zip(found, expected, strict=True):
@@ -74,7 +74,7 @@ def test_a_replay_gives_what_the_pass_gives(method, subject, graphs, monkeypatch
 
 
 def test_a_replay_does_not_write_over_what_was_handed_out(subject, graphs):
-    first = [attlas.explain(subject, TEXT, "raw_attention") for _ in range(recording.SIGHTS)][-1]
+    first = [attlas.explain(subject, TEXT, "raw_attention") for _ in range(two_ways.SIGHTS)][-1]
     before = [each.copy() for each in first.maps.weights]
     attlas.explain(subject, OTHER, "raw_attention")
     assert graphs[0].replays == 3
@@ -82,7 +82,7 @@ def test_a_replay_does_not_write_over_what_was_handed_out(subject, graphs):
 
 
 def explained_often(subject, method="generic_relevance"):
-    return [attlas.explain(subject, TEXT, method) for _ in range(recording.SIGHTS + 1)][-1]
+    return [attlas.explain(subject, TEXT, method) for _ in range(two_ways.SIGHTS + 1)][-1]
 
 
 def test_weights_that_change_in_place_are_followed(subject, graphs):
@@ -112,7 +112,7 @@ def test_hooks_are_called_so_nothing_is_recorded(subject, graphs):
     attlas.explain(subject, TEXT, "generic_relevance")
     subject.model.register_forward_hook(lambda *_: called.append(1))
     explained_often(subject)
-    assert (len(called), graphs) == (recording.SIGHTS + 1, [])
+    assert (len(called), graphs) == (two_ways.SIGHTS + 1, [])
 
 
 def test_an_open_tap_is_met_so_nothing_is_recorded(subject, graphs):
@@ -129,7 +129,7 @@ def test_a_recording_that_gives_something_else_is_refused(subject, graphs, monke
 
 
 def test_lists_and_long_texts_are_not_recorded(subject, graphs, monkeypatch):
-    for _ in range(recording.SIGHTS + 1):
+    for _ in range(two_ways.SIGHTS + 1):
         attlas.explain(subject, [TEXT, OTHER], "raw_attention")
     monkeypatch.setattr(reading, "MOST_RECORDED", 100)
     explained_often(subject, "raw_attention")
@@ -137,12 +137,12 @@ def test_lists_and_long_texts_are_not_recorded(subject, graphs, monkeypatch):
 
 
 def test_the_oldest_recordings_go(subject, graphs, monkeypatch):
-    monkeypatch.setattr(recording, "KEPT", 2)
+    monkeypatch.setattr(two_ways, "KEPT", 2)
     texts = [" ".join(["good"] * count) for count in (2, 3, 4)]
     for text in texts:
-        for _ in range(recording.SIGHTS):
+        for _ in range(two_ways.SIGHTS):
             attlas.explain(subject, text, "raw_attention")
-    ways = recording._passes[subject.model].ways.values()
+    ways = two_ways.PASSES[subject.model].ways.values()
     assert [each.recorded is not None for each in ways] == [False, True, True]
 
 

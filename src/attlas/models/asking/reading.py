@@ -28,7 +28,8 @@ from attlas.models.tap.edits import Edit
 from attlas.models.tap.folding import among
 from attlas.models.tap.on_patches import call_on_patches, gradient_on_patches, rows_on_patches
 from attlas.models.tap.opening import is_tapped, tap
-from attlas.models.tap.recording import Ran, hides, two_ways
+from attlas.models.tap.recording import run_recorded
+from attlas.models.tap.two_ways import Ran, hides, two_ways
 from attlas.results import Site
 from attlas.shapes import Attention, QueryWeights, StateRows
 
@@ -215,6 +216,21 @@ def _whole(call: Call) -> Call:
 
 def _chosen(question: Question, sites: Collection[Site] | None) -> Collection[Site]:
     return question.subject.sites if sites is None else sites
+
+
+def look_recorded(question: Question) -> None:
+    """Find the target of each row, by a recorded pass where that is possible."""
+    subject, inputs = question.subject, question.inputs
+    if question.is_answered or not can_be_recorded(question.subject):
+        return
+    first = first_places(subject, inputs, question.asked)
+
+    def work(arguments: Mapping[str, Tensor]) -> list[Tensor]:
+        return [subject.run(arguments, first)]
+
+    with evaluation_mode(subject.model), torch.no_grad():
+        (logits,) = run_recorded(subject.model, ("look", first), inputs.arguments, work)
+    learn(subject, inputs, question.asked, logits)
 
 
 def find_readout(question: Question) -> QueryWeights:

@@ -13,12 +13,11 @@ from torch import Tensor
 from attlas.errors import ModelError, UnknownNameError, UsageError
 from attlas.models.asking.map_selection import map_bytes
 from attlas.models.asking.question import Question
-from attlas.models.asking.reading import find_readout, readout_from
+from attlas.models.asking.reading import find_readout, look_recorded, readout_from
 from attlas.models.asking.scores import target_scores
 from attlas.models.branching import variants
 from attlas.models.branching.branch_memory import spare_bytes
 from attlas.models.branching.branches import Branch, Branched, run_branches
-from attlas.models.branching.first_look import look_recorded
 from attlas.models.branching.integrals import RULES, Points, fixed, rounds
 from attlas.models.tap.on_patches import effects_on_patches
 from attlas.results import Site

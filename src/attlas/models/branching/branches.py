@@ -31,7 +31,8 @@ from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.hooks import Hooks, hooking
 from attlas.models.tap.opening import opened_by
-from attlas.models.tap.recording import hides, run_recorded
+from attlas.models.tap.recording import run_recorded
+from attlas.models.tap.two_ways import hides
 from attlas.results import Site
 
 
