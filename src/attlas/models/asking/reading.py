@@ -229,8 +229,11 @@ def look_recorded(question: Question) -> None:
         return [subject.run(arguments, first)]
 
     with evaluation_mode(subject.model), torch.no_grad():
-        (logits,) = run_recorded(subject.model, ("look", first), inputs.arguments, work)
-    learn(subject, inputs, question.asked, logits)
+        key = ("look", first, hides(inputs.arguments))
+        (logits,) = run_recorded(subject.model, key, inputs.arguments, work, checked=False)
+    table = logits.cpu()
+    subject.check_finite(table)
+    learn(subject, inputs, question.asked, table)
 
 
 def find_readout(question: Question) -> QueryWeights:

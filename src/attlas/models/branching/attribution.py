@@ -85,13 +85,19 @@ def attributions(
     readout: QueryWeights | None = None
     for group in _groups(question, sites, len(first.places) + 1, quadrature.memory):
         found = list(_raise(question, group, first, quadrature.memory, with_nothing=True))
-        readout = _readout(question, found[0].above) if readout is None else readout
         running = [_begin(each, first, whole) for each in found]
         _refine(question, running, more, quadrature)
-        for each in running:
-            weights = each.integral()
-            error = (weights.sum(dim=(1, 2, 3)) - each.worth).abs()
-            placed = effects_on_patches(weights, question.subject.stages(question.inputs))
+        weights = [each.integral() for each in running]
+        errors = [
+            (own.sum(dim=(1, 2, 3)) - each.worth).abs()
+            for own, each in zip(weights, running, strict=True)
+        ]
+        # Last, since a device is waited for.
+        if not torch.stack(errors).isfinite().all():
+            raise ModelError(f"the output of {question.subject.name} is not finite")
+        readout = _readout(question, found[0].above) if readout is None else readout
+        for each, own, error in zip(running, weights, errors, strict=True):
+            placed = effects_on_patches(own, question.subject.stages(question.inputs))
             yield Attribution(each.site, placed, error, each.error, tuple(each.steps), readout)
 
 

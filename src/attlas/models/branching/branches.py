@@ -145,7 +145,8 @@ def _run(
     with evaluation_mode(subject.model), torch.set_grad_enabled(gradients):
         if can_be_recorded(subject) and all(group.variants.fixed for group in merged):
             key = (tuple(merged), question.targets, of, gradients, count, masked)
-            scores, *rest = run_recorded(subject.model, key, arguments, work)
+            found = run_recorded(subject.model, key, arguments, work, checked=not gradients)
+            scores, *rest = found
         else:
             scores, *rest = work(arguments)
     size = len(merged) if gradients else 0

@@ -64,7 +64,7 @@ def as_batch(subject: ModelFacts, encoded: Sequence[Encoded], texts: Sequence[An
     )
 
 
-def _batch(rows: list[list[int]], device: torch.device) -> torch.Tensor:
+def _batch(rows: Sequence[Any], device: torch.device) -> torch.Tensor:
     """Rows of numbers on a device; numpy reads long lists much faster than torch."""
     array = np.array(rows)
     if array.dtype != np.int64:
