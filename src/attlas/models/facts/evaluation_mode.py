@@ -1,7 +1,7 @@
 """Evaluation mode: a model is locked, without dropout and frozen; all is restored afterwards."""
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
@@ -21,7 +21,7 @@ class _Use:
     def __init__(self, model: nn.Module) -> None:
         self.blocks: list[Placed] = []
         self.changes = Placed()
-        self.modules = every_module(model)
+        self.stamp, self.modules = _look(model)
         self._training = [module for module in self.modules if module.training]
         self._trainable = [
             parameter
@@ -46,10 +46,10 @@ class _Use:
 
 
 class _Found(NamedTuple):
-    """The modules of a model as they were found, and the ids of their children in turn."""
+    """The modules of a model as they were found; see `_shape`."""
 
     modules: list[ref[nn.Module]]
-    children: list[int]
+    shape: tuple[list[int], list[type]]
 
 
 _found: WeakKeyDictionary[nn.Module, _Found] = WeakKeyDictionary()
@@ -63,11 +63,24 @@ _plans_guard = threading.RLock()
 
 def every_module(model: nn.Module) -> list[nn.Module]:
     """Every module once; much faster than `modules()`, and faster still if none was exchanged."""
+    return _look(model)[1]
+
+
+def stamp_of(model: nn.Module) -> object:
+    """Something that stays the same object while a model has the same modules, of the same types.
+
+    Those of a model in use are not looked at again.
+    """
+    use = _in_use.get(model)
+    return _look(model)[0] if use is None else use.stamp
+
+
+def _look(model: nn.Module) -> tuple["_Found", list[nn.Module]]:
     known = _found.get(model)
     if known is not None:
-        modules = [each() for each in known.modules]
-        if None not in modules and _children(modules) == known.children:
-            return modules  # type: ignore[return-value]
+        there = [each() for each in known.modules]
+        if None not in there and _shape(there) == known.shape:
+            return known, there  # type: ignore[return-value]
     found: dict[nn.Module, None] = {}
     waiting: list[nn.Module | None] = [model]
     while waiting:
@@ -75,18 +88,15 @@ def every_module(model: nn.Module) -> list[nn.Module]:
         if module is not None and module not in found:
             found[module] = None
             waiting.extend(module._modules.values())
-    _found[model] = _Found([ref(each) for each in found], _children(found))
-    return list(found)
+    modules = list(found)
+    _found[model] = _Found([ref(each) for each in modules], _shape(modules))
+    return _found[model], modules
 
 
-def _children(modules: Iterable[Any]) -> list[int]:
-    return list(map(id, chain.from_iterable([each._modules.values() for each in modules])))
-
-
-def modules_of(model: nn.Module) -> list[nn.Module]:
-    """Every module once; those of a model in use are known."""
-    use = _in_use.get(model)
-    return every_module(model) if use is None else use.modules
+def _shape(modules: Sequence[Any]) -> tuple[list[int], list[type]]:
+    """The ids of the children of these modules in turn, and the types of the modules."""
+    children = chain.from_iterable([each._modules.values() for each in modules])
+    return list(map(id, children)), list(map(type, modules))
 
 
 @contextmanager
