@@ -21,18 +21,27 @@ function unitWords(payload) {
 const comparedIn = (payload) => payload.kind === "comparison" ? /** @type {ComparisonPayload} */ (payload).rows : [];
 
 /** @param {ComparedRow} row @param {number} place */
-const shareIn = (row, place) => strength(row.scores[place], row.limit);
+const shareIn = (row, place) => strength(row.scores[place] ?? 0, row.limit);
+/** @param {ComparedRow} row @param {number} place */
+const hasWord = (row, place) => row.scores[place] !== null;
+/** @param {ComparedRow} row @param {number} place */
+const scoreIn = (row, place) => hasWord(row, place) ? figure(row.scores[place] ?? 0, row.limit, row.signed) : "–";
 
-// The words as one explanation has them. Their places in another text are not known.
+// The words that one explanation has, as they stand in its text; without one, all words.
 /** @param {ComparisonPayload} payload @param {ComparedRow | null} row */
 function comparedUnits(payload, row) {
   /** @param {number} place */
-  const told = (place) => payload.rows.map((each) => (each.texts ? `${visible(each.texts[place])}: ` : "") +
-    `${visible(each.name)} ${figure(each.scores[place], each.limit, each.signed)}`).join(" · ");
-  return payload.tokens.map((token, place) => ({...token, ...(row?.texts ? {start: null, end: null} : {}),
-    text: row?.texts?.[place] ?? token.label, positions: [place], told: told(place),
-    score: row?.scores[place] ?? 0}));
+  const told = (place) => payload.rows.filter((each) => hasWord(each, place)).map((each) =>
+    (each.words ? `${visible(each.words[place]?.text ?? "")}: ` : "") +
+    `${visible(each.name)} ${scoreIn(each, place)}`).join(" · ");
+  return payload.tokens.map((token, place) => ({...token, ...row?.words?.[place],
+    text: row?.words?.[place]?.text ?? token.label, positions: [place], told: told(place),
+    score: row?.scores[place] ?? 0})).filter((unit) => !row || hasWord(row, unit.positions[0]));
 }
+
+// A payload with the text of one explanation.
+/** @param {ComparisonPayload} payload @param {ComparedRow} row @returns {ComparisonPayload} */
+const withText = (payload, row) => ({...payload, sources: row.sources ?? payload.sources});
 
 /** @param {HTMLElement} element @param {ComparisonPayload} payload @param {State} state */
 function drawSideBySide(element, payload, state) {
@@ -45,7 +54,7 @@ function drawSideBySide(element, payload, state) {
         `, ${signWords(row.signed)}`, specialWords(row)));
     const box = make("div", "what"), key = make("div", "legend");
     made.append(make("div", "one", who, make("div", "", box, key)));
-    const chips = colouredWords(box, comparedUnits(payload, row), payload, state, elementsAt);
+    const chips = colouredWords(box, comparedUnits(payload, row), withText(payload, row), state, elementsAt);
     const colour = () => {
       for (const [chip, unit] of chips) {
         const share = shareIn(row, unit.positions[0]);
@@ -154,12 +163,21 @@ function drawPairs(element, payload, state) {
 
 /** @param {ComparisonPayload} payload @param {ComparedPair} pair */
 function pairWords(payload, pair) {
-  const count = payload.tokens.length;
   /** @param {number} share */
   const of = (share) => inBoth(payload.top * share);
   const by = pair.by === "strength" ? " Compared by strength, since only one of the two has a sign." : "";
-  return `τ ${tauText(pair)} over ${count} ${unitWords(payload)}; ${of(pair.overlap)} of the ` +
-    `${payload.top} strongest in both (${of(pair.chance)} by chance).${by}`;
+  if (!pair.words) return "The two texts have no word in common.";
+  return `τ ${tauText(pair)} over ${pair.words} ${unitWords(payload)}; ${of(pair.overlap)} of the ` +
+    `${payload.top} strongest in both (${of(pair.chance)} by chance).${by}${heldWords(payload, pair)}`;
+}
+
+// How many words of two texts can be compared, if not all.
+/** @param {ComparisonPayload} payload @param {ComparedPair} pair */
+function heldWords(payload, pair) {
+  const [one, other] = [pair.one, pair.other].map((place) =>
+    payload.rows[place].scores.filter((score) => score !== null).length);
+  if (pair.words === one && one === other) return "";
+  return ` The texts have ${one} and ${other} words; those without a partner, in grey, are not compared.`;
 }
 
 // Where two differ: the share of the one less that of the other.
@@ -168,7 +186,8 @@ function differencesOf(payload, one, other) {
   const [first, second] = [payload.rows[one], payload.rows[other]];
   /** @param {number} share */
   const size = (share) => (first.signed === second.signed ? share : Math.abs(share));
-  return payload.tokens.map((_, place) => size(shareIn(first, place)) - size(shareIn(second, place)));
+  return payload.tokens.map((_, place) => hasWord(first, place) && hasWord(second, place)
+    ? size(shareIn(first, place)) - size(shareIn(second, place)) : null);
 }
 
 /** @param {HTMLElement} element @param {ComparisonPayload} payload @param {State} state */
@@ -178,23 +197,33 @@ function drawDifference(element, payload, state) {
   const names = payload.rows.map((row) => visible(row.name));
   made.append(make("p", "picks", picker("one", names, state), " less ", picker("other", names, state)), told, box, key);
   const elementsAt = new Map();
-  const units = comparedUnits(payload, payload.rows.every((row) => !row.texts) ? null : payload.rows[0]);
-  const chips = colouredWords(box, units, payload, state, elementsAt);
+  /** @type {[HTMLElement, Unit][]} */
+  let chips = [];
+  const build = () => {
+    const row = payload.rows[state.one];
+    elementsAt.clear();
+    box.replaceChildren();
+    chips = colouredWords(box, comparedUnits(payload, row.words ? row : null), withText(payload, row), state, elementsAt);
+  };
   const colour = () => {
     const {one, other} = state;
     const differences = one === other ? payload.tokens.map(() => 0) : differencesOf(payload, one, other);
     for (const [chip, unit] of chips) {
       const difference = differences[unit.positions[0]];
-      const share = strength(difference, 1);
+      const share = strength(difference ?? 0, 1);
       chip.style.setProperty("--share", String(Math.abs(share)));
       paint(chip, share, true, state.theme);
+      if (difference === null) Object.assign(chip.style, {color: "", backgroundColor: ""});
       chip.classList.toggle("against", share < -0.15);
-      chip.dataset.difference = difference.toFixed(4);
+      chip.classList.toggle("unpaired", difference === null);
+      chip.dataset.difference = difference === null ? "" : difference.toFixed(4);
     }
     told.textContent = one === other ? "Choose two that are not the same." : pairWords(payload, pairOf(payload, one, other));
     key.replaceChildren(differenceScale(names[one], names[other], state.theme));
   };
+  if (payload.rows.some((row) => row.words)) state.on(["one"], build);
   state.on(["one", "other", "theme"], colour);
+  build();
   colour();
   lightUp(payload, state, () => elementsAt);
 }
@@ -251,7 +280,7 @@ function orderOf(payload, order) {
   if (order === WORD_ORDERS[0]) return places;
   const mixed = new Set(payload.rows.map((row) => row.signed)).size > 1;
   const weight = places.map((place) => {
-    const shares = payload.rows.map((row) => shareIn(row, place));
+    const shares = payload.rows.filter((row) => hasWord(row, place)).map((row) => shareIn(row, place));
     if (order === WORD_ORDERS[1]) return Math.max(...shares.map(Math.abs));
     const compared = mixed ? shares.map(Math.abs) : shares;
     return Math.max(...compared) - Math.min(...compared);
@@ -268,17 +297,18 @@ function orderOf(payload, order) {
  */
 function comparedRow(unit, places, payload, state, elementsAt) {
   const [place] = unit.positions;
-  const texts = payload.rows.map((row) => row.texts?.[place]).filter((text) => text !== undefined);
+  const texts = payload.rows.flatMap((row) => row.words?.[place]?.text ?? []);
   const label = texts.length ? [...new Set(texts)].map(visible).join(" / ") : visible(unit.text);
   const which = places.get(place);
   const head = make("th", "mono", make("bdi", "", label), ...(which ? [make("span", "place quiet", ` ${which}`)] : []));
   head.scope = "row";
   const cells = payload.rows.map((row) => {
+    if (!hasWord(row, place)) return make("td", "quiet", "–");
     const share = shareIn(row, place), fill = make("span", share < 0 ? "fill left" : "fill");
     fill.style.width = `${100 * Math.abs(share) / (row.signed ? 2 : 1)}%`;
     fill.style.backgroundColor = css(pole(share, row.signed, state.theme));
     return make("td", "", make("span", "bar", make("span", row.signed ? "track signed" : "track", fill),
-      make("span", "mono figure", figure(row.scores[place], row.limit, row.signed))));
+      make("span", "mono figure", scoreIn(row, place))));
   });
   const made = stand(make("tr", "unit-row", head, ...cells), unit, payload, state, elementsAt);
   made.removeAttribute("role");  // it stays the row of a table
