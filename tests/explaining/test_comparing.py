@@ -122,7 +122,8 @@ def test_texts_of_other_lengths_are_aligned_and_only_what_is_in_both_is_compared
     assert found.top == 1 and pair.chance == pytest.approx(1 / 3)
     rows = found.difference()
     assert rows["word"].tolist() == ["A", "warm", "film"]
-    assert rows["difference"].tolist() == pytest.approx([1 / 9 - 4 / 7, 3 / 9 - 2 / 7, 2 / 9 - 1 / 7])
+    wanted = [1 / 9 - 4 / 7, 3 / 9 - 2 / 7, 2 / 9 - 1 / 7]
+    assert rows["difference"].tolist() == pytest.approx(wanted)
     assert np.isnan(found.to_pandas()[found.names[1]]).sum() == 2
     with pytest.raises(UsageError, match="1 to 3 here, not 4"):
         attlas.compare([long, short], top=4)

@@ -26,7 +26,7 @@ _OFFSETS = {"previous": -1, "same": 0, "next": 1}
 Weights = NDArray[np.floating[Any]]
 
 
-class Packed(str):
+class PackedCodes(str):
     """Codes as base64: text in which no page has anything to escape."""
 
     __slots__ = ()
@@ -116,14 +116,14 @@ def _coded(weights: Weights, limits: Weights, signed: bool, precision: str) -> N
     return roots.astype(kind)
 
 
-def _packed(codes: NDArray[Any]) -> Packed:
+def _packed(codes: NDArray[Any]) -> PackedCodes:
     # Only runs and frequencies: as small as a search for repeats on attention, and much faster.
     # Where almost no neighbours are equal, the look for runs is spared too.
     flat = codes.ravel()
     runs = np.count_nonzero(flat[1:] == flat[:-1]) > RUNS * flat.size
     strategy = zlib.Z_RLE if runs else zlib.Z_HUFFMAN_ONLY
     packer = zlib.compressobj(level=1, memLevel=9, strategy=strategy)
-    return Packed(b64encode(packer.compress(codes) + packer.flush()), "ascii")
+    return PackedCodes(b64encode(packer.compress(codes.tobytes()) + packer.flush()), "ascii")
 
 
 def _patterns(
@@ -153,4 +153,5 @@ def _breadth(weights: Weights) -> Weights:
         return np.zeros(heads)
     least = np.finfo(weights.dtype).tiny  # a weight of zero adds zero, not the logarithm of zero
     rows: Weights = -np.einsum("hqk,hqk->hq", weights, np.log(np.maximum(weights, least)))
-    return np.clip(rows.sum(axis=1, dtype=np.float64) / most, 0.0, 1.0)
+    shares: Weights = rows.sum(axis=1, dtype=np.float64) / most
+    return shares.clip(0.0, 1.0)

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from attlas.views.kinds import view_of
-from attlas.views.map_codes import Packed
+from attlas.views.map_codes import PackedCodes
 from attlas.views.units import visible
 
 _BROWSER = Path(__file__).with_name("browser")
@@ -76,7 +76,7 @@ def view_style() -> str:
 
 def _json(payload: Mapping[str, Any]) -> str:
     # Only ASCII, so that U+2028, U+2029 and lone surrogates are escaped.
-    packed: list[Packed] = []
+    packed: list[PackedCodes] = []
     mark = uuid4().hex
     text = json.dumps(
         _apart(payload, packed, mark), allow_nan=False, ensure_ascii=True, separators=(",", ":")
@@ -85,10 +85,10 @@ def _json(payload: Mapping[str, Any]) -> str:
     return first + "".join(part for pair in zip(packed, others, strict=True) for part in pair)
 
 
-def _apart(value: Any, packed: list[Packed], mark: str) -> Any:
+def _apart(value: Any, packed: list[PackedCodes], mark: str) -> Any:
     """A payload with a mark for all that is packed, which is long and needs no escaping."""
     kind = type(value)
-    if kind is Packed:
+    if kind is PackedCodes:
         packed.append(value)
         return mark
     if kind is dict:

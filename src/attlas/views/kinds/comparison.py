@@ -153,7 +153,7 @@ def _pair_cells(payload: Mapping[str, Any]) -> list[list[str]]:
 def _pair_lines(payload: Mapping[str, Any]) -> Iterator[Text]:
     """A line for every two explanations, within 80 columns."""
     top, (_, *rows) = payload["top"], _pair_cells(payload)
-    star = ["* by strength alone"] if any(pair["by"] == "strength" for pair in payload["pairs"]) else []
+    star = ["* by strength alone"] if any("strength" in row for row in rows) else []
     yield Text(f"How far they agree: τ over their words; how many of the top {top} are in both")
     for (one, other, tau, overlap, chance, by, _), pair in zip(rows, payload["pairs"], strict=True):
         both = f"{fit(visible(one), 22)} {fit(visible(other), 22)}"
