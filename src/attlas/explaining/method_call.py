@@ -174,7 +174,8 @@ def plain_text(text: Any) -> Any:
     if is_sound(text):
         return SAMPLES
     if isinstance(text, tuple):
-        return tuple(plain_text(each) for each in text)
+        # A picture may stand before or behind its text; the record has the text last.
+        return tuple(plain_text(each) for each in sorted(text, key=lambda each: isinstance(each, str)))
     return text if isinstance(text, (str, tuple, list, Mapping)) else type(text).__name__
 
 

@@ -164,7 +164,7 @@ function comparedRow(unit, places, payload, state, elementsAt) {
   const head = make("th", "mono", make("bdi", "", label), ...(which ? [make("span", "place quiet", ` ${which}`)] : []));
   head.scope = "row";
   const cells = payload.rows.map((row) => {
-    if (!hasWord(row, place)) return make("td", "quiet", "–");
+    if (!hasWord(row, place)) return make("td", "", make("span", "bar", make("span", ""), make("span", "mono figure quiet", "–")));
     const share = shareIn(row, place), fill = make("span", share < 0 ? "fill left" : "fill");
     fill.style.width = `${100 * Math.abs(share) / (row.signed ? 2 : 1)}%`;
     fill.style.backgroundColor = css(pole(share, row.signed, state.theme));
