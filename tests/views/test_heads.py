@@ -122,7 +122,7 @@ def test_a_terminal_shows_one_ranking_as_a_grid_in_per_cent_of_the_largest():
 
 def test_a_terminal_shows_the_pairs_that_are_alike():
     rows = [line.split() for line in in_terminal(PAIRS).splitlines()]
-    assert ["encoder.0", "0", "encoder.0", "1", "0.2500"] in rows
+    assert ["encoder.0", "head", "0", "encoder.0", "head", "1", "0.2500"] in rows
 
 
 def test_a_notebook_has_the_grid_of_the_terminal():
