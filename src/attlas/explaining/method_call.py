@@ -175,7 +175,8 @@ def plain_text(text: Any) -> Any:
         return SAMPLES
     if isinstance(text, tuple):
         # A picture may stand before or behind its text; the record has the text last.
-        return tuple(plain_text(each) for each in sorted(text, key=lambda each: isinstance(each, str)))
+        parts = sorted(text, key=lambda each: isinstance(each, str))
+        return tuple(plain_text(each) for each in parts)
     return text if isinstance(text, (str, tuple, list, Mapping)) else type(text).__name__
 
 
