@@ -23,6 +23,7 @@ FLOORS = [
     {"judging"},
     {"auditing", "studies"},
     {"listing", "planning", "registering"},
+    {"serving"},
     {"cli"},
 ]
 MODEL_FLOORS = [

@@ -30,6 +30,7 @@ class Edit:
     layer: int | None = None
     heads: tuple[int, ...] | None = None
     queries: tuple[int, ...] | None = None
+    keys: tuple[int, ...] | None = None
 
     def at(
         self,
@@ -38,14 +39,23 @@ class Edit:
         layer: int | None = None,
         heads: int | Iterable[int] | None = None,
         queries: int | Iterable[int] | None = None,
+        keys: int | Iterable[int] | None = None,
     ) -> "Edit":
-        """The same edit, applied only at these sites, heads and query rows."""
+        """The same edit, applied only at these sites, heads, query rows and keys.
+
+        With `keys` it sees these keys alone: `uniform` spreads their weight over them, and `permute`
+        shuffles them among themselves.
+        """
         if kind is not None and kind not in KINDS:
             raise UnknownNameError("kind of site", kind, KINDS)
         (one,) = whole_numbers("layer", layer) or (None,)
-        rows = whole_numbers("queries", queries)
         return changed(
-            self, kind=kind, layer=one, heads=whole_numbers("heads", heads), queries=rows
+            self,
+            kind=kind,
+            layer=one,
+            heads=whole_numbers("heads", heads),
+            queries=whole_numbers("queries", queries),
+            keys=whole_numbers("keys", keys),
         )
 
     def touches(self, site: Site) -> bool:
@@ -53,14 +63,16 @@ class Edit:
         return self.kind in (None, site.kind) and self.layer in (None, site.layer)
 
     def rewrite(self, site: Site, weights: Attention, visible: Visible) -> Attention:
-        """Apply this edit to its heads and query rows; the others keep their weights."""
-        new = self.change(weights, visible)
+        """Apply this edit to its heads, query rows and keys; the others keep their weights."""
+        keys = _mark(self.keys, weights.shape[3], "key", site, weights.device)
+        seen = (weights, visible) if self.keys is None else (weights * keys, visible & keys)
+        new = self.change(*seen)
         if new.shape != weights.shape:
             raise UsageError(
                 f"the edit {self.name!r} gave weights of shape {tuple(new.shape)} at {site.name}, "
                 f"expected {tuple(weights.shape)}"
             )
-        return torch.where(self._where(site, weights), new.to(weights), weights)
+        return torch.where(self._where(site, weights) & keys, new.to(weights), weights)
 
     def _where(self, site: Site, weights: Attention) -> torch.Tensor:
         heads = _mark(self.heads, weights.shape[1], "head", site, weights.device)
