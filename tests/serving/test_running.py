@@ -70,7 +70,7 @@ def test_twenty_users_at_once_see_their_own_edits(server):
 def hostile_bytes(draw):
     """One request of a kind that no browser sends."""
     path = draw.choice(["/api/explain", "/api/intervene", "/api/jobs", "/", "/health", "/page/x"])
-    method = draw.choice(["POST", "GET", "PUT", "DELETE", "OPTIONS", "X" * 50])
+    method = draw.choice(["POST"] * 9 + ["GET", "PUT", "DELETE", "OPTIONS", "X" * 50])
     kinds = {
         "deep": lambda: b"[" * draw.randrange(1, 20_000),
         "nested": lambda: b'{"input":' * draw.randrange(1, 5000),
@@ -83,17 +83,17 @@ def hostile_bytes(draw):
         "values": lambda: json.dumps({**ASKED, "target": draw.choice(VALUES)}).encode(),
     }
     body = kinds[draw.choice(sorted(kinds))]()
-    length = draw.choice([len(body), len(body), len(body), 0, "x", -1, 10**12])
+    length = draw.choice([len(body)] * 9 + [0, "x", -1, 10**12])
     headers = [
-        f"Host: {draw.choice(['127.0.0.1', 'evil.test', 'x' * 500, ''])}",
-        f"Content-Type: {draw.choice(['application/json', 'text/html', ''])}",
+        f"Host: {draw.choice(['127.0.0.1'] * 9 + ['evil.test', 'x' * 500, ''])}",
+        f"Content-Type: {draw.choice(['application/json'] * 9 + ['text/html', ''])}",
         f"Content-Length: {length}",
-        f"Origin: {draw.choice(['http://evil.test', 'null', ''])}",
         f"Cookie: {''.join(draw.choices(string.printable[:90], k=draw.randrange(50)))}",
         "Connection: close",
     ]
+    headers += draw.choice([[]] * 9 + [["Origin: http://evil.test"], ["Origin: null"]])
     draw.shuffle(headers)
-    kept = headers[: draw.randrange(1, len(headers) + 1)]
+    kept = headers[: draw.choice([9, 9, 9, 9, draw.randrange(1, 6)])]
     return (
         f"{method} {path} HTTP/1.1\r\n".encode() + "\r\n".join(kept).encode() + b"\r\n\r\n" + body
     )
@@ -169,7 +169,7 @@ def test_a_killed_server_loses_nothing_that_was_finished(tmp_path):
         finished = server.ask("POST", "/api/jobs", search)[1]["id"]
         before = server.until(finished, "done", "failed")
         assert before["state"] == "done", before
-        audit = {"job": "audit", "model": "shortcut_token", "count": 60}
+        audit = {"job": "audit", "model": "shortcut_token", "count": 16}
         number = server.ask("POST", "/api/jobs", audit)[1]["id"]
         folder = tmp_path / "audits" / number
         tables = _tables(folder, server, number)
