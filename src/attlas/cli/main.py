@@ -26,7 +26,7 @@ from attlas.version import __version__
 
 COMMANDS = (  # in the order of the help
     "explain", "audit", "trial", "check", "methods", "models", "tree", "triggers", "heads", "train",
-    "study",
+    "study", "serve",
 )  # fmt: skip
 
 app = typer.Typer(

@@ -88,6 +88,16 @@ class Subject(OpenModel):
         if prefix and not self.has_decoder:
             raise UsageError(f"a prefix is for an encoder–decoder that writes, not {self.name}")
         inputs = self.encode(text, Request(prefix=prefix, chat=chat, truncate=truncate))
+        return self.attention_to(inputs, sites, heads, queries)
+
+    def attention_to(
+        self,
+        inputs: Inputs,
+        sites: str | int | Sequence[str | int] | None = None,
+        heads: int | Sequence[int] | None = None,
+        queries: int | Sequence[int] | None = None,
+    ) -> Maps:
+        """Like `attention`, for one text that is encoded already."""
         selection = MapSelection.of(self.sites, inputs, sites, heads, queries)
         stages = self.stages(inputs)
 
