@@ -168,6 +168,7 @@ class CurvesAnswer(Part):
     """Three curves, and where the method lies between a random order and the best one."""
 
     target: str
+    counts: list[int]
     curves: list[RemovalCurve]
     standing: float | None
     seconds: float

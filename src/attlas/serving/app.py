@@ -3,7 +3,8 @@
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cache, partial
+from importlib.resources import files
 from typing import Any
 
 from starlette.applications import Starlette
@@ -15,12 +16,12 @@ from starlette.routing import Route
 from attlas.serving.errors import NoSuchThing, Refused, refusal_of
 from attlas.serving.guard import COOKIE, Guard, answer_refusal
 from attlas.serving.laboratory import Laboratory
-from attlas.serving.openapi import description
-from attlas.serving.pages import page_file
-from attlas.serving.routes import ROUTES, ApiRoute
+from attlas.serving.routes import ROUTES, ApiRoute, Sent, description
 from attlas.serving.settings import Settings
+from attlas.views.page import view_script, view_style
 
 JSON = "application/json"
+MEDIA = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -56,6 +57,7 @@ def endpoint_of(lab: Laboratory, route: ApiRoute) -> Endpoint:
             given = None
             if adapter is not None:
                 given = adapter.validate_json(await _body(request, lab.settings.limits.bytes))
+                lab.check(given)
             known = {**request.path_params, **_numbers(request, route)}
             work = partial(route.answer, lab, given, known)
             found = await lab.workers.run(work) if route.waits else work()
@@ -66,15 +68,17 @@ def endpoint_of(lab: Laboratory, route: ApiRoute) -> Endpoint:
             if refused is None:
                 raise
             return answer_refusal(refused)
-        return found if isinstance(found, Response) else json_answer(found)
+        return _answered(found if isinstance(found, Sent) else Sent(found))
 
     return endpoint
 
 
-def json_answer(found: Any, status: int = 200) -> Response:
-    """An answer as JSON; a number that JSON does not have is a mistake of ours."""
-    content = json.dumps(found, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return Response(content, status, media_type=JSON)
+def _answered(found: Sent) -> Response:
+    """An answer; a number that JSON does not have is a mistake of ours."""
+    content = found.content
+    if found.media == JSON:
+        content = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Response(content, found.status, dict(found.headers), found.media)
 
 
 async def _body(request: Request, most: int) -> bytes:
@@ -131,3 +135,24 @@ async def _not_routed(_: Request, problem: HTTPException) -> Response:
         refused = Refused(405, "method", "this address takes other methods")
         return answer_refusal(refused, dict(problem.headers or {}))
     return answer_refusal(NoSuchThing("there is no such page"))
+
+
+def page_file(name: str) -> Response:
+    """One file of the page; `views.js` and `views.css` are those of all views."""
+    known = page_files()
+    if name not in known:
+        raise NoSuchThing("there is no such page")
+    kind = MEDIA[name.rpartition(".")[2]]
+    return Response(known[name], media_type=f"{kind}; charset=utf-8")
+
+
+@cache
+def page_files() -> dict[str, str]:
+    """All files by name."""
+    folder = files("attlas.serving").joinpath("page")
+    own = {
+        each.name: each.read_text("utf-8")
+        for each in folder.iterdir()
+        if each.name.rpartition(".")[2] in MEDIA
+    }
+    return {**own, "views.js": view_script(), "views.css": view_style()}

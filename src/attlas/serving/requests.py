@@ -7,9 +7,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from attlas.catalogue import REMOVALS
-from attlas.models.facts.sites import KINDS
-
 MOST_TOKENS = 100_000  # a number of a token, a row or a column
 MOST_EDITS = 256
 MOST_SETS = 256
@@ -25,14 +22,18 @@ Row = Annotated[tuple[Weight, ...], Field(min_length=1, max_length=4096)]
 Rows = Annotated[tuple[Row, ...], Field(min_length=1, max_length=4096)]
 HeadRows = Annotated[tuple[Rows, ...], Field(min_length=1, max_length=512)]
 Action = Literal["zero", "scale", "uniform", "shuffle", "replace"]
-Removal = Literal[REMOVALS]  # type: ignore[valid-type]
-SiteKind = Literal[tuple(KINDS)]  # type: ignore[valid-type]
+Removal = Literal["delete", "mask", "pad", "zero_embedding", "knock_out"]
+SiteKind = Literal["encoder", "decoder", "cross", "vision", "cross_vision", "pooling"]
 
 
 class Body(BaseModel):
     """A part of a request: unknown fields and values of other types are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+    def lengths(self) -> list[int]:
+        """The characters of each input."""
+        return []
 
 
 class Given(Body):
@@ -53,9 +54,9 @@ class Given(Body):
             raise ValueError("a pair stands beside a text, without a picture")
         return self
 
-    def characters(self) -> int:
+    def lengths(self) -> list[int]:
         """The length of all texts together."""
-        return sum(len(each or "") for each in (self.text, self.pair, self.prefix))
+        return [sum(len(each or "") for each in (self.text, self.pair, self.prefix))]
 
 
 class Asking(Body):
@@ -65,6 +66,10 @@ class Asking(Body):
     input: Given
     target: Annotated[str, Field(min_length=1, max_length=500)] | Number | None = None
     position: Number | None = None
+
+    def lengths(self) -> list[int]:
+        """The characters of the input."""
+        return self.input.lengths()
 
 
 class Explaining(Asking):
@@ -84,6 +89,10 @@ class Comparing(Body):
     """Put explanations side by side."""
 
     explanations: Annotated[tuple[Compared, ...], Field(min_length=2, max_length=4)]
+
+    def lengths(self) -> list[int]:
+        """The characters of each input."""
+        return [length for each in self.explanations for length in each.lengths()]
 
 
 class GivenEdit(Body):
@@ -216,6 +225,10 @@ class AuditJob(Body):
     texts: Annotated[tuple[LabelledText, ...], Field(min_length=4, max_length=1000)] | None = None
     count: Annotated[int, Field(ge=4, le=1000)] = 60
     seed: Seed = 0
+
+    def lengths(self) -> list[int]:
+        """The characters of each text."""
+        return [len(each.text) + len(each.pair or "") for each in self.texts or ()]
 
     @model_validator(mode="after")
     def _has_one_source(self) -> "AuditJob":

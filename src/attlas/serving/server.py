@@ -12,6 +12,7 @@ import uvicorn
 
 from attlas.errors import UsageError
 from attlas.serving.app import make_app
+from attlas.serving.jobs.board import warm_up
 from attlas.serving.logs import JsonHandler, log
 from attlas.serving.settings import Settings
 
@@ -35,6 +36,7 @@ def run(settings: Settings, open_page: bool, say: Callable[[str], None]) -> None
     address = address_of(settings, port)
     app = make_app(settings)
     _log_as_json()
+    warm_up()
     configuration = uvicorn.Config(
         app,
         log_config=None,

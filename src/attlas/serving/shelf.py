@@ -41,7 +41,7 @@ TAKES = {
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
+class ShelvedModel:
     """One model of the operator's: its key, and what he typed."""
 
     key: str
@@ -58,17 +58,22 @@ class Shelf:
 
     def __init__(self, names: Sequence[str] = ()) -> None:
         self._lock = threading.Lock()
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, ShelvedModel] = {}
         for name in names or _embedded():
             key = _free(PurePath(name).name or name, self.entries)
-            self.entries[key] = Entry(key, name)
+            self.entries[key] = ShelvedModel(key, name)
 
-    def subject(self, key: str) -> Subject:
-        """The model of this key; an unknown one is an error."""
+    def entry(self, key: str) -> ShelvedModel:
+        """What stands under this key; an unknown one is an error."""
         if key not in self.entries:
             raise NoSuchThing(f"there is no model {key!r}; there are: {', '.join(self.entries)}")
+        return self.entries[key]
+
+    def subject(self, key: str) -> Subject:
+        """The model of this key."""
+        entry = self.entry(key)
         with self._lock:  # the first request loads it, and others wait
-            return self.entries[key].subject
+            return entry.subject
 
     def described(self, limits: Limits) -> dict[str, Any]:
         """Everything that a page needs to know before its first question."""
@@ -90,7 +95,7 @@ class Shelf:
         labels = {label.upper() for label in _labels(self.subject(key))}
         return ("reviews", "reviews_hard") if labels == {"NEGATIVE", "POSITIVE"} else ()
 
-    def _described(self, entry: Entry) -> dict[str, Any]:
+    def _described(self, entry: ShelvedModel) -> dict[str, Any]:
         about = {card.name: card.about for card in cards()}.get(entry.name, "")
         known = {"key": entry.key, "name": entry.name, "about": about}
         try:

@@ -43,8 +43,8 @@ class Edit:
     ) -> "Edit":
         """The same edit, applied only at these sites, heads, query rows and keys.
 
-        With `keys` it sees these keys alone: `uniform` spreads their weight over them, and `permute`
-        shuffles them among themselves.
+        With `keys` it sees these keys alone: `uniform` spreads their weight over them, and
+        `permute` shuffles them among themselves.
         """
         if kind is not None and kind not in KINDS:
             raise UnknownNameError("kind of site", kind, KINDS)
@@ -151,6 +151,55 @@ def replace(weights: torch.Tensor) -> Edit:
             ) from problem
 
     return Edit("replace", change)
+
+
+def put(
+    weights: Any,
+    *,
+    heads: int | Iterable[int] | None = None,
+    queries: int | Iterable[int] | None = None,
+    keys: int | Iterable[int] | None = None,
+) -> Edit:
+    """Put weights in at these heads, rows and keys, by default at all, in the order given.
+
+    The weights broadcast to `[head, query, key]` of those chosen; the others stay.
+    """
+    try:
+        block = torch.as_tensor(weights, dtype=torch.float64)
+    except (ValueError, TypeError) as problem:
+        raise UsageError(f"weights are numbers, in rows of equal lengths: {problem}") from problem
+    chosen = [whole_numbers(*each) for each in (("heads", heads), ("queries", queries))]
+    chosen.append(whole_numbers("keys", keys))
+
+    def change(old: Attention, visible: Visible) -> Attention:
+        shape = tuple(
+            size if each is None else len(each)
+            for each, size in zip(chosen, old.shape[1:], strict=True)
+        )
+        try:
+            new = block.to(old).expand(shape)
+        except RuntimeError as problem:
+            raise UsageError(
+                f"weights of shape {tuple(block.shape)} cannot be put at {shape}"
+            ) from problem
+        rows, columns, third = _places(chosen, old)
+        found = old.clone()
+        found[:, rows[:, None, None], columns[:, None], third] = new
+        return found
+
+    return Edit("put", change)
+
+
+def _places(chosen: Iterable[tuple[int, ...] | None], old: Attention) -> list[torch.Tensor]:
+    """The numbers of the chosen heads, rows and keys; one that does not exist is an error."""
+    found = []
+    for name, each, size in zip(("head", "query", "key"), chosen, old.shape[1:], strict=True):
+        numbers = range(size) if each is None else each
+        for number in numbers:
+            if not -size <= number < size:
+                raise UsageError(f"unknown {name} {number}: there are 0 to {size - 1}")
+        found.append(torch.tensor(numbers, device=old.device))
+    return found
 
 
 def apply(function: Callable[[torch.Tensor], torch.Tensor]) -> Edit:

@@ -4,6 +4,7 @@ import base64
 import binascii
 import io
 from dataclasses import dataclass
+from math import exp
 from typing import Any
 
 from PIL import Image
@@ -44,6 +45,12 @@ def asked_of(subject: Subject, asking: Asking) -> PosedInput:
     if subject.task is None and isinstance(text, tuple):
         subject = subject.comparing()
     return PosedInput(subject, text, request)
+
+
+def score_of(question: Question) -> float:
+    """The probability of the target, or its value if the model gives one."""
+    (scores,), (target,) = question.known_scores, question.targets
+    return exp(scores["probability"]) if target.chained else scores["probability"]
 
 
 def input_of(given: Given) -> Any:

@@ -27,6 +27,7 @@ def answer_compare(shelf: Shelf, asking: Comparing) -> dict[str, Any]:
 
 def _explained(shelf: Shelf, asking: Explaining | Compared, maps: bool | None) -> Explanation:
     asked = asked_of(shelf.subject(asking.model), asking)
-    return explain(
+    found: Explanation = explain(
         asked.subject, asked.text, asking.method, maps=maps, **asked.arguments
     )
+    return found

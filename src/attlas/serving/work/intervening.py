@@ -6,16 +6,13 @@ from dataclasses import replace
 from time import monotonic
 from typing import Any
 
-import torch
-
-from attlas.errors import UsageError
 from attlas.models.asking.question import Asked, Question, look
 from attlas.models.subject import Subject
-from attlas.models.tap import edits as making
 from attlas.models.tap.edits import Edit
-from attlas.serving.requests import GivenEdit, Intervening
+from attlas.serving.requests import Intervening
 from attlas.serving.shelf import Shelf
-from attlas.serving.work.asking import asked_of
+from attlas.serving.work.asking import asked_of, score_of
+from attlas.serving.work.edits import edit_of
 
 
 def answer_intervene(shelf: Shelf, asking: Intervening) -> dict[str, Any]:
@@ -34,59 +31,6 @@ def answer_intervene(shelf: Shelf, asking: Intervening) -> dict[str, Any]:
         "maps": maps,
         "seconds": monotonic() - begun,
     }
-
-
-def edit_of(given: GivenEdit) -> Edit:
-    """An edit of a request as the tap takes it."""
-    place = {"kind": given.kind, "layer": given.layer}
-    rows = {"heads": given.heads, "queries": given.queries}
-    if given.action == "zero" and given.keys is not None:
-        return making.zero(given.keys).at(**place, **rows)
-    return _made(given).at(**place, **rows, keys=given.keys)
-
-
-def _made(given: GivenEdit) -> Edit:
-    if given.action == "scale":
-        return making.scale(given.factor or 0.0)
-    if given.action == "zero":
-        return making.scale(0.0)
-    if given.action == "uniform":
-        return making.uniform()
-    if given.action == "shuffle":
-        return making.permute(given.seed)
-    return _replacing(given)
-
-
-def _replacing(given: GivenEdit) -> Edit:
-    """Weights for the chosen heads, rows and columns, put where they belong."""
-    try:
-        weights = torch.tensor(given.weights, dtype=torch.float64)
-    except ValueError as uneven:
-        raise UsageError("the rows of weights have different lengths") from uneven
-
-    def change(old: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
-        places = [
-            torch.arange(size) if chosen is None else torch.tensor(chosen)
-            for chosen, size in zip(
-                (given.heads, given.queries, given.keys), old.shape[1:], strict=True
-            )
-        ]
-        shape = tuple(map(len, places))
-        for each, size in zip(places, old.shape[1:], strict=True):
-            if int(each.max()) >= size:
-                raise UsageError(f"number {int(each.max())} is beyond the {size} that there are")
-        try:
-            block = weights.to(old).expand(shape)
-        except RuntimeError as problem:
-            raise UsageError(
-                f"weights of shape {tuple(weights.shape)} cannot replace {shape}"
-            ) from problem
-        new = old.clone()
-        heads, queries, keys = (each.to(old.device) for each in places)
-        new[:, heads[:, None, None], queries[:, None], keys] = block
-        return new
-
-    return Edit("replace", change)
 
 
 def asked_again(question: Question, edits: Sequence[Edit]) -> Question:
@@ -112,13 +56,9 @@ def moved(before: Question, after: Question) -> dict[str, Any]:
     }
 
 
-def score_of(question: Question) -> float:
-    """The probability of the target, or its value."""
-    (scores,) = question.known_scores
-    return scores["probability"]
-
-
-def maps_under(subject: Subject, question: Question, edits: Sequence[Edit]) -> dict[str, Any]:
-    """The attention under edits, as a view draws it."""
+def maps_under(
+    subject: Subject, question: Question, edits: Sequence[Edit], site: str | None = None
+) -> dict[str, Any]:
+    """The attention under edits, at all sites or at one, as a view draws it."""
     with subject.tap(edits, sites=()) if edits else nullcontext():
-        return subject.attention_to(question.inputs).payload()
+        return subject.attention_to(question.inputs, site).payload()
