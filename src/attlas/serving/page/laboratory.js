@@ -15,6 +15,7 @@ import {drawRemoval} from "./removal.js";
 import {editsOf, isAsked, makeStore, methodOf, questionOf} from "./store.js";
 import {drawTokens} from "./tokens.js";
 import {drawTour} from "./tour.js";
+import {drawWelcome} from "./welcome.js";
 import {drawWindows} from "./windows.js";
 
 /** @param {LabCatalogue} catalogue @returns {LabKept} */
@@ -129,6 +130,7 @@ function draw(store, ask, go, trouble, flush) {
   drawInterventions(store, trouble);
   drawJobs(store, (job) => openJob(job, store, go));
   const tour = drawTour(store, go);
+  drawWelcome(store, tour.start);
   drawActions(store, {flush, startTour: tour.start});
 }
 

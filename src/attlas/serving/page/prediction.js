@@ -16,13 +16,23 @@ export function drawPrediction(store) {
     const isEdited = state.items.length > 0 && state.intervened !== null;
     const after = isEdited && state.intervened ? state.intervened.after.prediction : before;
     const target = state.intervened?.target ?? state.explanation?.target?.name;
-    rows.replaceChildren(...merged(before, after).map(({label, was, now}) => answerRow(label, was, now, label === target, isEdited)));
+    const left = isEdited ? null : leftOf(state, before), shown = left ?? after, isMoved = isEdited || left !== null;
+    rows.replaceChildren(...merged(before, shown).map(({label, was, now}) => answerRow(label, was, now, label === target, isMoved)));
     const words = [wordsNow(state, before, after, isEdited), wordsWithout(state)].filter((each) => each !== null);
     told.replaceChildren(...words);
     box.classList.toggle("flipped", words.some((each) => each.querySelector(".flip")));
   };
   store.on(["explanation", "intervened", "without", "items", "removed"], show);
   show();
+}
+
+// Without words, only the target's probability is known, and with it that of the one other choice.
+/** @param {LabState} state @param {Answer[]} before @returns {Answer[] | null} */
+function leftOf(state, before) {
+  const score = state.removed.length ? state.without?.without.at(-1)?.score ?? null : null;
+  if (score === null || !before.some((each) => typeof each.probability === "number")) return null;
+  return before.flatMap(({label}) => (label === state.without?.target ? [{label, probability: score}]
+    : before.length === 2 ? [{label, probability: 1 - score}] : []));
 }
 
 /** @param {Answer[]} before @param {Answer[]} after */

@@ -62,7 +62,7 @@ function picture(state, curves) {
   /** @type {LabLine[]} */
   const lines = (curves?.curves ?? []).map((curve) => ({name: curve.name === "best" ? "best order found" : curve.name === "random" ? "random orders" : curve.name,
     look: curve.name === "best" || curve.name === "random" ? curve.name : "method",
-    points: curve.scores.flatMap((score, index) => (score === null ? [] : [[index, score]]))}));
+    points: curve.scores.flatMap((score, index) => (score === null ? [] : [[curves?.counts[index] ?? index, score]]))}));
   const most = Math.max(...lines.flatMap((line) => line.points.map(([x]) => x)), ...own.map(([x]) => x), 1);
   const values = [...own, ...lines.flatMap((line) => line.points)].map(([, y]) => y);
   const isShare = values.every((value) => value >= 0 && value <= 1);

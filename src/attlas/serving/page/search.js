@@ -74,7 +74,7 @@ function pointsPlot(job) {
 /** @param {LabJob} job @param {LabStore} store */
 function resultOf(job, store) {
   const found = /** @type {LabFound} */ (job.result);
-  if (!found.edits.length) return [make("p", "quiet", "There is no other attention here with the same output.")];
+  if (!found.edits.length) return [make("p", "quiet", found.note || "There is no other attention here with the same output.")];
   const name = SEARCHES[job.job].name.toLowerCase();
   const putIn = button("put it in", "put-in", () => store.act({items: [...store.state.items, {label: `${found.site}: ${name}`, edits: found.edits.map(rounded)}]}));
   const beside = button("side by side", "", () => store.set({tab: "two"}));

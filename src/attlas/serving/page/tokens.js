@@ -21,7 +21,8 @@ export function drawTokens(store, steps) {
   const box = byId("tokens"), tools = make("div", "panel-tools"), hint = make("p", "hint quiet"), body = make("div", "tokens-body");
   const removal = make("div", "");
   removal.id = "removal";
-  box.append(title("tokens-title", "Text"), tools, hint, body, removal);
+  const strongest = make("div", "tokens-body");
+  box.append(title("tokens-title", "Text"), tools, hint, body, removal, strongest);
   const controls = () => {
     const {state} = store;
     const model = modelOf(state);
@@ -39,6 +40,7 @@ export function drawTokens(store, steps) {
     const {explanation} = store.state;
     shown?.stop();
     dressings = [];
+    strongest.replaceChildren();
     if (!explanation) return void body.replaceChildren();
     const wishes = shown ? {unit: keptIn(shown.state).unit} : {unit: store.state.view.unit ?? "words"};
     /** @param {HTMLElement} chip @param {Unit} unit */
@@ -49,7 +51,8 @@ export function drawTokens(store, steps) {
       dressings.push(dressed);
       return dressed;
     });
-    shown = draw(body, {...explanation, maps: null}, {...wishes, scheme: store.state.scheme}, [drawPicture, text, readingLine(store), drawBars, drawTip]);
+    shown = draw(body, {...explanation, maps: null}, {...wishes, scheme: store.state.scheme}, [drawPicture, text, readingLine(store),
+      (_, payload, state) => drawBars(strongest, payload, state), drawTip]);
     const {state} = shown;
     state.on(["token"], () => steps.pointed(state.token));
     state.on(["unit"], () => store.set({view: {...store.state.view, unit: state.unit}}));

@@ -52,7 +52,7 @@ interface LabIntervened {
 interface LabLeft { score: number | null; chosen: boolean | null }
 interface LabWithout { target: string; whole: LabLeft; without: LabLeft[]; removable: number[]; seconds: number }
 interface LabCurve { name: string; order: number[] | null; scores: (number | null)[]; mean: number | null }
-interface LabCurves { target: string; curves: LabCurve[]; standing: number | null; seconds: number }
+interface LabCurves { target: string; counts: number[]; curves: LabCurve[]; standing: number | null; seconds: number }
 
 interface LabProgress { what: string; done: number; total: number | null; left: number | null }
 interface LabJobRequest { job: string; model: string; [name: string]: unknown }
@@ -62,7 +62,7 @@ interface LabJob {
 }
 interface LabFound {
   distance: number; largest: number; change: number; tolerance: number | null; site: string; before: LabOutcome; after: LabOutcome;
-  own: MappedPayload; other: MappedPayload; edits: LabEdit[];
+  own: MappedPayload; other: MappedPayload; edits: LabEdit[]; note: string;
 }
 interface LabPoint { heads: number; accuracy: number; low: number; high: number }
 interface LabPruned {

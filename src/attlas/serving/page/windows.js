@@ -17,7 +17,7 @@ const KEPT = ["layer", "head", "heads", "view", "order", "hidden", "row"];
 export function drawWindows(store, steps) {
   const box = byId("views"), tabs = make("div", "panel-tools"), body = make("div", "views-body"), tools = make("div", "panel-tools maps-tools");
   const compared = make("div", ""), two = make("div", "");
-  box.append(title("views-title", "Attention"), tabs, tools, body, compared, two);
+  box.append(title("views-title", "Attention"), make("div", "views-tools", tabs, tools), body, compared, two);
   const comparison = drawComparison(compared, store);
   drawTwo(two, store);
   /** @type {{state: State, payload: Payload, stop: () => void} | null} */
@@ -98,7 +98,8 @@ function drawTools(element, store, payload, own, openPlace) {
   const {state} = store, method = methodOf(state), site = payload.maps.sites[own.layer];
   const choices = [["now", state.items.length ? "as changed" : "attention"], ...(state.items.length ? [["before", "original"]] : []),
     ...(method?.maps ? [["method", `what ${method.name} finds`]] : [])];
-  const parts = [pressed("Which maps", choices, choices.some(([name]) => name === state.shown) ? state.shown : "now", (shown) => store.set({shown}))];
+  const now = choices.some(([name]) => name === state.shown) ? state.shown : "now";
+  const parts = choices.length > 1 ? [pressed("Which maps", choices, now, (shown) => store.set({shown}))] : [];
   if (state.shown !== "method") {
     /** @param {string} words @param {Partial<PickedPlace>} place */
     const change = (words, place) => {
