@@ -113,7 +113,7 @@ function pictureField(store) {
 function examplesOf(model, choose) {
   if (!model.examples.length) return make("p", "about quiet", model.about);
   const list = make("ul", "examples", ...model.examples.slice(0, 6).map((each) =>
-    make("li", "", button(visible([each.text, each.pair].filter(Boolean).join(" ／ ")), "", () => choose(each)))));
+    make("li", "", button(visible([each.text, each.pair].filter(Boolean).join(" · ")), "", () => choose(each)))));
   const made = make("div", "about", make("span", "quiet", "Examples"), list);
   return made;
 }

@@ -30,7 +30,7 @@ export function drawJobs(store, open) {
   };
   const start = () => {
     fail("");
-    begin({job: "audit", model: store.state.model, data, count: Number(count), seed: 0}, () => void refresh(), fail);
+    begin({job: "audit", model: store.state.model, data, count: Number(count), seed: 0}, () => {}, fail);
   };
   const arrange = () => {
     const model = modelOf(store.state);
@@ -47,7 +47,7 @@ export function drawJobs(store, open) {
     if (!jobs.length) list.append(make("li", "quiet", "Nothing was run yet."));
   };
   store.on(["model"], arrange);
-  store.on(["search"], () => { if (store.state.search) void refresh(); });
+  document.addEventListener("attlas-job", () => void refresh());
   arrange();
   void refresh();
   return {refresh};

@@ -2,7 +2,7 @@
 
 import {drawn, make, minus} from "./views.js";
 
-const SIZE = {width: 300, height: 168, left: 36, right: 10, top: 10, bottom: 34};
+const SIZE = {width: 272, height: 176, left: 34, right: 8, top: 22, bottom: 36};
 
 /** @param {LabLine[]} lines @param {LabAxes} axes */
 export function plot(lines, axes) {
@@ -18,7 +18,7 @@ export function plot(lines, axes) {
     drawn("text", {class: "end", x: x0 - 4, y: y1 + 8}, short(high[1])), drawn("text", {class: "end", x: x0 - 4, y: y0}, short(low[1])),
     drawn("text", {class: "start", x: x0, y: y0 + 13}, short(low[0])), drawn("text", {class: "end", x: x1, y: y0 + 13}, short(high[0])),
     drawn("text", {class: "middle", x: (x0 + x1) / 2, y: height - 6}, axes.across),
-    drawn("text", {class: "start name", x: x0 + 4, y: y1 + 8}, axes.up));
+    drawn("text", {class: "start", x: 0, y: 10}, axes.up));
   for (const line of lines) {
     const places = line.points.map(at);
     if (places.length > 1) {
@@ -38,5 +38,6 @@ const short = (value) => minus(String(Number(value.toPrecision(2))));
 function keysOf(lines) {
   return make("ul", "plot-keys", ...lines.filter((line) => line.name).map((line) => make("li", "",
     drawn("svg", {width: 20, height: 8, "aria-hidden": "true", class: "plot-picture"},
-      drawn("path", {class: `plot-line ${line.look}`, d: "M0 4L20 4"})), line.name)));
+      drawn("path", {class: `plot-line ${line.look}`, d: "M0 4L20 4"}),
+      ...(line.dots ? [drawn("circle", {class: `plot-dot ${line.look}`, cx: 10, cy: 4, r: 3})] : [])), line.name)));
 }

@@ -2,6 +2,7 @@
 
 import {make, minus, visible} from "./views.js";
 import {byId, probability, title} from "./parts.js";
+import {modelOf} from "./store.js";
 
 /** @param {LabStore} store */
 export function drawPrediction(store) {
@@ -70,7 +71,7 @@ function wordsNow(state, before, after, isEdited) {
   const [first] = before, [now] = after;
   if (!first) return null;
   if (!isEdited) {
-    return make("p", "", make("span", "quiet", "The model says "), make("b", "", visible(first.label)),
+    return make("p", "", make("span", "quiet", modelOf(state).labels.length ? "The model says " : "The model's first choice: "), make("b", "", visible(first.label)),
       ` ${minus(probability(first.probability ?? first.value))}`);
   }
   const line = make("p", "", make("span", "quiet", "original ▸ "), make("b", "", visible(first.label)),

@@ -47,7 +47,7 @@ export function drawSearch(element, store) {
     if (!over) parts.push(progressLine(job.progress, job.state), button("cancel", "cancel", () => {
       cancel(job.id).catch((problem) => tellTrouble(trouble, wordsOf(problem)));
     }));
-    if (job.points?.length) parts.push(pointsPlot(job));
+    if (job.points?.length && (!over || job.result?.edits?.length || job.state === "cancelled")) parts.push(pointsPlot(job));
     if (job.state === "cancelled") parts.push(make("p", "quiet", "The search was cancelled."));
     if (job.state === "failed") parts.push(make("p", "trouble", job.error ?? "The search did not succeed."));
     if (job.state === "done") parts.push(...resultOf(job, store));
