@@ -52,7 +52,7 @@ def serve(
     if missing:
         raise UsageError(f'{", ".join(missing)} is missing: pip install "attlas[serve]"')
     quiet_libraries()
-    from attlas.serving.server import kept_folder, run
+    from attlas.serving.app import kept_folder, run
     from attlas.serving.settings import Limits, Settings
 
     limits = Limits(

@@ -1,27 +1,38 @@
-"""The application: reads a body, asks the laboratory, and answers in JSON."""
+"""The server: reads a body, asks the laboratory, and answers in JSON, until it is told to stop."""
 
 import json
+import logging
+import os
+import socket
+import sys
+import webbrowser
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import cache, partial
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from attlas.errors import UsageError
 from attlas.serving.errors import NoSuchThing, Refused, refusal_of
 from attlas.serving.guard import COOKIE, Guard, answer_refusal
+from attlas.serving.jobs.board import warm_up
 from attlas.serving.laboratory import Laboratory
+from attlas.serving.logs import JsonHandler, log
 from attlas.serving.routes import ROUTES, ApiRoute, Sent, description
 from attlas.serving.settings import Settings
 from attlas.views.page import view_script, view_style
 
 JSON = "application/json"
 MEDIA = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+PATIENCE = 5  # seconds that requests have to end when the server is told to stop
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -43,7 +54,7 @@ def make_app(settings: Settings) -> Guard:
         Route("/openapi.json", partial(_described, json.dumps(description(settings)))),
         *(Route(each.path, endpoint_of(lab, each), methods=[each.method]) for each in ROUTES),
     ]
-    handlers: dict[Any, Any] = {HTTPException: _not_routed}
+    handlers: dict[Any, Any] = {HTTPException: _not_routed, Exception: _unforeseen}
     app = Starlette(routes=routes, lifespan=living, exception_handlers=handlers)
     return Guard(app, settings, lab)
 
@@ -130,6 +141,11 @@ async def _described(text: str, _: Request) -> Response:
     return Response(text, media_type=JSON)
 
 
+async def _unforeseen(_: Request, __: Exception) -> Response:
+    says = "this should not have happened; the log has the details"
+    return answer_refusal(Refused(500, "error", says))
+
+
 async def _not_routed(_: Request, problem: HTTPException) -> Response:
     if problem.status_code == 405:
         refused = Refused(405, "method", "this address takes other methods")
@@ -156,3 +172,69 @@ def page_files() -> dict[str, str]:
         if each.name.rpartition(".")[2] in MEDIA
     }
     return {**own, "views.js": view_script(), "views.css": view_style()}
+
+
+def kept_folder() -> Path:
+    """Where jobs are kept by default: the folder for the user's data."""
+    home = Path.home()
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", home)) / "attlas" / "serve"
+    if sys.platform == "darwin":
+        return home / "Library" / "Application Support" / "attlas" / "serve"
+    return Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share") / "attlas" / "serve"
+
+
+def run(settings: Settings, open_page: bool, say: Callable[[str], None]) -> None:
+    """Serve until told to stop (SIGTERM, SIGINT)."""
+    listening = _listen(settings)
+    port = listening.getsockname()[1]
+    address = address_of(settings, port)
+    app = make_app(settings)
+    _log_as_json()
+    warm_up()
+    configuration = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=PATIENCE,
+        h11_max_incomplete_event_size=64 * 1024,
+        limit_concurrency=1000,
+    )
+    say(f"Attlas is at {address}")
+    say("Ctrl+C stops it; unfinished jobs go on at the next start.")
+    if open_page:
+        webbrowser.open(address)
+    log("info", "started", host=settings.host, port=port, models=list(app.laboratory.shelf.entries))
+    uvicorn.Server(configuration).run(sockets=[listening])
+    log("info", "stopped")
+
+
+def address_of(settings: Settings, port: int) -> str:
+    """What to open in a browser."""
+    anywhere = settings.host in ("0.0.0.0", "::", "")
+    host = socket.gethostname() if anywhere else settings.host
+    shown = f"[{host}]" if ":" in host else host
+    token = f"?token={settings.token}" if settings.token else ""
+    return f"http://{shown}:{port}/{token}"
+
+
+def _listen(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listening = socket.socket(family)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((settings.host, settings.port))
+    except OSError as problem:
+        listening.close()
+        raise UsageError(
+            f"cannot listen at {settings.host}:{settings.port}: {problem.strerror}"
+        ) from problem
+    return listening
+
+
+def _log_as_json() -> None:
+    for name in ("uvicorn", "uvicorn.error", "asyncio"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [JsonHandler()], False
+        logger.setLevel(logging.WARNING)

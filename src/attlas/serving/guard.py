@@ -68,9 +68,6 @@ class Guard:
             await self._answer(scope, receive, sending)
         except Exception as problem:
             log("error", "a request failed", path=scope["path"], problem=problem)
-            if not seen["status"]:
-                says = "this should not have happened; the log has the details"
-                await answer_refusal(Refused(500, "error", says))(scope, receive, sending)
         finally:
             facts = {"method": scope["method"], "path": scope["path"], **seen}
             log("info", "request", ms=round(1000 * (monotonic() - begun), 1), **facts)

@@ -15,12 +15,12 @@ class Limits:
     bytes: int = 2_000_000
     workers: int = 2
     queue: int = 64
-    seconds: float = 60.0
+    seconds: int | float = 60
     jobs: int = 1
     job_queue: int = 16
-    job_seconds: float = 3600.0
+    job_seconds: int | float = 3600
 
-    def to_dict(self) -> dict[str, float]:
+    def to_dict(self) -> dict[str, int | float]:
         """The limits as JSON."""
         return asdict(self)
 

@@ -106,6 +106,7 @@ def zero(keys: int | Iterable[int]) -> Edit:
 
     def change(weights: Attention, visible: Visible) -> Attention:
         rest = weights.clone()
+        _check_numbers("key", columns, weights.shape[-1])
         rest[..., columns] = 0
         left = rest.sum(dim=-1, keepdim=True)
         total = weights.sum(dim=-1, keepdim=True)
@@ -195,11 +196,15 @@ def _places(chosen: Iterable[tuple[int, ...] | None], old: Attention) -> list[to
     found = []
     for name, each, size in zip(("head", "query", "key"), chosen, old.shape[1:], strict=True):
         numbers = range(size) if each is None else each
-        for number in numbers:
-            if not -size <= number < size:
-                raise UsageError(f"unknown {name} {number}: there are 0 to {size - 1}")
+        _check_numbers(name, numbers, size)
         found.append(torch.tensor(numbers, device=old.device))
     return found
+
+
+def _check_numbers(name: str, numbers: Iterable[int], size: int) -> None:
+    for number in numbers:
+        if not -size <= number < size:
+            raise UsageError(f"unknown {name} {number}: there are 0 to {size - 1}")
 
 
 def apply(function: Callable[[torch.Tensor], torch.Tensor]) -> Edit:

@@ -38,7 +38,7 @@ def asked_again(question: Question, edits: Sequence[Edit]) -> Question:
     (target,) = question.targets
     request = replace(question.asked[0].request, target=target, position=target.position)
     again = replace(question, asked=(Asked(request),))
-    with question.subject.tap(edits, sites=()) if edits else nullcontext():
+    with question.subject.tap(edits) if edits else nullcontext():
         look(again.subject, again.inputs, again.asked)
     return again
 
@@ -60,5 +60,5 @@ def maps_under(
     subject: Subject, question: Question, edits: Sequence[Edit], site: str | None = None
 ) -> dict[str, Any]:
     """The attention under edits, at all sites or at one, as a view draws it."""
-    with subject.tap(edits, sites=()) if edits else nullcontext():
+    with subject.tap(edits) if edits else nullcontext():
         return subject.attention_to(question.inputs, site).payload()
