@@ -83,22 +83,34 @@ async function savePage({state}) {
   const [script, style, {explanation}] = await Promise.all([textOf("page/views.js"), textOf("page/views.css"),
     post("api/explain", {...questionOf(state), method: state.method, maps: true})]);
   const payload = JSON.stringify(explanation).replace(/[<>&\u2028\u2029]/g, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
-  const start = 'embed(document.getElementById("view"), JSON.parse(document.getElementById("payload").textContent));';
-  const page = document.implementation.createHTMLDocument("Attlas");
-  page.documentElement.lang = "en";
-  /** @param {string} tag @param {Record<string, string>} attributes @param {string} [text] */
-  const put = (tag, attributes, text = "") => {
-    const made = page.createElement(tag);
-    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-    made.textContent = text;
-    return made;
-  };
-  page.head.prepend(put("meta", {charset: "utf-8"}),
-    put("meta", {"http-equiv": "Content-Security-Policy", content: "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"}),
-    put("meta", {name: "viewport", content: "width=device-width, initial-scale=1"}), put("style", {}, style));
-  page.body.className = "attlas-page";
-  page.body.append(put("main", {id: "view"}), put("script", {type: "application/json", id: "payload"}, payload), put("script", {type: "module"}, `${script}\n${start}`));
-  saveText("explanation.html", "text/html", `<!doctype html>\n${page.documentElement.outerHTML}`);
+  const start = `${script}\nembed(document.getElementById("view"), JSON.parse(document.getElementById("payload").textContent));\n`;
+  const policy = `default-src 'none'; script-src ${await hashOf(start)}; style-src ${await hashOf(style)}; img-src data:; base-uri 'none'; form-action 'none'`;
+  saveText("explanation.html", "text/html", `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="data:,">
+<title>Attlas: an explanation</title>
+<style>${style}</style>
+</head>
+<body class="attlas-page">
+<main id="view"></main>
+<script type="application/json" id="payload">${payload}</script>
+<script type="module">${start}</script>
+</body>
+</html>
+`);
+}
+
+// By its hash, only this text may run; a page on another machine without encryption cannot compute it.
+/** @param {string} text */
+async function hashOf(text) {
+  if (!isSecureContext) return "'unsafe-inline'";
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)));
+  return `'sha256-${btoa(String.fromCharCode(...digest))}'`;
 }
 
 /** @param {string} path */

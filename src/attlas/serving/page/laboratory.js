@@ -44,6 +44,7 @@ function questions(store) {
     } catch (problem) {
       store.set({explanation: null});
       tellTrouble(trouble, wordsOf(problem));
+      if (own.textContent === trouble.textContent) tellTrouble(own, "");  // once is enough
     }
     store.set({busy: false});
   };
@@ -57,7 +58,7 @@ function questions(store) {
       store.set({intervened: found});
     } catch (problem) {
       if (!state.items.length) store.set({intervened: null});
-      tellTrouble(own, wordsOf(problem));
+      if (wordsOf(problem) !== trouble.textContent) tellTrouble(own, wordsOf(problem));
     }
   };
   return {explain, intervene, own};

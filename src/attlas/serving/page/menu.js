@@ -21,7 +21,7 @@ export function makeMenu(store) {
     before = from instanceof HTMLElement ? from : null;
     box.hidden = false;
     place(box, at);
-    box.querySelector("button")?.focus({preventScroll: true});
+    /** @type {HTMLElement | null} */ (box.querySelector(".action"))?.focus({preventScroll: true});
   };
   box.addEventListener("keydown", (event) => { if (event.key === "Escape") { event.stopPropagation(); close(); } });
   document.addEventListener("pointerdown", (event) => {

@@ -226,7 +226,10 @@ const STEPS = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRig
  * @param {() => void} pick
  */
 function steer(event, grid, point, pick) {
-  if (event.key === "Enter") pick();
+  if (event.key === "Enter") {
+    event.preventDefault();  // what opens now must not take the key for its own
+    pick();
+  }
   const step = STEPS[event.key];
   if (!step) return;
   event.preventDefault();
