@@ -1,6 +1,6 @@
 """Jobs: what each finds, and how the board runs, cancels, keeps and resumes them.
 
-The board's processes are stood in for by small ones here; tests/serving/test_running.py has a real server.
+Small processes stand in for the board's own here; test_running.py has a real server.
 """
 
 import multiprocessing
@@ -25,7 +25,8 @@ from attlas.views.map_codes import read_site
 
 TEXT = "not a great film, but I could not look away"
 ASKED = {"model": "sentiment", "input": {"text": TEXT}}
-LONG = {"model": "sentiment", "input": {"text": " ".join([TEXT] * 4)}}
+PLANTED = "in a week the wide bench cobalt reached the round tower in a week the broad mill"
+SMALL = {"model": "shortcut_token", "input": {"text": PLANTED}}
 
 
 class Told(list):
@@ -42,7 +43,7 @@ class Told(list):
 
 @pytest.fixture(scope="module")
 def subject():
-    return attlas.load("sentiment")
+    return attlas.load("shortcut_token")
 
 
 def made(kind, **fields):
@@ -51,14 +52,14 @@ def made(kind, **fields):
 
 def test_the_adversary_is_far_and_keeps_the_output(subject, post, tmp_path):
     told = Told()
-    job = made(AdversaryJob, job="adversary", **ASKED, tolerance=0.02)
+    job = made(AdversaryJob, job="adversary", **SMALL, tolerance=0.02)
     found = work_adversary(subject, job, told.teller, tmp_path)
     assert found["change"] <= 0.02 and 0.05 < found["distance"] <= found["largest"] + 1e-6
     distances = [distance for distance, _ in told.points]
     assert len(distances) > 20 and distances == sorted(distances)
     assert distances[-1] == pytest.approx(found["distance"])
     assert told[-2].done <= told[-2].total
-    put_in = post("intervene", **ASKED, edits=found["edits"], maps=True)
+    put_in = post("intervene", **SMALL, edits=found["edits"], maps=True)
     assert put_in["after"]["score"] == pytest.approx(found["after"]["score"], abs=1e-6)
     assert put_in["moved"] <= 0.02 + 1e-6
     own, other = (read_site(found[name]["maps"]["sites"][0]) for name in ("own", "other"))
@@ -68,21 +69,21 @@ def test_the_adversary_is_far_and_keeps_the_output(subject, post, tmp_path):
 def test_the_same_output_comes_from_another_attention(subject, post, tmp_path):
     told = Told()
     found = work_same_output(
-        subject, made(SameOutputJob, job="same_output", **LONG), told.teller, tmp_path
+        subject, made(SameOutputJob, job="same_output", **SMALL), told.teller, tmp_path
     )
-    assert found["distance"] > 0.05 and found["change"] < 1e-5 and len(told.points) == 8
-    put_in = post("intervene", **LONG, edits=found["edits"])
+    assert found["distance"] > 0.05 and found["change"] < 1e-5 and len(told.points) == 4
+    put_in = post("intervene", **SMALL, edits=found["edits"])
     assert put_in["moved"] < 1e-5
 
 
 def test_a_short_text_has_no_other_attention(subject, tmp_path):
-    job = made(SameOutputJob, job="same_output", **ASKED)
+    short = {"model": "shortcut_token", "input": {"text": "the cobalt tower"}}
+    job = made(SameOutputJob, job="same_output", **short)
     found = work_same_output(subject, job, Told().teller, tmp_path)
     assert (found["edits"], found["distance"]) == ([], 0.0) and found["note"]
 
 
-def test_pruning_has_a_point_for_each_number_of_heads(tmp_path):
-    subject = attlas.load("shortcut_token")
+def test_pruning_has_a_point_for_each_number_of_heads(subject, tmp_path):
     told = Told()
     job = made(PruneJob, job="prune", model="shortcut_token", data="shortcuts", count=20)
     found = work_prune(subject, job, told.teller, tmp_path)
@@ -95,6 +96,7 @@ def test_pruning_has_a_point_for_each_number_of_heads(tmp_path):
     assert found["points"][0] == found["random"][0] and found["points"][0]["accuracy"] > 0.9
 
 
+@pytest.mark.slow
 def test_an_audit_leaves_a_report(tmp_path):
     texts = attlas.texts("shortcuts", count=8)
     given = [{"text": each.text, "label": each.label} for each in texts]

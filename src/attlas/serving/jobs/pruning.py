@@ -48,7 +48,7 @@ def work_prune(subject: Subject, job: PruneJob, teller: Teller, _: Path) -> dict
     }
 
 
-def _points(curve: Curve) -> list[dict[str, float]]:
+def _points(curve: Curve) -> list[dict[str, int | float]]:
     return [
         {
             "heads": each.heads,
