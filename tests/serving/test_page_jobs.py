@@ -17,16 +17,15 @@ from serving.opening import (  # noqa: F401
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.slow
 def test_another_attention_is_found_shown_and_put_in(opened):  # noqa: F811
     tab = opened(**review(text=DOUBLE))
     before = numbers(tab)
     tab.locator(".search-button").first.click()
-    tab.wait_for_selector(".search-body .plot-dot")
+    tab.wait_for_selector(".search-body .plot-dot", timeout=60_000)  # while it searches
     tab.wait_for_selector(".put-in", timeout=60_000)
-    assert (
-        tab.locator("#views .two h3").all_inner_texts()[::2] == ["the model's own", "the other one"]
-        or True
-    )
+    names = [tab.locator("#views .two > div").nth(side).locator("h3").first for side in (0, 1)]
+    assert [each.inner_text() for each in names] == ["the model's own", "the other one"]
     assert tab.locator("#views .two canvas").count() == 2
     tab.locator(".put-in").click()
     tab.wait_for_selector(".was-mark")

@@ -7,6 +7,7 @@ from serving.opening import (  # noqa: F401
     DOUBLE,
     PHONE,
     REVIEW,
+    WIDE,
     address,
     browser,
     change_layer,
@@ -154,12 +155,12 @@ def test_a_refusal_is_one_calm_line_where_it_belongs(opened):  # noqa: F811
     tab.wait_for_function("() => !document.querySelector('#interventions .trouble:not([hidden])')")
 
 
-@pytest.mark.parametrize(("scheme", "viewport"), [("light", None), ("dark", PHONE)])
+@pytest.mark.parametrize(
+    ("scheme", "viewport"), [("light", WIDE), pytest.param("dark", PHONE, marks=pytest.mark.slow)]
+)
 def test_axe_finds_no_serious_fault(opened, axe, scheme, viewport):  # noqa: F811
     options = {"color_scheme": scheme, "bypass_csp": True}
-    tab = opened(
-        **review(text=DOUBLE), viewport=viewport or {"width": 1440, "height": 900}, options=options
-    )
+    tab = opened(**review(text=DOUBLE), viewport=viewport, options=options)
     change_layer(tab, 0)
     tab.wait_for_selector("#prediction .flip")
     tab.locator("#tokens .unit", has_text="little").click()
