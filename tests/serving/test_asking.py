@@ -1,6 +1,8 @@
 """Explain, compare and intervene: what the server answers is what Python computes."""
 
 import json
+from base64 import b64encode
+from io import BytesIO
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import torch
 import attlas
 from attlas.methods import METHODS
 from attlas.models.asking.scores import target_scores
+from attlas.serving.shelf import ShelvedModel
 from attlas.views.map_codes import read_site
 
 TEXT = "not a great film, but I could not look away"
@@ -195,3 +198,61 @@ def test_every_example_of_a_model_can_be_explained(client, post):
         for given in model["examples"][:2]:
             found = post("explain", model=model["key"], input=given, method="raw_attention")
             assert found["explanation"]["tokens"]
+
+
+@pytest.fixture
+def shelved(client):
+    """Puts a tiny model of a task on the shelf, under its task."""
+    from subjects import TEXTS, subject
+
+    shelf = client.app.laboratory.shelf
+
+    def put(task):
+        entry = ShelvedModel(task, task)
+        entry.__dict__["subject"] = subject(task)
+        shelf.entries[task] = entry
+        return TEXTS[task]
+
+    before = dict(shelf.entries)
+    yield put
+    shelf.entries.clear()
+    shelf.entries.update(before)
+
+
+def coded(picture):
+    buffer = BytesIO()
+    picture.save(buffer, "PNG")
+    return b64encode(buffer.getvalue()).decode()
+
+
+def test_a_picture_is_explained_and_intervened_on(client, post, shelved):
+    task = "image classification"
+    picture = shelved(task)[0]
+    asked = {"model": task, "input": {"picture": coded(picture)}}
+    found = post("explain", **asked, method="raw_attention")["explanation"]
+    own = client.app.laboratory.shelf.subject(task)
+    expected = attlas.explain(own, picture.convert("RGB"), "raw_attention").payload()
+    assert found["tokens"] == json.loads(json.dumps(expected["tokens"])) and found["pictures"]
+    moved = post("intervene", **asked, edits=[{"action": "uniform"}])
+    assert moved["moved"] > 0
+    assert "Image.open" in post("code", **asked)["code"]
+    (described,) = (e for e in client.get("/api/models").json()["models"] if e["key"] == task)
+    assert described["takes"] == "picture"
+
+
+def test_a_pair_is_explained(client, post, shelved):
+    task = "question answering"
+    question, context = shelved(task)[0]
+    asked = {"model": task, "input": {"text": question, "pair": context}}
+    found = post("explain", **asked, method="raw_attention")["explanation"]
+    assert {"question", "context"} <= {each["segment"] for each in found["tokens"]}
+    assert post("intervene", **asked, edits=[{"action": "uniform"}])["target"]
+
+
+def test_a_word_is_filled_in_at_its_own_place(post, shelved):
+    task = "masked lm"
+    text = shelved(task)[0]
+    asked = {"model": task, "input": {"text": text}}
+    found = post("intervene", **asked, edits=[{"action": "uniform", "layer": 0}])
+    again = post("intervene", **asked, edits=[{"action": "uniform", "layer": 0}])
+    assert found["after"] == again["after"] and 0 < found["after"]["score"] < 1

@@ -5,6 +5,7 @@ import logging
 import os
 import socket
 import sys
+import threading
 import webbrowser
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -32,6 +33,7 @@ from attlas.views.page import view_script, view_style
 
 JSON = "application/json"
 MEDIA = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+BACKLOG = 2048
 PATIENCE = 5  # seconds that requests have to end when the server is told to stop
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -192,6 +194,7 @@ def run(settings: Settings, open_page: bool, say: Callable[[str], None]) -> None
     app = make_app(settings)
     _log_as_json()
     warm_up()
+    threading.Thread(target=app.laboratory.load, daemon=True).start()
     configuration = uvicorn.Config(
         app,
         log_config=None,
@@ -225,6 +228,7 @@ def _listen(settings: Settings) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((settings.host, settings.port))
+        listening.listen(BACKLOG)  # who comes before all is ready waits
     except OSError as problem:
         listening.close()
         raise UsageError(

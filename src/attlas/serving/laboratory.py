@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from attlas.serving.errors import Refused
 from attlas.serving.jobs.board import JobBoard
+from attlas.serving.logs import log
 from attlas.serving.requests import Body
 from attlas.serving.settings import Limits, Settings
 from attlas.serving.shelf import Shelf
@@ -65,6 +66,12 @@ class Laboratory:
     def described(self) -> dict[str, Any]:
         """Everything that a page needs to know before its first question."""
         return self.shelf.described(self.settings.limits)
+
+    def load(self) -> None:
+        """Load all models; what is wrong with one is logged, and shown to those who ask for it."""
+        for model in self.described()["models"]:
+            if model["error"]:
+                log("error", "a model cannot be loaded", model=model["name"], why=model["error"])
 
     def check(self, given: Body | None) -> None:
         """Refuse what is longer than the operator allows."""
