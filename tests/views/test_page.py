@@ -105,6 +105,8 @@ def test_the_script_has_all_doors_and_no_comment_for_the_type_checker():
     names = doors[1].split(", ")
     assert names[0] == "embed"
     for name in names:
-        assert re.search(rf"^(?:async )?function {name}\(|^const {name} = ", script, re.MULTILINE), name
+        assert re.search(
+            rf"^(?:async )?function {name}\(|^const {name} = ", script, re.MULTILINE
+        ), name
     assert len(re.findall(r"^export", script, re.MULTILINE)) == 2
     assert "@param" not in script and "@template" not in script

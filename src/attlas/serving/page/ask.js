@@ -25,7 +25,7 @@ function drawChoices(store, ask) {
   const methods = listBox("method", catalogue.methods.map((each) => [each.name, each.name, each.family_name]), state.method,
     (method) => ask({method}));
   methods.title = methodOf(state)?.summary ?? "";
-  box.replaceChildren(models, methods, targetOf(store, model, ask));
+  box.replaceChildren(models, methods, targetOf(store, model, ask), ...positionOf(state, model, ask));
   /** @type {NodeListOf<HTMLElement>} */
   const lists = box.querySelectorAll("select, input");
   lists[focused]?.focus();
@@ -37,6 +37,16 @@ function targetOf({state}, model, ask) {
   const options = [["", "what it predicts"], ...known.map((label) => [label, visible(label)])];
   if (state.target !== null && !known.includes(state.target)) options.push([state.target, visible(state.target)]);
   return listBox("target", options, state.target ?? "", (target) => ask({target: target || null}));
+}
+
+// Models that label or fill tokens are asked about one of them.
+/** @param {LabState} state @param {LabModel} model @param {(question: Partial<LabKept>) => void} ask */
+function positionOf(state, model, ask) {
+  if (!/token|mask|fill/.test(model.task)) return [];
+  const field = make("input", "mono");
+  Object.assign(field, {type: "number", min: "0", max: String(model.longest), value: state.position ?? ""});
+  field.addEventListener("change", () => ask({position: field.value === "" ? null : Number(field.value)}));
+  return [make("label", "pick", make("span", "quiet", "token number"), field)];
 }
 
 /** @param {LabStore} store @param {(question: Partial<LabKept>) => void} ask */
@@ -94,14 +104,14 @@ function pictureField(store) {
   shown.alt = "the picture to explain";
   const {picture} = store.state.input;
   shown.hidden = !picture;
-  if (picture) shown.src = `data:image/*;base64,${picture}`;
+  if (picture) shown.src = `data:image/png;base64,${picture}`;
   input.addEventListener("change", async () => {
     const [file] = input.files ?? [];
     if (!file) return;
     const bytes = new Uint8Array(await file.arrayBuffer());
     const text = Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
     store.state.input = {...store.state.input, picture: btoa(text)};
-    shown.src = `data:image/*;base64,${store.state.input.picture}`;
+    shown.src = `data:image/png;base64,${store.state.input.picture}`;
     shown.hidden = false;
   });
   const made = make("label", "field", make("span", "quiet", "Picture (PNG or JPEG)"), input, shown);

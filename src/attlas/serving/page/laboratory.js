@@ -100,7 +100,10 @@ function begin(catalogue) {
   if (!isAsked(store.state)) store.state.input = {};
   void explain();
   void intervene();
-  document.title = "Attlas: the laboratory";
+  document.querySelector(".skip")?.addEventListener("click", (event) => {
+    event.preventDefault();  // the address is for the state
+    byId("tokens").focus();
+  });
 }
 
 /** @param {LabCatalogue} catalogue @param {string} key */
