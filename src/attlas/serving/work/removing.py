@@ -12,6 +12,7 @@ from attlas.explaining.explanations import explain
 from attlas.measures import sizes
 from attlas.removing.ceilings import best_orders
 from attlas.removing.erasures import Erasures, Outcomes, Ways
+from attlas.results import Explanation
 from attlas.serving.requests import Curving, Removing
 from attlas.serving.shelf import Shelf
 from attlas.serving.work.asking import PosedInput, asked_of
@@ -19,6 +20,7 @@ from attlas.serving.work.asking import PosedInput, asked_of
 ORDERS = 10  # random ones, of which the mean is shown
 LEAST = 1e-6  # a smaller difference between the best order and a random one is rounding
 TEXT = 0  # there is only one
+RANDOM, AIM = "random", "comprehensiveness"
 
 
 def answer_remove(shelf: Shelf, asking: Removing) -> dict[str, Any]:
@@ -42,25 +44,13 @@ def answer_curves(shelf: Shelf, asking: Curving) -> dict[str, Any]:
     asked = asked_of(shelf.subject(asking.model), asking)
     found = explain(asked.subject, asked.text, asking.method, maps=False, **asked.arguments)
     erasures, target = _erasures(asked, asking.removal)
-    content = np.array(erasures.content(TEXT))
+    content = erasures.content(TEXT)
     if len(content) < 2:
         raise UsageError("a curve needs at least two tokens that can be removed")
-    best = best_orders(erasures, [TEXT], ["comprehensiveness"], sizes)
-    orders = {
-        found.method: np.argsort(-found.scores[content], kind="stable")[None],
-        "random": np.stack(_shuffled(len(content), asking.seed)),
-        "best": best["comprehensiveness"][TEXT].order[None],
-    }
     counts = [0, *sizes(len(content)), len(content)]
-    scores = {name: _scores(erasures, each, counts) for name, each in orders.items()}
     curves = [
-        {
-            "name": name,
-            "order": content[orders[name][0]].tolist() if name != "random" else None,
-            "scores": _plain(each),
-            "mean": _plain(each[1:-1].mean(keepdims=True))[0],
-        }
-        for name, each in scores.items()
+        _curve(erasures, name, orders, counts)
+        for name, orders in _orders(erasures, found, asking.seed).items()
     ]
     return {
         "target": target,
@@ -68,6 +58,32 @@ def answer_curves(shelf: Shelf, asking: Curving) -> dict[str, Any]:
         "curves": curves,
         "standing": _standing([each["mean"] for each in curves]),
         "seconds": monotonic() - begun,
+    }
+
+
+def _orders(erasures: Erasures, found: Explanation, seed: int) -> dict[str, NDArray[np.intp]]:
+    """Orders of the content tokens, a row each: the method's, random ones, and the best."""
+    scores = found.scores[erasures.content(TEXT)]
+    random = np.random.default_rng(seed)
+    best = best_orders(erasures, [TEXT], [AIM], sizes)[AIM][TEXT]
+    return {
+        found.method: np.argsort(-scores, kind="stable")[None],
+        RANDOM: np.stack([random.permutation(len(scores)) for _ in range(ORDERS)]),
+        "best": best.order[None],
+    }
+
+
+def _curve(
+    erasures: Erasures, name: str, orders: NDArray[np.intp], counts: Sequence[int]
+) -> dict[str, Any]:
+    """The mean over these orders; that of random ones has no order of its own."""
+    content = np.array(erasures.content(TEXT))
+    scores = _scores(erasures, orders, counts)
+    return {
+        "name": name,
+        "order": None if name == RANDOM else content[orders[0]].tolist(),
+        "scores": _plain(scores),
+        "mean": _plain(scores[1:-1].mean(keepdims=True))[0],
     }
 
 
@@ -88,11 +104,6 @@ def _way(content: Sequence[int], chosen: Sequence[int]) -> NDArray[np.bool_]:
 def _remainders(found: Outcomes) -> list[dict[str, Any]]:
     pairs = zip(_plain(found.probability), found.chosen.tolist(), strict=True)
     return [{"score": score, "chosen": bool(chosen)} for score, chosen in pairs]
-
-
-def _shuffled(count: int, seed: int) -> list[NDArray[np.intp]]:
-    random = np.random.default_rng(seed)
-    return [random.permutation(count) for _ in range(ORDERS)]
 
 
 def _scores(
