@@ -29,7 +29,7 @@ def flipped(tab: Any) -> None:
     tab.locator("#views .thumb").nth(11).click()
     canvas = tab.locator("#views .matrix canvas")
     side = canvas.bounding_box()["width"]
-    canvas.click(position={"x": 0.25 * side, "y": 0.85 * side})
+    canvas.click(position={"x": 0.95 * side, "y": 0.25 * side})
     tab.wait_for_selector("#menu:visible")
 
 
