@@ -149,8 +149,10 @@ def test_every_command_has_the_options_that_are_shown(page):
 
 
 def test_one_script_draws_every_picture():
-    source = text_of(ROOT / "scripts" / "pictures.py")
-    drawn = set(re.findall(r'^    "(\w+)": \(\w+, \d+\),$', source, re.M))
+    sources = [
+        text_of(ROOT / "scripts" / f"{name}.py") for name in ("pictures", "laboratory_pictures")
+    ]
+    drawn = set(re.findall(r'^    "(\w+)": \(\w+.*\),$', "\n".join(sources), re.M))
     shown = {
         Path(place).name
         for page in PAGES
