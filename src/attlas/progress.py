@@ -3,7 +3,7 @@
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -269,7 +269,7 @@ class _BeforeTorch:
     """
 
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+        self, fullname: str, path: Iterable[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Load a library in torch's own way; leave finding modules to the others."""
         name = _LIBRARIES.get(fullname)
@@ -280,7 +280,7 @@ class _BeforeTorch:
         return None
 
 
-def load_library(places: Sequence[str], name: str, how: int) -> bool:
+def load_library(places: Iterable[str], name: str, how: int) -> bool:
     """Load a library of torch, if that can be done; if it cannot, importing torch says why."""
     import ctypes
 

@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 import traceback
+from pathlib import Path
 
 import torch
 from audits import small_audit
@@ -26,7 +27,7 @@ class Logged:
     """Each item is logged when it begins, and by the name of its table when that is written."""
 
     def __init__(self, path):
-        self.log = open(path, "a", buffering=1)
+        self.log = Path(path).open("a", buffering=1)  # noqa: SIM115
         self.batches = []
         self.explain, self.again = items.explain_batch, items.measure_method
         self.write = Folder.write
