@@ -14,7 +14,7 @@ from subjects import subject
 import attlas
 from attlas.errors import AttlasError
 
-ROOM = [0, 1, 64, 700, 3_000, 20_000]  # bytes
+ROOM = [0, 1, 12, 64, 700, 2_000]  # bytes; every work writes more
 TEXTS = ["the film was not good", "a cat sat", "my dog was not kind"]
 
 

@@ -108,9 +108,9 @@ def test_a_hostile_model_is_refused_in_one_line_and_runs_nothing(sound, tmp_path
     try_model(sound)
     for number in range(MODELS):
         folder = shutil.copytree(sound, tmp_path / f"model{number}")
-        damage(folder, random)
         if number % 3 == 0:
             set_traps(folder, sign, random)
+        damage(folder, random)
         try:
             try_model(folder)
         except AttlasError as problem:

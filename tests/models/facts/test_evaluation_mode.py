@@ -40,6 +40,18 @@ def test_everything_is_put_back_after_an_error():
     assert state(model) == before
 
 
+def test_everything_is_put_back_where_an_interrupt_left_vmap_open():
+    model, levels = half_frozen(), torch._C._functorch
+    before = state(model)
+    try:
+        with evaluation_mode(model):
+            levels._vmap_increment_nesting(2, "error")
+    finally:
+        levels._vmap_decrement_nesting()
+    assert state(model) == before
+    assert not levels.get_inplace_requires_grad_allowed()
+
+
 def test_an_inner_block_leaves_the_outer_one_alone():
     model = half_frozen()
     before = state(model)

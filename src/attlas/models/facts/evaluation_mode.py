@@ -40,8 +40,15 @@ class _Use:
         """Undo this, however much of it was done."""
         for module in self._training:
             module.training = True
-        for parameter in self._trainable:
-            parameter.requires_grad_(True)
+        # Where Ctrl-C ends a pass inside `vmap`, that level may still be open.
+        functorch: Any = torch._C._functorch
+        allowed = functorch.get_inplace_requires_grad_allowed()
+        functorch.set_inplace_requires_grad_allowed(True)
+        try:
+            for parameter in self._trainable:
+                parameter.requires_grad_(True)
+        finally:
+            functorch.set_inplace_requires_grad_allowed(allowed)
 
 
 # Changed only while the lock of the model is held.
