@@ -51,9 +51,9 @@ import attlas
 kinds = "methods", "measures", "trials", "rankings", "studies"
 names = {kind: getattr(attlas, f"list_{kind}")() for kind in kinds}
 from typer.testing import CliRunner
-from attlas.cli.main import COMMANDS, app
+from attlas.cli.main import COMMANDS, commands
 for asked in (["--help"], ["methods"], ["models"], *([each, "--help"] for each in COMMANDS)):
-    assert CliRunner().invoke(app, asked).exit_code == 0, asked
+    assert CliRunner().invoke(commands(), asked).exit_code == 0, asked
 heavy = {"torch", "transformers", "scipy", "numpy", "pandas", "tokenizers", "PIL"}
 print(json.dumps([names, sorted(heavy & set(sys.modules))]))
 """

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from attlas.version import __version__
 
 if TYPE_CHECKING:
-    from attlas import registering
+    from attlas import registering, scoring
     from attlas.auditing.audit import audit
     from attlas.auditing.single_trial import try_trial
     from attlas.auditing.verdict.rules import Rules
@@ -111,13 +111,14 @@ _HOMES = {
     "prune_curve": "heads.curves",
     "read_examples": "data",
     "registering": "registering",
+    "scoring": "scoring",
     "study": "studies",
     "texts": "data",
     "train": "training.train",
     "triggers": "heads.triggers",
     "try_trial": "auditing.single_trial",
 }
-_MODULES = {"edits", "registering"}
+_MODULES = {"edits", "registering", "scoring"}
 
 __all__ = [
     "AttlasError",
@@ -171,6 +172,7 @@ __all__ = [
     "prune_curve",
     "read_examples",
     "registering",
+    "scoring",
     "study",
     "texts",
     "train",

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from transformers import HrmTextConfig, HrmTextModel
 
+from attlas.errors import ModelError
 from attlas.models.facts.evaluation_mode import (
     evaluation_mode,
     every_module,
@@ -45,6 +46,50 @@ def test_everything_is_put_back_after_an_error():
     with pytest.raises(RuntimeError, match="the head fell off"), evaluation_mode(model):
         raise RuntimeError("the head fell off")
     assert state(model) == before
+
+
+def test_everything_is_put_back_where_an_interrupt_left_vmap_open():
+    model, levels = half_frozen(), torch._C._functorch
+    before = state(model)
+    try:
+        with evaluation_mode(model):
+            levels._vmap_increment_nesting(2, "error")
+    finally:
+        levels._vmap_decrement_nesting()
+    assert state(model) == before
+    assert not levels.get_inplace_requires_grad_allowed()
+
+
+def in_another_thread(work):
+    found = []
+
+    def run():
+        try:
+            found.append(work())
+        except Exception as problem:
+            found.append(problem)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def test_another_thread_that_would_train_is_refused_and_one_that_asks_is_not():
+    model, given = half_frozen(), torch.ones(1, 2)
+
+    def ask():
+        with torch.no_grad():
+            return model(given)
+
+    with evaluation_mode(model):
+        assert torch.equal(in_another_thread(ask), model(given))
+        problem = in_another_thread(lambda: model(given))
+        assert isinstance(problem, ModelError) and "subject.held()" in str(problem)
+    assert in_another_thread(lambda: model(given)).requires_grad
+    model.eval()
+    with evaluation_mode(model):
+        assert torch.equal(in_another_thread(lambda: model(given)), ask())
 
 
 def test_an_inner_block_leaves_the_outer_one_alone():

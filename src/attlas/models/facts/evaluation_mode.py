@@ -11,6 +11,8 @@ from weakref import WeakKeyDictionary, ref
 import torch
 from torch import nn
 
+from attlas.errors import ModelError
+from attlas.models.facts.hooks import Hooks
 from attlas.models.facts.model_lock import hold
 from attlas.restoring import Placed, placing
 
@@ -30,6 +32,11 @@ class _Use:
             if parameter is not None and parameter.requires_grad
         ]
 
+    @property
+    def is_trained(self) -> bool:
+        """Whether somebody trains the model, by what it was like."""
+        return bool(self._training and self._trainable)
+
     def stand_still(self) -> None:
         """Switch dropout off and freeze the parameters."""
         for module in self._training:
@@ -41,8 +48,15 @@ class _Use:
         """Undo this, however much of it was done."""
         for module in self._training:
             module.training = True
-        for parameter in self._trainable:
-            parameter.requires_grad_(True)
+        # Where Ctrl-C ends a pass inside `vmap`, that level may still be open.
+        functorch: Any = torch._C._functorch
+        allowed = functorch.get_inplace_requires_grad_allowed()
+        functorch.set_inplace_requires_grad_allowed(True)
+        try:
+            for parameter in self._trainable:
+                parameter.requires_grad_(True)
+        finally:
+            functorch.set_inplace_requires_grad_allowed(allowed)
 
 
 class _Found(NamedTuple):
@@ -172,6 +186,7 @@ def _enter(model: nn.Module, use: _Use, block: Placed) -> None:
     _plan_nothing(use.changes)
     _keep_sparse(model, use)
     _uncut_cycles(use)
+    _refuse_training(model, use)
 
 
 def _leave(model: nn.Module, use: _Use, block: Placed) -> None:
@@ -217,6 +232,21 @@ def _uncut_cycles(use: _Use) -> None:
             use.changes.note(partial(setattr, module, "L_bp_cycles_padded", cut))
             own: Any = module
             own.L_bp_cycles_padded = [own.config.L_cycles] * len(cut)
+
+
+def _refuse_training(model: nn.Module, use: _Use) -> None:
+    """Refuse to train the model in another thread: its parameters would get no gradients."""
+    if not use.is_trained:
+        return
+
+    def refuse(*_: Any) -> None:
+        if torch.is_grad_enabled() and not any(block.is_here for block in use.blocks):
+            raise ModelError(
+                "this model stands still while another thread explains it: take turns by "
+                "`with subject.held():` around each step of the training, or explain a copy"
+            )
+
+    Hooks(use.changes).before_any(model, refuse)
 
 
 def _is_sparse(module: nn.Module) -> bool:
