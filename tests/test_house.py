@@ -17,8 +17,8 @@ FLOORS = [
     {"models"},
     {"removing"},
     {"methods"},
-    {"checking", "explaining", "training"},
-    {"embedded"},
+    {"checking", "explaining", "objectives"},
+    {"embedded", "training"},
     {"heads", "measures", "scoring", "trials"},
     {"judging"},
     {"auditing", "studies"},
@@ -32,11 +32,11 @@ MODEL_FLOORS = [
     {"asking"},
     {"states", "branching", "rows"},
     {"decomposing", "relevance"},
-    {"intervening"},
+    {"intervening", "teaching"},
     {"subject"},
     {"adapting", "load"},
 ]
-PART_FOLDERS = {"methods", "measures", "trials", "studies"}  # one file for each registered part
+PART_FOLDERS = {"methods", "measures", "objectives", "trials", "studies"}  # one file for each registered part
 MOST_FILES = 15
 MOST_LINES = 300
 MOST_LEVELS = 3

@@ -30,7 +30,13 @@ if TYPE_CHECKING:
     from attlas.heads.tree import attribution_tree
     from attlas.heads.triggers import triggers
     from attlas.judging.judge import judge
-    from attlas.listing import list_measures, list_methods, list_rankings, list_trials
+    from attlas.listing import (
+        list_measures,
+        list_methods,
+        list_objectives,
+        list_rankings,
+        list_trials,
+    )
     from attlas.models.adapting import adapt
     from attlas.models.encoding.images import Objects
     from attlas.models.encoding.target import Target
@@ -57,7 +63,13 @@ if TYPE_CHECKING:
         Verdict,
     )
     from attlas.studies import list_studies, study
-    from attlas.training.train import Trained, train
+    from attlas.training.objective_trainer import (
+        ObjectiveTrainer,
+        marked_features,
+        with_objectives,
+    )
+    from attlas.training.records import Trained
+    from attlas.training.train import train
     from attlas.trials import Scope
 
 _HOMES = {
@@ -71,6 +83,7 @@ _HOMES = {
     "HeadRedundancy": "results",
     "Judgement": "results",
     "Maps": "results",
+    "ObjectiveTrainer": "training.objective_trainer",
     "Objects": "models.encoding.images",
     "PruneCurve": "results",
     "Report": "results",
@@ -80,7 +93,7 @@ _HOMES = {
     "StudyResult": "results",
     "Subject": "models.subject",
     "Target": "models.encoding.target",
-    "Trained": "training.train",
+    "Trained": "training.records",
     "Tree": "results",
     "TrialResult": "results",
     "Triggers": "results",
@@ -102,10 +115,12 @@ _HOMES = {
     "judge": "judging",
     "list_measures": "listing",
     "list_methods": "listing",
+    "list_objectives": "listing",
     "list_rankings": "listing",
     "list_studies": "studies",
     "list_trials": "listing",
     "load": "models.load",
+    "marked_features": "training.objective_trainer",
     "plan": "planning",
     "prune": "heads.pruning",
     "prune_curve": "heads.curves",
@@ -116,6 +131,7 @@ _HOMES = {
     "train": "training.train",
     "triggers": "heads.triggers",
     "try_trial": "auditing.single_trial",
+    "with_objectives": "training.objective_trainer",
 }
 _MODULES = {"edits", "registering"}
 
@@ -130,6 +146,7 @@ __all__ = [
     "HeadRedundancy",
     "Judgement",
     "Maps",
+    "ObjectiveTrainer",
     "Objects",
     "PruneCurve",
     "Report",
@@ -162,10 +179,12 @@ __all__ = [
     "judge",
     "list_measures",
     "list_methods",
+    "list_objectives",
     "list_rankings",
     "list_studies",
     "list_trials",
     "load",
+    "marked_features",
     "plan",
     "prune",
     "prune_curve",
@@ -176,6 +195,7 @@ __all__ = [
     "train",
     "triggers",
     "try_trial",
+    "with_objectives",
 ]
 
 

@@ -18,7 +18,7 @@ from attlas.models.recurrent.learning import (
 )
 from attlas.models.recurrent.words import build_characters, build_vocabulary, random_vectors
 from attlas.training.examples import Parts, read_parts
-from attlas.training.train import WRITERS, TrainingRecipe, choose_plan, choose_recipe
+from attlas.training.recipes import WRITERS, TrainingRecipe, choose_plan, choose_recipe
 
 SAMPLE = 512  # training texts that batches are timed on
 TIMED = 4  # batches, after a first one
