@@ -64,7 +64,7 @@ class _Aimed:
     def compute_loss(
         self,
         model: Any,
-        inputs: dict[str, Any],
+        inputs: Mapping[str, Any],
         return_outputs: bool = False,
         num_items_in_batch: Any = None,
     ) -> Any:

@@ -33,7 +33,7 @@ class Objective:
     reading: str  # one sentence: what a low value says
     does_not_show: str  # one sentence: what must not be concluded from it
     needs: tuple[str, ...] = ()  # keys of NEEDS
-    passes: float = 0  # how many more passes of the model a step takes
+    passes: int = 0  # how many more passes of the model a step takes
 
     def __post_init__(self) -> None:
         check_known("need of an objective", self.needs, NEEDS)
@@ -87,8 +87,6 @@ def read_aims(given: str | Sequence[str | Aim] | None) -> tuple[Aim, ...]:
 
 
 def _read(written: str) -> Aim:
-    if not isinstance(written, str):
-        raise UsageError(f"an objective is a string such as 'conicity:weight=0.5', not {written!r}")
     name, _, rest = written.partition(":")
     options: dict[str, Any] = {}
     for pair in filter(None, rest.split(BETWEEN)):
