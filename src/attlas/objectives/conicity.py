@@ -20,7 +20,7 @@ VALUES, STATES = "values", "states"
     needs=("attention",),
 )
 def conicity(step: TrainingStep, *, layer: Chosen = "all", of: str = VALUES) -> BatchScores:
-    """Take the mean cosine of the vectors of the words with their mean.
+    """Take the mean size of the cosine of the vectors of the words with their mean.
 
     Special tokens do not count. For an attention that pools the states of a network, as in the
     paper, values and states are the same.
@@ -48,9 +48,9 @@ def _vectors(step: TrainingStep, call: Call, of: str) -> MixedValues:
 
 
 def conicity_of(vectors: MixedValues, content: TokenKinds) -> BatchScores:
-    """(1/n) Σ_t cos(v_t, mean of v), a mean over heads; zero for a text without words."""
+    """(1/n) Σ_t |cos(v_t, mean of v)|, a mean over heads; zero for a text without words."""
     counted = content[:, None, :, None].to(vectors)
     count = counted.sum(dim=2, keepdim=True).clamp_min(1)
     mean = (vectors * counted).sum(dim=2, keepdim=True) / count
-    alike = cosine_similarity(vectors, mean, dim=-1)  # [batch, head, token]
+    alike = cosine_similarity(vectors, mean, dim=-1).abs()  # [batch, head, token]
     return ((alike * counted[..., 0]).sum(dim=2) / count[..., 0, 0]).mean(dim=1)
