@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from attlas.models.load import load
     from attlas.models.subject import Subject
     from attlas.models.tap import edits
+    from attlas.models.teaching.identifiable_layer import IdentifiableEncoderLayer
     from attlas.planning import plan
     from attlas.results import (
         CheckResult,
@@ -81,6 +82,7 @@ _HOMES = {
     "Generation": "results",
     "HeadImportance": "results",
     "HeadRedundancy": "results",
+    "IdentifiableEncoderLayer": "models.teaching.identifiable_layer",
     "Judgement": "results",
     "Maps": "results",
     "ObjectiveTrainer": "training.objective_trainer",
@@ -144,6 +146,7 @@ __all__ = [
     "Generation",
     "HeadImportance",
     "HeadRedundancy",
+    "IdentifiableEncoderLayer",
     "Judgement",
     "Maps",
     "ObjectiveTrainer",

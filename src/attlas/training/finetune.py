@@ -35,7 +35,7 @@ from attlas.models.subject import Subject
 from attlas.objectives.support.objective import Aim
 from attlas.progress import Watch
 from attlas.results.support.lock import locked
-from attlas.training.examples import Labelled, Parts
+from attlas.training.examples import Labelled, Parts, read_parts
 from attlas.training.objective_trainer import ObjectiveTrainer, marked_features
 from attlas.training.records import LOCK, RECORD, Trained, finished, teller
 from attlas.version import __version__
@@ -97,6 +97,25 @@ def finetune(
     if out is not None:
         (out / LOCK).unlink(missing_ok=True)
     return Trained(Subject(model, tokenizer, name=name), record)
+
+
+def masked_copy(
+    subject: Subject, data: Any, folder: Path | None = None, watch: Watch | None = None
+) -> Subject:
+    """A copy of a classifier that has learned masked words too, on labelled texts.
+
+    With a folder, it is written there, and one that was written before is read.
+    """
+    trained = finetune(
+        subject,
+        read_parts(data),
+        aims=(Aim("masked"),),
+        out=folder,
+        device=subject.device,
+        watch=watch,
+    )
+    name = f"{subject.name}, fine-tuned with masked words"
+    return Subject(trained.subject.model, trained.subject.tokenizer, name=name)
 
 
 def _opened(folder: Path, device: torch.device) -> Subject:
