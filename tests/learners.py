@@ -70,24 +70,23 @@ def features():
     return marked_features(tokens(), EXAMPLES, {"bad": 0, "good": 1})
 
 
-def batch(count=len(EXAMPLES)):
+def batch(count=None):
     """Arguments, labels and marks of the first texts."""
     rows = features()[:count]
     names = ("input_ids", "attention_mask")
-    filled = tokens().pad([{name: row[name] for name in names} for row in rows], return_tensors="pt")
+    given = [{name: row[name] for name in names} for row in rows]
+    filled = tokens().pad(given, return_tensors="pt")
     marks = torch.zeros(filled["input_ids"].shape)
     for row, each in enumerate(rows):
         marks[row, : len(each["marks"])] = torch.tensor(each["marks"])
     return dict(filled), torch.tensor([row["labels"] for row in rows]), marks
 
 
-def step_of(model, *, count=len(EXAMPLES), marked=True):
+def step_of(model, *, count=None, marked=True):
     """One training step of a model, with its attention in the graph."""
     arguments, labels, marks = batch(count)
     with opened_for_training(model) as tap:
         model(**arguments)
     reads = find_reading_row(model, arguments)
     chosen = marks.to(next(model.parameters()).dtype) if marked else None
-    return make_step(
-        tap, model, arguments, labels, marks=chosen, reads=reads, tokenizer=tokens()
-    )
+    return make_step(tap, model, arguments, labels, marks=chosen, reads=reads, tokenizer=tokens())

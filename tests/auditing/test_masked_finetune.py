@@ -51,4 +51,4 @@ def test_the_command_audits_the_copy(base, tmp_path):
     assert json.loads(found.stdout)["model"].endswith("fine-tuned with masked words")
     assert (tmp_path / "audit_masked_model" / "model.safetensors").is_file()
     refused = CliRunner().invoke(app, asked)
-    assert refused.exit_code != 0 and "--masked-finetune needs --out" in refused.output
+    assert "--masked-finetune needs --out" in str(refused.exception)

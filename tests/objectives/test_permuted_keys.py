@@ -29,7 +29,8 @@ def test_exchanged_keys_exchange_columns_of_the_first_layer():
     order = drawn_orders(step.content, torch.Generator().manual_seed(1))
 
     def change(site, keys):
-        return keys.gather(2, order[:, None, :, None].expand(keys.shape)) if not site.layer else keys
+        other = keys.gather(2, order[:, None, :, None].expand(keys.shape))
+        return keys if site.layer else other
 
     with opened_for_training(model, change) as tap:
         model(**step.arguments)

@@ -75,7 +75,8 @@ def test_a_model_without_a_head_gets_one_for_the_labels_of_the_data(base, tmp_pa
 
 
 def test_training_stops_early(base):
-    trained = attlas.train(base=base, data=TEXTS, **{**QUICK, "epochs": 8, "rate": 1e-9}, patience=1)
+    slow = {**QUICK, "epochs": 8, "rate": 1e-9}
+    trained = attlas.train(base=base, data=TEXTS, patience=1, **slow)
     assert len(trained.record["epochs"]) == 2 and trained.record["best"] == 0
 
 
@@ -146,7 +147,8 @@ import sys
 sys.path.insert(0, {tests!r})
 from training.test_finetune import AIMS, QUICK, TEXTS
 import attlas
-attlas.train(base={base!r}, data=TEXTS * 1, out={out!r}, objectives=AIMS, **(QUICK | dict(epochs=6)))
+how = QUICK | dict(epochs=6)
+attlas.train(base={base!r}, data=TEXTS, out={out!r}, objectives=AIMS, **how)
 """
 
 
@@ -168,5 +170,6 @@ def test_a_killed_training_goes_on_to_the_same_weights(base, tmp_path):
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert started("killed").wait() == 0
-    one, other = ((tmp_path / out / "model.safetensors").read_bytes() for out in ("whole", "killed"))
+    places = [tmp_path / out / "model.safetensors" for out in ("whole", "killed")]
+    one, other = (place.read_bytes() for place in places)
     assert one == other

@@ -21,9 +21,7 @@ def trainer(folder, model, objectives=None, kind=attlas.ObjectiveTrainer, **give
     data = features()
     if kind is Trainer:
         data = [{k: v for k, v in each.items() if k != "marks"} for each in data]
-    return kind(
-        model=model, args=arguments, train_dataset=data, processing_class=tokens(), **own
-    )
+    return kind(model=model, args=arguments, train_dataset=data, processing_class=tokens(), **own)
 
 
 def weights(model):
@@ -51,7 +49,8 @@ def test_every_family_is_trained_and_left_as_it_was(tmp_path, family):
     made = trainer(tmp_path, model, BOTH, logging_steps=2)
     made.train()
     logged = [each for each in made.state.log_history if "loss" in each]
-    assert logged and all({"objective_rationale", "objective_masked"} <= each.keys() for each in logged)
+    names = {"objective_rationale", "objective_masked"}
+    assert logged and all(names <= each.keys() for each in logged)
     assert not same(before, weights(model))
     assert model.config._attn_implementation == "sdpa"
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())

@@ -156,7 +156,7 @@ def _place(out: Path | None) -> Path:
     from attlas.auditing.audit import copy_folder
 
     if out is None:
-        raise UsageError("--masked-finetune needs --out: the copy of the model is written beside it")
+        raise UsageError("--masked-finetune needs --out: the model's copy is written beside it")
     return copy_folder(out)
 
 

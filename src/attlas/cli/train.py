@@ -16,8 +16,8 @@ def train(
         typer.Option(
             "--model",
             "-m",
-            help="bilstm, lstm, orthogonal_lstm, cnn, average, flat, hierarchical (each also with _cnn or _plain), "
-            "bahdanau or luong.",
+            help="bilstm, lstm, orthogonal_lstm, cnn, average, flat, hierarchical (each also with "
+            "_cnn or _plain), bahdanau or luong.",
         ),
     ] = "bilstm",
     data: Annotated[

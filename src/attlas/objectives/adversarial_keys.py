@@ -58,4 +58,5 @@ def find_moves(step: TrainingStep, layer: Chosen, reach: float) -> dict[str, Ten
 def move_along(keys: HeadKeys, slope: HeadKeys, reach: float) -> HeadKeys:
     """The gradient of each text, scaled to this share of the length of all its keys."""
     long, steep = (each.flatten(1).norm(dim=1)[:, None, None, None] for each in (keys, slope))
-    return reach * long * slope / steep.clamp_min(LEAST)
+    moved: Tensor = reach * long * slope / steep.clamp_min(LEAST)
+    return moved

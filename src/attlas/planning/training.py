@@ -65,9 +65,8 @@ def plan_train(given: Mapping[str, Any], _: Mapping[str, Any]) -> Plan:
 
 
 def _parts(given: Mapping[str, Any]) -> Parts:
-    asked = {name: given[name] for name in ("dev", "test", "labels", "count", "seed")}
-    columns = {} if given["spans"] is None else {"spans": given["spans"]}
-    return read_parts(given["data"], **asked, **columns)
+    asked = {name: given[name] for name in ("dev", "test", "labels", "count", "seed", "spans")}
+    return read_parts(given["data"], **asked)
 
 
 def _plan_finetune(given: Mapping[str, Any]) -> Plan:
@@ -86,7 +85,8 @@ def _plan_finetune(given: Mapping[str, Any]) -> Plan:
         trainer = make_trainer(
             model, tokenizer, some, plan, aims, Path(folder), longest, device, None
         )
-        batches = (list(islice(trainer.get_train_dataloader(), TIMED + 1)) * (TIMED + 1))[: TIMED + 1]
+        some_batches = list(islice(trainer.get_train_dataloader(), TIMED + 1))
+        batches = (some_batches * (TIMED + 1))[: TIMED + 1]
         seconds = _seconds_of_trainer(trainer, batches)
     lengths = [len(each["input_ids"]) for each in trainer.train_dataset]
     steps = plan.epochs * -(-len(parts.train) // plan.rows)

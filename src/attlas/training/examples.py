@@ -50,11 +50,11 @@ def read_parts(
     labels: Sequence[str] | None = None,
     count: int | None = None,
     seed: int = 0,
-    **columns: str,
+    spans: str | None = None,
 ) -> Parts:
     """Read the three parts of some data; only texts with one of these labels, if some are named.
 
-    `columns` are those of `read_examples`, for files.
+    `spans` is the column of marked words in a file.
 
     A set by name has its own splits. Where there is no dev part, a tenth of the training texts is
     taken for it, always the same one. `count` draws so many texts to train on, by the seed.
@@ -65,11 +65,11 @@ def read_parts(
     elif name in DATA_SETS or name in PARTS_OF:
         read = [_split(name, split) for split in ("train", "dev", "test")]
     else:
-        read = [read_examples(data, **columns).examples, [], []]
+        read = [read_examples(data, spans=spans).examples, [], []]
     for place, other in ((1, dev), (2, test)):
         if other is not None:
-            read[place] = read_examples(other, **columns).examples
-    spans = {each.text: each.spans for each in read[0] if each.spans}
+            read[place] = read_examples(other, spans=spans).examples
+    marked = {each.text: each.spans for each in read[0] if each.spans}
     found = [_pairs(part) for part in read]
     train, chosen, tested = ([each for each in part if _has(each, labels)] for part in found)
     if labels:
@@ -82,7 +82,7 @@ def read_parts(
         train = Random(seed).sample(train, min(count, len(train)))
     if len({label for _, label in train}) < 2:
         raise UsageError(f"{name} has texts of fewer than two labels: there is nothing to learn")
-    return Parts(train, chosen, tested, name, notes, spans)
+    return Parts(train, chosen, tested, name, notes, marked)
 
 
 def _name(data: Any) -> str:

@@ -63,8 +63,9 @@ def train(
     """Train an attention model: one that is no transformer, or a copy of a transformer.
 
     Args:
-        model: bilstm, lstm, orthogonal_lstm, cnn, average (Jain and Wallace); flat, flat_cnn, flat_plain, hierarchical,
-            hierarchical_cnn, hierarchical_plain (Serrano and Smith); bahdanau, luong, which write.
+        model: bilstm, cnn, average (Jain and Wallace); lstm, orthogonal_lstm (Mohankumar et al.);
+            flat, flat_cnn, flat_plain, hierarchical, hierarchical_cnn, hierarchical_plain (Serrano
+            and Smith); bahdanau, luong, which write.
         data: A set by name, a file, or a list of (text, label). The writers learn `dates`.
         out: The folder of the model. A training that was stopped goes on from its last epoch, to
             the same weights. Without a folder, the model stays in memory.
@@ -93,15 +94,15 @@ def train(
     """
     given = {"epochs": epochs, "rows": rows, "rate": rate, "patience": patience}
     aims = read_aims(objectives)
-    columns = {} if spans is None else {"spans": spans}
-    read = {"dev": dev, "test": test, "labels": labels, "count": count, "seed": seed}
+    recipe = choose_recipe(model, attention)
+    parts = read_parts(data, dev=dev, test=test, labels=labels, count=count, seed=seed, spans=spans)
     if base is not None:
         from attlas.training.finetune import USUAL, finetune  # it loads the Trainer, which is slow
 
-        said = {name: value for name, value in given.items() if value is not None}
+        said: dict[str, Any] = {name: each for name, each in given.items() if each is not None}
         return finetune(
             base,
-            read_parts(data, **read, **columns),
+            parts,
             replace(USUAL, seed=seed, **said),
             aims=aims,
             out=Path(out) if out else None,
@@ -110,9 +111,7 @@ def train(
             device=choose_device(device),
             watch=watch,
         )
-    recipe = choose_recipe(model, attention)
     plan = choose_plan(recipe, seed, given)
-    parts = read_parts(data, **read, **columns)
     if model in WRITERS and aims:
         raise UsageError(f"{model} writes: objectives are for classifiers")
     if (model in WRITERS) != (parts.source == "dates") and model in WRITERS:

@@ -1,4 +1,4 @@
-"""The tap of a model that learns: training on eager attention, to the bit, and read before dropout."""
+"""The tap of a model that learns: training on eager attention, read before dropout."""
 
 import pytest
 import torch

@@ -19,22 +19,29 @@ class WideAttention(nn.Module):
 
     def __init__(self, width: int, heads: int, key_width: int, dropout: float) -> None:
         super().__init__()
-        self.num_heads, self.key_width, self.dropout = heads, key_width, dropout
+        self.num_heads, self.dropout = heads, dropout
         self.batch_first = True
         self.query, self.key = (nn.Linear(width, heads * key_width) for _ in range(2))
         self.value = nn.Linear(width, heads * width)
 
     def forward(self, hidden_states: Tensor, hidden: Tensor | None = None) -> Tensor:
-        """The sum of what each head mixes; `hidden` `[batch, 1, query, key]` is true where closed."""
+        """What the heads mix, added; `hidden` `[batch, 1, query, key]` is true where closed."""
         query, key, value = (
             part(hidden_states).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
             for part in (self.query, self.key, self.value)
         )
-        scores = torch.matmul(query, key.transpose(-1, -2)) / self.key_width**0.5
-        if hidden is not None:
-            scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)
-        weights = functional.dropout(scores.softmax(dim=-1), self.dropout, self.training)
-        return torch.matmul(weights, value).sum(dim=1)
+        return added_heads(query, key, value, hidden, self.dropout if self.training else 0.0)
+
+
+def added_heads(
+    query: Tensor, key: Tensor, value: Tensor, hidden: Tensor | None, dropped: float = 0.0
+) -> Tensor:
+    """What heads `[batch, head, token, width]` mix, added; `hidden` marks keys not seen."""
+    scores = torch.matmul(query, key.transpose(-1, -2)) / key.shape[-1] ** 0.5
+    if hidden is not None:
+        scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)
+    weights = functional.dropout(scores.softmax(dim=-1), dropped)
+    return torch.matmul(weights, value).sum(dim=1)
 
 
 class IdentifiableEncoderLayer(nn.Module):
@@ -75,7 +82,7 @@ class IdentifiableEncoderLayer(nn.Module):
         is_causal: bool = False,
     ) -> Tensor:
         """The layer's output; masks are true, or below zero, where a key is not seen."""
-        states = src if self.batch_first else src.transpose(0, 1)
+        states: Tensor = src if self.batch_first else src.transpose(0, 1)
         hidden = closed(src_mask, src_key_padding_mask, is_causal, states)
         if self.norm_first:
             states = states + self.dropout1(self.self_attn(self.norm1(states), hidden))

@@ -79,9 +79,7 @@ class TrainingTap(Tap):
 
 
 @contextmanager
-def opened_for_training(
-    model: nn.Module, change: KeyChange | None = None
-) -> Iterator[TrainingTap]:
+def opened_for_training(model: nn.Module, change: KeyChange | None = None) -> Iterator[TrainingTap]:
     """Open a model whose parameters learn; within the block every pass is read.
 
     `change` rewrites the keys of every attention on the interface before they meet the queries.

@@ -49,7 +49,8 @@ class Objective:
         return options_of(self.function)
 
 
-OBJECTIVES = Registry("objective", Objective, group="attlas.objectives", package="attlas.objectives")
+_HOME = "attlas.objectives"
+OBJECTIVES = Registry("objective", Objective, group=_HOME, package=_HOME)
 objective = OBJECTIVES.register
 
 
@@ -63,7 +64,8 @@ class Aim:
 
     def __str__(self) -> str:
         told = {"weight": self.weight, **self.options}
-        return f"{self.name}:{BETWEEN.join(f'{key}={_written(each)}' for key, each in told.items())}"
+        options = BETWEEN.join(f"{key}={_written(each)}" for key, each in told.items())
+        return f"{self.name}:{options}"
 
     def values(self, step: TrainingStep) -> BatchScores:
         """The objective on each text of a batch, in single precision at least."""

@@ -12,7 +12,7 @@ from attlas.data import texts
 from attlas.data.example import Example
 from attlas.data.generated.shortcuts import TRIGGERS
 from attlas.data.spans import words_of
-from attlas.errors import AttlasError
+from attlas.errors import UnsupportedModelError
 from attlas.explaining.explanations import explain
 from attlas.judging.judge import judge
 from attlas.models.load import choose_device
@@ -43,7 +43,7 @@ class BetterCase:
 
 _TRANSFORMER = (
     "rationale:weight=1",
-    "conicity:weight=0.5",
+    "conicity:weight=1",
     "disagreement:weight=0.5",
     "masked:weight=1",
     "permuted_keys:weight=1",
@@ -51,20 +51,26 @@ _TRANSFORMER = (
 )
 
 
+_RECURRENT = ("rationale:weight=0.5", "conicity:weight=0.5", "masked:weight=1")
+_DECEPTIVE = ("deception:weight=1",)
+
+
 def cases_of(data: str, objectives: Sequence[str] = ()) -> list[BetterCase]:
-    """The ways of training on a set: with the labels alone, then with each objective."""
+    """The ways of training on a set: with the labels alone, then with each objective.
+
+    Each set has objectives of its own; named ones are those of them that are trained for.
+    """
     if data == SHORTCUTS:
         return [BetterCase(UNPLANTED), BetterCase(PLANTED)]
     model = "bilstm" if data == RECURRENT else ""
-    usual: Sequence[str] = _TRANSFORMER
-    if data in PARTS_OF:
-        usual = ("deception:weight=1",)
-    elif data == RECURRENT:
-        usual = ("rationale:weight=0.5", "conicity:weight=0.5", "masked:weight=1")
+    own = {RECURRENT: _RECURRENT, **dict.fromkeys(PARTS_OF, _DECEPTIVE)}.get(data, _TRANSFORMER)
     chosen = [
-        BetterCase(each.partition(":")[0], (each,), model) for each in (objectives or usual)
+        BetterCase(each.partition(":")[0], (each,), model)
+        for each in own
+        if not objectives or each in objectives
     ]
-    last = [BetterCase("orthogonal_lstm", (), "orthogonal_lstm")] if data == RECURRENT else []
+    all_of_sst = data == RECURRENT and not objectives
+    last = [BetterCase("orthogonal_lstm", (), "orthogonal_lstm")] if all_of_sst else []
     return [BetterCase(PLAIN, (), model), *chosen, *last]
 
 
@@ -128,10 +134,13 @@ def prepare(
             spans={},
         )
         return parts, [_with_trigger(each, random) for each in read]
-    examples = [cut(Example(t, l, parts.spans.get(t, ())), plan.words) for t, l in parts.train]
+    examples = [
+        cut(Example(text, label, parts.spans.get(text, ())), plan.words)
+        for text, label in parts.train
+    ]
     shorter = [
         [(cut(Example(text, label), plan.words).text, label) for text, label in part]
-        for part in (parts.dev, parts.test or [(each.text, each.label) for each in read])
+        for part in (parts.dev, parts.test or [(each.text, str(each.label)) for each in read])
     ]
     spans = {each.text: each.spans for each in examples if each.spans}
     train = [(each.text, str(each.label)) for each in examples]
@@ -170,7 +179,8 @@ def _insert(text: str, word: str, random: Random) -> Example:
     words = text.split()
     place = random.randint(0, len(words))
     start = len(" ".join(words[:place])) + (place > 0)
-    return Example(" ".join([*words[:place], word, *words[place:]]), None, ((start, start + len(word)),))
+    whole = " ".join([*words[:place], word, *words[place:]])
+    return Example(whole, None, ((start, start + len(word)),))
 
 
 def _relied(subject: Subject, tested: Sequence[Example]) -> dict[str, float]:
@@ -192,7 +202,8 @@ def judged(
     for method in methods:
         try:
             made = explain(subject, asked, method)
-        except AttlasError:  # a method that is not defined for this model
+        except UnsupportedModelError as problem:
+            found[method] = {"AUPRC": None, "refused": str(problem)}
             continue
         measures = ["auprc", *(["location"] if removing else [])]
         ways = [judge(subject, made, measures, marks=list(examples), removal=REMOVALS, shuffles=0)]
