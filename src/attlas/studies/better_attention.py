@@ -4,7 +4,7 @@ With and without each objective: is the attention more faithful, more plausible,
 cost in accuracy? Mohankumar et al. 2020, Pruthi et al. 2020, and others, one for each objective.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from attlas.results import ComparedTable
@@ -149,18 +149,18 @@ def _tables(found: Found) -> list[ComparedTable]:
 
 
 def _plots(found: Found) -> list[plots.Plot]:
-    return [arrows(data, cases) for data, cases in found.items() if data != SHORTCUTS] or [
-        arrows(data, cases) for data, cases in found.items()
-    ]
+    drawn = [arrows(data, cases) for data, cases in found.items() if _has_s(cases)]
+    return drawn or [arrows(data, cases) for data, cases in found.items()]
+
+
+def _has_s(cases: Mapping[str, Sequence[Mapping[str, Any]]]) -> bool:
+    return any(s_of(one) is not None for each in cases.values() for one in each)
 
 
 def arrows(data: str, cases: Mapping[str, Sequence[Mapping[str, Any]]]) -> plots.Plot:
     """Accuracy against faithfulness: an arrow from the labels alone to each objective."""
     places = {
-        case: (
-            over_seeds([value for value in map(s_of, each) if value is not None]).value or 0.0,
-            over_seeds([accuracy_of(one) for one in each]).value or 0.0,
-        )
+        case: (_mean(map(s_of, each)), _mean(map(accuracy_of, each)))
         for case, each in cases.items()
     }
     spots = {case: ([across], [up]) for case, (across, up) in places.items()}
@@ -173,3 +173,8 @@ def arrows(data: str, cases: Mapping[str, Sequence[Mapping[str, Any]]]) -> plots
         "are more faithful; down, it is less accurate.",
         arrows_from=PLAIN if PLAIN in places else None,
     )
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [each for each in values if each is not None]
+    return sum(known) / len(known) if known else None
