@@ -23,7 +23,7 @@ PAGES = sorted(
     key=lambda path: path.relative_to(ROOT).as_posix(),
 )
 SCRIPTS = sorted([*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "scripts").glob("*.py")])
-INDEXED = ("methods", "measures", "trials", "studies")
+INDEXED = ("methods", "measures", "trials", "objectives", "studies")
 COMMANDS = typer.main.get_command(commands()).commands
 FILES = {path.name for path in ROOT.rglob("*") if ".git" not in path.parts}
 # Groups of entry points are named like modules, but need not be modules.

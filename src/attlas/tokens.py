@@ -1,6 +1,6 @@
 """The tokens of one input: what the model saw, and where in the text each came from."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, overload
 
@@ -191,3 +191,8 @@ class Tokens(Sequence[str]):
 def overlap(one: Span, other: Span) -> bool:
     """Whether two spans have a character in common."""
     return one[0] < other[1] and other[0] < one[1]
+
+
+def marks_of(places: Iterable[Span | None], spans: Sequence[Span]) -> list[float]:
+    """A one for each place that has a character in common with one of the spans, else a zero."""
+    return [float(any(overlap(place or (0, 0), span) for span in spans)) for place in places]
