@@ -152,7 +152,7 @@ def claims_of(parts: Parts) -> Iterator[Claim]:
     if not recurrent:
         yield untested(
             "The largest weight is no sure sign of importance.",
-            "Section 4",
+            "the paper as a whole",
             "It takes a recurrent encoder (bigru).",
         )
         return
