@@ -32,7 +32,7 @@ from attlas.studies.support.findings import (
     untested,
 )
 from attlas.studies.support.run import Run
-from attlas.studies.support.several_models import models_at
+from attlas.studies.support.several_models import described, models_at
 from attlas.studies.support.study import study
 
 TASKS = ("sst2", "rte", "mrpc", "mnli")
@@ -105,8 +105,8 @@ ByTask = dict[str, list[TaskResult]]  # for each model of a task, what was found
     about="head pruning, effectiveness and triggers on four tasks",
     question="Does attention attribution find the heads that matter, and words that mislead?",
     paper="Hao et al. 2021, arXiv:2004.11207",
-    quick={"rank_on": 4, "count": 12, "effect_on": 4, "steps": 3},
-    takes=(6, 210),
+    quick={"rank_on": 3, "count": 8, "effect_on": 3, "steps": 2},
+    takes=(6, 597),
 )
 def attattr(
     run: Run,
@@ -151,7 +151,10 @@ def attattr(
         tables=(_accuracies(found), _areas(found), _gaps(found), *_alike_table(found)),
         plots=tuple(plot for each in first for plot in _plots(each)) + _alike(found),
         seeds=tuple(range(max(map(len, found.values())))),
-        notes=tuple(f"{each.task}: {note}" for each in first for note in each.pruned.notes),
+        notes=(
+            *(described(models_at(str(Path(models) / task))) for task in found if models),
+            *(f"{each.task}: {note}" for each in first for note in each.pruned.notes),
+        ),
         details={"tasks": [each.to_dict() for own in found.values() for each in own]},
     )
 

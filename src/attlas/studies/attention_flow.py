@@ -29,7 +29,7 @@ from attlas.studies.support.findings import (
     over_seeds,
 )
 from attlas.studies.support.run import Run
-from attlas.studies.support.several_models import models_at, over_models, what_varies
+from attlas.studies.support.several_models import described, models_at, over_models, what_varies
 from attlas.studies.support.small_transformer import Architecture, train_classifier
 from attlas.studies.support.study import study
 from attlas.studies.support.token_importance import IMPORTANCES, READINGS, agreement_by_layer
@@ -82,7 +82,7 @@ ByLayer = Mapping[str, Sequence[Sequence[float | None]]]  # `[text, layer]`, by 
         "layers": 2,
         "seeds": 1,
     },
-    takes=(5, 0),
+    takes=(5, 281),
 )
 def attention_flow(
     run: Run,
@@ -134,7 +134,10 @@ def attention_flow(
         tables=(*_tables(means), _sentiment_table(on_data)),
         plots=(*_curves(means), _sentiment_curve(on_data)),
         seeds=tuple(every),
-        notes=(f"The trained models give the right number in {accuracy.value:.3f} of the cases.",),
+        notes=(
+            f"The trained models give the right number in {accuracy.value:.3f} of the cases.",
+            f"Sentiment: {described(models_at(model))}",
+        ),
         details={"agreement": found, "sentiment": on_data},
     )
 

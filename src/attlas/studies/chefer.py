@@ -37,7 +37,7 @@ from attlas.studies.support.findings import (
     untested,
 )
 from attlas.studies.support.run import Run
-from attlas.studies.support.several_models import models_at, over_models, what_varies
+from attlas.studies.support.several_models import described, models_at, over_models, what_varies
 from attlas.studies.support.study import study
 from attlas.tokens import Tokens, overlap
 
@@ -83,7 +83,7 @@ Found = dict[str, list[Mapping[str, Any]]]  # by method, for each model, what wa
         "tops": (1, 2, 4),
         "methods": ("lrp_relevance", "generic_relevance", "raw_attention", "attention_rollout"),
     },
-    takes=(6, 0),
+    takes=(6, 278),
 )
 def chefer(
     run: Run,
@@ -129,7 +129,7 @@ def chefer(
         plots=tuple(_plots(known, tops)),
         seeds=tuple(range(len(every))),
         notes=(
-            f"Models: {', '.join(every)}.",
+            described(every),
             *(f"{name} was left out: {why}" for name, why in refused.items()),
         ),
         details=known,

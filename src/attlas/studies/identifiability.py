@@ -42,7 +42,7 @@ from attlas.studies.support.identifiable_encoder import (
     encoder_table,
 )
 from attlas.studies.support.run import Run
-from attlas.studies.support.several_models import models_at, over_models, what_varies
+from attlas.studies.support.several_models import described, models_at, over_models, what_varies
 from attlas.studies.support.small_transformer import make_lesson
 from attlas.studies.support.study import study
 from attlas.trials import TRIALS, Scope
@@ -75,13 +75,13 @@ DIFFERS = (
     quick={
         "data": "reviews",
         "count": 4,
-        "mixed": 2,
+        "mixed": 1,
         "classify": "reviews",
-        "tested": 40,
-        "steps": 20,
+        "tested": 20,
+        "steps": 10,
         "seeds": 1,
     },
-    takes=(8, 0),
+    takes=(8, 274),
 )
 def identifiability(
     run: Run,
@@ -128,7 +128,7 @@ def identifiability(
         tables=(_states_table(states), _layers_table(states), encoder_table(encoders)),
         plots=tuple(_plots(states, encoders)),
         seeds=tuple(every),
-        notes=(f"Models: {', '.join(models_at(model))}.",),
+        notes=(described(models_at(model)),),
         details={"states": states, "encoders": encoders},
     )
 

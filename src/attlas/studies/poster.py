@@ -58,12 +58,12 @@ DIFFERS = (
     quick={
         "model": "sentiment",
         "data": "reviews",
-        "count": 10,
+        "count": 8,
         "seeds": 1,
-        "repeats": 3,
+        "repeats": 2,
         "epochs": 1,
     },
-    takes=(6, 0),
+    takes=(6, 347),
 )
 def poster(
     run: Run,

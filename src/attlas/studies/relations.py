@@ -57,7 +57,7 @@ DIFFERS = (
     question="Do single heads follow syntactic relations?",
     paper="Clark et al. 2019, arXiv:1906.04341",
     quick={"seeds": 2, "count": 100},
-    takes=(3, 0),
+    takes=(3, 291),
 )
 def relations(
     run: Run,

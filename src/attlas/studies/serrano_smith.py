@@ -83,10 +83,10 @@ NOTES = (
         "form": ("flat",),
         "encoder": ("bigru", "none"),
         "seeds": 2,
-        "epochs": 4,
+        "epochs": 3,
         "rate": 0.01,
     },
-    takes=(5, 0),
+    takes=(5, 1645),
 )
 def serrano_smith(
     run: Run,

@@ -71,15 +71,15 @@ NOTES = (
     quick={
         "data": ("reviews",),
         "seeds": 2,
-        "epochs": 3,
+        "epochs": 2,
         "rate": 0.01,
         "hidden_size": 32,
         "lambdas": (0.003,),
-        "adversary_epochs": 3,
-        "search_steps": 40,
+        "adversary_epochs": 2,
+        "search_steps": 20,
         "transformer_count": 0,
     },
-    takes=(6, 0),
+    takes=(6, 1075),
 )
 def wiegreffe_pinter(
     run: Run,

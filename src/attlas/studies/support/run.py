@@ -61,7 +61,6 @@ class Run:
         begun = monotonic()
         found = {"asked": asked, "found": compute(), "machine": machine(self.device)}
         found |= {"versions": versions(), "seconds": round(monotonic() - begun, 2)}
-        self.fresh.append(found["seconds"])
         self.parts.append({name: each for name, each in found.items() if name != "found"})
         text = as_json(found)
         if place is not None:
@@ -70,9 +69,9 @@ class Run:
         return json.loads(text)["found"]
 
     def seconds(self, passed: float) -> float:
-        """The seconds of all its parts, those of before too, and of what it did beside them."""
-        before = sum(float(each["seconds"]) for each in self.parts)
-        return round(passed - sum(self.fresh) + before, 2)
+        """The seconds of all its parts, those of before too; without parts, those that passed."""
+        each = [float(part["seconds"]) for part in self.parts]
+        return round(sum(each) if each else passed, 2)
 
     def machines(self) -> str:
         """The machines that its parts were computed on."""
@@ -159,7 +158,10 @@ def versions() -> dict[str, str]:
 def machine(device: str | None) -> str:
     """The device that a study runs on, in words."""
     if device is not None and device.startswith("cuda") and torch.cuda.is_available():
-        return torch.cuda.get_device_name(device)
+        exact = torch.get_float32_matmul_precision() == "highest"
+        return (
+            f"{torch.cuda.get_device_name(device)}{'' if exact else ', products rounded to TF32'}"
+        )
     return f"cpu, {os.cpu_count()} cores"
 
 

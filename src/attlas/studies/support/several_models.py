@@ -1,5 +1,6 @@
 """Several models of one kind, one for each seed of their training: where they are, and figures."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from attlas.results.support.report_sections import Figure
 from attlas.studies.support.findings import known_means, over_seeds, over_texts
 
 CONFIGURATION = "config.json"  # in the folder of a model
+TRAINING = "training.json"  # beside it, from scripts/fine_tune.py
 
 
 def models_at(name: str) -> list[str]:
@@ -20,6 +22,21 @@ def models_at(name: str) -> list[str]:
         return [name]
     inside = sorted(each.parent for each in folder.glob(f"*/{CONFIGURATION}"))
     return [each.as_posix() for each in inside] or [name]
+
+
+def described(models: Sequence[str]) -> str:
+    """Which models there are, and how good, where their training left a record."""
+    paths = [Path(each) / TRAINING for each in models]
+    records = [json.loads(path.read_text("utf-8")) for path in paths if path.is_file()]
+    told = f"Models: {', '.join(models)}."
+    if records:
+        right = [float(each["dev accuracy"]) for each in records]
+        first = records[0]
+        told += (
+            f" They are {first['base']}, fine-tuned on {first['task']} in {first['steps']} steps; "
+            f"accuracy on its dev texts {min(right):.3f} to {max(right):.3f}."
+        )
+    return told
 
 
 def over_models(values: Sequence[Any]) -> Figure:
