@@ -45,6 +45,8 @@ SOURCE = "Chefer et al. 2021"
 OURS = "lrp_relevance"  # the method of the paper of CVPR
 GENERIC = "generic_relevance"  # that of ICCV
 BASELINES = ("raw_attention", "attention_rollout")
+# In the figures, as many as lines can be told apart; the tables have all.
+DRAWN = (OURS, GENERIC, *BASELINES, "attn_lrp", "random_scores")
 SHARES = tuple(share / 10 for share in range(1, 10))  # of the tokens that are masked
 METHODS_TRIED = (
     "lrp_relevance",
@@ -299,7 +301,8 @@ def _tables(found: Found, tops: Sequence[int]) -> list[ComparedTable]:
 F1_READING = "The F1 of the highest tokens with the tokens that people marked, a mean over texts."
 
 
-def _plots(found: Found, tops: Sequence[int]) -> list[plots.Plot]:
+def _plots(every: Found, tops: Sequence[int]) -> list[plots.Plot]:
+    found = {name: every[name] for name in DRAWN if name in every}
     made = [
         plots.curve(
             "Token F1 by number of tokens",
