@@ -296,6 +296,8 @@ def test_several_models_or_texts_are_compared(run, folder):
     record = json.loads(out)
     assert status == 0 and record["differs"] == "texts"
     assert record["words"][3]["texts"] == ["film", "play"]
+    status, out, _ = run(*method, "--beside", "a great film", TEXT)
+    assert status == 0 and json.loads(out)["agreement"][0]["words"] == 3
 
 
 def test_a_second_model_that_is_not_there_is_told_before_the_first_is_loaded(run, monkeypatch):

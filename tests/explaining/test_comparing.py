@@ -1,5 +1,7 @@
 """Explanations of one text side by side: worked out by hand, and what cannot be compared."""
 
+import re
+
 import numpy as np
 import pytest
 from results.records import film, origin
@@ -91,15 +93,64 @@ def test_tokenizers_may_cut_a_text_differently():
     ]
 
 
-def test_texts_of_equally_many_words_are_compared_word_by_word():
-    warm = pieces("warm film", [(0, 4), (5, 9)])
-    cold = pieces("icy film", [(0, 3), (4, 8)])
-    found = attlas.compare([warm, cold])
+def written(text, **changes):
+    """An explanation of a text whose words are its tokens."""
+    spans = [match.span() for match in re.finditer(r"\S+", text)]
+    return pieces(text, spans, **changes)
+
+
+def test_a_word_that_replaces_another_is_compared_with_it():
+    found = attlas.compare([written("warm film"), written("icy film")])
     assert [word.texts for word in found.words] == [("warm", "icy"), ("film", "film")]
+    assert [word.spans for word in found.words] == [((0, 4), (0, 3)), ((5, 9), (4, 8))]
     assert found.names == ("warm film", "icy film") and found.differs == "texts"
     assert found.headline == "Are these 2 texts explained alike?"
-    with pytest.raises(UsageError, match="warm film has 2 words or patches and film has 1"):
-        attlas.compare([warm, pieces("film", [(0, 4)])])
+
+
+def test_texts_of_other_lengths_are_aligned_and_only_what_is_in_both_is_compared():
+    long = written("A long and warm film", scores=[1, 9, 1, 3, 2])
+    short = written("a warm little film", scores=[4, 2, 7, 1])
+    found = attlas.compare([long, short])
+    assert [word.texts for word in found.words] == [
+        *(("A", "a"), ("long", ""), ("and", ""), ("warm", "warm"), ("", "little"), ("film", "film"))
+    ]
+    np.testing.assert_equal(found.scores, [[1, 9, 1, 3, np.nan, 2], [4, np.nan, np.nan, 2, 7, 1]])
+    assert found.limits == (9.0, 7.0)
+    (pair,) = found.agreement
+    # "a", "warm", "film": 1, 3, 2 and 4, 2, 1 order one pair of three alike.
+    assert (pair.words, pair.tau) == (3, pytest.approx(-1 / 3))
+    assert found.top == 1 and pair.chance == pytest.approx(1 / 3)
+    rows = found.difference()
+    assert rows["word"].tolist() == ["A", "warm", "film"]
+    wanted = [1 / 9 - 4 / 7, 3 / 9 - 2 / 7, 2 / 9 - 1 / 7]
+    assert rows["difference"].tolist() == pytest.approx(wanted)
+    assert np.isnan(found.to_pandas()[found.names[1]]).sum() == 2
+    with pytest.raises(UsageError, match="1 to 3 here, not 4"):
+        attlas.compare([long, short], top=4)
+
+
+def test_texts_that_are_aligned_are_saved_and_shown(tmp_path):
+    found = attlas.compare([written("a warm film"), written("film of a year or so")])
+    loaded = attlas.Comparison.load(found.save(tmp_path / "found.attlas"))
+    assert loaded.payload() == found.payload()
+    one, other = found.payload()["rows"]
+    assert [word and word["text"] for word in other["words"]].count(None) == 2
+    assert one["sources"] == {"text": "a warm film"} and None in one["scores"]
+
+
+def test_a_third_text_is_aligned_with_what_the_second_added():
+    texts = ["a film", "a very warm film", "a very warm evening film indeed"]
+    found = attlas.compare([written(text) for text in texts])
+    assert [each.words for each in found.agreement] == [2, 2, 4]
+    assert [word.text for word in found.words] == texts[2].split()
+
+
+def test_texts_with_nothing_in_common():
+    with pytest.raises(UsageError, match="no word in common"):
+        attlas.compare([written("warm"), written("cold and wet")])
+    found = attlas.compare([written("a warm film"), written("a film"), written("oh no no no no")])
+    assert [each.words for each in found.agreement] == [2, 0, 0]
+    assert [each.tau for each in found.agreement][1:] == [None, None]
 
 
 def test_white_space_that_only_one_has_as_a_token_is_left_out():

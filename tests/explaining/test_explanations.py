@@ -481,3 +481,11 @@ def test_tokens_that_the_model_has_no_vectors_for_are_named():
         attlas.explain_generation(asked, "a cat", "gradient", output=" zzzz sat")
     with pytest.raises(UsageError, match=f"the target is choice {count}, but the model has 0 to"):
         attlas.explain(asked, "a cat", "gradient", target="zzzz")
+
+
+def test_a_record_has_the_text_last_wherever_the_picture_stood():
+    from attlas.explaining.method_call import plain_text
+
+    picture = np.zeros((2, 2, 3), dtype=np.uint8)
+    assert plain_text((picture, "a dog")) == plain_text(("a dog", picture)) == ("ndarray", "a dog")
+    assert plain_text(("one", "two")) == ("one", "two")

@@ -108,7 +108,7 @@ def comparison():
         for (text, span), place in zip(spans.items(), places, strict=True)
     )
     scores = np.array([[-2.0, 1.0, 0.75, 0.125], [0.5, 0.25, 0.25, 0.0]])
-    agreement = (PairAgreement(0, 1, 0.75, 0.5, 0.5, "strength"),)
+    agreement = (PairAgreement(0, 1, 0.75, 0.5, 0.5, "strength", 4),)
     return Comparison(
         (film(), other),
         ("gradient_attention", "raw_attention"),

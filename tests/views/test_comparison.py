@@ -35,7 +35,8 @@ def compared(pieces=None, count=3, **changes):
                 "scores": scores,
                 "limit": max(abs(score) for score in scores),
                 "special": 0.25 if number == 1 else 0.0,
-                "texts": None,
+                "words": None,
+                "sources": None,
             }
         )
     pairs = [
@@ -46,6 +47,7 @@ def compared(pieces=None, count=3, **changes):
             "overlap": 0.6,
             "chance": 5 / words,
             "by": "score",
+            "words": words,
         }
         for i in range(count)
         for j in range(i + 1, count)
@@ -94,11 +96,56 @@ def test_a_notebook_shows_the_same_and_escapes_it():
     assert "&lt;b&gt;bold" in shown and "+0.50" in shown
 
 
+def two_texts():
+    """A warm film, and a film that is icy: two words in common, one of each alone."""
+    payload = compared(["a", "warm", "film", "icy"], count=2, sources={})
+    for row, text, held in (
+        (payload["rows"][0], "a warm film", ["a", "warm", "film"]),
+        (payload["rows"][1], "A film, icy", ["A", "film", "icy"]),
+    ):
+        starts = {word.casefold(): text.index(word) for word in held}
+        shown = {word.casefold(): word for word in held}
+        row["words"] = [
+            {"text": shown[name], "start": starts[name], "end": starts[name] + len(name)}
+            if (name := token["text"]) in starts
+            else None
+            for token in payload["tokens"]
+        ]
+        row["scores"] = [
+            score if word else None for score, word in zip(row["scores"], row["words"], strict=True)
+        ]
+        row["signed"], row["sources"] = True, {"text": text}
+    payload["pairs"][0] |= {"words": 2}
+    return {**payload, "top": 1}
+
+
 def test_texts_that_differ_are_both_told():
-    payload = compared(["warm", "film"], count=2)
-    payload["rows"][0]["texts"], payload["rows"][1]["texts"] = ["warm", "film"], ["icy", "film"]
-    lines = printed(payload).splitlines()
-    assert "icy film" in lines and any(line.startswith("warm/icy ") for line in lines)
+    lines = [line.rstrip() for line in printed(two_texts()).splitlines()]
+    assert "a warm film" in lines and "A film icy" in lines
+    assert any(line.startswith("a/A ") for line in lines)
+    assert next(line for line in lines if line.startswith("warm ")).endswith("–")
+    assert "  2 words are compared, of 3 and 3" in lines
+    assert "–" in fragment(two_texts())
+
+
+@pytest.mark.browser
+def test_two_texts_are_drawn_as_they_are_and_compared_where_they_meet(show):
+    payload = two_texts()
+    tab = show(payload)
+    assert tab.locator(".compared .flow").all_inner_texts() == ["a warm film", "A film icy"]
+    assert tab.locator(".difference .unit").all_inner_texts() == ["a", "warm", "film"]
+    assert tab.locator(".difference .unpaired").all_inner_texts() == ["warm"]
+    told = tab.locator(".difference .told").inner_text()
+    assert "over 2 words" in told and "The texts have 3 and 3 words" in told
+    cells = tab.locator(".word-table tbody tr", has_text="icy").locator("td").all_inner_texts()
+    assert cells[0] == "–" and cells[1] != "–"
+    tab.get_by_label("One explanation").select_option("1")
+    tab.get_by_label("The other explanation").select_option("0")
+    assert tab.locator(".difference .unit").all_inner_texts() == ["A", "film", "icy"]
+    assert tab.locator(".difference .unpaired").all_inner_texts() == ["icy"]
+    first, second = (row["scores"][2] / row["limit"] for row in payload["rows"])
+    shown = tab.locator(".difference .unit").nth(1).get_attribute("data-difference")
+    assert float(shown) == pytest.approx(second - first, abs=1e-4)
 
 
 def papers(tab, where):

@@ -149,3 +149,14 @@ def test_sites_made_side_by_side_are_those_made_in_turn(monkeypatch):
     monkeypatch.setattr(map_codes.os, "cpu_count", lambda: 3)
     assert map_codes.site_sections(given) == in_turn
     assert [each["name"] for each in in_turn] == ["encoder.0", "encoder.1", "encoder.2"]
+
+
+@pytest.mark.parametrize("repeated", [1, 8])
+def test_codes_come_back_with_and_without_runs(repeated):
+    row = np.random.default_rng(0).permutation(256)[: 128 // repeated]
+    codes = np.tile(np.repeat(row, repeated), (2, 128, 1)).astype(np.float32)
+    weights = (codes / 255) ** 2
+    site = map_codes.site_section("all", ("all", 0), (range(128), range(128)), weights)
+    limits = weights.max()
+    np.testing.assert_allclose(read_site(site), weights, atol=limits / 255)
+    assert len(site["data"]) < weights.size * (0.9 if repeated == 8 else 1.4)

@@ -122,7 +122,7 @@ def test_a_terminal_shows_one_ranking_as_a_grid_in_per_cent_of_the_largest():
 
 def test_a_terminal_shows_the_pairs_that_are_alike():
     rows = [line.split() for line in in_terminal(PAIRS).splitlines()]
-    assert ["encoder.0", "0", "encoder.0", "1", "0.2500"] in rows
+    assert ["encoder.0", "head", "0", "encoder.0", "head", "1", "0.2500"] in rows
 
 
 def test_a_notebook_has_the_grid_of_the_terminal():
@@ -210,7 +210,7 @@ def test_pairs_are_drawn_and_named(show):
     assert tab.locator(".nearest").bounding_box()["x"] > box["x"] + box["width"]
     tab.mouse.move(box["x"] + box["width"] / 2, box["y"] + 2)
     assert tab.locator(".redundancy .told").inner_text() == (
-        "encoder.0 0 and encoder.0 1: 0.2500 bits apart"
+        "encoder.0 head 0 and encoder.0 head 1: 0.2500 bits apart"
     )
     tab.mouse.move(box["x"] + box["width"] - 2, box["y"] + 2)
     assert "not compared" in tab.locator(".redundancy .told").inner_text()

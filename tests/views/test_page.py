@@ -104,3 +104,12 @@ def test_the_script_has_both_doors_and_no_comment_for_the_type_checker():
     assert script.endswith("export { embed };\nexport default { render };\n")
     assert len(re.findall(r"^export", script, re.MULTILINE)) == 2
     assert "@param" not in script and "@template" not in script
+
+
+def test_only_what_was_packed_here_goes_in_as_it_is():
+    made = samples.film()
+    site = made["maps"]["sites"][0]
+    assert site["data"] in payload_in(page(made, "title"))
+    site["data"] = "</script><script>alert(3)</script>"
+    assert "</script><script>alert(3)" not in page(made, "title")
+    assert json.loads(payload_in(page(made, "title"))) == made

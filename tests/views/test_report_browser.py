@@ -77,7 +77,7 @@ def test_the_text_of_the_first_screen_shows_the_weights_beside_what_matters(tab)
     assert rows.nth(1).locator(".against").all_text_contents() == ["clumsy", "overwrought"]
     assert "orange speaks for POSITIVE" in rows.nth(1).inner_text()
     licence, facts = tab.locator(".first-example > p").all_inner_texts()
-    assert licence.startswith("Licence of the weights' map: May not be read as where. The largest")
+    assert licence.startswith("On this text the map misleads: its strongest words are not those")
     assert "The model says POSITIVE 0.87" in facts and "find 0.31 of what matters" in facts
 
 

@@ -1,7 +1,8 @@
-"""The verb `compare`: several explanations of one text, aligned word by word."""
+"""The verb `compare`: several explanations side by side, word by word."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from itertools import combinations
 from typing import Any
 
@@ -22,6 +23,7 @@ SHOWN = 32  # characters of a text in a name
 FACTS = {"method": "methods", "target": "targets", "model": "models", "text": "texts"}
 
 Words = list[ComparedWord]
+Column = list[Unit | None]  # the unit of each explanation; None where its text has none
 
 
 @refuse_unknown
@@ -31,12 +33,13 @@ def compare(
     names: Sequence[str] | None = None,
     top: int | None = None,
 ) -> Comparison:
-    """Put explanations of one text side by side, word by word, and say how far every two agree.
+    """Put explanations side by side, word by word, and say how far every two agree.
 
     Args:
-        explanations: Two or more, of different methods, targets or models, or of texts with the
-            same number of words. Words are found by their places in the text, so that tokenizers
-            may differ; a token that covers several words joins them. Special tokens are left out.
+        explanations: Two or more, of different methods, targets, models or texts. Words are found
+            by their places in the text, so that tokenizers may differ; a token that covers several
+            words joins them. Texts are aligned: only words that stand in two texts, or in the place
+            of one another, are compared. Special tokens are left out.
         names: What each is called; by default what tells them apart.
         top: How many of the strongest words are compared; by default five, and of fewer than ten
             words a half.
@@ -55,10 +58,11 @@ def compare(
     called = _given(names, len(found)) if names is not None else _named(facts, differing)
     words = _aligned([each.tokens for each in found], called)
     scores = np.array([[_sum(each, word, i) for word in words] for i, each in enumerate(found)])
-    count = min(TOP, max(1, len(words) // 2)) if top is None else top
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= len(words):
-        raise UsageError(f"top is a number of words, 1 to {len(words)} here, not {count!r}")
-    pairs = combinations(range(len(found)), 2)
+    pairs = list(combinations(range(len(found)), 2))
+    fewest = _fewest(words, pairs)
+    count = min(TOP, max(1, fewest // 2)) if top is None else top
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= fewest:
+        raise UsageError(f"top is a number of words, 1 to {fewest} here, not {count!r}")
     return Comparison(
         tuple(
             replace(each, maps=None, pictures={} if place else each.pictures)
@@ -133,7 +137,18 @@ def _given(names: Sequence[str], count: int) -> tuple[str, ...]:
     return called
 
 
+def _fewest(words: Sequence[ComparedWord], pairs: Sequence[tuple[int, int]]) -> int:
+    """How many words every two have at least, of those that have any in common."""
+    shared = [sum(all(word.positions[i] for i in pair) for word in words) for pair in pairs]
+    if not any(shared):
+        raise UsageError("the explanations have no word in common: nothing can be compared")
+    return min(filter(None, shared))
+
+
 def _sum(explanation: Explanation, word: ComparedWord, index: int) -> float:
+    """The score of a word, and no number where its text does not have it."""
+    if not word.positions[index]:
+        return float("nan")
     return float(explanation.scores[list(word.positions[index])].sum(dtype=np.float64))
 
 
@@ -141,15 +156,20 @@ def _agreement(
     found: Sequence[Explanation], scores: MethodScores, pair: tuple[int, int], count: int
 ) -> PairAgreement:
     signed = {found[index].origin.signed for index in pair}
-    strengths = np.abs(scores[list(pair)])
-    one, other = strengths if len(signed) > 1 else scores[list(pair)]
-    tau = kendall(one, other)
+    rows = scores[list(pair)]
+    rows = rows[:, np.isfinite(rows).all(axis=0)]
+    words, strengths = rows.shape[1], np.abs(rows)
+    by = "strength" if len(signed) > 1 else "score"
+    if not words:
+        return PairAgreement(*pair, None, 0.0, 0.0, by, 0)
+    tau = kendall(*(strengths if by == "strength" else rows))
     return PairAgreement(
         *pair,
         None if np.isnan(tau) else tau,
         top_overlap(strengths[0], strengths[1], count),
-        count / scores.shape[1],
-        "strength" if len(signed) > 1 else "score",
+        count / words,
+        by,
+        words,
     )
 
 
@@ -164,7 +184,7 @@ class _Part:
 
 
 def _aligned(every: Sequence[Tokens], names: tuple[str, ...]) -> Words:
-    """The words that all have, segment by segment."""
+    """The words, segment by segment, with their tokens in each explanation."""
     units = [[unit for unit in word_units(tokens) if not unit.special] for tokens in every]
     segments = [list(dict.fromkeys(unit.segment for unit in each)) for each in units]
     for name, each in zip(names, segments, strict=True):
@@ -189,31 +209,63 @@ def _aligned(every: Sequence[Tokens], names: tuple[str, ...]) -> Words:
 
 def _words_of(part: _Part) -> Words:
     placed = all(unit.span is not None for each in part.units for unit in each)
-    if placed and len(set(part.sources)) == 1:
-        return _by_place(part)
-    return _by_order(part)
+    if placed and len(set(part.sources)) > 1:
+        return _by_text(part)
+    return _by_place(part) if placed else _by_order(part)
+
+
+def _by_text(part: _Part) -> Words:
+    """Texts that differ: each is aligned with the words of all before it.
+
+    Words that are equal but for their case belong together, and so do as many words that replace
+    one another. A word that stands in one text alone is kept for that text.
+    """
+    columns: list[Column] = []
+    for index, units in enumerate(part.units):
+        shown = [unit for unit in units if unit.text.strip()]
+        columns = _with_text(columns, index, shown)
+    return [_column_word(part.segment, each) for each in columns]
+
+
+def _with_text(columns: list[Column], index: int, units: Sequence[Unit]) -> list[Column]:
+    """The columns with one more text, at their end."""
+    keys = [next(unit.text for unit in each if unit).strip().casefold() for each in columns]
+    own = [unit.text.strip().casefold() for unit in units]
+    merged: list[Column] = []
+    for _, start, end, first, last in SequenceMatcher(None, keys, own, False).get_opcodes():
+        if end - start == last - first:
+            pairs = zip(columns[start:end], units[first:last], strict=True)
+            merged += [[*column, unit] for column, unit in pairs]
+        else:
+            merged += [[*column, None] for column in columns[start:end]]
+            merged += [[*[None] * index, unit] for unit in units[first:last]]
+    return merged
+
+
+def _column_word(segment: str, column: Column) -> ComparedWord:
+    first = next(unit for unit in column if unit)
+    return ComparedWord(
+        first.text,
+        segment,
+        first.span if column[0] else None,
+        tuple(unit.positions if unit else () for unit in column),
+        tuple(unit.text if unit else "" for unit in column),
+        tuple(unit.span if unit else None for unit in column),
+    )
 
 
 def _by_place(part: _Part) -> Words:
     """Units that share a character belong together, whatever tokenizer made them."""
+    every = ((index, unit) for index, units in enumerate(part.units) for unit in units)
+    placed = [(*unit.span, index, unit) for index, unit in every if unit.span is not None]
     groups: list[tuple[int, int, list[list[Unit]]]] = []
-    for start, end, index, unit in _in_order(part):
+    for start, end, index, unit in sorted(placed, key=lambda each: each[:2]):
         if not groups or start >= groups[-1][1]:
             groups.append((start, end, [[] for _ in part.units]))
         first, last, held = groups[-1]
         held[index].append(unit)
         groups[-1] = (first, max(last, end), held)
     return [word for group in groups for word in _joined(part, *group)]
-
-
-def _in_order(part: _Part) -> list[tuple[int, int, int, Unit]]:
-    placed = [
-        (*unit.span, index, unit)
-        for index, each in enumerate(part.units)
-        for unit in each
-        if unit.span is not None
-    ]
-    return sorted(placed, key=lambda each: each[:2])
 
 
 def _joined(part: _Part, start: int, end: int, held: list[list[Unit]]) -> Words:
@@ -233,19 +285,15 @@ def _joined(part: _Part, start: int, end: int, held: list[list[Unit]]) -> Words:
 
 
 def _by_order(part: _Part) -> Words:
-    """The first unit with the first, the second with the second: other texts, or patches."""
+    """The first unit with the first, the second with the second: patches, tokens without places."""
     held = [[unit for unit in each if unit.text.strip()] for each in part.units]
     for name, each in zip(part.names, held, strict=True):
         if len(each) != len(held[0]):
             raise UsageError(
-                f"{part.names[0]} has {len(held[0])} words or patches and {name} has {len(each)}: "
-                "texts that differ are compared word by word, and need equally many"
+                f"{part.names[0]} has {len(held[0])} patches or tokens and {name} has {len(each)}: "
+                "what has no place in a text is compared in its order, and needs equally many"
             )
-    words = []
-    for units in zip(*held, strict=True):
-        texts = tuple(unit.text for unit in units)
-        first = units[0]
-        positions = tuple(unit.positions for unit in units)
-        differ = texts if len(set(part.sources)) > 1 else ()
-        words.append(ComparedWord(first.text, part.segment, first.span, positions, differ))
-    return words
+    columns: list[Column] = [list(units) for units in zip(*held, strict=True)]
+    words = [_column_word(part.segment, each) for each in columns]
+    same = len(set(part.sources)) == 1
+    return [replace(word, texts=(), spans=()) for word in words] if same else words

@@ -174,7 +174,9 @@ def plain_text(text: Any) -> Any:
     if is_sound(text):
         return SAMPLES
     if isinstance(text, tuple):
-        return tuple(plain_text(each) for each in text)
+        # A picture may stand before or behind its text; the record has the text last.
+        parts = sorted(text, key=lambda each: isinstance(each, str))
+        return tuple(plain_text(each) for each in parts)
     return text if isinstance(text, (str, tuple, list, Mapping)) else type(text).__name__
 
 

@@ -96,6 +96,8 @@ class CheckResult(Result):
         ]
 
     def _moves(self) -> str:
+        if not self.distance:
+            return "nothing"
         judged = "rounding" if self.faithful else "MORE THAN ROUNDING: it is another function"
         return f"{self.distance:.1e} of its size, {judged}"
 

@@ -1,4 +1,4 @@
-"""Comparison: several explanations of one text, word by word, and how far they agree."""
+"""Comparison: several explanations side by side, word by word, and how far they agree."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -6,6 +6,7 @@ from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from attlas.errors import UsageError
 from attlas.results.explanation import Explanation
@@ -23,27 +24,37 @@ READING = (
     "turns the other around. That two agree does not show that either is right."
 )
 MANY = "explanations"  # what differs, if it is more than one thing
+TEXTS = (
+    "Of texts that differ, words are compared that stand in both or in each other's place; the "
+    "others have no partner."
+)
 MIXED = "Where only one of two says for or against, strengths are compared."
 
 
 @dataclass(frozen=True)
 class ComparedWord:
-    """A word that all explanations score: its text in the first, and the tokens of it in each."""
+    """A word: its text in the first explanation that has it, and its tokens in each.
+
+    Where the texts differ, `texts` and `spans` say what stands in its place in each of them. A text
+    that has nothing there has no positions, an empty text and no span.
+    """
 
     text: str
     segment: str
     span: Span | None
     positions: tuple[tuple[int, ...], ...]  # for each explanation
-    texts: tuple[str, ...] = ()  # for each explanation, where the texts differ
+    texts: tuple[str, ...] = ()
+    spans: tuple[Span | None, ...] = ()
 
 
 @dataclass(frozen=True)
 class PairAgreement:
     """How far two explanations agree, by their numbers in the list.
 
-    `tau` is Kendall's τ-b over the words, None where one of them scores all words alike. `overlap`
-    is the share of the strongest words that they have in common, and `chance` that of two random
-    orders. `by` says what was compared: the scores, or their strength where only one has a sign.
+    `tau` is Kendall's τ-b over the `words` that both have, None where one of them scores all alike.
+    `overlap` is the share of the strongest words that they have in common, and `chance` that of two
+    random orders. `by` says what was compared: the scores, or their strength where only one has a
+    sign.
     """
 
     one: int
@@ -51,14 +62,16 @@ class PairAgreement:
     tau: float | None
     overlap: float
     chance: float
-    by: str = "score"
+    by: str
+    words: int
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison(Result):
-    """Several explanations of one text, word by word, and how far every two agree.
+    """Several explanations side by side, word by word, and how far every two agree.
 
-    `scores` has a row for each explanation and a column for each word: the sum of its tokens.
+    `scores` has a row for each explanation and a column for each word: the sum of its tokens, and
+    NaN where its text does not have the word.
     `differs` says what is compared: methods, targets, models, texts or explanations. Maps are left
     out, and only the first explanation keeps its pictures.
     """
@@ -95,7 +108,8 @@ class Comparison(Result):
     @property
     def limits(self) -> tuple[float, ...]:
         """The largest absolute score of each explanation, which its colours are scaled to."""
-        return tuple(float(each) for each in np.abs(self.scores).max(axis=1, initial=0.0))
+        sizes = np.nan_to_num(np.abs(self.scores))
+        return tuple(float(each) for each in sizes.max(axis=1, initial=0.0))
 
     @property
     def headline(self) -> str:
@@ -107,7 +121,7 @@ class Comparison(Result):
         return f"Do these {len(self)} {self.differs} agree?"
 
     def difference(self, one: int = 0, other: int = 1) -> Frame:
-        """One row for each word: its share of the strongest in both, and the first less the other.
+        """One row for each word of both: its share of the strongest in each, and their difference.
 
         If only one of the two has a sign, both are taken without it.
         """
@@ -118,9 +132,10 @@ class Comparison(Result):
         limits = np.array([self.limits[one], self.limits[other]])
         signed = {self.explanations[index].origin.signed for index in (one, other)}
         shares = (np.abs(rows) if len(signed) > 1 else rows) / np.where(limits, limits, 1)[:, None]
-        words = [word.text for word in self.words]
-        columns = {"word": words, "one": shares[0], "other": shares[1]}
-        return frame({**columns, "difference": shares[0] - shares[1]})
+        shared = np.isfinite(rows).all(axis=0)
+        words = [word.text for word, is_shared in zip(self.words, shared, strict=True) if is_shared]
+        columns = {"word": words, "one": shares[0, shared], "other": shares[1, shared]}
+        return frame({**columns, "difference": columns["one"] - columns["other"]})
 
     def to_pandas(self) -> Frame:
         """One row for each word, and a column of scores for each explanation."""
@@ -145,7 +160,7 @@ class Comparison(Result):
             "explanations": [each.to_dict() for each in self.explanations],
             "names": list(self.names),
             "words": [plain(asdict(word)) for word in self.words],
-            "scores": self.scores.tolist(),
+            "scores": [_numbers(row) for row in self.scores],
             "agreement": [asdict(each) for each in self.agreement],
             "top": self.top,
             "differs": self.differs,
@@ -180,12 +195,14 @@ class Comparison(Result):
         """What a page, a notebook or a terminal draws; its tokens are the words."""
         first, signs = self.explanations[0], {each.origin.signed for each in self.explanations}
         models = {each.origin.model for each in self.explanations}
+        differ = any(word.texts for word in self.words)
+        reading = [READING, *([TEXTS] if differ else []), *([MIXED] if len(signs) > 1 else [])]
         return {
             "kind": self.view_kind,
             "version": 1,
             "headline": self.headline,
             "model": first.origin.model if len(models) == 1 else None,
-            "reading": f"{READING} {MIXED}" if len(signs) > 1 else READING,
+            "reading": " ".join(reading),
             "signed": signs == {True},
             "tokens": [_word_row(word) for word in self.words],
             "sources": dict(first.tokens.sources),
@@ -203,19 +220,31 @@ class Comparison(Result):
         each, scores = self.explanations[index], self.scores[index]
         size = float(np.abs(each.scores.astype(np.float64)).sum())
         special = float(np.abs(each.scores[list(each.tokens.special)].astype(np.float64)).sum())
-        differ = any(word.texts for word in self.words)
-        texts = [word.texts[index] if word.texts else word.text for word in self.words]
+        own = self._own_words(index) if any(word.texts for word in self.words) else None
         return {
             "name": self.names[index],
             "model": each.origin.model,
             "method": each.method,
             "target": asdict(each.target),
             "signed": each.origin.signed,
-            "scores": scores.tolist(),
+            "scores": _numbers(scores),
             "limit": self.limits[index],
             "special": special / size if size else 0.0,
-            "texts": texts if differ else None,
+            "words": own,
+            "sources": dict(each.tokens.sources) if own else None,
         }
+
+    def _own_words(self, index: int) -> list[dict[str, Any] | None]:
+        """The words as they stand in the text of one explanation; None where it has none."""
+        found: list[dict[str, Any] | None] = []
+        for word in self.words:
+            text, span = word.text, word.span
+            if word.texts:
+                text, span = word.texts[index], word.spans[index]
+            start, end = span or (None, None)
+            here = {"text": text, "start": start, "end": end}
+            found.append(here if word.positions[index] else None)
+        return found
 
     def code(self) -> str:
         """The Python lines that compute this again; you must fill in a picture yourself."""
@@ -239,6 +268,11 @@ class Comparison(Result):
         return f"Comparison({visible(told)}{', …' if len(self.agreement) > 3 else ''})"
 
 
+def _numbers(row: NDArray[np.float64]) -> list[float | None]:
+    """A row of scores as JSON, which has no NaN."""
+    return [None if np.isnan(each) else float(each) for each in row]
+
+
 def _word_row(word: ComparedWord) -> dict[str, Any]:
     start, end = word.span or (None, None)
     row = {"text": word.text, "label": word.text, "special": False, "segment": word.segment}
@@ -253,4 +287,5 @@ def _read_word(record: Mapping[str, Any]) -> ComparedWord:
         (span[0], span[1]) if span else None,
         tuple(tuple(each) for each in record["positions"]),
         tuple(record["texts"]),
+        tuple((each[0], each[1]) if each else None for each in record["spans"]),
     )

@@ -9,7 +9,6 @@ import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,28 +20,35 @@ BYTES, HALVES = "8-bit", "float16"
 PRECISIONS = (BYTES, HALVES)
 _TOPS = {"uint8": 255, "int8": 127}
 MANY = 2**18  # weights, from which on threads are worth their start
+RUNS = 1 / 20  # the share of equal neighbours from which on it pays to look for runs
 _OFFSETS = {"previous": -1, "same": 0, "next": 1}
 
 Weights = NDArray[np.floating[Any]]
+
+
+class PackedCodes(str):
+    """Codes as base64: text in which no page has anything to escape."""
+
+    __slots__ = ()
 
 
 def site_sections(
     given: Sequence[tuple[str, tuple[str, int], tuple[Sequence[int], Sequence[int]], Weights]],
     precision: str = BYTES,
 ) -> list[dict[str, Any]]:
-    """Sites of a payload, each given as `site_section` takes it; large ones are made side by side.
+    """Sites of a payload, each given as `site_section` takes it.
 
-    Packing leaves the interpreter free.
+    Large ones are packed side by side: packing leaves the interpreter free.
     """
+    sections = [_section(*each, precision) for each in given]
+    codes = [each for _, each in sections]
     threads = min(len(given), os.cpu_count() or 1)
-    jobs = [
-        partial(site_section, name, place, axes, weights, precision)
-        for name, place, axes, weights in given
-    ]
-    if threads < 2 or sum(each[3].size for each in given) < MANY:
-        return [job() for job in jobs]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(lambda job: job(), jobs))
+    if threads < 2 or sum(each.size for each in codes) < MANY:
+        packed = list(map(_packed, codes))
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            packed = list(pool.map(_packed, codes))
+    return [{**one, "data": data} for (one, _), data in zip(sections, packed, strict=True)]
 
 
 def site_section(
@@ -53,6 +59,18 @@ def site_section(
     precision: str = BYTES,
 ) -> dict[str, Any]:
     """One site of a payload: `place` is its kind and layer, `axes` are its queries and keys."""
+    section, codes = _section(name, place, axes, weights, precision)
+    return {**section, "data": _packed(codes)}
+
+
+def _section(
+    name: str,
+    place: tuple[str, int],
+    axes: tuple[Sequence[int], Sequence[int]],
+    weights: Weights,
+    precision: str,
+) -> tuple[dict[str, Any], NDArray[Any]]:
+    """A site without its data, and the codes that are to be packed."""
     if precision not in PRECISIONS:
         raise UnknownNameError("precision", precision, PRECISIONS)
     lowest = weights.min(axis=(1, 2), initial=0.0)
@@ -61,7 +79,7 @@ def site_section(
         raise UsageError(f"the map at {name} has values that are not finite")
     signed = bool(lowest.min(initial=0.0) < 0)
     codes = _coded(weights, limits, signed, precision)
-    return {
+    section = {
         "name": name,
         "kind": place[0],
         "layer": place[1],
@@ -70,9 +88,9 @@ def site_section(
         "shape": list(weights.shape),
         "limits": limits.tolist(),
         "codes": codes.dtype.name,
-        "patterns": {} if signed else _patterns(weights, limits, codes, axes),
-        "data": _packed(codes),
+        "patterns": {} if signed else _patterns(weights, axes),
     }
+    return section, codes
 
 
 def read_site(site: Mapping[str, Any]) -> Weights:
@@ -98,17 +116,18 @@ def _coded(weights: Weights, limits: Weights, signed: bool, precision: str) -> N
     return roots.astype(kind)
 
 
-def _packed(codes: NDArray[Any]) -> str:
+def _packed(codes: NDArray[Any]) -> PackedCodes:
     # Only runs and frequencies: as small as a search for repeats on attention, and much faster.
-    packer = zlib.compressobj(level=1, memLevel=9, strategy=zlib.Z_RLE)
-    return b64encode(packer.compress(codes.tobytes()) + packer.flush()).decode("ascii")
+    # Where almost no neighbours are equal, the look for runs is spared too.
+    flat = codes.ravel()
+    runs = np.count_nonzero(flat[1:] == flat[:-1]) > RUNS * flat.size
+    strategy = zlib.Z_RLE if runs else zlib.Z_HUFFMAN_ONLY
+    packer = zlib.compressobj(level=1, memLevel=9, strategy=strategy)
+    return PackedCodes(b64encode(packer.compress(codes.tobytes()) + packer.flush()), "ascii")
 
 
 def _patterns(
-    weights: Weights,
-    limits: Weights,
-    codes: NDArray[Any],
-    axes: tuple[Sequence[int], Sequence[int]],
+    weights: Weights, axes: tuple[Sequence[int], Sequence[int]]
 ) -> dict[str, list[float]]:
     """How much each head looks at a neighbour, itself, the first token, or all about.
 
@@ -118,25 +137,21 @@ def _patterns(
     queries = weights.shape[1]
     if not weights.size:
         return {}
-    found = {"first": weights[:, :, 0].mean(axis=1), "broad": _breadth(weights, limits, codes)}
+    found = {"first": weights[:, :, 0].mean(axis=1), "broad": _breadth(weights)}
     if list(axes[0]) == list(axes[1]):
         for name, step in _OFFSETS.items():
             found[name] = np.trace(weights, step, 1, 2) / max(1, queries - abs(step))
     return {name: np.round(values.astype(np.float64), 4).tolist() for name, values in found.items()}
 
 
-def _breadth(weights: Weights, limits: Weights, codes: NDArray[Any]) -> Weights:
+def _breadth(weights: Weights) -> Weights:
     heads, queries, keys = weights.shape
     causal = queries == keys > 1 and not weights[:, 0, 1:].any()
     visible = np.arange(1, queries + 1) if causal else np.full(queries, keys)
     most = float(np.log(visible).sum())
     if not most:
         return np.zeros(heads)
-    values: NDArray[Any] = weights.reshape(heads, -1)
-    counts: NDArray[Any] = np.ones(1)
-    if codes.dtype == np.uint8:  # a head has 256 different weights at most: count them
-        counts = np.stack([np.bincount(head.ravel(), minlength=256) for head in codes])
-        values = (np.arange(256) / 255) ** 2 * limits[:, None]
-    logs: NDArray[Any] = np.log(np.where(values > 0, values, 1.0))
-    entropies: NDArray[Any] = -(counts * values * logs).sum(axis=1)
-    return np.clip(entropies / most, 0.0, 1.0)
+    least = np.finfo(weights.dtype).tiny  # a weight of zero adds zero, not the logarithm of zero
+    rows: Weights = -np.einsum("hqk,hqk->hq", weights, np.log(np.maximum(weights, least)))
+    shares: Weights = rows.sum(axis=1, dtype=np.float64) / most
+    return shares.clip(0.0, 1.0)

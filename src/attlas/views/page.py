@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from attlas.views.kinds import view_of
+from attlas.views.map_codes import PackedCodes
 from attlas.views.units import visible
 
 _BROWSER = Path(__file__).with_name("browser")
@@ -74,10 +76,29 @@ def view_style() -> str:
 
 def _json(payload: Mapping[str, Any]) -> str:
     # Only ASCII, so that U+2028, U+2029 and lone surrogates are escaped.
-    text = json.dumps(payload, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
-    return text.translate(_ESCAPES)
+    packed: list[PackedCodes] = []
+    mark = uuid4().hex
+    text = json.dumps(
+        _apart(payload, packed, mark), allow_nan=False, ensure_ascii=True, separators=(",", ":")
+    )
+    first, *others = text.translate(_ESCAPES).split(mark)
+    return first + "".join(part for pair in zip(packed, others, strict=True) for part in pair)
 
 
+def _apart(value: Any, packed: list[PackedCodes], mark: str) -> Any:
+    """A payload with a mark for all that is packed, which is long and needs no escaping."""
+    kind = type(value)
+    if kind is PackedCodes:
+        packed.append(value)
+        return mark
+    if kind is dict:
+        return {name: _apart(each, packed, mark) for name, each in value.items()}
+    if kind is list and value and type(value[0]) in (dict, list):
+        return [_apart(each, packed, mark) for each in value]
+    return value
+
+
+@cache
 def _policy(script: str, style: str) -> str:
     """A policy by which nothing runs or loads except this script and this style."""
     return (

@@ -88,3 +88,9 @@ def test_there_are_at_most_five_and_unknown_figures_make_none():
     assert len(findings(full, agreement, ())) == 5
     unknown = Figure(np.nan, np.nan, np.nan, 0)
     assert len(findings(said(unknown, unknown, used=unknown), None, ())) == 1
+
+
+def test_an_interval_from_little_to_most_is_not_called_half():
+    assert titles(read_as("raw_attention", least=0.4)) == [
+        "Attention finds some or most of what matters"
+    ]

@@ -192,7 +192,7 @@ def test_where_supported_is_ruled_out_the_next_step_names_the_better_method():
     behind = replace(OPEN, less_reference=between(-0.26, -0.21))
     said = advice.next_step(told("too few texts", GOOD, behind, needed=1300))
     assert "Use gradient instead" in said and "--method gradient" in said
-    assert said.endswith("About 1,300 texts in all would tell partly from not supported.")
+    assert said.endswith("About 1,300 texts in all would tell how far the weights can be read.")
 
 
 def test_a_removal_against_the_weights_rules_supported_out():

@@ -55,7 +55,7 @@ def _more_texts(test: WeightsTest) -> str:
     if test.needed is None:
         return f"{_instead(test)} More texts like these would not settle it. {_licence(test)}"
     if test.is_ruled_out() and _better(test):
-        needed = f"About {test.needed:,} texts in all would tell partly from not supported."
+        needed = f"About {test.needed:,} texts in all would tell how far the weights can be read."
         return f"{_instead(test)} {needed}"
     missing = max(test.needed - test.texts, 1)
     return (

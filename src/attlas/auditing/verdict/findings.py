@@ -88,6 +88,8 @@ def _found(s: Figure) -> str:
         return "finds more than half of what matters"
     if s.high < 0.5:
         return "finds less than half of what matters"
+    if s.high > MOST:
+        return "finds some or most of what matters"
     return "finds about half of what matters"
 
 

@@ -220,7 +220,10 @@ def _plain_partly(test: WeightsTest) -> str:
     start = f"Only in part. Attention marks many of {REST}, but"
     own = test.tested.values()
     if test.depends_on_reading():
-        return f"{start} only as {test.method} reads it. Taken as it is, it misses most of them."
+        return (
+            f"{start} only after further calculation ({test.method}). Taken as it is, it misses "
+            "most of them."
+        )
     if test.removals("against") or test.removals("open"):
         return f"{start} not by every way of testing it."
     surely = any(each.less_reference and each.less_reference.high < 0 for each in own)

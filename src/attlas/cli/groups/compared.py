@@ -40,7 +40,7 @@ class ComparedOptions:
     ] = None
     beside: Annotated[
         list[str] | None,
-        typer.Option(help="Another text to compare with, of equally many words; repeatable."),
+        typer.Option(help="Another text to compare with, word by word; repeatable."),
     ] = None
 
     @property

@@ -21,18 +21,27 @@ function unitWords(payload) {
 const comparedIn = (payload) => payload.kind === "comparison" ? /** @type {ComparisonPayload} */ (payload).rows : [];
 
 /** @param {ComparedRow} row @param {number} place */
-const shareIn = (row, place) => strength(row.scores[place], row.limit);
+const shareIn = (row, place) => strength(row.scores[place] ?? 0, row.limit);
+/** @param {ComparedRow} row @param {number} place */
+const hasWord = (row, place) => row.scores[place] !== null;
+/** @param {ComparedRow} row @param {number} place */
+const scoreIn = (row, place) => hasWord(row, place) ? figure(row.scores[place] ?? 0, row.limit, row.signed) : "–";
 
-// The words as one explanation has them. Their places in another text are not known.
+// The words that one explanation has, as they stand in its text; without one, all words.
 /** @param {ComparisonPayload} payload @param {ComparedRow | null} row */
 function comparedUnits(payload, row) {
   /** @param {number} place */
-  const told = (place) => payload.rows.map((each) => (each.texts ? `${visible(each.texts[place])}: ` : "") +
-    `${visible(each.name)} ${figure(each.scores[place], each.limit, each.signed)}`).join(" · ");
-  return payload.tokens.map((token, place) => ({...token, ...(row?.texts ? {start: null, end: null} : {}),
-    text: row?.texts?.[place] ?? token.label, positions: [place], told: told(place),
-    score: row?.scores[place] ?? 0}));
+  const told = (place) => payload.rows.filter((each) => hasWord(each, place)).map((each) =>
+    (each.words ? `${visible(each.words[place]?.text ?? "")}: ` : "") +
+    `${visible(each.name)} ${scoreIn(each, place)}`).join(" · ");
+  return payload.tokens.map((token, place) => ({...token, ...row?.words?.[place],
+    text: row?.words?.[place]?.text ?? token.label, positions: [place], told: told(place),
+    score: row?.scores[place] ?? 0})).filter((unit) => !row || hasWord(row, unit.positions[0]));
 }
+
+// A payload with the text of one explanation.
+/** @param {ComparisonPayload} payload @param {ComparedRow} row @returns {ComparisonPayload} */
+const withText = (payload, row) => ({...payload, sources: row.sources ?? payload.sources});
 
 /** @param {HTMLElement} element @param {ComparisonPayload} payload @param {State} state */
 function drawSideBySide(element, payload, state) {
@@ -45,7 +54,7 @@ function drawSideBySide(element, payload, state) {
         `, ${signWords(row.signed)}`, specialWords(row)));
     const box = make("div", "what"), key = make("div", "legend");
     made.append(make("div", "one", who, make("div", "", box, key)));
-    const chips = colouredWords(box, comparedUnits(payload, row), payload, state, elementsAt);
+    const chips = colouredWords(box, comparedUnits(payload, row), withText(payload, row), state, elementsAt);
     const colour = () => {
       for (const [chip, unit] of chips) {
         const share = shareIn(row, unit.positions[0]);
@@ -101,125 +110,6 @@ function colouredWords(box, units, payload, state, elementsAt) {
   return chips;
 }
 
-/** @param {ComparisonPayload} payload @param {number} one @param {number} other */
-const pairOf = (payload, one, other) => /** @type {ComparedPair} */ (payload.pairs.find((pair) =>
-  pair.one === Math.min(one, other) && pair.other === Math.max(one, other)));
-/** @param {ComparedPair} pair */
-const tauText = (pair) => pair.tau === null ? "none" : minus((pair.tau >= 0 ? "+" : "") + pair.tau.toFixed(2));
-
-// Ties at the border of the strongest count in part.
-/** @param {number} count */
-const inBoth = (count) => Number(count.toFixed(1)).toString();
-
-// Every two explanations, if there are more than two: choose a pair to see its difference.
-/** @param {HTMLElement} element @param {ComparisonPayload} payload @param {State} state */
-function drawPairs(element, payload, state) {
-  if (payload.rows.length < 3) return;
-  const made = section(element, "How far they agree", "agreement");
-  made.append(make("p", "hint quiet", "Kendall's τ of every two, and below it how many of the " +
-    `${payload.top} strongest words both have. Choose a pair to see where it differs.`));
-  const names = payload.rows.map((row) => visible(row.name));
-  /** @type {{cell: HTMLElement, one: number, other: number, pair: ComparedPair}[]} */
-  const cells = [];
-  /** @param {number} one */
-  const line = (one) => {
-    const head = make("th", "", names[one]);
-    head.scope = "row";
-    return make("tr", "", head, ...names.map((_, other) => {
-      if (one === other) return make("td", "", "");
-      const pair = pairOf(payload, one, other);
-      const cell = button(make("b", "", tauText(pair)), "pair-cell mono", () => state.set({one, other}));
-      cell.append(make("span", "", `${inBoth(payload.top * pair.overlap)} of ${payload.top}`));
-      cell.setAttribute("aria-label", `${names[one]} and ${names[other]}: ${pairWords(payload, pair)}`);
-      cell.title = pairWords(payload, pair);
-      cells.push({cell, one, other, pair});
-      return make("td", "", cell);
-    }));
-  };
-  const columns = names.map((name) => {
-    const head = make("th", "", name);
-    head.scope = "col";
-    return head;
-  });
-  const table = make("table", "", make("thead", "", make("tr", "", make("td", ""), ...columns)),
-    make("tbody", "", ...names.map((_, one) => line(one))));
-  made.append(make("div", "scroll", table));
-  const mark = () => cells.forEach(({cell, one, other, pair}) => {
-    paint(cell, strength(pair.tau ?? 0, 1), true, state.theme);
-    cell.setAttribute("aria-pressed", String(one === state.one && other === state.other));
-  });
-  state.on(["one", "other", "theme"], mark);
-  mark();
-}
-
-/** @param {ComparisonPayload} payload @param {ComparedPair} pair */
-function pairWords(payload, pair) {
-  const count = payload.tokens.length;
-  /** @param {number} share */
-  const of = (share) => inBoth(payload.top * share);
-  const by = pair.by === "strength" ? " Compared by strength, since only one of the two has a sign." : "";
-  return `τ ${tauText(pair)} over ${count} ${unitWords(payload)}; ${of(pair.overlap)} of the ` +
-    `${payload.top} strongest in both (${of(pair.chance)} by chance).${by}`;
-}
-
-// Where two differ: the share of the one less that of the other.
-/** @param {ComparisonPayload} payload @param {number} one @param {number} other */
-function differencesOf(payload, one, other) {
-  const [first, second] = [payload.rows[one], payload.rows[other]];
-  /** @param {number} share */
-  const size = (share) => (first.signed === second.signed ? share : Math.abs(share));
-  return payload.tokens.map((_, place) => size(shareIn(first, place)) - size(shareIn(second, place)));
-}
-
-/** @param {HTMLElement} element @param {ComparisonPayload} payload @param {State} state */
-function drawDifference(element, payload, state) {
-  const made = section(element, "Difference", "difference");
-  const told = make("p", "told"), box = make("div", "what"), key = make("div", "legend");
-  const names = payload.rows.map((row) => visible(row.name));
-  made.append(make("p", "picks", picker("one", names, state), " less ", picker("other", names, state)), told, box, key);
-  const elementsAt = new Map();
-  const units = comparedUnits(payload, payload.rows.every((row) => !row.texts) ? null : payload.rows[0]);
-  const chips = colouredWords(box, units, payload, state, elementsAt);
-  const colour = () => {
-    const {one, other} = state;
-    const differences = one === other ? payload.tokens.map(() => 0) : differencesOf(payload, one, other);
-    for (const [chip, unit] of chips) {
-      const difference = differences[unit.positions[0]];
-      const share = strength(difference, 1);
-      chip.style.setProperty("--share", String(Math.abs(share)));
-      paint(chip, share, true, state.theme);
-      chip.classList.toggle("against", share < -0.15);
-      chip.dataset.difference = difference.toFixed(4);
-    }
-    told.textContent = one === other ? "Choose two that are not the same." : pairWords(payload, pairOf(payload, one, other));
-    key.replaceChildren(differenceScale(names[one], names[other], state.theme));
-  };
-  state.on(["one", "other", "theme"], colour);
-  colour();
-  lightUp(payload, state, () => elementsAt);
-}
-
-/** @param {"one" | "other"} name @param {string[]} names @param {State} state */
-function picker(name, names, state) {
-  const select = make("select", "", ...names.map((text, index) => {
-    const option = make("option", "", text);
-    option.value = String(index);
-    return option;
-  }));
-  select.setAttribute("aria-label", name === "one" ? "One explanation" : "The other explanation");
-  const follow = () => (select.value = String(state[name]));
-  select.addEventListener("change", () => state.set({[name]: Number(select.value)}));
-  state.on([name], follow);
-  follow();
-  return select;
-}
-
-/** @param {string} one @param {string} other @param {Theme} theme */
-function differenceScale(one, other, theme) {
-  return make("span", "scale", `more in ${other}`, rampOf(true, theme),
-    `more in ${one}; the full colour is as much as a strongest word.`);
-}
-
 // Words down, explanations across, each cell with a small bar.
 /** @param {HTMLElement} element @param {ComparisonPayload} payload @param {State} state */
 function drawCompared(element, payload, state) {
@@ -251,7 +141,7 @@ function orderOf(payload, order) {
   if (order === WORD_ORDERS[0]) return places;
   const mixed = new Set(payload.rows.map((row) => row.signed)).size > 1;
   const weight = places.map((place) => {
-    const shares = payload.rows.map((row) => shareIn(row, place));
+    const shares = payload.rows.filter((row) => hasWord(row, place)).map((row) => shareIn(row, place));
     if (order === WORD_ORDERS[1]) return Math.max(...shares.map(Math.abs));
     const compared = mixed ? shares.map(Math.abs) : shares;
     return Math.max(...compared) - Math.min(...compared);
@@ -268,17 +158,18 @@ function orderOf(payload, order) {
  */
 function comparedRow(unit, places, payload, state, elementsAt) {
   const [place] = unit.positions;
-  const texts = payload.rows.map((row) => row.texts?.[place]).filter((text) => text !== undefined);
+  const texts = payload.rows.flatMap((row) => row.words?.[place]?.text ?? []);
   const label = texts.length ? [...new Set(texts)].map(visible).join(" / ") : visible(unit.text);
   const which = places.get(place);
   const head = make("th", "mono", make("bdi", "", label), ...(which ? [make("span", "place quiet", ` ${which}`)] : []));
   head.scope = "row";
   const cells = payload.rows.map((row) => {
+    if (!hasWord(row, place)) return make("td", "", make("span", "bar", make("span", ""), make("span", "mono figure quiet", "–")));
     const share = shareIn(row, place), fill = make("span", share < 0 ? "fill left" : "fill");
     fill.style.width = `${100 * Math.abs(share) / (row.signed ? 2 : 1)}%`;
     fill.style.backgroundColor = css(pole(share, row.signed, state.theme));
     return make("td", "", make("span", "bar", make("span", row.signed ? "track signed" : "track", fill),
-      make("span", "mono figure", figure(row.scores[place], row.limit, row.signed))));
+      make("span", "mono figure", scoreIn(row, place))));
   });
   const made = stand(make("tr", "unit-row", head, ...cells), unit, payload, state, elementsAt);
   made.removeAttribute("role");  // it stays the row of a table

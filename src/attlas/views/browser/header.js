@@ -6,7 +6,7 @@ function drawHeader(element, payload, state) {
   /** @param {string} name @param {...(Node | string)} values */
   const fact = (name, ...values) =>
     facts.append(make("span", "fact", make("span", "quiet", `${name} `), ...values));
-  if (payload.headline && payload.model) fact("model", make("b", "mono", visible(payload.model)));
+  if (payload.headline && payload.model) fact("model", modelName(payload.model));
   if (payload.method) fact("method", make("b", "mono", visible(payload.method)));
   if (payload.target) fact("target", ...targetWords(payload.target));
   if (payload.true_label) fact("true label", make("b", "", visible(payload.true_label)));
@@ -15,6 +15,15 @@ function drawHeader(element, payload, state) {
     make("div", "", make("p", "brand quiet", "Attlas"), make("h1", "", visible(payload.headline ?? payload.model ?? "")), facts),
     themeSwitch(state)));
   if (payload.warning) element.append(make("p", "warning", make("b", "", "Warning: "), visible(payload.warning)));
+}
+
+// A model from a folder or a file has the last part of its path; pointing at it shows the whole.
+/** @param {string} model */
+function modelName(model) {
+  const parts = visible(model).split(/[\\/]/).filter(Boolean), isPath = /^([~.]?[\\/]|[A-Za-z]:)/.test(model);
+  const name = make("b", "mono", isPath ? parts.at(-1) ?? model : visible(model));
+  if (isPath) name.title = visible(model);
+  return name;
 }
 
 /** @param {State} state */

@@ -62,7 +62,9 @@ const isSound = (picture) => picture.segment === "sound";
 function captionOf(picture, pictures) {
   if (isSound(picture) && picture.patches.length) {
     const ends = [picture.patches[0], picture.patches[picture.patches.length - 1]].map((unit) => unit.text.split(",")[0]);
-    return [make("figcaption", "quiet ends", ...ends.map((text) => make("span", "", visible(text))))];
+    const isBanded = (picture.grid?.[0] ?? 1) > 1;  // its patches are counted from the lowest pitch
+    const [first, last] = ends.map((text) => make("span", "", visible(text)));
+    return [make("figcaption", "quiet ends", first, ...(isBanded ? [make("span", "", "low pitch on top")] : []), last)];
   }
   return pictures.length > 1 ? [make("figcaption", "quiet", visible(picture.segment))] : [];
 }

@@ -2,11 +2,13 @@
 
 VIEWS.redundancy = [drawHeader, drawReading, beside([drawRedundancy], [drawNearest]), drawNotes, drawFoot];
 
+const EDGE = 88;  // pixels for the names beside the table
+
 /** @param {HTMLElement} element @param {RedundancyPayload} payload @param {State} state */
 function drawRedundancy(element, payload, state) {
   const made = section(element, "Every two heads", "redundancy");
   const told = make("p", "told one-line", "Point at a pair."), canvas = make("canvas", "");
-  const room = Math.min(680, state.width - 32), count = payload.heads.length;
+  const room = Math.min(600, state.width - 32) - EDGE, count = payload.heads.length;
   const cell = Math.max(3, Math.min(20, Math.floor(room / count)));
   canvas.width = canvas.height = count;
   canvas.style.width = canvas.style.height = `${count * cell}px`;
@@ -24,18 +26,46 @@ function drawRedundancy(element, payload, state) {
     const at = (offset) => Math.max(0, Math.min(count - 1, Math.floor(offset / cell)));
     const [x, y] = [at(event.offsetX), at(event.offsetY)], distance = payload.distances[y][x];
     const far = distance === null ? "not compared" : `${distance.toFixed(4)} bits apart`;
-    told.textContent = `${visible(payload.heads[y])} and ${visible(payload.heads[x])}: ${far}`;
+    told.textContent = `${numberedHead(payload.heads[y])} and ${numberedHead(payload.heads[x])}: ${far}`;
   });
   state.on(["theme"], paintAll);
   paintAll();
-  made.append(told, make("div", "scroll", canvas), make("p", "legend", "strong colour: alike · paper: apart"));
+  const ramp = make("span", "");
+  const colourRamp = () => ramp.replaceChildren(rampOf(false, state.theme));
+  state.on(["theme"], colourRamp);
+  colourRamp();
+  const box = make("div", "every-two", make("span", ""), edgeOf(payload.heads, cell, "across"),
+    edgeOf(payload.heads, cell, "down"), canvas);
+  made.append(told, make("div", "scroll", box), make("p", "legend", "1 bit apart ", ramp, " 0 bits: alike"));
 }
+
+// The sites along a side of the table, each over its heads; where there is no room, the layer alone.
+/** @param {string[]} heads @param {number} cell @param {"across" | "down"} way */
+function edgeOf(heads, cell, way) {
+  const sites = heads.map((head) => head.slice(0, head.lastIndexOf(" ")));
+  const made = make("div", `edge ${way}`);
+  made.setAttribute("aria-hidden", "true");
+  for (const site of new Set(sites)) {
+    const size = cell * sites.filter((each) => each === site).length;
+    const fits = way === "down" || size >= 8 * site.length;
+    const label = make("span", "", visible(fits ? site : site.slice(site.lastIndexOf(".") + 1)));
+    label.title = visible(site);
+    label.style[way === "down" ? "height" : "width"] = `${size}px`;
+    made.append(label);
+  }
+  return made;
+}
+
+// The last part of a head's name is its number.
+/** @param {string} name */
+const numberedHead = (name) => visible(name.replace(/ (\d+)$/, " head $1"));
 
 /** @param {HTMLElement} element @param {RedundancyPayload} payload */
 function drawNearest(element, payload) {
   const list = make("ul", "nearest");
+  list.append(make("li", "head", make("span", "", "one head"), make("span", "", "another"), make("span", "figure", "bits apart")));
   for (const pair of payload.nearest) {
-    list.append(make("li", "", make("span", "mono", visible(pair.one)), make("span", "mono", visible(pair.other)),
+    list.append(make("li", "", make("span", "mono", numberedHead(pair.one)), make("span", "mono", numberedHead(pair.other)),
       make("span", "mono figure", pair.distance.toFixed(4))));
   }
   section(element, "Most alike").append(list);

@@ -25,7 +25,7 @@ function drawQuestion(element, payload, state) {
   /** @param {string} name @param {...(Node | string)} values */
   const fact = (name, ...values) =>
     facts.append(make("span", "fact", make("span", "quiet", `${name} `), ...values));
-  fact("model", make("b", "mono", visible(payload.model)));
+  fact("model", modelName(payload.model));
   fact("data", make("b", "mono", visible(data.name)), ` ${reportTexts({n: data.texts})}`);
   const {value, low, high} = data.accuracy ?? {value: null, low: null, high: null};
   if (isNumber(value)) fact("right", `${shownPercent(value, 1)} %`, ...(isNumber(low) && isNumber(high)

@@ -29,6 +29,16 @@ const exampleRows = ({tokens, readings, truth}) => [
   ...tokens.map((token, place) => [token, ...readings.map((each) => each.scores[place]),
     ...(truth ? [truth.importance[place], truth.pull[place]] : [])])];
 
+/** @type {Record<string, string>} */
+const REMOVED = {delete: "deleted", mask: "masked", pad: "replaced by padding", zero_embedding: "replaced by zeros"};
+// What the licence of a map says to a reader in a hurry.
+/** @type {Record<string, string>} */
+const TRUSTED = {
+  "may be read as where": "On this text the map can be trusted: its strongest words are among those that matter.",
+  "may not be read as where": "On this text the map misleads: its strongest words are not those that matter.",
+  "cannot be told for this text": "On this text it cannot be told whether the map can be trusted.",
+};
+
 /** @param {Sample} example @returns {example is TestedSample} */
 const isTested = (example) => example.truth !== null;
 
@@ -40,7 +50,7 @@ function exampleTruth(example, state, readings) {
     isNumber(s) ? ` The weights find ${reportNumber(s)} of what matters here (0: chance, 1: all there is).` : "");
   const rows = readings.map((each) => make("div", "map-row", make("p", "map-name", make("b", "", "What the weights highlight "),
     make("span", "mono quiet", visible(each.method))), tokenFlow(example, each.scores, each.signed, state).flow));
-  const words = `by ${visible(example.removal)}; orange speaks for ${answered}, blue against it`;
+  const words = `if words are ${REMOVED[example.removal] ?? visible(example.removal)}: orange speaks for ${answered}, blue against it`;
   rows.push(make("div", "map-row", make("p", "map-name", make("b", "", "What matters "), make("span", "quiet", words)),
     tokenFlow(example, pulls, true, state).flow));
   return [...rows, ...exampleLicence(example, readings.length > 0), facts];
@@ -50,6 +60,7 @@ function exampleTruth(example, state, readings) {
 /** @param {Sample} given @param {boolean} isShort */
 function exampleLicence({licence, tokens}, isShort) {
   if (!licence) return [];
+  if (isShort && TRUSTED[licence.word]) return [make("p", "licence-line", TRUSTED[licence.word])];
   const [line, ...figures] = licenceParts(licence, tokens.map((token) => token.trim() || token));
   line.prepend(make("span", "quiet", "Licence of the weights' map: "));
   line.classList.add("licence-line");

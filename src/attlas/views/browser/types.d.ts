@@ -89,9 +89,14 @@ interface TrialPayload extends Payload {
 }
 // The tokens of a comparison are words; `texts` are those of a row, where the texts differ.
 interface ComparedRow {
-  name: string; target: Target; signed: boolean; scores: number[]; limit: number; special: number; texts: string[] | null;
+  name: string; target: Target; signed: boolean; limit: number; special: number;
+  scores: (number | null)[];  // null where its text does not have the word
+  words: ({text: string, start: number | null, end: number | null} | null)[] | null;  // if the texts differ
+  sources: Record<string, string> | null;
 }
-interface ComparedPair { one: number; other: number; tau: number | null; overlap: number; chance: number; by: string }
+interface ComparedPair {
+  one: number; other: number; tau: number | null; overlap: number; chance: number; by: string; words: number;
+}
 interface ComparisonPayload extends TextPayload { rows: ComparedRow[]; pairs: ComparedPair[]; top: number }
 
 // One line of KEPT.

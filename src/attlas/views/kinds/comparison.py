@@ -43,14 +43,14 @@ def fragment(payload: Mapping[str, Any]) -> str:
 
 
 def _units(payload: Mapping[str, Any], row: Mapping[str, Any]) -> list[ShownUnit]:
-    """The words with the scores and the texts of one explanation."""
-    units = scored_units({"tokens": payload["tokens"]}, row["scores"])
-    if not row["texts"]:
+    """The words with the scores of one explanation, as they stand in its text."""
+    units = scored_units({"tokens": payload["tokens"]}, [each or 0.0 for each in row["scores"]])
+    if not row["words"]:
         return units
-    # Places in another text are not known: words stand apart.
     return [
-        replace(unit, text=visible(text), start=None, end=None)
-        for unit, text in zip(units, row["texts"], strict=True)
+        replace(unit, text=visible(word["text"]), start=word["start"], end=word["end"])
+        for unit, word in zip(units, row["words"], strict=True)
+        if word
     ]
 
 
@@ -82,14 +82,15 @@ def _strongest(payload: Mapping[str, Any]) -> list[int]:
 
 
 def _share(row: Mapping[str, Any], place: int) -> float:
-    return strength(row["scores"][place], row["limit"])
+    return strength(row["scores"][place] or 0.0, row["limit"])
 
 
 def _labels(payload: Mapping[str, Any]) -> list[str]:
     """The words; where texts differ, those of all."""
-    written = [row["texts"] for row in payload["rows"] if row["texts"]]
+    written = [row["words"] for row in payload["rows"] if row["words"]]
     if written:
-        return ["/".join(dict.fromkeys(map(visible, each))) for each in zip(*written, strict=True)]
+        held = [[word["text"] for word in each if word] for each in zip(*written, strict=True)]
+        return ["/".join(dict.fromkeys(map(visible, each))) for each in held]
     zeros = [0.0] * len(payload["tokens"])
     return [unit.text for unit in with_places(scored_units({"tokens": payload["tokens"]}, zeros))]
 
@@ -117,6 +118,8 @@ def _table(payload: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> Ite
 
 
 def _cell(row: Mapping[str, Any], place: int, width: int) -> Text:
+    if row["scores"][place] is None:
+        return Text("–".rjust(_FIGURE).ljust(width))
     share = _share(row, place)
     shown = format(share, "+.2f" if row["signed"] else ".2f").rjust(_FIGURE)
     room = width - _FIGURE - 1
@@ -129,7 +132,7 @@ def _cell(row: Mapping[str, Any], place: int, width: int) -> Text:
 
 def _pair_cells(payload: Mapping[str, Any]) -> list[list[str]]:
     names, top = [row["name"] for row in payload["rows"]], payload["top"]
-    head = ["one", "other", "τ", f"of the {top} strongest", "by chance", "compared by"]
+    head = ["one", "other", "τ", f"of the {top} strongest", "by chance", "compared by", "words"]
     return [
         head,
         *(
@@ -140,6 +143,7 @@ def _pair_cells(payload: Mapping[str, Any]) -> list[list[str]]:
                 f"{round(top * pair['overlap'], 1):g}",
                 f"{round(top * pair['chance'], 1):g}",
                 pair["by"],
+                str(pair["words"]),
             ]
             for pair in payload["pairs"]
         ),
@@ -149,13 +153,24 @@ def _pair_cells(payload: Mapping[str, Any]) -> list[list[str]]:
 def _pair_lines(payload: Mapping[str, Any]) -> Iterator[Text]:
     """A line for every two explanations, within 80 columns."""
     top, (_, *rows) = payload["top"], _pair_cells(payload)
-    star = ["* by strength alone"] if any(row[-1] == "strength" for row in rows) else []
-    yield Text(f"How far they agree: τ over all words; how many of the top {top} are in both")
-    for one, other, tau, overlap, chance, by in rows:
+    star = ["* by strength alone"] if any("strength" in row for row in rows) else []
+    yield Text(f"How far they agree: τ over their words; how many of the top {top} are in both")
+    for (one, other, tau, overlap, chance, by, _), pair in zip(rows, payload["pairs"], strict=True):
         both = f"{fit(visible(one), 22)} {fit(visible(other), 22)}"
         told = f"τ {tau:>5}  top {top}: {overlap} (chance {chance})"
         yield Text(f"{both} {told}{' *' if by == 'strength' else ''}", no_wrap=True)
+        if held := _held(payload, pair):
+            yield Text(f"  {held}", style="dim")
     yield from map(Text, star)
+
+
+def _held(payload: Mapping[str, Any], pair: Mapping[str, Any]) -> str:
+    """How many words two texts have in common; empty if all."""
+    rows = [payload["rows"][pair[name]] for name in ("one", "other")]
+    one, other = [sum(each is not None for each in row["scores"]) for row in rows]
+    if pair["words"] == one == other:
+        return ""
+    return f"{pair['words']} words are compared, of {one} and {other}"
 
 
 def _html_table(payload: Mapping[str, Any]) -> str:
@@ -172,6 +187,8 @@ def _html_table(payload: Mapping[str, Any]) -> str:
 
 
 def _html_cell(row: Mapping[str, Any], place: int) -> tuple[str, str]:
+    if row["scores"][place] is None:
+        return "–", ""
     share = _share(row, place)
     paper = background(share, row["signed"], LIGHT)
     look = f"background-color:{css(paper)};color:{css(ink(paper, LIGHT))}"

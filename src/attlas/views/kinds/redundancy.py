@@ -30,5 +30,14 @@ def _cells(payload: Mapping[str, Any]) -> list[list[str]]:
     head = ["one head", "another", "bits apart"]
     return [
         head,
-        *([each["one"], each["other"], f"{each['distance']:.4f}"] for each in payload["nearest"]),
+        *(
+            [_named(each["one"]), _named(each["other"]), f"{each['distance']:.4f}"]
+            for each in payload["nearest"]
+        ),
     ]
+
+
+def _named(head: str) -> str:
+    """A head with a word before its number."""
+    site, _, number = head.rpartition(" ")
+    return f"{site} head {number}"
