@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from attlas.cli.output import print_line, quiet_libraries
+from attlas.cli.options import AsJson
+from attlas.cli.output import print_json, print_line, quiet_libraries
 from attlas.errors import UsageError
 
 NEEDED = ("starlette", "uvicorn", "pydantic")
@@ -43,6 +44,7 @@ def serve(
     jobs: Annotated[int, typer.Option(min=1, help="Jobs that run at once.")] = 1,
     job_queue: Annotated[int, typer.Option(min=0, help="Jobs that may wait.")] = 16,
     job_seconds: Annotated[float, typer.Option(min=1, help="How long a job may run.")] = 3600,
+    as_json: AsJson = False,
 ) -> None:
     """Open a page on this machine for exploring models, changing their attention and arguing.
 
@@ -64,4 +66,13 @@ def serve(
     )  # fmt: skip
     if not settings.is_local and token is None:
         settings = settings.with_token(secrets.token_urlsafe(24))
-    run(settings, open_page, print_line)
+    run(settings, open_page, _say_json if as_json else _say)
+
+
+def _say(address: str) -> None:
+    print_line(f"Attlas is at {address}")
+    print_line("Ctrl+C stops it; unfinished jobs go on at the next start.")
+
+
+def _say_json(address: str) -> None:
+    print_json({"address": address})

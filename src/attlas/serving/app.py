@@ -187,7 +187,7 @@ def kept_folder() -> Path:
 
 
 def run(settings: Settings, open_page: bool, say: Callable[[str], None]) -> None:
-    """Serve until told to stop (SIGTERM, SIGINT)."""
+    """Serve until told to stop (SIGTERM, SIGINT); `say` gets the address to open."""
     listening = _listen(settings)
     port = listening.getsockname()[1]
     address = address_of(settings, port)
@@ -204,8 +204,7 @@ def run(settings: Settings, open_page: bool, say: Callable[[str], None]) -> None
         h11_max_incomplete_event_size=64 * 1024,
         limit_concurrency=1000,
     )
-    say(f"Attlas is at {address}")
-    say("Ctrl+C stops it; unfinished jobs go on at the next start.")
+    say(address)
     if open_page:
         webbrowser.open(address)
     log("info", "started", host=settings.host, port=port, models=list(app.laboratory.shelf.entries))
