@@ -14,7 +14,7 @@ import typer
 
 import attlas
 from attlas.catalogue import catalogue
-from attlas.cli.main import app
+from attlas.cli.main import commands
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "attlas"
@@ -23,8 +23,8 @@ PAGES = sorted(
     key=lambda path: path.relative_to(ROOT).as_posix(),
 )
 SCRIPTS = sorted([*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "scripts").glob("*.py")])
-INDEXED = ("methods", "measures", "trials", "studies")
-COMMANDS = typer.main.get_command(app).commands
+INDEXED = ("methods", "measures", "trials", "objectives", "studies")
+COMMANDS = typer.main.get_command(commands()).commands
 FILES = {path.name for path in ROOT.rglob("*") if ".git" not in path.parts}
 # Groups of entry points are named like modules, but need not be modules.
 ENTRY_POINTS = {"attlas.rankings"}

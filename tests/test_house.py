@@ -17,8 +17,8 @@ FLOORS = [
     {"models"},
     {"removing"},
     {"methods"},
-    {"checking", "explaining", "training"},
-    {"embedded"},
+    {"checking", "explaining", "objectives"},
+    {"embedded", "training"},
     {"heads", "measures", "scoring", "trials"},
     {"judging"},
     {"auditing", "studies"},
@@ -33,11 +33,12 @@ MODEL_FLOORS = [
     {"asking"},
     {"states", "branching", "rows"},
     {"decomposing", "relevance"},
-    {"intervening"},
+    {"intervening", "teaching"},
     {"subject"},
     {"adapting", "load"},
 ]
-PART_FOLDERS = {"methods", "measures", "trials", "studies"}  # one file for each registered part
+# One file for each registered part.
+PART_FOLDERS = {"methods", "measures", "objectives", "trials", "studies"}
 MOST_FILES = 15
 MOST_LINES = 300
 MOST_LEVELS = 3
@@ -158,7 +159,7 @@ def is_helper(path):
     *folders, _ = path.relative_to(HOUSE).parts
     parts = folders and folders[0] in PART_FOLDERS and len(folders) == 1
     parts = parts or folders == ["views", "figures"]  # each registers figures
-    parts = parts or folders == ["studies", "recurrent"]  # the figures and tables of one study each
+    parts = parts or folders in (["studies", "recurrent"], ["studies", "better"])  # of a study each
     parts = parts or folders in (["serving", "work"], ["serving", "jobs"])  # a request, a job each
     return path.name != "__init__.py" and not parts and folders[:1] != ["cli"]
 

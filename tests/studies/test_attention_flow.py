@@ -30,7 +30,7 @@ def test_rollout_that_is_no_better_than_raw_attention_is_not():
 def sentiment(raw, rollout):
     names = {"raw": raw, "rollout": rollout, "flow": rollout}
     found = {f"input gradient, {name}": [[0.0, value]] * 4 for name, value in names.items()}
-    return [claim.verdict for claim in claims_on_sentiment(found)]
+    return [claim.verdict for claim in claims_on_sentiment([found])]
 
 
 def test_small_correlations_on_sentiment():

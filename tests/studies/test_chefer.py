@@ -27,11 +27,12 @@ def test_the_lowest_order_is_masked_first():
 
 
 def found(f1, positive, negative):
-    return {
+    one = {
         "f1": [[f1] * 2] * 3,
         "positive": [[positive] * 9] * 3,
         "negative": [[negative] * 9] * 3,
     }
+    return [one]
 
 
 def test_claims_compare_with_both_baselines():

@@ -142,6 +142,20 @@ def test_parts_that_are_kept_are_not_computed_again(monkeypatch, tmp_path):
         attlas.study("attattr", out=tmp_path)
 
 
+def test_a_part_says_where_with_what_and_how_long_it_was_computed(monkeypatch, tmp_path):
+    stand_in(monkeypatch, lambda run: findings(all=run.kept("one", lambda: 3)))
+    attlas.study("attattr", out=tmp_path)
+    (place,) = (tmp_path / "parts").iterdir()
+    part = json.loads(place.read_text("utf-8"))
+    part |= {"machine": "another", "seconds": 70.5, "versions": {"torch": "1.0"}}
+    place.write_text(json.dumps(part), encoding="utf-8")
+    again = attlas.study("attattr", out=tmp_path)
+    assert (again.machine, again.seconds, again.versions) == ("another", 70.5, {"torch": "1.0"})
+    del part["seconds"]
+    place.write_text(json.dumps(part), encoding="utf-8")
+    assert attlas.study("attattr", out=tmp_path).machine != "another", "half a part is run again"
+
+
 def test_mistakes_are_named(tmp_path):
     with pytest.raises(UnknownNameError, match=r"unknown study 'atattr'.*did you mean 'attattr'"):
         attlas.study("atattr")

@@ -86,9 +86,9 @@ def states(alike, rates, other, own, special):
 
 def test_claims_on_states_are_decided_by_their_rules():
     good = states(0.9, [0.95, 0.8], [0.1, 0.3], [0.4, 0.2], special=0.1)
-    assert {claim.verdict for claim in claims_on_states(good)} == {"reproduced"}
+    assert {claim.verdict for claim in claims_on_states([good])} == {"reproduced"}
     bad = states(0.9, [0.3, 0.4], [0.1, 0.9], [0.2, 0.4], special=0.5)
-    verdicts = [claim.verdict for claim in claims_on_states(bad)]
+    verdicts = [claim.verdict for claim in claims_on_states([bad])]
     assert verdicts == ["reproduced", "reproduced", *["not reproduced"] * 5]
 
 

@@ -24,6 +24,12 @@ def test_the_pages_are_up_to_date(script):
         assert path.read_text("utf-8") == text, "run scripts/studies_page.py"
 
 
+def test_the_record_of_a_study_says_how_long_its_full_run_took(script):
+    for name in script.STUDIES.built_in:
+        kept = script.kept(name)
+        assert script.STUDIES[name].takes[1] == (0 if kept is None else round(kept.seconds)), name
+
+
 def test_the_result_of_a_full_run_is_shown(script, tmp_path, monkeypatch):
     monkeypatch.setattr(script, "KEPT", tmp_path / "kept")
     record = {**EVERY["StudyResult"]().to_dict(), "quick": False}

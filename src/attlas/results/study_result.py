@@ -195,7 +195,9 @@ def facts(result: StudyResult) -> list[tuple[str, str]]:
     seeds = ", ".join(map(str, result.seeds))
     time = f"{result.seconds:.0f} s" if result.seconds >= 10 else f"{result.seconds:.1f} s"
     rows = [("settings", settings), ("seeds", seeds), ("machine", result.machine)]
-    return [each for each in [*rows, ("versions", versions), ("time", time)] if each[1]]
+    return [
+        each for each in [*rows, ("versions", versions), ("time of its parts", time)] if each[1]
+    ]
 
 
 def _markdown_table(rows: list[list[str]]) -> Iterator[str]:

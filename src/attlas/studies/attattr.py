@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from os import PathLike
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from attlas.data import texts
@@ -26,10 +27,12 @@ from attlas.studies.support.findings import (
     decided,
     in_share,
     listed,
+    over_seeds,
     share_of,
     untested,
 )
 from attlas.studies.support.run import Run
+from attlas.studies.support.several_models import described, models_at
 from attlas.studies.support.study import study
 
 TASKS = ("sst2", "rte", "mrpc", "mnli")
@@ -37,6 +40,9 @@ PAIRS = ("rte", "mrpc", "mnli")  # the tasks about two texts, which are alike
 BUILT_IN = "reviews"  # the task of the built-in model
 SEED = 0
 RANKED_BY = "attattr"  # the ranking that tasks are compared by
+RIVALS = ("taylor", "accuracy_difference")
+GAPS = (RANKED_BY, "attention")  # the orders of heads whose first and last are compared
+OVER = "models"
 TRIGGERS_SHOWN = 3
 SEPARATES = 0.05  # of accuracy: by so much, two orders of heads differ
 PAPER = "Hao et al. 2021"
@@ -64,6 +70,19 @@ class TaskResult:
         )
         return last - first
 
+    def area(self, by: str) -> float:
+        """The mean of a pruning curve."""
+        return next(each.area.mean for each in self.pruned.curves if each.name == by)
+
+    def ahead_of(self, rival: str) -> float:
+        """How much higher the curve of attribution is than that of another ranking."""
+        return self.area(RANKED_BY) - self.area(rival)
+
+    def strongest_trigger(self) -> Any:
+        """The trigger that costs a class most beyond random words; None if there is none."""
+        own = [each.strongest for each in self.triggers.triggers]
+        return max(own, key=lambda each: each.drop, default=None)
+
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON."""
         parts = {"pruned": self.pruned, "effectiveness": self.effectiveness}
@@ -79,12 +98,15 @@ class TaskResult:
         return cls(record["task"], pruned, effect, Triggers.from_dict(record["triggers"]))
 
 
+ByTask = dict[str, list[TaskResult]]  # for each model of a task, what was found
+
+
 @study(
     about="head pruning, effectiveness and triggers on four tasks",
     question="Does attention attribution find the heads that matter, and words that mislead?",
     paper="Hao et al. 2021, arXiv:2004.11207",
-    quick={"rank_on": 4, "count": 12, "effect_on": 4, "steps": 3},
-    takes=(6, 210),
+    quick={"rank_on": 3, "count": 8, "effect_on": 3, "steps": 2},
+    takes=(6, 597),
 )
 def attattr(
     run: Run,
@@ -99,8 +121,9 @@ def attattr(
     """Prune heads by attribution and by other rankings, and look for words that mislead.
 
     Args:
-        models: A folder with a fine-tuned model for each task, in folders named like the tasks;
-            without one, the built-in model on the built-in reviews.
+        models: A folder with a fine-tuned model for each task, in folders named like the tasks,
+            or with folders of models there, one for each seed of the training; without it, the
+            built-in model on the built-in reviews.
         tasks: The tasks.
         rank_on: How many texts of the training split heads are ranked on.
         count: How many texts of the dev split heads are tried on; all if not given.
@@ -110,23 +133,29 @@ def attattr(
     asked = {"rank_on": rank_on, "count": count, "effect_on": effect_on, "steps": steps}
     if models:
         check_tasks(models, tasks)
-    found = []
+    kept: dict[str, list[Any]] = {}
     for task in tasks if models else (BUILT_IN,):
-        where = str(Path(models) / task) if models else "sentiment"
+        for where in models_at(str(Path(models) / task)) if models else ("sentiment",):
 
-        def compute(task: str = task, where: str = where) -> dict[str, Any]:
-            subject = load(where, device=run.device)
-            return _run(subject, task, asked, _named(task, run.watch)).to_dict()
+            def compute(task: str = task, where: str = where) -> dict[str, Any]:
+                subject = load(where, device=run.device)
+                return _run(subject, task, asked, _named(task, run.watch)).to_dict()
 
-        found.append(TaskResult.from_dict(run.kept(task, compute, apart_from=("tasks",))))
+            made = run.kept(f"{task} by {where}", compute, ("tasks", "models"))
+            kept.setdefault(task, []).append(made)
+    found = {task: list(map(TaskResult.from_dict, own)) for task, own in kept.items()}
+    first = [each[0] for each in found.values()]
     return Findings(
         claims=tuple(claims_on(found)),
         differs=DIFFERS,
-        tables=(_areas(found),),
-        plots=tuple(plot for each in found for plot in _plots(each)) + _alike(found),
-        seeds=(SEED,),
-        notes=tuple(f"{each.task}: {note}" for each in found for note in each.pruned.notes),
-        details={"tasks": [each.to_dict() for each in found]},
+        tables=(_accuracies(found), _areas(found), _gaps(found), *_alike_table(found)),
+        plots=tuple(plot for each in first for plot in _plots(each)) + _alike(found),
+        seeds=tuple(range(max(map(len, found.values())))),
+        notes=(
+            *(described(models_at(str(Path(models) / task))) for task in found if models),
+            *(f"{each.task}: {note}" for each in first for note in each.pruned.notes),
+        ),
+        details={"tasks": [each.to_dict() for own in found.values() for each in own]},
     )
 
 
@@ -143,47 +172,49 @@ DIFFERS = (
 )
 
 
-def claims_on(found: Sequence[TaskResult]) -> list[Claim]:
-    """The claims of the paper, decided on these tasks."""
-    areas = {
-        each.task: {line.name: line.area.mean for line in each.pruned.curves} for each in found
+def claims_on(found: ByTask) -> list[Claim]:
+    """The claims of the paper, decided on these tasks; on each, over its models."""
+    gaps = {by: over_tasks(found, lambda each, by=by: each.gap(by)) for by in GAPS}  # type: ignore[misc]
+    ahead = {
+        f"{task}, {rival}": over_seeds([each.ahead_of(rival) for each in own])
+        for task, own in found.items()
+        for rival in RIVALS
     }
-    rivals = {
-        f"{task}: {name}": own[RANKED_BY] >= own[name]
-        for task, own in areas.items()
-        for name in ("taylor", "accuracy_difference")
-    }
-    matter = {each.task: each.gap("attattr") >= SEPARATES for each in found}
-    blind = {each.task: abs(each.gap("attention")) < each.gap("attattr") / 2 for each in found}
+    half = over_tasks(found, lambda each: each.gap(RANKED_BY) / 2 - abs(each.gap("attention")))
     return [
         decided(
             "Heads with high attribution matter: without the first of each layer accuracy falls, "
             "without the last it hardly does",
             f"{PAPER}, effectiveness analysis (figure)",
             in_share(
-                f"in every task the first head costs {SEPARATES:g} more accuracy than the last"
+                f"in every task the first head costs {SEPARATES:g} more accuracy than the last, "
+                "with the whole interval over models"
             ),
-            share_of(matter),
-            found=listed({each.task: each.gap("attattr") for each in found}),
+            share_of([_low(each) >= SEPARATES for each in gaps[RANKED_BY].values()]),
+            found=_told(gaps[RANKED_BY]),
             over="tasks",
         ),
         decided(
             "Attention scores do not separate the heads",
             f"{PAPER}, effectiveness analysis (figure)",
             in_share(
-                "in every task attention separates them less than half as well as attribution"
+                "in every task attention separates them less than half as well as attribution, "
+                "with the whole interval over models"
             ),
-            share_of(blind),
-            found=listed({each.task: each.gap("attention") for each in found}),
+            share_of([_low(each) > 0 for each in half.values()]),
+            found=_told(gaps["attention"]),
             over="tasks",
         ),
         decided(
             "Ranking by attribution prunes at least as well as Taylor expansion and accuracy "
             "difference",
             f"{PAPER}, attention head pruning (figure)",
-            in_share("in every task the mean of its curve is at least that of either"),
-            share_of(rivals),
-            found=listed({task: own[RANKED_BY] - own["taylor"] for task, own in areas.items()}),
+            in_share(
+                "in every task the mean of its curve is at least that of either, with the whole "
+                "interval over models"
+            ),
+            share_of([_low(each) >= 0 for each in ahead.values()]),
+            found=f"Ahead by: {_told(ahead)}.",
             over="tasks and rivals",
         ),
         _similar(found),
@@ -191,58 +222,111 @@ def claims_on(found: Sequence[TaskResult]) -> list[Claim]:
     ]
 
 
-def _similar(found: Sequence[TaskResult]) -> Claim:
+def over_tasks(found: ByTask, value: Callable[[TaskResult], float]) -> dict[str, Figure]:
+    """A figure of each task, over its models."""
+    return {task: over_seeds([value(each) for each in own]) for task, own in found.items()}
+
+
+def _low(figure: Figure) -> float | int:
+    """The lower end of an interval, or the figure itself where there is none."""
+    known = figure.value if figure.low is None else figure.low
+    return 0.0 if known is None else known
+
+
+def _told(figures: Mapping[str, Figure]) -> str:
+    return listed({name: each.value or 0.0 for name, each in figures.items()})
+
+
+def _similar(found: ByTask) -> Claim:
     said = "Important heads are similar for similar tasks"
     source = f"{PAPER}, attention head pruning (figure)"
     ranks = correlations(found)
-    alike = [rank for (one, other), rank in ranks.items() if one in PAIRS and other in PAIRS]
-    apart = [rank for (one, other), rank in ranks.items() if "sst2" in (one, other)]
+    alike = {pair: each for pair, each in ranks.items() if set(pair) <= set(PAIRS)}
+    apart = {pair: each for pair, each in ranks.items() if "sst2" in pair}
     if not alike or not apart:
         return untested(said, source, "it takes sst2 and two of rte, mrpc and mnli")
+    higher = [
+        _low(over_seeds([a - b for a, b in zip(one, other, strict=True)])) > 0
+        for one in alike.values()
+        for other in apart.values()
+    ]
     return decided(
         said,
         source,
-        in_share("each two tasks of pairs have a higher rank correlation than any has with sst2"),
-        share_of([each > max(apart) for each in alike]),
-        found=listed({f"{one} and {other}": rank for (one, other), rank in ranks.items()}),
+        in_share(
+            "each two tasks of pairs have a higher rank correlation than any has with sst2, with "
+            "the whole interval over models"
+        ),
+        share_of(higher),
+        found=listed({f"{one} and {other}": fmean(each) for (one, other), each in ranks.items()}),
         over="pairs of tasks",
     )
 
 
-def _misled(found: Sequence[TaskResult]) -> Claim:
+def _misled(found: ByTask) -> Claim:
     said = "A few words taken from the largest attributions mislead the model in other texts"
-    tried = {each.task: [one.strongest for one in each.triggers.triggers] for each in found}
-    strongest = {task: max(own, key=lambda one: one.drop) for task, own in tried.items() if own}
-    rule = in_share(
-        "in every task a trigger costs a class more than random words, interval above 0"
-    )
+    tried = [[each.strongest_trigger() for each in own] for own in found.values()]
+    known = [[each for each in own if each is not None] for own in tried]
+    drops = {task: own for task, own in zip(found, known, strict=True) if own}
     return decided(
         said,
         f"{PAPER}, adversarial triggers",
-        rule,
-        share_of([each.low > 0 for each in strongest.values()]),
-        found=listed({task: each.drop for task, each in strongest.items()}),
-        over="tasks",
+        in_share(
+            "in every task and model a trigger costs a class more than random words, interval over "
+            "texts above 0"
+        ),
+        share_of([each.low > 0 for own in drops.values() for each in own]),
+        found=listed({task: fmean(each.drop for each in own) for task, own in drops.items()}),
+        over="tasks and models",
     )
 
 
-def correlations(found: Sequence[TaskResult]) -> dict[tuple[str, str], float]:
-    """The rank correlation of the importances of two tasks, for models with the same sites."""
+def correlations(found: ByTask) -> dict[tuple[str, str], list[float]]:
+    """The rank correlation of the importances of two tasks, seed by seed, for the same sites."""
     return {
-        (one.task, other.task): one.importance.correlation(other.importance).spearman
+        (one, other): [
+            a.importance.correlation(b.importance).spearman
+            for a, b in zip(found[one], found[other], strict=False)
+        ]
         for one, other in combinations(found, 2)
-        if one.importance.sites == other.importance.sites
+        if found[one][0].importance.sites == found[other][0].importance.sites
     }
 
 
-def _areas(found: Sequence[TaskResult]) -> ComparedTable:
+def _accuracies(found: ByTask) -> ComparedTable:
+    ours = over_tasks(found, lambda each: each.pruned.curves[0].points[0].accuracy.mean)
+    return compared("Accuracy with all heads", "On the texts heads are tried on.", ours, {}, OVER)
+
+
+def _areas(found: ByTask) -> ComparedTable:
     ours = {
-        f"{each.task}: {line.name}": Figure(line.area.mean, line.area.low, line.area.high)
-        for each in found
-        for line in each.pruned.curves
+        f"{task}: {line.name}": over_seeds([each.area(line.name) for each in own])
+        for task, own in found.items()
+        for line in own[0].pruned.curves
     }
     reading = "The mean accuracy over all shares of heads switched off, the least important first."
-    return compared("Pruning: the mean of each curve", reading, ours, {}, over="texts")
+    return compared("Pruning: the mean of each curve", reading, ours, {}, OVER)
+
+
+def _gaps(found: ByTask) -> ComparedTable:
+    ours = {
+        f"{task}: {by}": over_seeds([each.gap(by) for each in own])
+        for task, own in found.items()
+        for by in GAPS
+    }
+    reading = (
+        "How much more accuracy is lost without the highest head of each layer than without the "
+        "lowest."
+    )
+    return compared("Effectiveness: the gap", reading, ours, {}, OVER)
+
+
+def _alike_table(found: ByTask) -> tuple[ComparedTable, ...]:
+    ranks = correlations(found)
+    ours = {f"{one} and {other}": over_seeds(each) for (one, other), each in ranks.items()}
+    reading = "Rank correlation of the importance of heads, by attribution."
+    made = compared("Important heads of two tasks", reading, ours, {}, OVER)
+    return (made,) if ours else ()
 
 
 def _plots(each: TaskResult) -> list[plots.Plot]:
@@ -266,8 +350,10 @@ def _plots(each: TaskResult) -> list[plots.Plot]:
     return [*made, plots.table(f"{each.task}: triggers", head, rows, reading=reading)]
 
 
-def _alike(found: Sequence[TaskResult]) -> tuple[plots.Plot, ...]:
-    ranks = {f"{one} and {other}": rank for (one, other), rank in correlations(found).items()}
+def _alike(found: ByTask) -> tuple[plots.Plot, ...]:
+    ranks = {
+        f"{one} and {other}": fmean(each) for (one, other), each in correlations(found).items()
+    }
     reading = "A longer bar: two tasks whose important heads are more alike."
     drawn = plots.bars("Important heads", ranks, x_label="rank correlation", reading=reading)
     return (drawn,) if ranks else ()

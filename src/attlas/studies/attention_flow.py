@@ -27,9 +27,9 @@ from attlas.studies.support.findings import (
     known_means,
     near,
     over_seeds,
-    over_texts,
 )
 from attlas.studies.support.run import Run
+from attlas.studies.support.several_models import described, models_at, over_models, what_varies
 from attlas.studies.support.small_transformer import Architecture, train_classifier
 from attlas.studies.support.study import study
 from attlas.studies.support.token_importance import IMPORTANCES, READINGS, agreement_by_layer
@@ -49,6 +49,9 @@ PUBLISHED_SST = {  # DistilBERT, the last layer
     "input gradient, rollout": 0.13,
     "input gradient, flow": 0.14,
 }
+OF_SEEDS = ("seeds", "first_seed", "model")  # settings that change no part, but which there are
+OF_SENTIMENT = ("data", "count")  # settings that change nothing of the agreement sentences
+OF_AGREEMENT = ("sentences", "training", "steps", "layers")  # and of the sentiment
 DIFFERS = (
     "The verb-number sentences are generated, and end before the verb; the paper takes natural "
     "ones (Linzen et al. 2016).",
@@ -79,7 +82,7 @@ ByLayer = Mapping[str, Sequence[Sequence[float | None]]]  # `[text, layer]`, by 
         "layers": 2,
         "seeds": 1,
     },
-    takes=(5, 0),
+    takes=(5, 281),
 )
 def attention_flow(
     run: Run,
@@ -92,11 +95,13 @@ def attention_flow(
     steps: int = 1500,
     layers: int = 6,
     seeds: int = 5,
+    first_seed: int = 0,
 ) -> Findings:
     """Correlate what attention says of tokens with what changes the answer, layer by layer.
 
     Args:
-        model: The sentiment model: a built-in name or a folder.
+        model: The sentiment model: a built-in name, a folder, or a folder of such folders, one
+            for each seed of the training.
         data: The texts for it, with labels that it knows.
         count: How many of them.
         sentences: How many agreement sentences each trained model is tested on.
@@ -104,18 +109,20 @@ def attention_flow(
         steps: Steps of its training.
         layers: Its layers; it has 8 heads and a width of 128.
         seeds: How many models are trained, each from another seed.
+        first_seed: The first of these seeds; the others follow.
     """
-    on_data = run.kept("sentiment", lambda: _sentiment(run, model, data, count))
+    on_data = []
+    for each in models_at(model):
+        run.tell(f"sentiment by {each}", 0, 1)
+        measure = partial(_sentiment, run, each, data, count)
+        on_data.append(run.kept(f"sentiment by {each}", measure, (*OF_SEEDS, *OF_AGREEMENT)))
     size = Architecture(layers=layers, steps=steps)
     found = []
-    for seed in range(seeds):
-        run.tell(f"verb number, seed {seed}", seed, seeds)
-        found.append(
-            run.kept(
-                f"agreement seed {seed}",
-                partial(_agreement, run, size, training, sentences, seed),
-            )
-        )
+    every = range(first_seed, first_seed + seeds)
+    for seed in every:
+        run.tell(f"verb number, seed {seed}", seed - first_seed, seeds)
+        measure = partial(_agreement, run, size, training, sentences, seed)
+        found.append(run.kept(f"agreement seed {seed}", measure, (*OF_SEEDS, *OF_SENTIMENT)))
     means = {
         name: np.array([known_means(each["by layer"][name]) for each in found])
         for name in found[0]["by layer"]
@@ -126,8 +133,11 @@ def attention_flow(
         differs=DIFFERS,
         tables=(*_tables(means), _sentiment_table(on_data)),
         plots=(*_curves(means), _sentiment_curve(on_data)),
-        seeds=tuple(range(seeds)),
-        notes=(f"The trained models give the right number in {accuracy.value:.3f} of the cases.",),
+        seeds=tuple(every),
+        notes=(
+            f"The trained models give the right number in {accuracy.value:.3f} of the cases.",
+            f"Sentiment: {described(models_at(model))}",
+        ),
         details={"agreement": found, "sentiment": on_data},
     )
 
@@ -171,7 +181,7 @@ def claims_on_agreement(means: Mapping[str, NDArray[np.float64]]) -> list[Claim]
     claims = [
         decided(
             "In the first layer raw attention goes with importance, above it hardly does",
-            f"{SOURCE}, Table 1: 0.69 in layer 1, 0.08 on average above",
+            f"{SOURCE}, table of blank-out: 0.69 in layer 1, 0.08 on average above",
             at_least(0.2),
             over_seeds((raw[:, 0] - raw[:, 1:].mean(axis=1)).tolist()),
             published=0.69 - 0.078,
@@ -184,7 +194,7 @@ def claims_on_agreement(means: Mapping[str, NDArray[np.float64]]) -> list[Claim]
             claims.append(
                 decided(
                     f"From the last layer, {reading} goes with {importance} more than raw weights",
-                    f"{SOURCE}, Table {1 if importance == 'blank-out' else 2}",
+                    f"{SOURCE}, table of {importance}",
                     at_least(least),
                     over_seeds((last[names[0]] - last[names[1]]).tolist()),
                     published=published[names[0]] - published[names[1]],
@@ -194,7 +204,7 @@ def claims_on_agreement(means: Mapping[str, NDArray[np.float64]]) -> list[Claim]
     claims.append(
         decided(
             "Rollout from the last layer correlates with blank-out at 0.71",
-            f"{SOURCE}, Table 1",
+            f"{SOURCE}, table of blank-out",
             near(0.71, 0.1),
             over_seeds(last["blank-out, rollout"].tolist()),
             published=0.71,
@@ -203,32 +213,42 @@ def claims_on_agreement(means: Mapping[str, NDArray[np.float64]]) -> list[Claim]
     return claims
 
 
-def claims_on_sentiment(found: ByLayer) -> list[Claim]:
+def claims_on_sentiment(found: Sequence[ByLayer]) -> list[Claim]:
     """The claims on sentiment: correlations are small, and differ little."""
-    tops = {name: over_texts([row[-1] for row in values]) for name, values in found.items()}
-    grad = {reading: tops[f"input gradient, {reading}"] for reading in READINGS}
-    largest = max(grad.values(), key=lambda each: abs(each.value or 0.0))
-    pairs = zip(found["input gradient, rollout"], found["input gradient, raw"], strict=True)
-    apart = [_less(one[-1], other[-1]) for one, other in pairs]
+    tops = {name: _tops(found, name) for name in found[0]}
+    grad = [over_models(tops[f"input gradient, {reading}"]) for reading in READINGS]
+    largest = max(grad, key=lambda each: abs(each.value or 0.0))
+    apart = [
+        [_less(a, b) for a, b in zip(one, other, strict=True)]
+        for one, other in zip(
+            tops["input gradient, rollout"], tops["input gradient, raw"], strict=True
+        )
+    ]
+    over = what_varies(found)
     return [
         decided(
             "In sentiment classification no reading of attention goes with input gradients",
-            f"{SOURCE}, Table 3: at most 0.14",
+            f"{SOURCE}, table on SST-2: at most 0.14",
             at_most(0.25),
             Figure(abs(largest.value or 0.0), largest.low, largest.high, largest.n),
             published=0.14,
-            over="texts",
+            over=over,
             found="The figure is the largest of the three in the last layer.",
         ),
         decided(
             "There too, rollout is no worse than raw attention",
-            f"{SOURCE}, Table 3: 0.13 against 0.09",
+            f"{SOURCE}, table on SST-2: 0.13 against 0.09",
             at_least(0.0),
-            over_texts(apart),
+            over_models(apart),
             published=0.04,
-            over="texts",
+            over=over,
         ),
     ]
+
+
+def _tops(found: Sequence[ByLayer], name: str) -> list[list[float | None]]:
+    """A correlation in the last layer, `[model][text]`."""
+    return [[row[-1] for row in each[name]] for each in found]
 
 
 def _less(one: float | None, other: float | None) -> float | None:
@@ -251,10 +271,10 @@ def _tables(means: Mapping[str, NDArray[np.float64]]) -> list[ComparedTable]:
     return made
 
 
-def _sentiment_table(found: ByLayer) -> ComparedTable:
-    ours = {name: over_texts([row[-1] for row in values]) for name, values in found.items()}
+def _sentiment_table(found: Sequence[ByLayer]) -> ComparedTable:
+    ours = {name: over_models(_tops(found, name)) for name in found[0]}
     reading = "Spearman's correlation in the last layer, a mean over texts."
-    return compared("Sentiment", reading, ours, PUBLISHED_SST, over="texts")
+    return compared("Sentiment", reading, ours, PUBLISHED_SST, over=what_varies(found))
 
 
 def _curves(means: Mapping[str, NDArray[np.float64]]) -> list[plots.Plot]:
@@ -271,11 +291,11 @@ def _curves(means: Mapping[str, NDArray[np.float64]]) -> list[plots.Plot]:
     return made
 
 
-def _sentiment_curve(found: ByLayer) -> plots.Plot:
-    return _curve(
-        "Sentiment: correlation by layer",
-        {name: known_means(values) for name, values in found.items()},
-    )
+def _sentiment_curve(found: Sequence[ByLayer]) -> plots.Plot:
+    lines = {
+        name: np.mean([known_means(each[name]) for each in found], axis=0) for name in found[0]
+    }
+    return _curve("Sentiment: correlation by layer", lines)
 
 
 def _curve(title: str, lines: Mapping[str, Any]) -> plots.Plot:

@@ -24,6 +24,7 @@ from attlas.models.subject import Subject
 from attlas.removing.erasures import Erasures
 from attlas.results import Claim, ComparedTable
 from attlas.results.support import plots
+from attlas.results.support.report_sections import Figure, Number
 from attlas.studies.support.findings import (
     Findings,
     at_least,
@@ -31,11 +32,12 @@ from attlas.studies.support.findings import (
     decided,
     in_share,
     known_means,
-    over_texts,
+    over_seeds,
     share_of,
     untested,
 )
 from attlas.studies.support.run import Run
+from attlas.studies.support.several_models import described, models_at, over_models, what_varies
 from attlas.studies.support.study import study
 from attlas.tokens import Tokens, overlap
 
@@ -43,6 +45,8 @@ SOURCE = "Chefer et al. 2021"
 OURS = "lrp_relevance"  # the method of the paper of CVPR
 GENERIC = "generic_relevance"  # that of ICCV
 BASELINES = ("raw_attention", "attention_rollout")
+# In the figures, as many as lines can be told apart; the tables have all.
+DRAWN = (OURS, GENERIC, *BASELINES, "attn_lrp", "random_scores")
 SHARES = tuple(share / 10 for share in range(1, 10))  # of the tokens that are masked
 METHODS_TRIED = (
     "lrp_relevance",
@@ -68,7 +72,7 @@ DIFFERS = (
     "Relevance is aggregated over all layers; the released code takes the last layer for BERT.",
 )
 
-Curves = Mapping[str, Sequence[Sequence[float | None]]]  # `[text, point]`, by method
+Found = dict[str, list[Mapping[str, Any]]]  # by method, for each model, what was measured
 
 
 @study(
@@ -81,7 +85,7 @@ Curves = Mapping[str, Sequence[Sequence[float | None]]]  # `[text, point]`, by m
         "tops": (1, 2, 4),
         "methods": ("lrp_relevance", "generic_relevance", "raw_attention", "attention_rollout"),
     },
-    takes=(6, 0),
+    takes=(6, 278),
 )
 def chefer(
     run: Run,
@@ -95,34 +99,48 @@ def chefer(
     """Compare the highest tokens of each method with marked words, and mask them.
 
     Args:
-        model: A classifier: a built-in name or a folder.
+        model: A classifier: a built-in name, a folder, or a folder of such folders, one for each
+            seed of the training.
         data: Texts with marked words: eraser_movies, reviews, or another set with marks.
         count: How many texts.
         tops: How many highest tokens are compared with the marked ones.
         methods: The methods; the two of the papers and two baselines are needed for the claims.
     """
-    found: dict[str, Any] = {}
-    subject: list[Subject] = []
     examples = _examples(data, count)
-    for number, method in enumerate(methods):
-        run.tell(method, number, len(methods))
+    found: Found = {method: [] for method in methods}
+    every = models_at(model)
+    for place, each in enumerate(every):
+        subject: list[Subject] = []
+        for number, method in enumerate(methods):
+            run.tell(f"{method} on {each}", place * len(methods) + number, len(every))
 
-        def compute(method: str = method) -> dict[str, Any]:
-            subject[:] = subject or [load(model, device=run.device)]
-            return measure_method(subject[0], examples, method, tops)
+            def compute(
+                method: str = method, each: str = each, subject: list[Subject] = subject
+            ) -> dict[str, Any]:
+                subject[:] = subject or [load(each, device=run.device)]
+                return measure_method(subject[0], examples, method, tops)
 
-        found[method] = run.kept(method, compute, apart_from=("methods",))
-    refused = {name: each["refused"] for name, each in found.items() if each["refused"]}
+            part = f"{method} on {each}"
+            found[method].append(run.kept(part, compute, apart_from=("methods", "model")))
+    refused = {name: why for name, each in found.items() if (why := _refusal(each))}
     known = {name: each for name, each in found.items() if name not in refused}
     return Findings(
         claims=tuple(claims_on(known, tops)),
         differs=DIFFERS,
         tables=tuple(_tables(known, tops)),
         plots=tuple(_plots(known, tops)),
-        seeds=(0,),
-        notes=tuple(f"{name} was left out: {why}" for name, why in refused.items()),
+        seeds=tuple(range(len(every))),
+        notes=(
+            described(every),
+            *(f"{name} was left out: {why}" for name, why in refused.items()),
+        ),
         details=known,
     )
+
+
+def _refusal(models: Sequence[Mapping[str, Any]]) -> str:
+    """Why a method did not run, if it refused one of the models."""
+    return next((str(each["refused"]) for each in models if each["refused"]), "")
 
 
 def _examples(data: str, count: int) -> list[Example]:
@@ -193,8 +211,8 @@ def masked_sets(order: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.stack([ranks < round(share * len(order)) for share in SHARES])
 
 
-def claims_on(found: Mapping[str, Any], tops: Sequence[int]) -> list[Claim]:
-    """The claims of the papers, decided text by text."""
+def claims_on(found: Found, tops: Sequence[int]) -> list[Claim]:
+    """The claims of the papers, decided text by text, or model by model where there are several."""
     claims = []
     for method, paper in ((OURS, "CVPR 2021"), (GENERIC, "ICCV 2021")):
         for rival in BASELINES:
@@ -206,41 +224,50 @@ def claims_on(found: Mapping[str, Any], tops: Sequence[int]) -> list[Claim]:
     return claims
 
 
-def _better_f1(
-    found: Mapping[str, Any], tops: Sequence[int], method: str, rival: str, paper: str
-) -> Claim:
+def _better_f1(found: Found, tops: Sequence[int], method: str, rival: str, paper: str) -> Claim:
     said = f"The highest tokens of {method} are marked more often than those of {rival}"
     source = f"{SOURCE}, {paper}, ERASER movies (figure)"
     if method not in found or rival not in found:
         return untested(said, source, f"{method} or {rival} was not run")
-    one, other = (known_means(found[name]["f1"]) for name in (method, rival))
-    wins = share_of([bool(a > b) for a, b in zip(one, other, strict=True) if a == a and b == b])
+    one, other = (f1_means(found[name]) for name in (method, rival))
+    sizes = ~np.isnan(one[0]) & ~np.isnan(other[0])
+    apart = [over_seeds((one - other)[:, size].tolist()) for size in np.flatnonzero(sizes)]
+    wins = share_of([bool((_low(each) or 0.0) > 0) for each in apart])
     return decided(
         said,
         source,
-        in_share("a higher mean token F1 at every number of tokens"),
+        in_share("a higher mean token F1 at every number of tokens, its interval over models too"),
         wins,
         found=f"Mean over sizes {np.nanmean(one):.3f} against {np.nanmean(other):.3f}.",
         over=f"{len(tops)} sizes",
     )
 
 
-def _better_auc(found: Mapping[str, Any], method: str, rival: str, paper: str, side: str) -> Claim:
+def f1_means(models: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
+    """The mean token F1 over texts, `[model, size]`."""
+    return np.stack([known_means(each["f1"]) for each in models])
+
+
+def _low(figure: Figure) -> Number:
+    return figure.value if figure.low is None else figure.low
+
+
+def _better_auc(found: Found, method: str, rival: str, paper: str, side: str) -> Claim:
     first = "highest" if side == "positive" else "lowest"
     move = "falls faster" if side == "positive" else "stays longer"
     said = f"With its {first} tokens masked first, the prediction {move} by {method} than {rival}"
-    source = f"{SOURCE}, {paper}, {side} perturbation (ViT: Table 1)"
+    source = f"{SOURCE}, {paper}, {side} perturbation (of pictures)"
     if method not in found or rival not in found:
         return untested(said, source, f"{method} or {rival} was not run")
-    one, other = (_areas(found[name][side]) for name in (method, rival))
-    better = other - one if side == "positive" else one - other
+    one, other = ([_areas(each[side]) for each in found[name]] for name in (method, rival))
+    better = [b - a if side == "positive" else a - b for a, b in zip(one, other, strict=True)]
     return decided(
         said,
         source,
         at_least(0.0),
-        over_texts(better),
+        over_models(better),
         found="The figure is the difference of the areas under the curve, in favour of the first.",
-        over="texts",
+        over=what_varies(better),
     )
 
 
@@ -250,29 +277,37 @@ def _areas(rows: Sequence[Sequence[float | None]]) -> NDArray[np.float64]:
     return mean
 
 
-def _tables(found: Mapping[str, Any], tops: Sequence[int]) -> list[ComparedTable]:
+def _tables(found: Found, tops: Sequence[int]) -> list[ComparedTable]:
     middle = len(tops) // 2
-    f1 = {name: over_texts([row[middle] for row in each["f1"]]) for name, each in found.items()}
-    made = [compared(f"Token F1 of the {tops[middle]} highest tokens", F1_READING, f1, {}, "texts")]
+    over = what_varies(next(iter(found.values()), ()))
+    f1 = {
+        name: over_models([[row[middle] for row in each["f1"]] for each in models])
+        for name, models in found.items()
+    }
+    made = [compared(f"Token F1 of the {tops[middle]} highest tokens", F1_READING, f1, {}, over)]
     for side in ("positive", "negative"):
         better = "lower" if side == "positive" else "higher"
         reading = (
             f"The mean probability of the prediction while tokens are masked: {better} is better."
         )
-        ours = {name: over_texts(_areas(each[side])) for name, each in found.items()}
-        made.append(compared(f"{side} perturbation", reading, ours, {}, "texts"))
+        ours = {
+            name: over_models([_areas(each[side]) for each in models])
+            for name, models in found.items()
+        }
+        made.append(compared(f"{side} perturbation", reading, ours, {}, over))
     return made
 
 
 F1_READING = "The F1 of the highest tokens with the tokens that people marked, a mean over texts."
 
 
-def _plots(found: Mapping[str, Any], tops: Sequence[int]) -> list[plots.Plot]:
+def _plots(every: Found, tops: Sequence[int]) -> list[plots.Plot]:
+    found = {name: every[name] for name in DRAWN if name in every}
     made = [
         plots.curve(
             "Token F1 by number of tokens",
             list(tops),
-            {name: known_means(each["f1"]) for name, each in found.items()},
+            {name: f1_means(each).mean(axis=0) for name, each in found.items()},
             x_label="highest tokens",
             y_label="token F1",
             reading="Higher: the highest tokens are more often those that people marked.",
@@ -284,7 +319,10 @@ def _plots(found: Mapping[str, Any], tops: Sequence[int]) -> list[plots.Plot]:
             plots.curve(
                 f"{side} perturbation",
                 list(SHARES),
-                {name: known_means(each[side]) for name, each in found.items()},
+                {
+                    name: np.mean([known_means(each[side]) for each in models], axis=0)
+                    for name, models in found.items()
+                },
                 x_label=f"share of tokens masked, {first} first",
                 y_label="probability of the prediction",
                 reading=f"{'Lower' if side == 'positive' else 'Higher'} is better.",

@@ -152,7 +152,7 @@ def claims_of(parts: Parts) -> Iterator[Claim]:
     if not recurrent:
         yield untested(
             "The largest weight is no sure sign of importance.",
-            "Section 4",
+            "the paper as a whole",
             "It takes a recurrent encoder (bigru).",
         )
         return
@@ -205,7 +205,7 @@ def claims_of(parts: Parts) -> Iterator[Claim]:
 def _orders(models: Sequence[Sequence[Mapping[str, Any]]]) -> Iterator[Claim]:
     for said, slow, fast in (
         ("By the gradient, fewer weights must go than by attention.", ORDERS[0], ORDERS[1]),
-        ("By gradient × attention too.", ORDERS[0], ORDERS[2]),
+        ("By gradient × attention, fewer weights must go than by attention.", ORDERS[0], ORDERS[2]),
         ("By attention, fewer must go than in a random order.", ORDERS[3], ORDERS[0]),
     ):
         yield decided(

@@ -257,14 +257,14 @@ def _of_bilstm(models: Models) -> Iterator[Claim]:
     )
     yield decided(
         "Permuting the weights of a BiLSTM hardly moves its output (median over texts).",
-        "Figure 4",
+        "violins of permuted attention",
         at_most(0.1),
         over_models(models, lambda part: median_of(part, CHANGE)),
         published=0.03,
     )
     yield decided(
         "Attention can be very different with the same output: ε-max JSD.",
-        "Figure 6, ε = 0.05",
+        "histograms of the published repository, ε = 0.05",
         near(0.487, 0.1),
         over_models(models, class_mean(FAR_LOOSE)),
         published=0.487,
@@ -285,7 +285,7 @@ def _of_both(bilstm: Models, average: Models) -> Iterator[Claim]:
     ]
     yield decided(
         "Permutation moves the average encoder several times as much as the BiLSTM.",
-        "Figure 4",
+        "violins of permuted attention",
         at_least(SEVERAL),
         over_seeds(ratios),
         found="The ratio of the two medians over texts, seed by seed.",

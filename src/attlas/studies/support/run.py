@@ -17,6 +17,7 @@ import torch
 import transformers
 
 from attlas.errors import UsageError
+from attlas.models.load import choose_device
 from attlas.progress import Step, Watch
 from attlas.results import StudyResult
 from attlas.studies.support.findings import Findings
@@ -36,7 +37,10 @@ class Run:
     folder: Path | None
     device: str | None
     watch: Watch
-    machines: list[str] = field(default_factory=list)  # that its parts were computed on
+    parts: list[Mapping[str, Any]] = field(default_factory=list)  # where, with what, how long
+    fresh: list[float] = field(
+        default_factory=list
+    )  # seconds of the parts that are not from before
 
     def kept(
         self, part: str, compute: Callable[[], Any], apart_from: Sequence[str] = ("seeds",)
@@ -52,15 +56,33 @@ class Run:
         if place is not None and place.is_file():
             found = _read(place, asked)
             if found is not None:
-                self.machines.append(str(found.get("machine", machine(self.device))))
+                self.parts.append(found)
                 return found["found"]
+        begun = monotonic()
         found = {"asked": asked, "found": compute(), "machine": machine(self.device)}
-        self.machines.append(found["machine"])
+        found |= {"versions": versions(), "seconds": round(monotonic() - begun, 2)}
+        self.parts.append({name: each for name, each in found.items() if name != "found"})
         text = as_json(found)
         if place is not None:
             place.parent.mkdir(exist_ok=True)
             write_whole(place, text)
         return json.loads(text)["found"]
+
+    def seconds(self, passed: float) -> float:
+        """The seconds of all its parts, those of before too; without parts, those that passed."""
+        each = [float(part["seconds"]) for part in self.parts]
+        return round(sum(each) if each else passed, 2)
+
+    def machines(self) -> str:
+        """The machines that its parts were computed on."""
+        return ", ".join(dict.fromkeys(str(each["machine"]) for each in self.parts))
+
+    def versions(self) -> dict[str, str]:
+        """The versions that its parts were computed with, where they differ all of them."""
+        every = [each["versions"] for each in self.parts] or [versions()]
+        return {
+            name: ", ".join(dict.fromkeys(str(each[name]) for each in every)) for name in every[0]
+        }
 
     def tell(self, what: str, done: int, total: int) -> None:
         """Say how far the study is."""
@@ -85,6 +107,7 @@ def run_study(
 ) -> StudyResult:
     """Run a study; with `out`, keep its parts there and write its JSON, Markdown and page."""
     settings = chosen.settings(options, quick=quick)
+    device = str(choose_device(device))
     folder = None if out is None else _made(Path(out))
     run = Run(chosen.name, settings, folder, device, watch)
     begun = monotonic()
@@ -101,9 +124,9 @@ def run_study(
         settings,
         found.seeds,
         found.notes,
-        round(monotonic() - begun, 2),
-        ", ".join(dict.fromkeys(run.machines)) or machine(device),
-        versions(),
+        run.seconds(monotonic() - begun),
+        run.machines() or machine(device),
+        run.versions(),
         found.details,
     )
     if folder is not None:
@@ -135,7 +158,10 @@ def versions() -> dict[str, str]:
 def machine(device: str | None) -> str:
     """The device that a study runs on, in words."""
     if device is not None and device.startswith("cuda") and torch.cuda.is_available():
-        return torch.cuda.get_device_name(device)
+        exact = torch.get_float32_matmul_precision() == "highest"
+        return (
+            f"{torch.cuda.get_device_name(device)}{'' if exact else ', products rounded to TF32'}"
+        )
     return f"cpu, {os.cpu_count()} cores"
 
 
@@ -163,6 +189,7 @@ def _read(place: Path, asked: Mapping[str, Any]) -> Any:
     """The part that is there already, if it was asked in the same way."""
     try:
         record = json.loads(place.read_text("utf-8"))
-        return record if record["asked"] == asked and "found" in record else None
+        whole = all(name in record for name in ("found", "machine", "versions", "seconds"))
+        return record if record["asked"] == asked and whole else None
     except (ValueError, KeyError, TypeError) as problem:
         raise UsageError(f"{place} is not a part of this study: {problem}") from problem

@@ -16,8 +16,8 @@ class Study:
     """A published experiment that can be run again.
 
     `quick` holds the options of the quick form, where they differ from the defaults, which are the
-    full form. `takes` holds the seconds of the quick form on two cores and of the full form on one
-    H200, as measured; 0 if the full form has not been timed.
+    full form. `takes` holds the seconds of the quick form on two cores, and of the full form, the
+    sum of its parts on the machine that its kept result names; 0 if it has not been timed.
     """
 
     name: str

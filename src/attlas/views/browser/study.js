@@ -69,7 +69,8 @@ function oursWords(ours, over) {
 
 /** @param {HTMLElement} made @param {StudyTable} table @param {number} index */
 function drawStudyTable(made, table, index) {
-  const [head, ...rows] = table.cells;
+  const known = table.cells[0].map((_, place) => place < 2 || table.cells.slice(1).some((row) => row[place] !== "–"));
+  const [head, ...rows] = table.cells.map((row) => row.filter((_, place) => known[place]));
   /** @param {"th" | "td"} tag @param {string[]} cells */
   const line = (tag, cells) => make("tr", "", ...cells.map((cell, place) => make(tag, place ? "" : "word", visible(cell) || " ")));
   const box = make("figure", "plot plot-table wide", make("figcaption", "", visible(table.title)),

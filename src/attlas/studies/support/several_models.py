@@ -1,0 +1,54 @@
+"""Several models of one kind, one for each seed of their training: where they are, and figures."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from attlas.results.support.report_sections import Figure
+from attlas.studies.support.findings import known_means, over_seeds, over_texts
+
+CONFIGURATION = "config.json"  # in the folder of a model
+TRAINING = "training.json"  # beside it, from scripts/fine_tune.py
+
+
+def models_at(name: str) -> list[str]:
+    """The models in a folder that holds folders of models, in the order of their names.
+
+    What is no such folder is a model itself: a built-in name, or a folder with its configuration.
+    """
+    folder = Path(name)
+    if not folder.is_dir() or (folder / CONFIGURATION).is_file():
+        return [name]
+    inside = sorted(each.parent for each in folder.glob(f"*/{CONFIGURATION}"))
+    return [each.as_posix() for each in inside] or [name]
+
+
+def described(models: Sequence[str]) -> str:
+    """Which models there are, and how good, where their training left a record."""
+    paths = [Path(each) / TRAINING for each in models]
+    records = [json.loads(path.read_text("utf-8")) for path in paths if path.is_file()]
+    told = f"Models: {', '.join(models)}."
+    if records:
+        right = [float(each["dev accuracy"]) for each in records]
+        first = records[0]
+        told += (
+            f" They are {first['base']}, fine-tuned on {first['task']} in {first['steps']} steps; "
+            f"accuracy on its dev texts {min(right):.3f} to {max(right):.3f}."
+        )
+    return told
+
+
+def over_models(values: Sequence[Any]) -> Figure:
+    """The mean of one value for each text of each model, `[model][text]`.
+
+    The interval is over models where there are several, else over the texts of the one.
+    """
+    if len(values) == 1:
+        return over_texts(values[0])
+    return over_seeds([float(known_means([[x] for x in each])[0]) for each in values])
+
+
+def what_varies(values: Sequence[Any]) -> str:
+    """What such an interval is over, in words."""
+    return "texts" if len(values) == 1 else "models"
