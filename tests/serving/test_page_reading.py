@@ -150,7 +150,7 @@ def test_a_refusal_is_one_calm_line_where_it_belongs(opened):  # noqa: F811
     did = json.dumps([{"label": "a layer too many", "edits": [{"action": "zero", "layer": 99}]}])
     tab = opened(**review(did=did), ready="#interventions .trouble:visible", is_refused=True)
     assert "99" in tab.locator("#interventions .trouble:visible").inner_text()
-    assert tab.locator("#tokens .unit").count() > 10  # the rest is there
+    tab.wait_for_selector("#tokens .unit >> nth=10")  # the rest is there
     tab.get_by_role("button", name="reset").click()
     tab.wait_for_function("() => !document.querySelector('#interventions .trouble:not([hidden])')")
 
