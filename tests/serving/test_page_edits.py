@@ -165,12 +165,18 @@ def test_what_is_marked_is_exported_as_rationales(opened, tmp_path):  # noqa: F8
 def test_what_is_seen_is_saved_as_page_and_drawing(opened, browser, tmp_path):  # noqa: F811
     tab = opened(**review(text=DOUBLE))
     tab.get_by_role("button", name="export").click()
-    names = {"save as a page": "page.html", "text as SVG": "text.svg", "view as PNG": "view.png"}
+    names = {
+        "save as a page": "page.html",
+        "text as SVG": "text.svg",
+        "view as SVG": "view.svg",
+        "view as PNG": "view.png",
+    }
     for name, file in names.items():
         with tab.expect_download() as saved:
             tab.get_by_role("button", name=name).click()
         saved.value.save_as(tmp_path / file)
     assert "disappointed" in (tmp_path / "text.svg").read_text("utf-8")
+    assert "<image" in (tmp_path / "view.svg").read_text("utf-8")  # the map itself
     assert (tmp_path / "view.png").read_bytes().startswith(b"\x89PNG")
     page = browser.new_page()
     page.goto((tmp_path / "page.html").as_uri())

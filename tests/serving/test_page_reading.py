@@ -108,7 +108,7 @@ def test_the_keyboard_alone_is_enough(opened):  # noqa: F811
     tab.wait_for_selector(".did li")
 
 
-def test_the_tour_is_walked_with_two_keys(opened):  # noqa: F811
+def test_the_tour_is_walked_with_two_keys(opened, address):  # noqa: F811
     tab = opened(ready="#welcome:not([hidden])")
     tab.locator("#actions .start-tour").click()
     titles = []
@@ -134,6 +134,15 @@ def test_the_tour_is_walked_with_two_keys(opened):  # noqa: F811
             assert strongest[0] == "faced" and "cobalt" not in strongest
         if step == 8:
             tab.wait_for_selector(".compare-body .compared .one")
+            asked = {"model": "shortcut_deceptive", "input": {"text": tab.input_value("#ask-text")}}
+            found = {}
+            for method in ("attn_lrp", "attention_rollout", "attattr"):
+                answer = tab.request.post(f"{address}api/explain", data={**asked, "method": method})
+                words = [
+                    each for each in answer.json()["explanation"]["words"] if not each["special"]
+                ]
+                found[method] = max(words, key=lambda each: each["score"])["text"] == "cobalt"
+            assert found == {"attn_lrp": True, "attention_rollout": True, "attattr": False}
         tab.keyboard.press("ArrowRight" if step < 9 else "Escape")
     assert len(set(titles)) == 10
     assert not tab.locator("#tour").is_visible()
@@ -150,7 +159,7 @@ def test_a_refusal_is_one_calm_line_where_it_belongs(opened):  # noqa: F811
     did = json.dumps([{"label": "a layer too many", "edits": [{"action": "zero", "layer": 99}]}])
     tab = opened(**review(did=did), ready="#interventions .trouble:visible", is_refused=True)
     assert "99" in tab.locator("#interventions .trouble:visible").inner_text()
-    assert tab.locator("#tokens .unit").count() > 10  # the rest is there
+    tab.wait_for_selector("#tokens .unit >> nth=10")  # the rest is there
     tab.get_by_role("button", name="reset").click()
     tab.wait_for_function("() => !document.querySelector('#interventions .trouble:not([hidden])')")
 

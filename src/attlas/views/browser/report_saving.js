@@ -65,6 +65,9 @@ function trace(element, sheet) {
     return;
   }
   if (at.width && at.height) sheet.parts.push(...surface(look, at));
+  if (element instanceof HTMLCanvasElement && element.width && element.height) {
+    sheet.parts.push(drawn("image", {...at, href: element.toDataURL(), preserveAspectRatio: "none", "image-rendering": look.imageRendering}));
+  }
   const isFolded = element instanceof HTMLDetailsElement && !element.open;
   for (const child of element.childNodes) {
     if (child instanceof Text) traceText(child, look, sheet);
@@ -127,7 +130,7 @@ function traceText(node, look, sheet) {
   for (const {text, at} of lines) {
     if (!at.height) continue;
     const {x, y, width, height} = placeOn(sheet, at), size = parseFloat(look.fontSize);
-    const upright = look.writingMode === "vertical-rl";
+    const upright = look.writingMode === "vertical-rl" || (look.transform !== "none" && new DOMMatrix(look.transform).b < -0.9);
     /** @type {Record<string, string | number>} */
     const where = upright ? {transform: `translate(${x + width / 2 + 0.35 * size} ${y + height}) rotate(-90)`}
       : {x, y: y + height / 2 + 0.35 * size};
