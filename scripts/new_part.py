@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Write the three files of a new method, measure, trial or study, and the lists of their pages.
+"""Write the three files of a new method, measure, trial, objective or study, and their lists.
 
 scripts/new_part.py method my_method   writes src/attlas/methods/my_method.py, its test and its page
-scripts/new_part.py index              brings the lists of methods, measures and trials up to date
+scripts/new_part.py index              brings the lists of their pages up to date
 """
 
 import argparse
@@ -11,11 +11,18 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = {"method": "methods", "measure": "measures", "trial": "trials", "study": "studies"}
+ROOMS = {
+    "method": "methods",
+    "measure": "measures",
+    "trial": "trials",
+    "objective": "objectives",
+    "study": "studies",
+}
 HEADINGS = {
     "method": ("What it is", "Formula", "When to use another", "What it does not mean", "Paper"),
     "measure": ("What it is", "Formula", "What it does not mean", "Paper"),
     "trial": ("What it asks", "Formula", "Figures", "What it does not show", "Paper"),
+    "objective": ("What it is", "Formula", "What it does not show", "Paper"),
     "study": ("What it is", "How to run it", "Paper"),
 }
 START, END = "<!-- parts: scripts/new_part.py index -->", "<!-- end of parts -->"
@@ -83,6 +90,23 @@ def {name}(
     """TODO: what is changed, and what is measured."""
     raise NotImplementedError
 '''
+OBJECTIVE = '''"""TODO: what the model is trained for, in one line."""
+
+from attlas.objectives.support.objective import objective
+from attlas.objectives.support.step import TrainingStep
+from attlas.shapes import BatchScores
+
+
+@objective(
+    paper="TODO: authors and year, arXiv:…; empty if nobody has published it",
+    reading="TODO: what a low value says.",
+    does_not_show="TODO: what must not be concluded from it.",
+    needs=("attention",),  # TODO: keys of NEEDS in objectives/support/objective.py
+)
+def {name}(step: TrainingStep) -> BatchScores:
+    """TODO: the value of each text, to be low."""
+    raise NotImplementedError
+'''
 STUDY = '''"""TODO: the experiment, and its paper."""
 
 from attlas.studies.support.findings import Findings
@@ -112,7 +136,13 @@ MARKED = """<!-- options: scripts/studies_page.py -->
 
 <!-- result: scripts/studies_page.py -->
 <!-- end of result -->"""
-SOURCES = {"method": METHOD, "measure": MEASURE, "trial": TRIAL, "study": STUDY}
+SOURCES = {
+    "method": METHOD,
+    "measure": MEASURE,
+    "trial": TRIAL,
+    "objective": OBJECTIVE,
+    "study": STUDY,
+}
 TEST = '''"""TODO: what `{name}` is compared with."""
 
 
@@ -148,6 +178,7 @@ def indexes() -> dict[Path, str]:
     """The README of each folder of pages, with its list of parts as the records have it."""
     from attlas.measures import MEASURES
     from attlas.methods import FAMILIES, METHODS
+    from attlas.objectives import OBJECTIVES
     from attlas.trials import TRIALS
 
     def links(family: str) -> str:
@@ -164,7 +195,15 @@ def indexes() -> dict[Path, str]:
         f"| {_link(name)} | {TRIALS[name].reading} | {TRIALS[name].cost} |"
         for name in TRIALS.built_in
     ]
+    objectives = [
+        f"| {_link(name)} | {OBJECTIVES[name].reading} | {', '.join(OBJECTIVES[name].needs)} "
+        f"| {OBJECTIVES[name].passes or '–'} |"
+        for name in OBJECTIVES.built_in
+    ]
     return {
+        _readme("objectives"): _replaced(
+            "objectives", ["objective", "where it is low", "needs", "more passes"], objectives
+        ),
         _readme("methods"): _replaced("methods", ["family", "uses", "methods"], methods),
         _readme("measures"): _replaced(
             "measures", ["measure", "about", "the figure", "better", "needs"], measures

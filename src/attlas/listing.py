@@ -20,6 +20,11 @@ def list_trials() -> list[str]:
     return _names("trial")
 
 
+def list_objectives() -> list[str]:
+    """Return the names of all objectives."""
+    return _names("objective")
+
+
 def list_rankings() -> list[str]:
     """Return the names of all rankings of heads."""
     return _names("ranking")

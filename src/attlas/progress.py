@@ -3,12 +3,14 @@
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
+from importlib.machinery import ModuleSpec
 from shutil import get_terminal_size
 from time import monotonic, sleep
+from types import ModuleType
 from typing import TextIO
 
 from rich.cells import set_cell_size
@@ -252,3 +254,41 @@ class _Heart:
 _HEART = _Heart()
 os.register_at_fork(after_in_child=_HEART.begin)
 _SHOWN: ContextVar[_Line | None] = ContextVar("the line on standard error", default=None)
+
+
+# The libraries that torch loads after it has asked for a module: see `_load_global_deps` there.
+_LIBRARIES = {"torch._utils_internal": "libtorch_global_deps.so", "torch._C": "libtorch.so"}
+_OPEN_TO_ALL = "libtorch_global_deps.so"
+
+
+class _BeforeTorch:
+    """Loads what torch is about to load, so that lines give their signs meanwhile.
+
+    Importing torch holds Python's lock while hundreds of megabytes are read and linked, on a cold
+    disk for a second or more. A function of C that is called by ctypes holds no lock.
+    """
+
+    def find_spec(
+        self, fullname: str, path: Iterable[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Load a library in torch's own way; leave finding modules to the others."""
+        name = _LIBRARIES.get(fullname)
+        if name is not None:
+            is_open = name == _OPEN_TO_ALL
+            how = os.RTLD_NOW | os.RTLD_GLOBAL if is_open else sys.getdlopenflags()
+            load_library(path or (), name, how)
+        return None
+
+
+def load_library(places: Iterable[str], name: str, how: int) -> bool:
+    """Load a library of torch, if that can be done; if it cannot, importing torch says why."""
+    import ctypes
+
+    c_open = ctypes.CDLL(None).dlopen
+    c_open.argtypes, c_open.restype = (ctypes.c_char_p, ctypes.c_int), ctypes.c_void_p
+    paths = [os.path.join(place, "lib", name) for place in places]
+    return any(c_open(os.fsencode(path), how) for path in paths)
+
+
+if sys.platform == "linux" and "torch" not in sys.modules:
+    sys.meta_path.insert(0, _BeforeTorch())

@@ -1,7 +1,7 @@
 """The tokens of one input: what the model saw, and where in the text each came from."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, overload
 
 Span = tuple[int, int]
@@ -34,6 +34,33 @@ class Tokens(Sequence[str]):
             raise ValueError(
                 f"a token needs a text, an offset, a mark and a segment, not {lengths}"
             )
+
+    @classmethod
+    def placed_later(
+        cls,
+        texts: tuple[str, ...],
+        special: tuple[bool, ...],
+        segment: str,
+        place: Callable[[], tuple[str, tuple[Span | None, ...]]],
+    ) -> "Tokens":
+        """Tokens of one segment whose source and offsets are found when somebody looks at them."""
+        tokens = cls(texts, (None,) * len(texts), special, (segment,) * len(texts))
+        own = tokens.__dict__
+        del own["offsets"], own["sources"]
+        own["_later"] = segment, place
+        return tokens
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("offsets", "sources") or "_later" not in self.__dict__:
+            raise AttributeError(name)
+        segment, place = self.__dict__["_later"]
+        source, offsets = place()
+        self.__dict__.update(offsets=offsets, sources={segment: source})
+        self.__dict__.pop("_later", None)
+        return self.__dict__[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -164,3 +191,8 @@ class Tokens(Sequence[str]):
 def overlap(one: Span, other: Span) -> bool:
     """Whether two spans have a character in common."""
     return one[0] < other[1] and other[0] < one[1]
+
+
+def marks_of(places: Iterable[Span | None], spans: Sequence[Span]) -> list[float]:
+    """A one for each place that has a character in common with one of the spans, else a zero."""
+    return [float(any(overlap(place or (0, 0), span) for span in spans)) for place in places]

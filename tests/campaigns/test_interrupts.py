@@ -18,6 +18,8 @@ from attlas.methods import METHODS
 TEXT = "the film was not good"
 INTERRUPTS = times(2_500)
 SIGNALS = times(2_500)
+# An interrupt inside a callback of a weak reference is told on standard error, and no more.
+swallowed = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 def explaining(method):
@@ -43,7 +45,7 @@ def trained():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@swallowed
 def test_at_moments_where_things_are_put_in_place(trained):
     random, made = np.random.default_rng(0), 0
     totals = {}
@@ -62,6 +64,7 @@ def test_at_moments_where_things_are_put_in_place(trained):
 
 
 @pytest.mark.slow
+@swallowed
 def test_by_real_signals(trained):
     """A signal after a random time, as a user's hand sends it; the same figures afterwards."""
     random, stopped, spans = np.random.default_rng(1), 0, {}

@@ -16,7 +16,7 @@ from attlas.data.read_examples import read_examples
 from attlas.data.sources import read_rows
 from attlas.errors import AttlasError
 
-FILES = times(12_000, 2_400)
+FILES = times(12_000)
 ROWS = [{"text": f"a film, number {n}", "label": n % 2, "note": "ä ☃ 𝄞"} for n in range(12)]
 WORD = "{}\tword{}\t_\t_\t_\t_\t{}\tnsubj\t_\t_"
 

@@ -12,6 +12,7 @@ from tiny import subject_parts
 import attlas
 from attlas.methods import METHODS
 
+STEPS = times(200, 20)
 TEXTS = ["the film was not good", "a cat sat", "my dog was not kind"]
 CALLS = times(6_400, 200)
 EXPLANATIONS = times(500, 24)
@@ -59,13 +60,59 @@ class Bench:
 @pytest.mark.slow
 def test_plain_calls_and_explanations_do_not_disturb_each_other():
     bench = Bench()
-    threads = [
-        threading.Thread(target=bench.guarded, args=(work, seed))
-        for work, count in ((bench.call, PLAIN), (bench.explain, EXPLAINING))
-        for seed in range(count)
-    ]
+    works = ((bench.call, PLAIN), (bench.explain, EXPLAINING))
+    in_threads(bench, *((work, seed) for work, count in works for seed in range(count)))
+
+
+def in_threads(bench, *works):
+    threads = [threading.Thread(target=bench.guarded, args=given) for given in works]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert bench.wrong == []
+
+
+@pytest.mark.slow
+def test_eight_threads_explain_as_one_does():
+    bench = Bench()
+    in_threads(bench, *((bench.explain, seed) for seed in range(8)))
+
+
+class Training(Bench):
+    """A model that one thread trains while others explain it; dropout is on, and without chance."""
+
+    def __init__(self):
+        super().__init__()
+        self.own.model.train()
+        for module in self.own.model.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = 1.0
+        self.start = {name: each.clone() for name, each in self.own.model.state_dict().items()}
+
+    def train(self, _=0):
+        """The weights after some steps from the start."""
+        model = self.own.model
+        model.load_state_dict(self.start)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for number in range(STEPS):
+            with self.own.held():
+                model(**self.given[number % 3]).logits[0, 0].backward()
+                optimizer.step()
+                optimizer.zero_grad()
+        self.trained = [each.detach().clone() for each in model.parameters()]
+
+    def explain(self, seed):
+        random = np.random.default_rng(seed)
+        for place in random.integers(len(self.jobs), size=STEPS // 10):
+            self.explained(*self.jobs[place])
+
+
+@pytest.mark.slow
+def test_training_and_explaining_take_turns():
+    bench = Training()
+    bench.train()
+    alone = bench.trained
+    in_threads(bench, (bench.train, 0), *((bench.explain, seed) for seed in range(3)))
+    assert all(map(torch.equal, bench.trained, alone))
+    assert all(module.training for module in bench.own.model.modules())

@@ -13,10 +13,11 @@ import attlas
 from attlas.errors import UnknownNameError, UsageError
 from attlas.models.asking.reading import attention_gradients, read_attention
 from attlas.models.asking.scores import target_scores
-from attlas.models.branching import branches, recording
+from attlas.models.branching import branches
 from attlas.models.branching.attribution import Quadrature, attributions
 from attlas.models.branching.integrals import added, fixed, kronrod, patterson, rounds, thrice
 from attlas.models.encoding.request import Request
+from attlas.models.tap import recording
 
 TASK = "sequence classification"
 LAYERS = 2
@@ -257,17 +258,17 @@ def test_what_a_recorded_pass_depends_on():
     """A recording is of the weights where they are, without anybody's hooks, in one shape."""
     model = plain(TASK)
     given = {"input_ids": torch.ones(1, 3, dtype=torch.long)}
-    before = recording._state(model, given)
-    assert recording._state(model, given) == before
-    assert recording._state(model, {"input_ids": torch.ones(1, 4, dtype=torch.long)}) != before
+    before = recording.state_of(model, given)
+    assert recording.state_of(model, given) == before
+    assert recording.state_of(model, {"input_ids": torch.ones(1, 4, dtype=torch.long)}) != before
     handle = model.register_forward_hook(lambda *_: None)
-    assert recording._state(model, given) != before
+    assert recording.state_of(model, given) != before
     handle.remove()
-    assert recording._state(model, given) == before
+    assert recording.state_of(model, given) == before
     parameter = next(model.parameters())
     held = parameter.data
     parameter.data = held.clone()
-    assert recording._state(model, given) != before
+    assert recording.state_of(model, given) != before
     parameter.data = held
 
 

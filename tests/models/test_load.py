@@ -193,8 +193,19 @@ def test_shards_inside_the_folder_are_loaded(folder):
     assert attlas.load(folder).predict(TEXT)["label"].item()
 
 
-def change_config(folder, **changes):
-    path = folder / "config.json"
+def test_a_tokenizer_whose_names_are_no_names_is_refused(folder):
+    change_config(folder, "tokenizer_config.json", model_input_names=7)
+    with pytest.raises(ModelError, match=r"tokenizer of .* cannot be loaded"):
+        attlas.load(folder)
+
+
+def test_labels_are_words_whatever_a_file_says(folder):
+    change_config(folder, id2label={"0": 7, "1": ["a"], "2": "b"})
+    assert attlas.load(folder).labels == ["7", "['a']", "b"]
+
+
+def change_config(folder, name="config.json", **changes):
+    path = folder / name
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 

@@ -10,7 +10,9 @@ from rich.console import Console
 from safetensors import safe_open
 
 from attlas.errors import ResultFileError
+from attlas.results import Explanation
 from attlas.results.support.files import write_record
+from attlas.views import map_codes
 
 WRONG = ["x", "", None, -1, 10**6, 2.5, True, [], {}, [[1]], {"a": 1}, "\ud800", "y" * 5000]
 FORGED = 24  # of each kind of result
@@ -63,3 +65,31 @@ def test_a_forged_result_is_refused_or_shown(name, tmp_path):
         loaded._repr_html_()
         Console(file=io.StringIO(), width=100).print(loaded)
         assert repr(loaded)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_maps_that_are_no_numbers_are_refused_wherever_they_are(value, tmp_path):
+    for name in ("Maps", "Explanation"):
+        made = EVERY[name]()
+        header, arrays = made._to_record()
+        wrong = np.array(arrays["maps.0"])
+        wrong[-1, -1, -1] = value
+        write_record(tmp_path / "wrong", made.record_kind, header, {**arrays, "maps.0": wrong})
+        with pytest.raises(ResultFileError):
+            type(made).load(tmp_path / "wrong")
+
+
+def test_large_maps_are_not_packed_to_be_loaded(tmp_path, monkeypatch):
+    made = EVERY["Explanation"]()
+    made.save(tmp_path / "one")
+    packed = []
+    pack = map_codes._packed
+
+    def noted(codes):
+        packed.append(codes.size)
+        return pack(codes)
+
+    monkeypatch.setattr(map_codes, "_packed", noted)
+    loaded = Explanation.load(tmp_path / "one")
+    assert max(packed) < max(array.size for array in made.maps.weights)
+    assert all(map(np.array_equal, loaded.maps.weights, made.maps.weights))

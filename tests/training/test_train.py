@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 import attlas
-from attlas.cli.main import app
+from attlas.cli.main import commands
 from attlas.errors import UnknownNameError, UsageError
 from attlas.training import examples
 from attlas.training import train as module
@@ -107,7 +107,7 @@ def test_the_command(tmp_path):
     lines = "\n".join(json.dumps({"text": text, "label": label}) for text, label in TEXTS)
     (tmp_path / "texts.jsonl").write_text(lines)
     found = CliRunner().invoke(
-        app,
+        commands(),
         [
             *("train", "--model", "average", "--epochs", "2", "--vector-size", "8"),
             *("--data", str(tmp_path / "texts.jsonl"), "--out", str(tmp_path / "model")),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ from attlas.auditing.report.report import make_report
 from attlas.auditing.verdict.rules import Rules
 from attlas.auditing.work.items import do_items, work_items
 from attlas.models.asking.memory import noting_shortages
+from attlas.models.load import load
 from attlas.models.subject import Subject
 from attlas.progress import Step, Watch
 from attlas.results.report import Report
@@ -51,6 +53,7 @@ def audit(
     texts_for_slowest: int | None = None,
     pairs: int | None = None,
     retrain: Any = None,
+    masked_finetune: Any = None,
     watch: Watch = lambda step: None,
     some: int | None = None,
     few: int | None = None,
@@ -87,6 +90,9 @@ def audit(
             8 by default, 4 with `quick`.
         retrain: Labelled texts to train on, like `data`: copies of the model are then trained
             again without the tokens that methods name (the trial remove_and_retrain).
+        masked_finetune: Labelled texts to train on, like `data`: a copy of the model then learns
+            them with random words masked, so that removing words is nothing new to it, and the copy
+            is audited (the objective masked).
         watch: Called with a `Step` whenever a new piece of work begins.
         some: The old name of `texts_for_expensive`.
         few: The old name of `texts_for_slowest`.
@@ -96,6 +102,11 @@ def audit(
         >>> report.verdict.word in ("supported", "partly", "not supported", "too few texts")
         True
     """
+    if masked_finetune is not None:
+        from attlas.training.finetune import masked_copy  # it loads the Trainer, which is slow
+
+        place = None if out is None else copy_folder(out)
+        subject = masked_copy(subject or load("sentiment"), masked_finetune, place, watch)
     plan = plan_audit(
         subject, data, methods, measures, trials,
         text=text, pair=pair, label=label, spans=spans, split=split, count=count,
@@ -156,6 +167,12 @@ def run(
             page = None if out is None else folder.path / PAGE
             keep_record(report, plan.texts.subject, page)
             return report
+
+
+def copy_folder(out: str | PathLike[str]) -> Path:
+    """Where the copy of an audited model is written: beside the folder of the audit."""
+    place = Path(out)
+    return place.with_name(f"{place.name}_masked_model")
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from attlas.cli.output import (
     stoppable,
     tell,
 )
+from attlas.errors import UsageError
 from attlas.progress import Step, Watch, watched
 
 _BESIDE = "The verdict does not depend on it."
@@ -60,6 +61,10 @@ def audit(
         str | None,
         typer.Option(help="Labelled texts: train copies again without the highest tokens."),
     ] = None,
+    masked_finetune: Annotated[
+        str | None,
+        typer.Option(help="Labelled texts: audit a copy that has learned them with masked words."),
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Get a first verdict from 60 texts.")
     ] = False,
@@ -99,6 +104,8 @@ def audit(
     if retrain is not None:
         DataOptions(data=retrain).check()
     subject = loading.load(model)
+    if masked_finetune is not None:
+        subject, model = _copy(subject, masked_finetune, out), str(_place(out))
     from attlas.auditing.estimate import AuditEstimate
     from attlas.auditing.estimate import estimate as estimate_audit
     from attlas.auditing.plan import plan_audit
@@ -143,6 +150,27 @@ def audit(
     else:
         page = "" if out else "All figures: --table, or --out FOLDER for a page that shows them"
         print_result(report, {"whole": table}, [out / "report.html"] if out else [], page)
+
+
+def _place(out: Path | None) -> Path:
+    from attlas.auditing.audit import copy_folder
+
+    if out is None:
+        raise UsageError("--masked-finetune needs --out: the model's copy is written beside it")
+    return copy_folder(out)
+
+
+def _copy(subject: Any, data: str, out: Path | None) -> Any:
+    """The copy that is audited; processes that join the audit open it from its folder."""
+    place = _place(out)
+    DataOptions(data=data).check()
+    from attlas.training.finetune import masked_copy
+
+    with (
+        watched(None, "fine-tuning with masked words") as watch,
+        stoppable(lambda: "the last whole epoch; the same command goes on:", resumes=True),
+    ):
+        return masked_copy(subject, data, place, watch)
 
 
 class _Clock:

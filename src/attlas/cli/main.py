@@ -8,56 +8,56 @@ import gc
 import os
 import sys
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from io import TextIOWrapper
-from typing import Annotated
+from typing import Annotated, Any
 
-import typer
-
-from attlas.cli.options import spread
-from attlas.errors import (
-    AttlasError,
-    UsageError,
-    first_line,
-    is_shortage,
-)
+from attlas.errors import AttlasError, UsageError, first_line, is_shortage
 from attlas.progress import printable, watched
 from attlas.version import __version__
 
+VERSION = "Print the version."
+TITLE = "Open a transformer at its attention, explain what it did, and test the explanation."
+
 COMMANDS = (  # in the order of the help
     "explain", "audit", "trial", "check", "methods", "models", "tree", "triggers", "heads", "train",
-    "study",
+    "study", "serve",
 )  # fmt: skip
 
-app = typer.Typer(
-    name="attlas",
-    help="Open a transformer at its attention, explain what it did, and test the explanation.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
-for _name in COMMANDS:
-    _module = import_module(f"attlas.cli.{_name}")
-    app.command(**getattr(_module, "HOW", {}))(spread(getattr(_module, _name)))
+@cache
+def commands() -> Any:
+    """Make the commands; importing what they need takes longer than all that is above."""
+    import typer
 
+    from attlas.cli.options import spread
 
-def _show_version(asked: bool | None) -> None:
-    if asked:
-        typer.echo(f"attlas {__version__}")
-        raise typer.Exit
+    app = typer.Typer(
+        name="attlas",
+        help=TITLE,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    for name in COMMANDS:
+        module = import_module(f"attlas.cli.{name}")
+        app.command(**getattr(module, "HOW", {}))(spread(getattr(module, name)))
 
+    def show_version(asked: bool | None) -> None:
+        if asked:
+            typer.echo(f"attlas {__version__}")
+            raise typer.Exit
 
-@app.callback()
-def _options(
-    version: Annotated[
-        bool | None,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
-    ] = None,
-) -> None:
-    """Open a transformer at its attention, explain what it did, and test the explanation."""
+    version = typer.Option("--version", callback=show_version, is_eager=True, help=VERSION)
+
+    @app.callback(help=TITLE)
+    def options(version: Annotated[bool | None, version] = None) -> None:
+        pass
+
+    return app
 
 
 def main() -> None:
@@ -68,7 +68,7 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         with watched(None, ""):
-            app()
+            commands()()
     except UsageError as problem:
         _fail(str(problem), 2)
     except AttlasError as problem:

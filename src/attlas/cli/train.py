@@ -16,14 +16,24 @@ def train(
         typer.Option(
             "--model",
             "-m",
-            help="bilstm, cnn, average, flat, hierarchical (each also with _cnn or _plain), "
-            "bahdanau or luong.",
+            help="bilstm, lstm, orthogonal_lstm, cnn, average, flat, hierarchical (each also with "
+            "_cnn or _plain), bahdanau or luong.",
         ),
     ] = "bilstm",
     data: Annotated[
         str, typer.Option(help="A set by name (sst, imdb, facts, dates, …) or a file.")
     ] = "sst",
     out: Annotated[Path, typer.Option(help="The folder of the model; stopped work goes on there.")],
+    base: Annotated[
+        str | None,
+        typer.Option(help="A transformer to train on instead: a folder or a built-in name."),
+    ] = None,
+    objective: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What to train for beside the labels: NAME:weight=0.5,OPTION=VALUE; repeatable."
+        ),
+    ] = None,
     attention: Annotated[
         str | None, typer.Option(help="additive, scaled_dot or uniform; additive if not given.")
     ] = None,
@@ -36,6 +46,9 @@ def train(
     test: Annotated[str | None, typer.Option(help="Other data to test on.")] = None,
     label: Annotated[
         list[str] | None, typer.Option(help="Only texts with this label; repeatable.")
+    ] = None,
+    spans: Annotated[
+        str | None, typer.Option(help="The column of the marked words, of a file.")
     ] = None,
     count: Annotated[int | None, typer.Option(help="How many texts to train on.")] = None,
     fewest: Annotated[
@@ -53,14 +66,19 @@ def train(
     as_json: AsJson = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Train an attention model that is no transformer, such as a BiLSTM.
+    """Train an attention model: a BiLSTM and its like, or a transformer that you have.
 
     Example: attlas train --model bilstm --data sst --vectors wordllama --out models/bilstm
+
+    Example: attlas train --base FOLDER --data eraser_movies --objective rationale --out better
     """
     quiet_libraries()
     from attlas.training.train import train as train_model
 
     how: dict[str, Any] = {
+        "base": base,
+        "objectives": objective or None,
+        "spans": spans,
         "attention": attention,
         "vectors": vectors,
         "vector_size": vector_size,

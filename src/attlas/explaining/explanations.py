@@ -168,7 +168,7 @@ def explain(
         return _explain_all(subject, given, calls, watch) if calls else []
 
     explanations = [
-        replace(each, true_label=one.label) if isinstance(one, Example) else each
+        replace(each, true_label=one.label) if isinstance(one, Example) and one.label else each
         for each, one in zip(first_that_runs(method, run, maps=maps), texts, strict=True)
     ]
     return explanations[0] if alone else explanations

@@ -61,6 +61,7 @@ def prune_curve(
     seed: int = 0,
     steps: int = 20,
     draws: int = 5,
+    shares: Sequence[float] = SHARES,
     truncate: bool = False,
     watch: Watch = lambda step: None,
 ) -> PruneCurve:
@@ -70,10 +71,13 @@ def prune_curve(
     on `try_on`. Texts in both are not ranked on. Without `try_on`, the texts are divided by the
     `seed`: half of them, at most 200, rank, and the others are tried. The arguments from `text` to
     `count` are those of `read_examples` and hold for both data sets. The random ranking is the mean
-    of `draws` orders. `steps` is the option of attattr.
+    of `draws` orders. `steps` is the option of attattr. `shares` are the points of the curve: the
+    shares of all heads that are switched off, from 0 to 1.
     """
     check_subject(subject, "prune_curve")
     chosen = _choose(by)
+    if not shares or not all(0 <= share <= 1 for share in shares):
+        raise UsageError(f"shares are numbers from 0 to 1, not {shares!r}")
     if draws < 1:
         raise UsageError(f"draws must be at least 1, not {draws}")
     read = partial(
@@ -94,8 +98,8 @@ def prune_curve(
             _random_orders(each, draws) if ranking.control else [each]
             for ranking, each in zip(chosen, importances, strict=True)
         ]
-        correct = _correct_at_shares(to_try, orders, watch)
-    counts = [round(share * len(importances[0])) for share in SHARES]
+        correct = _correct_at_shares(to_try, orders, shares, watch)
+    counts = [round(share * len(importances[0])) for share in shares]
     notes = (
         f"Ranked on {len(to_rank)} texts, tried on {len(to_try)} others.",
         *(f"Of those ranked on, {each}" for each in to_rank.notes()),
@@ -104,7 +108,7 @@ def prune_curve(
     names = [each.name for each in chosen]
     options = {"by": names, "steps": steps, "draws": draws}
     made = _origin(subject, "prune_curve", CURVES_READING, options)
-    curves = _curves(names, SHARES, counts, correct, _control(chosen, correct))
+    curves = _curves(names, shares, counts, correct, _control(chosen, correct))
     return PruneCurve(SHARE_AXIS, curves, tuple(importances), len(to_try), made, notes)
 
 
@@ -174,14 +178,17 @@ def _options(ranking: Ranking, steps: int) -> dict[str, Any]:
 
 
 def _correct_at_shares(
-    asked: LabelledQuestions, orders: Sequence[Sequence[HeadImportance]], watch: Watch
+    asked: LabelledQuestions,
+    orders: Sequence[Sequence[HeadImportance]],
+    shares: Sequence[float],
+    watch: Watch,
 ) -> list[Correct]:
     """Which texts stay correct at each share: the mean over the orders of each ranking."""
     cuts = [
         frozenset(each.lowest(round(share * len(each))))
         for own in orders
         for each in own
-        for share in SHARES
+        for share in shares
     ]
     numbers = {cut: number for number, cut in enumerate(dict.fromkeys(cuts))}
     heads = [(site.name, head) for site in asked.subject.sites for head in range(site.heads)]
@@ -192,7 +199,7 @@ def _correct_at_shares(
         answers.append(correct_with_heads(question, kept))
         done += len(question)
     correct = np.concatenate(answers, axis=1)
-    tried = iter(correct[[numbers[cut] for cut in cuts]].reshape(-1, len(SHARES), len(asked)))
+    tried = iter(correct[[numbers[cut] for cut in cuts]].reshape(-1, len(shares), len(asked)))
     return [np.stack([next(tried) for _ in own]).mean(axis=0) for own in orders]
 
 

@@ -17,7 +17,6 @@ from attlas.methods.support.token_rows import (
 )
 from attlas.models.asking.question import Question
 from attlas.models.branching.attribution import Attribution, Quadrature, attributions
-from attlas.results import Site
 
 QUERIES = ("readout", "all")
 USUAL_STEPS = 8  # of the integral, that the default tolerance takes
@@ -69,19 +68,22 @@ def attattr(
         raise UnknownNameError("queries", queries, QUERIES)
     sites = question.subject.sites
     read = reading_kinds(question.inputs, sites)
-    rows: list[tuple[str, Tensor]] = []
-    maps: list[tuple[Site, Tensor]] = []
+    totals: dict[str, Tensor] = {}  # of each kind of site, `[batch, query, key]`
     attributed = []
     for each in attributions(question, sites, quadrature):
         kind, summed = each.site.kind, each.weights.sum(dim=1)
-        if queries == "all":
-            rows.append((kind, summed.sum(dim=1)))
-        elif kind in read:
-            readout = (each.readout > 0).float()  # the gradient has the share of each row already
-            rows.append((kind, read_row(summed, readout_of(question.inputs, kind, readout))))
-        if question.maps:
-            maps.append((each.site, each.weights))
+        if queries == "all" or kind in read:
+            totals[kind] = totals[kind].add_(summed) if kind in totals else summed
         attributed.append(each)
+    if queries == "all":
+        rows = [(kind, total.sum(dim=1)) for kind, total in totals.items()]
+    else:
+        shown = (attributed[0].readout > 0).float()  # the gradient has the share of each row
+        rows = [
+            (kind, read_row(total, readout_of(question.inputs, kind, shown)))
+            for kind, total in totals.items()
+        ]
+    maps = [(each.site, each.weights) for each in attributed] if question.maps else []
     details = _details(attributed, len(question))
     return Scored(
         spread_over_tokens(question.inputs, rows),

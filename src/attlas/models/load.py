@@ -189,6 +189,7 @@ def _load_processor(place: str, name: str, model: Any, trust_remote_code: bool) 
         processor = loaders[kind].from_pretrained(
             place, trust_remote_code=trust_remote_code, **from_file
         )
+        ", ".join(getattr(processor, "model_input_names", ()))  # or it fails at its first text
     except Exception as problem:
         raise ModelError(
             f"the {kind} of {name} cannot be loaded: {_first_line(problem)}"

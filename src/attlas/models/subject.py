@@ -1,6 +1,7 @@
 """Subject: a model and its tokenizer, the user's way to the model."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from torch import Tensor
@@ -14,6 +15,7 @@ from attlas.models.encoding.encode_input import encode_input
 from attlas.models.encoding.inputs import Inputs
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.text_inputs import texts_of
+from attlas.models.facts.model_lock import model_lock
 from attlas.models.tap.call import Call
 from attlas.models.tap.on_patches import call_on_patches
 from attlas.restoring import settled
@@ -30,6 +32,15 @@ class Subject(OpenModel):
     def comparing(self) -> "Subject":
         """The same model, with the similarity of two texts as its prediction."""
         return Subject(self.model, self.tokenizer, name=self.name, task="similarity")
+
+    def held(self) -> AbstractContextManager[None]:
+        """Keep other threads from opening the model, for the length of a `with`.
+
+        While a model is explained it stands still: no dropout, no gradients of parameters. A thread
+        that trains it meanwhile takes each step, from the forward pass to the optimizer, within
+        `with subject.held():`; explanations in other threads wait, and so does it for them.
+        """
+        return model_lock(self.model)
 
     @settled
     def encode(self, text: Any, request: Request = Request()) -> Inputs:  # noqa: B008
@@ -88,6 +99,16 @@ class Subject(OpenModel):
         if prefix and not self.has_decoder:
             raise UsageError(f"a prefix is for an encoder–decoder that writes, not {self.name}")
         inputs = self.encode(text, Request(prefix=prefix, chat=chat, truncate=truncate))
+        return self.attention_to(inputs, sites, heads, queries)
+
+    def attention_to(
+        self,
+        inputs: Inputs,
+        sites: str | int | Sequence[str | int] | None = None,
+        heads: int | Sequence[int] | None = None,
+        queries: int | Sequence[int] | None = None,
+    ) -> Maps:
+        """Like `attention`, for one text that is encoded already."""
         selection = MapSelection.of(self.sites, inputs, sites, heads, queries)
         stages = self.stages(inputs)
 

@@ -1,6 +1,10 @@
 """The plan of `train`: a few batches of the untrained model are timed."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
@@ -17,8 +21,9 @@ from attlas.models.recurrent.learning import (
     writing_loss,
 )
 from attlas.models.recurrent.words import build_characters, build_vocabulary, random_vectors
+from attlas.objectives.support.objective import read_aims
 from attlas.training.examples import Parts, read_parts
-from attlas.training.train import WRITERS, TrainingRecipe, choose_plan, choose_recipe
+from attlas.training.recipes import WRITERS, TrainingRecipe, choose_plan, choose_recipe
 
 SAMPLE = 512  # training texts that batches are timed on
 TIMED = 4  # batches, after a first one
@@ -28,11 +33,12 @@ ASKING = 0.3  # what a pass without gradients takes of one with them
 
 def plan_train(given: Mapping[str, Any], _: Mapping[str, Any]) -> Plan:
     """What `train` would take; with word vectors, as much as with random ones of this size."""
+    if given["base"] is not None:
+        return _plan_finetune(given)
     said = {name: given[name] for name in ("epochs", "rows", "rate", "patience")}
     recipe = choose_recipe(given["model"], given["attention"])
     plan = choose_plan(recipe, given["seed"], said)
-    asked = {name: given[name] for name in ("dev", "test", "labels", "count", "seed")}
-    parts = read_parts(given["data"], **asked)
+    parts = _parts(given)
     device = choose_device(given["device"])
     model, table, loss = _built(given, parts, recipe, device)
     seconds = _seconds_a_batch(model, table, loss, plan)
@@ -56,6 +62,65 @@ def plan_train(given: Mapping[str, Any], _: Mapping[str, Any]) -> Plan:
         measured=f"{TIMED} batches of {plan.rows} texts",
         notes=(f"{plan.epochs} epochs at most", *parts.notes),
     )
+
+
+def _parts(given: Mapping[str, Any]) -> Parts:
+    asked = {name: given[name] for name in ("dev", "test", "labels", "count", "seed", "spans")}
+    return read_parts(given["data"], **asked)
+
+
+def _plan_finetune(given: Mapping[str, Any]) -> Plan:
+    """What training a transformer would take: a few batches are timed, of a copy."""
+    from attlas.training.finetune import USUAL, begin_from, make_trainer
+
+    parts, device = _parts(given), choose_device(given["device"])
+    said = {name: given[name] for name in ("epochs", "rows", "rate", "patience")}
+    known = {name: value for name, value in said.items() if value is not None}
+    plan = replace(USUAL, seed=given["seed"], **known)
+    model, tokenizer = begin_from(given["base"], parts.train, given["labels"], plan.seed)
+    some = replace(parts, train=parts.train[:SAMPLE], dev=parts.dev[:1], test=[])
+    aims = read_aims(given["objectives"])
+    with TemporaryDirectory() as folder:
+        longest = given["longest"]
+        trainer = make_trainer(
+            model, tokenizer, some, plan, aims, Path(folder), longest, device, None
+        )
+        some_batches = list(islice(trainer.get_train_dataloader(), TIMED + 1))
+        batches = (some_batches * (TIMED + 1))[: TIMED + 1]
+        seconds = _seconds_of_trainer(trainer, batches)
+    lengths = [len(each["input_ids"]) for each in trainer.train_dataset]
+    steps = plan.epochs * -(-len(parts.train) // plan.rows)
+    judged = plan.epochs * ASKING * len(parts.dev) / plan.rows
+    weights = sum(each.numel() * each.element_size() for each in model.parameters())
+    return Plan(
+        verb="train",
+        model=str(given["base"]),
+        device=str(device),
+        texts=len(parts.train),
+        tokens=round(sum(lengths) / len(lengths) * len(parts.train)),
+        longest=max(lengths),
+        passes=None,
+        seconds=(steps + judged) * seconds,
+        seconds_by_work={},
+        peak=3 * weights,  # gradients, and two numbers of Adam for each
+        weights=weights,
+        at_once=plan.rows,
+        measured=f"{TIMED} batches of {plan.rows} texts",
+        notes=(f"{plan.epochs} epochs at most", *parts.notes),
+    )
+
+
+def _seconds_of_trainer(trainer: Any, batches: list[Any]) -> float:
+    begun = perf_counter()
+    model = trainer.model.train()
+    for number, batch in enumerate(batches):
+        if number == 1:
+            begun = perf_counter()
+        with torch.enable_grad():
+            loss = trainer.compute_loss(model, trainer._prepare_inputs(batch))
+            loss.backward()
+        float(loss.detach())  # waits for the device
+    return (perf_counter() - begun) / max(1, len(batches) - 1)
 
 
 def _built(

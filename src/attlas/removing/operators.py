@@ -126,16 +126,22 @@ def _are_patches(inputs: Inputs, stream: Stream) -> Tensor:
 
 def mask_id(subject: OpenModel) -> int:
     """The token to mask with: mask, else padding, else unknown, else end of text."""
-    names = ("mask_token_id", "pad_token_id", "unk_token_id", "eos_token_id")
-    found = [getattr(subject.tokenizer, name, None) for name in names]
-    number = next((each for each in found if each not in (None, subject.image_token)), None)
-    if number is None:
-        raise UsageError("this tokenizer has no token to mask with: use removal='delete'")
+    number = mask_token(subject.tokenizer, subject.image_token)
     if subject.reads_pairs and number == subject.tokenizer.eos_token_id:
         raise UsageError(
             "this tokenizer can only mask with its end-of-text token, and this model reads "
             "the text there"
         )
+    return number
+
+
+def mask_token(tokenizer: Any, never: int | None = None) -> int:
+    """The token of a tokenizer to mask with, but not this one."""
+    names = ("mask_token_id", "pad_token_id", "unk_token_id", "eos_token_id")
+    found = [getattr(tokenizer, name, None) for name in names]
+    number = next((each for each in found if each not in (None, never)), None)
+    if number is None:
+        raise UsageError("this tokenizer has no token to mask with: use removal='delete'")
     return int(number)
 
 

@@ -226,6 +226,9 @@ class Explanation(Result):
     def _page_title(self) -> str:
         return f"{self.headline} · {self.method}"
 
+    def _sketch(self) -> "Explanation":
+        return self if self.maps is None else replace(self, maps=self.maps._sketch())
+
     def _to_record(self) -> tuple[dict[str, Any], dict[str, Any]]:
         header = {"tokens": self.tokens.to_dict(), **self._header()}
         header["maps"] = None if self.maps is None else self.maps.header()

@@ -1,13 +1,14 @@
 """Examples to train on: the texts of a set by name, a file or a list, in three parts."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from attlas.data import Example, read_examples, texts
-from attlas.data.generated import dates, facts
+from attlas.data.example import Span
+from attlas.data.generated import dates, facts, shortcuts
 from attlas.data.sets.catalogue import DATA_SETS
 from attlas.errors import UsageError
 
@@ -15,6 +16,8 @@ HELD_OUT = 0.1  # of the training texts, where there is no dev split
 GENERATED = 20_000  # texts to train on
 ASKED = 2_000  # generated texts to choose the epoch by, and as many to test on
 QUESTIONS = ("facts", "qnli", "eraser_multirc")  # sets whose first text asks about the second
+MADE = ("facts", "dates", "shortcuts")  # sets that are generated
+PARTS_OF = {"sst_wiki": "deceptive_attention", "pronoun": "deceptive_attention"}  # tasks of a set
 
 Labelled = list[tuple[Any, str]]
 
@@ -28,6 +31,8 @@ class Parts:
     test: Labelled
     source: str
     notes: tuple[str, ...] = ()
+    # The characters that people marked in texts to train on, or that decide a generated text.
+    spans: Mapping[Any, tuple[Span, ...]] = field(default_factory=dict)
 
     @property
     def reads(self) -> str:
@@ -45,22 +50,27 @@ def read_parts(
     labels: Sequence[str] | None = None,
     count: int | None = None,
     seed: int = 0,
+    spans: str | None = None,
 ) -> Parts:
     """Read the three parts of some data; only texts with one of these labels, if some are named.
+
+    `spans` is the column of marked words in a file.
 
     A set by name has its own splits. Where there is no dev part, a tenth of the training texts is
     taken for it, always the same one. `count` draws so many texts to train on, by the seed.
     """
     name = _name(data)
-    if name in ("facts", "dates"):
-        found = _generated(name, count or GENERATED, seed)
-    elif name in DATA_SETS:
-        found = [_split(name, split) for split in ("train", "dev", "test")]
+    if name in MADE:
+        read = _generated(name, count or GENERATED, seed)
+    elif name in DATA_SETS or name in PARTS_OF:
+        read = [_split(name, split) for split in ("train", "dev", "test")]
     else:
-        found = [_pairs(read_examples(data).examples), [], []]
+        read = [read_examples(data, spans=spans).examples, [], []]
     for place, other in ((1, dev), (2, test)):
         if other is not None:
-            found[place] = _pairs(read_examples(other).examples)
+            read[place] = read_examples(other, spans=spans).examples
+    marked = {each.text: each.spans for each in read[0] if each.spans}
+    found = [_pairs(part) for part in read]
     train, chosen, tested = ([each for each in part if _has(each, labels)] for part in found)
     if labels:
         _check_labels(labels, found[0], name)
@@ -68,32 +78,34 @@ def read_parts(
     if not chosen:
         train, chosen = _apart(train)
         notes = (f"no dev texts: {len(chosen)} of the training texts choose the epoch",)
-    if count is not None and name not in ("facts", "dates"):
+    if count is not None and name not in MADE:
         train = Random(seed).sample(train, min(count, len(train)))
     if len({label for _, label in train}) < 2:
         raise UsageError(f"{name} has texts of fewer than two labels: there is nothing to learn")
-    return Parts(train, chosen, tested, name, notes)
+    return Parts(train, chosen, tested, name, notes, marked)
 
 
 def _name(data: Any) -> str:
     if not isinstance(data, (str, Path)):
         return f"a {type(data).__name__}"
     key = str(data).lower().replace("-", "_")
-    return key if key in DATA_SETS or key in ("facts", "dates") else str(data)
+    return key if key in DATA_SETS or key in MADE or key in PARTS_OF else str(data)
 
 
-def _split(name: str, split: str) -> Labelled:
-    return _pairs(texts(name, split=split)) if split in DATA_SETS[name].splits else []
+def _split(name: str, split: str) -> list[Example]:
+    chosen, part = (PARTS_OF[name], f"{name}_{split}") if name in PARTS_OF else (name, split)
+    return texts(chosen, split=part) if part in DATA_SETS[chosen].splits else []
 
 
-def _generated(name: str, count: int, seed: int) -> list[Labelled]:
+def _generated(name: str, count: int, seed: int) -> list[list[Example]]:
     if name == "dates":
-        parts = [dates.generate_for_training(count, seed)]
-        parts += [dates.generate(ASKED, other) for other in (1, 2)]
-    else:
-        parts = [facts.generate(count, seed, held_out=False)]
-        parts += [facts.generate(ASKED, other) for other in (1, 2)]
-    return [_pairs(part) for part in parts]
+        made = [dates.generate_for_training(count, seed)]
+        return made + [dates.generate(ASKED, other) for other in (1, 2)]
+    if name == "facts":
+        made = [facts.generate(count, seed, held_out=False)]
+        return made + [facts.generate(ASKED, other) for other in (1, 2)]
+    made = [shortcuts.generate(count, seed, held_out=False)]
+    return made + [shortcuts.generate(ASKED, other) for other in (1, 2)]
 
 
 def _pairs(examples: Sequence[Example]) -> Labelled:

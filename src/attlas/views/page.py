@@ -22,7 +22,13 @@ _START = """
 embed(document.getElementById("view"), JSON.parse(document.getElementById("payload").textContent));
 """
 # The files have no exports, so that a type checker sees one scope, as a browser does.
-_EXPORTS = "\nexport { embed };\nexport default { render };\n"
+# What the live page (serving/page) uses of them; its views.d.ts has the same names.
+_PARTS = (
+    "draw make drawn button rove visible minus keptIn headOf headNumber codeBox saveText "
+    "figureDrawing drawText drawBars drawPicture drawMaps drawFlow drawMatrix drawTip "
+    "drawSideBySide drawPairs drawDifference"
+)
+_EXPORTS = f"\nexport {{ embed, {', '.join(_PARTS.split())} }};\nexport default {{ render }};\n"
 # Comments that only the type checker reads.
 _TYPES = re.compile(r"^ */\*\*.*?\*/\n", re.MULTILINE | re.DOTALL)
 # A browser ends a script element at the first "</script", even inside a JSON string.

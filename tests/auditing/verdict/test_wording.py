@@ -10,7 +10,7 @@ from typer.main import get_command
 from attlas.auditing.plan import AuditCommand
 from attlas.auditing.verdict import advice, wording
 from attlas.auditing.verdict.rules import RemovalTest, Rules, WeightsTest
-from attlas.cli.main import app
+from attlas.cli.main import commands as all_commands
 from attlas.errors import UsageError
 from attlas.mathematics.intervals import Estimate
 from attlas.results.support.report_sections import Figure
@@ -105,7 +105,7 @@ def commands(said):
 def check_command(command):
     """Every option of a command exists, and it parses."""
     _, verb, *words = shlex.split(command)
-    get_command(app).commands[verb].make_context(verb, words)
+    get_command(all_commands()).commands[verb].make_context(verb, words)
 
 
 BEHIND = replace(GOOD, less_reference=between(-0.3, -0.2))

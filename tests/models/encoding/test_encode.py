@@ -18,6 +18,7 @@ from transformers import (
 
 from attlas.errors import TextTooLongError, UsageError
 from attlas.models.encoding.encode import encode, encode_ids, split_segments
+from attlas.models.encoding.token_ids import _places_in_turn
 
 
 class Unaware(PreTrainedTokenizer):
@@ -507,3 +508,32 @@ def test_what_a_slow_tokenizer_adds_is_found_where_it_does_not_say():
     assert found.tokens.texts == ("[CLS]", "a", "cat", "sat", "[SEP]")
     assert found.added == found.tokens.special == (True, False, False, False, True)
     assert found.tokens.offsets == (None, (0, 1), (1, 5), (5, 9), None)
+
+
+@pytest.mark.parametrize(
+    "texts, whole",
+    [
+        (["a", "b", "c"], "abc"),
+        (["a", "b", "c"], "a b c"),
+        (["a", "##b", "c"], "a ##b c"),
+        (["a", " b", "c"], "a bc"),
+        (["a", " ", "c"], "a  c"),
+        ([" a", " b"], " a  b"),
+        (["a", "", "c"], "ac"),
+        (["a", "b"], "a-b"),
+        (["a", "b"], "a b "),
+        ([], ""),
+    ],
+)
+def test_places_of_many_tokens_at_once_are_those_in_turn(texts, whole):
+    """Where the texts are joined by nothing or by spaces, no token is looked at by itself."""
+    expected, start = [], 0
+    for text in texts:
+        spaced = not whole.startswith(text, start)
+        if not text or not whole.startswith(f" {text}" if spaced else text, start):
+            expected = None
+            break
+        expected.append((start, start + len(text) + spaced))
+        start = expected[-1][1]
+    wanted = expected if expected is not None and start == len(whole) else []
+    assert _places_in_turn(texts, whole) == wanted

@@ -1,13 +1,21 @@
 """evaluation_mode: within the block a model stands still; afterwards it is as it was."""
 
+import gc
 import threading
+import weakref
 
 import pytest
 import torch
 from torch import nn
 from transformers import HrmTextConfig, HrmTextModel
 
-from attlas.models.facts.evaluation_mode import evaluation_mode, unplanned_attention
+from attlas.errors import ModelError
+from attlas.models.facts.evaluation_mode import (
+    evaluation_mode,
+    every_module,
+    planned_attention,
+    unplanned_attention,
+)
 
 
 def half_frozen():
@@ -38,6 +46,50 @@ def test_everything_is_put_back_after_an_error():
     with pytest.raises(RuntimeError, match="the head fell off"), evaluation_mode(model):
         raise RuntimeError("the head fell off")
     assert state(model) == before
+
+
+def test_everything_is_put_back_where_an_interrupt_left_vmap_open():
+    model, levels = half_frozen(), torch._C._functorch
+    before = state(model)
+    try:
+        with evaluation_mode(model):
+            levels._vmap_increment_nesting(2, "error")
+    finally:
+        levels._vmap_decrement_nesting()
+    assert state(model) == before
+    assert not levels.get_inplace_requires_grad_allowed()
+
+
+def in_another_thread(work):
+    found = []
+
+    def run():
+        try:
+            found.append(work())
+        except Exception as problem:
+            found.append(problem)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def test_another_thread_that_would_train_is_refused_and_one_that_asks_is_not():
+    model, given = half_frozen(), torch.ones(1, 2)
+
+    def ask():
+        with torch.no_grad():
+            return model(given)
+
+    with evaluation_mode(model):
+        assert torch.equal(in_another_thread(ask), model(given))
+        problem = in_another_thread(lambda: model(given))
+        assert isinstance(problem, ModelError) and "subject.held()" in str(problem)
+    assert in_another_thread(lambda: model(given)).requires_grad
+    model.eval()
+    with evaluation_mode(model):
+        assert torch.equal(in_another_thread(lambda: model(given)), ask())
 
 
 def test_an_inner_block_leaves_the_outer_one_alone():
@@ -111,3 +163,35 @@ def test_gradients_pass_all_cycles_of_a_model_that_cuts_them():
     # Its norms compute in single precision.
     assert float((slope * way).sum()) == pytest.approx(float(rise) / 2e-3, rel=5e-3)
     assert model.L_bp_cycles_padded == cut == [1, 2]
+
+
+def test_modules_that_were_exchanged_are_found():
+    model = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.ReLU(), nn.Linear(2, 2)))
+    assert every_module(model) == every_module(model)
+    assert set(every_module(model)) == set(model.modules())
+    model[1][1] = nn.Linear(2, 3)
+    assert set(every_module(model)) == set(model.modules())
+    model[1].append(nn.Tanh())
+    assert set(every_module(model)) == set(model.modules())
+    del model[0]
+    assert set(every_module(model)) == set(model.modules())
+    known = weakref.ref(model)
+    del model
+    gc.collect()
+    assert known() is None
+
+
+def test_attention_is_planned_for_again_within_a_block(monkeypatch):
+    settings = [True]
+    monkeypatch.setattr(torch.backends.cuda, "cudnn_sdp_enabled", lambda: settings[-1])
+    monkeypatch.setattr(torch.backends.cuda, "enable_cudnn_sdp", settings.append)
+    with unplanned_attention():
+        assert settings[-1] is False
+        with planned_attention():
+            assert settings[-1] is True
+        assert settings[-1] is False
+    assert settings[-1] is True
+    settings.append(False)  # the user's own wish
+    with unplanned_attention(), planned_attention():
+        assert settings[-1] is False
+    assert settings[-1] is False

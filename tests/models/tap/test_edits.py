@@ -144,3 +144,56 @@ def test_a_row_that_sees_nothing_is_no_division_by_zero():
     visible = torch.tensor([[True, True], [False, False]])[None, None]
     found = edits.uniform().rewrite(Site("encoder", 0, 1), torch.full((1, 1, 2, 2), 0.5), visible)
     assert found[0, 0].tolist() == [[0.5, 0.5], [0.0, 0.0]]
+
+
+def test_keys_narrow_an_edit_to_columns():
+    attention, _, edited = apply(edits.scale(0.25).at(keys=[1, 3]))
+    expected = attention.clone()
+    expected[..., [1, 3]] *= 0.25
+    assert torch.equal(edited, expected)
+
+
+def test_uniform_on_keys_spreads_their_own_weight():
+    attention, visible = torch.tensor([[[[0.5, 0.3, 0.2]]]]), torch.ones(1, 1, 1, 3).bool()
+    edited = edits.uniform().at(keys=[0, 2]).rewrite(SITE, attention, visible)
+    torch.testing.assert_close(edited, torch.tensor([[[[0.35, 0.3, 0.35]]]]))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_permute_on_keys_shuffles_these_alone(causal):
+    attention, visible, edited = apply(edits.permute(seed=3).at(keys=[0, 2, 4]), causal)
+    assert torch.equal(edited[..., [1, 3]], attention[..., [1, 3]])
+    assert not edited[~visible.expand_as(edited)].any()
+    torch.testing.assert_close(edited.sort(-1).values, attention.sort(-1).values)
+    assert not torch.equal(edited, attention)
+
+
+def test_put_changes_what_is_chosen_and_nothing_else():
+    attention, _, edited = apply(
+        edits.put([[[7.0, 8.0]], [[9.0, 6.0]]], heads=[2, 0], queries=[1], keys=[3, 0])
+    )
+    expected = attention.clone()
+    expected[:, 2, 1, 3], expected[:, 2, 1, 0] = 7, 8
+    expected[:, 0, 1, 3], expected[:, 0, 1, 0] = 9, 6
+    assert torch.equal(edited, expected)
+
+
+def test_put_of_one_row_goes_everywhere():
+    row = [0.1, 0.2, 0.3, 0.2, 0.2]
+    _, _, edited = apply(edits.put(row))
+    torch.testing.assert_close(edited, torch.tensor(row).expand(2, 3, 5, 5))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (lambda: edits.put([[1.0], [2.0, 3.0]]), "equal lengths"),
+        (lambda: edits.put("x"), "numbers"),
+        (lambda: apply(edits.put([1.0, 2.0])), "cannot be put"),
+        (lambda: apply(edits.put([1.0], heads=[9])), "unknown head 9"),
+        (lambda: apply(edits.scale(0).at(keys=9)), "unknown key 9"),
+    ],
+)
+def test_put_and_keys_refuse_what_is_not_there(given, words):
+    with pytest.raises(UsageError, match=words):
+        given()

@@ -153,7 +153,10 @@ def make_unusual(collected: Collected) -> tuple[UnusualTexts, ...]:
 
 def _remedy(others: Sequence[str]) -> str:
     """What to do about a removal whose texts are strange to the model."""
-    training = "fine-tune the model with random words masked and audit it by mask"
+    training = (
+        "fine-tune the model with random words masked and audit it by mask "
+        "(attlas audit --masked-finetune DATA)"
+    )
     if not others:
         return f"such texts are strange to this model: {training}"
     return f"such texts are strange to this model: trust {' and '.join(others)} more, or {training}"

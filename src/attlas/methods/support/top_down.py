@@ -47,7 +47,7 @@ def roll_through(call: HandedCall, row: QueryWeights, residual: float, fuse: Fus
     """A row after one layer and the share that bypasses it, whose rows together sum to one."""
     pulled = call.pull(row) if fuse is None else None
     if pulled is not None:  # fused attention has no sinks: its rows sum to one
-        return residual * row + (1 - residual) * pulled
+        return torch.add(residual * row, pulled, alpha=1 - residual)
     rolled = torch.zeros_like(row)
     for part in call.slices(support(row)):
         layer = (1 - residual) * (mean_of_heads if fuse is None else fuse)(part)

@@ -103,11 +103,20 @@ def _check(asked: tuple[int, ...] | None, size: int, what: str, site: Site) -> N
 
 def map_bytes(inputs: Inputs, sites: Collection[Site]) -> int:
     """How many bytes the maps of one row of a batch take at these sites."""
-    total = 0
+    heads: dict[str, int] = {}
     for site in sites:
-        queries, keys = inputs.queries_and_keys(site.kind)
-        total += site.heads * len(queries) * len(keys) * 4
+        heads[site.kind] = heads.get(site.kind, 0) + site.heads
+    total = 0
+    for kind, count in heads.items():
+        queries, keys = inputs.queries_and_keys(kind)
+        total += count * len(queries) * len(keys) * 4
     return total
+
+
+def largest_map(inputs: Inputs, sites: Collection[Site]) -> int:
+    """How many bytes the largest map of one row of a batch takes at one of these sites."""
+    heads = {site.kind: site for site in sorted(sites, key=lambda site: site.heads)}
+    return max(map_bytes(inputs, [site]) for site in heads.values())
 
 
 def maps_of(

@@ -1,5 +1,6 @@
 """Memory: how much is free, and work in smaller batches when it runs out."""
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -7,6 +8,7 @@ from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
+from weakref import finalize
 
 import numpy as np
 import torch
@@ -149,11 +151,40 @@ def brought(tensors: Sequence[Tensor]) -> list[Tensor]:
     for part, each in zip(parts, single, strict=True):
         part.view(each.shape).copy_(each, non_blocking=True)
     torch.cuda.synchronize(single[0].device)
-    # Memory that a GPU can write to is scarce. numpy's comes in large pages, taken faster.
-    own = torch.from_numpy(np.empty(len(reached), np.float32)).copy_(reached)
+    own = _HOMES.of(reached)
     sizes = [each.numel() for each in single]
     pairs = zip(own.split(sizes), single, strict=True)
     return [part.view(each.shape) for part, each in pairs]
+
+
+class Homes:
+    """What results from a GPU live in: the memory that it wrote to, as long as that is little.
+
+    Such memory is scarce, but it is used again as soon as a result is gone, while any other memory
+    must be given by the system page by page, which takes longer than the copy.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._held, self._guard = most, 0, threading.RLock()
+
+    def of(self, reached: Tensor) -> Tensor:
+        """The same values, where they are or in memory of numpy's."""
+        array = reached.numpy()
+        size = array.nbytes
+        with self._guard:
+            stays = self._held + size <= self._most
+            self._held += size if stays else 0
+        if not stays:
+            return torch.from_numpy(np.empty(len(reached), np.float32)).copy_(reached)
+        finalize(array, self._free, size)
+        return torch.from_numpy(array)
+
+    def _free(self, size: int) -> None:
+        with self._guard:
+            self._held -= size
+
+
+_HOMES = Homes(2**28)
 
 
 def rows_of(device: torch.device, length: int) -> int:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from attlas.errors import AttlasError, ModelError, UnsupportedModelError, UsageError
 from attlas.models.asking.as_found import distance, first_tensor, rounding
-from attlas.models.asking.map_selection import map_bytes
+from attlas.models.asking.map_selection import largest_map, map_bytes
 from attlas.models.asking.memory import free_bytes, is_passing
 from attlas.models.encoding.encode_input import sample_inputs
 from attlas.models.encoding.inputs import COMPARED, Inputs
@@ -182,15 +182,19 @@ class OpenModel(ModelFacts):
         extra = {}
         if first_place is not None and "logits_to_keep" in self.parameters:
             extra["logits_to_keep"] = -first_place
-        given = {name: value for name, value in arguments.items() if name != COMPARED}
-        output = self._output(given, extra)
+        output = self._output({k: v for k, v in arguments.items() if k != COMPARED}, extra)
         if COMPARED in arguments:
             logits = similarity(output.last_hidden_state, arguments, self.pooling)
         else:
             logits = self.task.logits(output)
-        if not _is_recorded(logits) and not torch.isfinite(logits).all():
-            raise ModelError(self._why_not_finite())
+        if not _is_recorded(logits):
+            self.check_finite(logits)
         return logits
+
+    def check_finite(self, logits: Tensor) -> None:
+        """Raise if the output is not finite, and say why."""
+        if not torch.isfinite(logits).all():
+            raise ModelError(self._why_not_finite())
 
     def _why_not_finite(self) -> str:
         for name, parameter in self.model.named_parameters():
@@ -264,8 +268,7 @@ class OpenModel(ModelFacts):
 
     def rows_at_once(self, inputs: Inputs, wanted: int | None = None) -> int:
         """How many inputs, of so many wanted, may share a batch that holds a layer's attention."""
-        largest = max(map_bytes(inputs, [site]) for site in self.sites)
-        return _rows(self.device, COPIES * largest, wanted)
+        return _rows(self.device, COPIES * largest_map(inputs, self.sites), wanted)
 
     def rows_holding(
         self, inputs: Inputs, sites: Collection[Site], wanted: int | None = None

@@ -1,7 +1,8 @@
 """Reading attention: at once, layer by layer, or with gradients; the readout and its states."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Generic, TypeVar
 
 import torch
@@ -9,7 +10,9 @@ from torch import Tensor
 
 from attlas.errors import UsageError
 from attlas.models.asking.many_targets import share_of_each
-from attlas.models.asking.question import Question
+from attlas.models.asking.map_selection import map_bytes
+from attlas.models.asking.open_model import OpenModel
+from attlas.models.asking.question import Question, first_places, learn
 from attlas.models.asking.readout import (
     last_stream,
     readout_weights,
@@ -17,14 +20,21 @@ from attlas.models.asking.readout import (
     stream_gradients,
 )
 from attlas.models.asking.scores import differentiate, own_scores_in_graph, target_scores_in_graph
+from attlas.models.encoding.target import score_each
 from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.facts.model_lock import model_lock
 from attlas.models.tap.call import Call
 from attlas.models.tap.edits import Edit
+from attlas.models.tap.folding import among
 from attlas.models.tap.on_patches import call_on_patches, gradient_on_patches, rows_on_patches
+from attlas.models.tap.opening import is_tapped, tap
+from attlas.models.tap.recording import run_recorded
+from attlas.models.tap.two_ways import Ran, hides, two_ways
 from attlas.results import Site
 from attlas.shapes import Attention, QueryWeights, StateRows
 
 Held = TypeVar("Held")
+MOST_RECORDED = 2**26  # bytes of maps: texts above it keep a GPU busy for longer than Python
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +65,13 @@ def fold_attention(
     def keep_on_patches(call: Call) -> Held:
         return keep(call_on_patches(call, stages))
 
+    played = _play(question, _chosen(question, sites), gradients=False)
+    if played is not None:
+        with torch.no_grad():
+            return Folded(
+                [keep_on_patches(call) for call in played.calls],
+                readout_from(question, *played.gradients),
+            )
     with (
         torch.enable_grad(),
         question.subject.folding(keep_on_patches, _chosen(question, sites)) as held,
@@ -77,8 +94,8 @@ def attention_gradients(
     """
     if edits:
         question.answered  # noqa: B018  before a tap changes what the model computes
-    tap = question.subject.tap(edits, gradients=True, sites=_chosen(question, sites))
-    with torch.enable_grad(), tap as seen, last_stream(question.subject) as stream:
+    opened = question.subject.tap(edits, gradients=True, sites=_chosen(question, sites))
+    with torch.enable_grad(), opened as seen, last_stream(question.subject) as stream:
         scores = own_scores_in_graph(question, of)
         gradients = differentiate(question, scores, seen.weights, stream)
     return _pair(question, seen.calls, gradients)
@@ -88,8 +105,13 @@ def gradients_and_readout(
     question: Question, sites: Collection[Site] | None = None
 ) -> Folded[tuple[Call, Attention]]:
     """Like `attention_gradients` for the logit, with the readout from the same pass."""
-    tap = question.subject.tap(gradients=True, sites=_chosen(question, sites))
-    with torch.enable_grad(), tap as seen, last_stream(question.subject) as stream:
+    played = _play(question, _chosen(question, sites), gradients=True)
+    if played is not None:
+        count = len(played.calls)
+        pairs = _pair(question, played.calls, played.gradients[:count])
+        return Folded(pairs, readout_from(question, *played.gradients[count:]))
+    opened = question.subject.tap(gradients=True, sites=_chosen(question, sites))
+    with torch.enable_grad(), opened as seen, last_stream(question.subject) as stream:
         scores = own_scores_in_graph(question, "logit")
         gradients: Sequence[Tensor | None]
         if question.is_shared:
@@ -102,8 +124,116 @@ def gradients_and_readout(
     return Folded(_pair(question, seen.calls, gradients), readout_from(question, *last))
 
 
+@dataclass(frozen=True, eq=False)
+class Played:
+    """What a recorded pass gave: the attention, and the gradients that were asked for.
+
+    These are on the attention, if it was asked for, and then on the last stream.
+    """
+
+    calls: Sequence[Call]
+    gradients: Sequence[Tensor]
+
+
+def _play(question: Question, sites: Collection[Site], *, gradients: bool) -> Played | None:
+    """One pass over a short text by a recording; None if there is none (see `two_ways`).
+
+    Targets that are not known yet are found from its output.
+    """
+    subject, inputs, asked = question.subject, question.inputs, question.asked
+    if not _may_be_recorded(question, sites):
+        return None
+    if gradients:
+        subject.check_gradients(sites)
+    first, hidden = first_places(subject, inputs, asked), hides(inputs.arguments)
+    key = ("attention", first, hidden, gradients, tuple(site.name for site in sites))
+    run = partial(_read_pass, subject, sites, first, gradients)
+    with model_lock(subject.model):
+        recorded = two_ways(subject.model, key, inputs.arguments, run)
+        if recorded is None:
+            return None
+        output, (weights, masks, values) = recorded.play(inputs.arguments)
+        table = output.cpu()
+        subject.check_finite(table)
+        if not question.is_answered:
+            learn(subject, inputs, asked, table)
+        with torch.enable_grad():
+            scores = score_each(question.targets, table.requires_grad_(), "logit")
+            (slope,) = torch.autograd.grad(scores.sum(), table)
+        found = recorded.play_back(slope)
+    rows = zip(recorded.about, weights, masks, values, strict=True)
+    return Played([Call(*about, *parts) for about, *parts in rows], found)
+
+
+def _may_be_recorded(question: Question, sites: Collection[Site]) -> bool:
+    """Whether a question is one short text on a GPU, and nothing else takes part in its pass."""
+    subject, inputs = question.subject, question.inputs
+    return (
+        len(question) == len(inputs) == 1
+        and can_be_recorded(subject)
+        and bool(sites)
+        and map_bytes(inputs, sites) <= MOST_RECORDED
+    )
+
+
+def can_be_recorded(subject: OpenModel) -> bool:
+    """Whether a model is on a GPU, and no tap is open on it."""
+    return subject.device.type == "cuda" and not is_tapped(subject.model)
+
+
+def _read_pass(
+    subject: OpenModel,
+    sites: Collection[Site],
+    first: int | None,
+    gradients: bool,
+    arguments: Mapping[str, Tensor],
+) -> Ran:
+    opened = tap(
+        subject.model,
+        gradients=gradients,
+        wants=among(sites),
+        keep=None if gradients else _whole,
+    )
+    with (
+        torch.enable_grad(),
+        evaluation_mode(subject.model),
+        opened as seen,
+        last_stream(subject) as stream,
+    ):
+        output = subject.run(arguments, first)
+    read: list[list[Tensor | None]] = [
+        [each.weights for each in seen.calls],
+        [each.mask for each in seen.calls],
+        [each.values for each in seen.calls],
+    ]
+    leaves = [*(seen.weights if gradients else ()), *stream]
+    return Ran(output, read, leaves, [(each.site, each.path) for each in seen.calls])
+
+
+def _whole(call: Call) -> Call:
+    return call
+
+
 def _chosen(question: Question, sites: Collection[Site] | None) -> Collection[Site]:
     return question.subject.sites if sites is None else sites
+
+
+def look_recorded(question: Question) -> None:
+    """Find the target of each row, by a recorded pass where that is possible."""
+    subject, inputs = question.subject, question.inputs
+    if question.is_answered or not can_be_recorded(question.subject):
+        return
+    first = first_places(subject, inputs, question.asked)
+
+    def work(arguments: Mapping[str, Tensor]) -> list[Tensor]:
+        return [subject.run(arguments, first)]
+
+    with evaluation_mode(subject.model), torch.no_grad():
+        key = ("look", first, hides(inputs.arguments))
+        (logits,) = run_recorded(subject.model, key, inputs.arguments, work, checked=False)
+    table = logits.cpu()
+    subject.check_finite(table)
+    learn(subject, inputs, question.asked, table)
 
 
 def find_readout(question: Question) -> QueryWeights:

@@ -13,12 +13,11 @@ from torch import Tensor
 from attlas.errors import ModelError, UnknownNameError, UsageError
 from attlas.models.asking.map_selection import map_bytes
 from attlas.models.asking.question import Question
-from attlas.models.asking.reading import find_readout, readout_from
+from attlas.models.asking.reading import find_readout, look_recorded, readout_from
 from attlas.models.asking.scores import target_scores
 from attlas.models.branching import variants
 from attlas.models.branching.branch_memory import spare_bytes
 from attlas.models.branching.branches import Branch, Branched, run_branches
-from attlas.models.branching.first_look import look_recorded
 from attlas.models.branching.integrals import RULES, Points, fixed, rounds
 from attlas.models.tap.on_patches import effects_on_patches
 from attlas.results import Site
@@ -86,13 +85,19 @@ def attributions(
     readout: QueryWeights | None = None
     for group in _groups(question, sites, len(first.places) + 1, quadrature.memory):
         found = list(_raise(question, group, first, quadrature.memory, with_nothing=True))
-        readout = _readout(question, found[0].above) if readout is None else readout
         running = [_begin(each, first, whole) for each in found]
         _refine(question, running, more, quadrature)
-        for each in running:
-            weights = each.integral()
-            error = (weights.sum(dim=(1, 2, 3)) - each.worth).abs()
-            placed = effects_on_patches(weights, question.subject.stages(question.inputs))
+        weights = [each.integral() for each in running]
+        errors = [
+            (own.sum(dim=(1, 2, 3)) - each.worth).abs()
+            for own, each in zip(weights, running, strict=True)
+        ]
+        # Last, since a device is waited for.
+        if not torch.stack(errors).isfinite().all():
+            raise ModelError(f"the output of {question.subject.name} is not finite")
+        readout = _readout(question, found[0].above) if readout is None else readout
+        for each, own, error in zip(running, weights, errors, strict=True):
+            placed = effects_on_patches(own, question.subject.stages(question.inputs))
             yield Attribution(each.site, placed, error, each.error, tuple(each.steps), readout)
 
 

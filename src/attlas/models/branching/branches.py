@@ -20,18 +20,19 @@ from torch import Tensor, nn
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.question import Question
+from attlas.models.asking.reading import can_be_recorded
 from attlas.models.asking.readout import last_stream
 from attlas.models.asking.scores import run_logits
 from attlas.models.branching.blocks import BlockCall, Path, find_stacks, map_tensors, study_blocks
 from attlas.models.branching.branch_memory import portions
 from attlas.models.branching.branch_tap import BranchTap, VariantGroup
-from attlas.models.branching.first_look import can_be_recorded
-from attlas.models.branching.recording import run_recorded
 from attlas.models.branching.variants import Variants
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.hooks import Hooks, hooking
 from attlas.models.tap.opening import opened_by
+from attlas.models.tap.recording import run_recorded
+from attlas.models.tap.two_ways import hides
 from attlas.results import Site
 
 
@@ -110,7 +111,7 @@ def _run(
     subject = question.subject
     known = anatomy(subject.model)
     origin = origin.to(subject.device)
-    masked = _is_masked(question.inputs.arguments)
+    masked = hides(question.inputs.arguments)
 
     def work(arguments: Mapping[str, Tensor]) -> list[Tensor]:
         growth = _Growth(calls, merged, origin, count, masked)
@@ -142,20 +143,15 @@ def _run(
 
     arguments = whole.inputs.arguments
     with evaluation_mode(subject.model), torch.set_grad_enabled(gradients):
-        if can_be_recorded(question) and all(group.variants.fixed for group in merged):
+        if can_be_recorded(subject) and all(group.variants.fixed for group in merged):
             key = (tuple(merged), question.targets, of, gradients, count, masked)
-            scores, *rest = run_recorded(subject.model, key, arguments, work)
+            found = run_recorded(subject.model, key, arguments, work, checked=not gradients)
+            scores, *rest = found
         else:
             scores, *rest = work(arguments)
     size = len(merged) if gradients else 0
     leaves, slopes, above = rest[:size], rest[size : 2 * size], rest[2 * size :]
     return _results(merged, scores, leaves, slopes, count, above)
-
-
-def _is_masked(arguments: Mapping[str, Tensor]) -> bool:
-    """Whether an attention mask hides anything."""
-    masks = (value for name, value in arguments.items() if name.endswith("attention_mask"))
-    return not all(bool(mask.all()) for mask in masks)
 
 
 def _scores(question: Question, logits: Tensor, of: str, count: int) -> Tensor:

@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import nn
 from transformers import GenerationMixin
@@ -45,12 +46,13 @@ def as_inputs(subject: ModelFacts, encoded: Encoded, text: Any) -> Inputs:
 def as_batch(subject: ModelFacts, encoded: Sequence[Encoded], texts: Sequence[Any]) -> Inputs:
     """The batch of texts of equal length that consist of tokens alone."""
     if not any(each.beside for each in encoded):  # a model may replace the tokens for pictures
-        ids = (number for each in encoded for number in each.arguments.get("input_ids", ()))
-        check_vocabulary(subject, dict.fromkeys(ids))
+        ids = [each.arguments["input_ids"] for each in encoded if "input_ids" in each.arguments]
+        check_vocabulary(subject, [max(each, default=0) for each in ids])
+    device, parameters = subject.device, subject.parameters
     arguments = {
-        name: torch.tensor([each.arguments[name] for each in encoded], device=subject.device)
+        name: _batch([each.arguments[name] for each in encoded], device)
         for name in encoded[0].arguments
-        if name in subject.parameters
+        if name in parameters
     }
     brings = subject.sound_argument or subject.picture_argument or "input_ids"
     return Inputs(
@@ -60,6 +62,14 @@ def as_batch(subject: ModelFacts, encoded: Sequence[Encoded], texts: Sequence[An
         Stream(brings, 0, len(encoded[0].tokens)),
         notes=tuple(each.notes for each in encoded),
     )
+
+
+def _batch(rows: Sequence[Any], device: torch.device) -> torch.Tensor:
+    """Rows of numbers on a device; numpy reads long lists much faster than torch."""
+    array = np.array(rows)
+    if array.dtype != np.int64:
+        return torch.tensor(rows, device=device)
+    return torch.from_numpy(array).to(device)
 
 
 def names_tokens(request: Request) -> bool:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -49,7 +50,7 @@ def encode(
     `names` are the names of the segments: first that of a single text, then the two of a pair.
     """
     if _are_ids(text):
-        found = encode_ids(tokenizer, [int(number) for number in text], names[0])
+        found = encode_ids(tokenizer, list(map(int, text)), names[0])
     else:
         found = _tokenize(tokenizer, split_segments(text, names))
     return fit(found, limit, truncate)
@@ -93,11 +94,11 @@ def split_segments(text: Any, names: Sequence[str]) -> Segments:
 
 
 def encode_ids(tokenizer: Any, ids: Sequence[int], name: str) -> Encoded:
-    """Encode token ids as they are; the text is what they decode to."""
+    """Encode token ids as they are; the text is what they decode to, when somebody looks at it."""
     texts = _texts_of(tokenizer, ids)
-    special = mark_special(tokenizer, ids, [False] * len(ids))
-    text, offsets = decode_with_offsets(tokenizer, ids, special)
-    tokens = Tokens(texts, offsets, special, (name,) * len(ids), {name: text})
+    special = mark_special(tokenizer, ids, (False,) * len(ids))
+    place = partial(decode_with_offsets, tokenizer, tuple(ids), special)
+    tokens = Tokens.placed_later(texts, special, name, place)
     arguments = {"input_ids": list(ids), "attention_mask": [1] * len(ids)}
     return Encoded(tokens, arguments, added=(False,) * len(ids))
 
@@ -201,9 +202,9 @@ def mark_special(tokenizer: Any, ids: Sequence[int], added: Sequence[bool]) -> t
     return _marked(_special_ids(tokenizer), ids, added)
 
 
-def _marked(
-    special: Collection[int], ids: Sequence[int], added: Sequence[bool]
-) -> tuple[bool, ...]:
+def _marked(special: frozenset[int], ids: Sequence[int], added: Sequence[bool]) -> tuple[bool, ...]:
+    if special.isdisjoint(ids):
+        return tuple(added)
     return tuple(mark or number in special for number, mark in zip(ids, added, strict=True))
 
 

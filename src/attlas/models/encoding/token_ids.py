@@ -103,6 +103,13 @@ def _quick_places(tokenizer: Any, content: Sequence[int], whole: str) -> list[Sp
 
 def _places_in_turn(alone: Sequence[str], whole: str) -> list[Span]:
     """The span of each token if the whole is their texts one after another, or a space between."""
+    distinct = set(alone)
+    if "" in distinct:
+        return []
+    between = "" if len(whole) == sum(map(len, alone)) else " "
+    if between.join(alone) == whole and not (between and any(each[0] == " " for each in distinct)):
+        ends = accumulate(len(text) + len(between) for text in alone)
+        return list(pairwise([0, *(end - len(between) for end in ends)]))
     spans: list[Span] = []
     start = 0
     for text in alone:
@@ -111,8 +118,6 @@ def _places_in_turn(alone: Sequence[str], whole: str) -> list[Span]:
             end += 1
             if whole[start:end] != f" {text}":
                 return []
-        if not text:
-            return []
         spans.append((start, end))
         start = end
     return spans if start == len(whole) else []

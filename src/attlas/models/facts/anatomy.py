@@ -7,7 +7,7 @@ from weakref import ReferenceType, WeakKeyDictionary, ref
 from torch import nn
 
 from attlas.models.facts import transformers_internals as internals
-from attlas.models.facts.evaluation_mode import modules_of
+from attlas.models.facts.evaluation_mode import stamp_of
 from attlas.models.facts.sites import Owner, find_owners
 
 
@@ -54,12 +54,12 @@ class Anatomy:
 
 @dataclass(frozen=True)
 class _Kept:
-    """A cached anatomy that keeps no module alive, and the modules it was found in."""
+    """A cached anatomy that keeps no module alive, and the stamp of the modules it was found in."""
 
     owners: tuple[tuple[ReferenceType[nn.Module], str, str, str], ...]
     submodels: tuple[ReferenceType[nn.Module], ...]
     configurations: tuple[Any, ...]
-    modules: list[Any]
+    stamp: object
 
 
 _known: WeakKeyDictionary[nn.Module, _Kept] = WeakKeyDictionary()
@@ -67,9 +67,9 @@ _known: WeakKeyDictionary[nn.Module, _Kept] = WeakKeyDictionary()
 
 def anatomy(model: nn.Module) -> Anatomy:
     """Return the anatomy of a model, cached: finding it takes longer than a short pass on a GPU."""
-    modules = _module_ids(model)
+    stamp = stamp_of(model)
     kept = _known.get(model)
-    found = _recall(kept) if kept is not None and kept.modules == modules else None
+    found = _recall(kept) if kept is not None and kept.stamp is stamp else None
     if found is None:
         found = Anatomy(
             tuple(find_owners(model)),
@@ -80,7 +80,7 @@ def anatomy(model: nn.Module) -> Anatomy:
             tuple((ref(each.module), each.path, each.kind, each.road) for each in found.owners),
             tuple(ref(each) for each in found.submodels),
             found.configurations,
-            modules,
+            stamp,
         )
     return found
 
@@ -93,8 +93,3 @@ def _recall(kept: _Kept) -> Anatomy | None:
         return None
     owners = tuple(Owner(m, path, kind, road) for m, path, kind, road in modules if m is not None)
     return Anatomy(owners, tuple(m for m in models if m is not None), kept.configurations)
-
-
-def _module_ids(model: nn.Module) -> list[Any]:
-    """The id and type of each module: whether they are the ones that were looked at before."""
-    return [each for module in modules_of(model) for each in (id(module), type(module))]

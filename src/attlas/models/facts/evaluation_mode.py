@@ -1,15 +1,18 @@
 """Evaluation mode: a model is locked, without dropout and frozen; all is restored afterwards."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
-from weakref import WeakKeyDictionary
+from itertools import chain
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary, ref
 
 import torch
 from torch import nn
 
+from attlas.errors import ModelError
+from attlas.models.facts.hooks import Hooks
 from attlas.models.facts.model_lock import hold
 from attlas.restoring import Placed, placing
 
@@ -20,7 +23,7 @@ class _Use:
     def __init__(self, model: nn.Module) -> None:
         self.blocks: list[Placed] = []
         self.changes = Placed()
-        self.modules = every_module(model)
+        self.stamp, self.modules = _look(model)
         self._training = [module for module in self.modules if module.training]
         self._trainable = [
             parameter
@@ -28,6 +31,11 @@ class _Use:
             for parameter in module._parameters.values()
             if parameter is not None and parameter.requires_grad
         ]
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether somebody trains the model, by what it was like."""
+        return bool(self._training and self._trainable)
 
     def stand_still(self) -> None:
         """Switch dropout off and freeze the parameters."""
@@ -40,9 +48,25 @@ class _Use:
         """Undo this, however much of it was done."""
         for module in self._training:
             module.training = True
-        for parameter in self._trainable:
-            parameter.requires_grad_(True)
+        # Where Ctrl-C ends a pass inside `vmap`, that level may still be open.
+        functorch: Any = torch._C._functorch
+        allowed = functorch.get_inplace_requires_grad_allowed()
+        functorch.set_inplace_requires_grad_allowed(True)
+        try:
+            for parameter in self._trainable:
+                parameter.requires_grad_(True)
+        finally:
+            functorch.set_inplace_requires_grad_allowed(allowed)
 
+
+class _Found(NamedTuple):
+    """The modules of a model as they were found; see `_shape`."""
+
+    modules: list[ref[nn.Module]]
+    shape: tuple[list[int], list[type]]
+
+
+_found: WeakKeyDictionary[nn.Module, _Found] = WeakKeyDictionary()
 
 # Changed only while the lock of the model is held.
 _in_use: WeakKeyDictionary[nn.Module, _Use] = WeakKeyDictionary()
@@ -52,7 +76,25 @@ _plans_guard = threading.RLock()
 
 
 def every_module(model: nn.Module) -> list[nn.Module]:
-    """Every module once; much faster than `modules()`."""
+    """Every module once; much faster than `modules()`, and faster still if none was exchanged."""
+    return _look(model)[1]
+
+
+def stamp_of(model: nn.Module) -> object:
+    """Something that stays the same object while a model has the same modules, of the same types.
+
+    Those of a model in use are not looked at again.
+    """
+    use = _in_use.get(model)
+    return _look(model)[0] if use is None else use.stamp
+
+
+def _look(model: nn.Module) -> tuple["_Found", list[nn.Module]]:
+    known = _found.get(model)
+    if known is not None:
+        there = [each() for each in known.modules]
+        if None not in there and _shape(there) == known.shape:
+            return known, there  # type: ignore[return-value]
     found: dict[nn.Module, None] = {}
     waiting: list[nn.Module | None] = [model]
     while waiting:
@@ -60,13 +102,15 @@ def every_module(model: nn.Module) -> list[nn.Module]:
         if module is not None and module not in found:
             found[module] = None
             waiting.extend(module._modules.values())
-    return list(found)
+    modules = list(found)
+    _found[model] = _Found([ref(each) for each in modules], _shape(modules))
+    return _found[model], modules
 
 
-def modules_of(model: nn.Module) -> list[nn.Module]:
-    """Every module once; those of a model in use are known."""
-    use = _in_use.get(model)
-    return every_module(model) if use is None else use.modules
+def _shape(modules: Sequence[Any]) -> tuple[list[int], list[type]]:
+    """The ids of the children of these modules in turn, and the types of the modules."""
+    children = chain.from_iterable([each._modules.values() for each in modules])
+    return list(map(id, children)), list(map(type, modules))
 
 
 @contextmanager
@@ -79,6 +123,23 @@ def unplanned_attention() -> Iterator[None]:
     with placing() as block:
         _plan_nothing(block)
         yield
+
+
+@contextmanager
+def planned_attention() -> Iterator[None]:
+    """Let torch use cuDNN's fused attention within the block after all, if it was allowed to.
+
+    For a long input it is about twice as fast; planning pays if the input's length comes again.
+    """
+    with _plans_guard:
+        again = bool(_planless) and _planned[0]
+    torch.backends.cuda.enable_cudnn_sdp(again or torch.backends.cuda.cudnn_sdp_enabled())
+    try:
+        yield
+    finally:
+        with _plans_guard:
+            if again and _planless:
+                torch.backends.cuda.enable_cudnn_sdp(False)
 
 
 def _plan_nothing(block: Placed) -> None:
@@ -125,6 +186,7 @@ def _enter(model: nn.Module, use: _Use, block: Placed) -> None:
     _plan_nothing(use.changes)
     _keep_sparse(model, use)
     _uncut_cycles(use)
+    _refuse_training(model, use)
 
 
 def _leave(model: nn.Module, use: _Use, block: Placed) -> None:
@@ -170,6 +232,21 @@ def _uncut_cycles(use: _Use) -> None:
             use.changes.note(partial(setattr, module, "L_bp_cycles_padded", cut))
             own: Any = module
             own.L_bp_cycles_padded = [own.config.L_cycles] * len(cut)
+
+
+def _refuse_training(model: nn.Module, use: _Use) -> None:
+    """Refuse to train the model in another thread: its parameters would get no gradients."""
+    if not use.is_trained:
+        return
+
+    def refuse(*_: Any) -> None:
+        if torch.is_grad_enabled() and not any(block.is_here for block in use.blocks):
+            raise ModelError(
+                "this model stands still while another thread explains it: take turns by "
+                "`with subject.held():` around each step of the training, or explain a copy"
+            )
+
+    Hooks(use.changes).before_any(model, refuse)
 
 
 def _is_sparse(module: nn.Module) -> bool:

@@ -31,9 +31,12 @@ class Hooks:
 
     def before(self, module: nn.Module, hook: Callable[..., Any], **options: Any) -> None:
         """Call a hook before each call of a module; the options are those of torch."""
-        own = self._own(hook)
-        self._newest = module._forward_pre_hooks, own
-        self._handles.append(module.register_forward_pre_hook(own, **options))
+        self.before_any(module, self._own(hook), **options)
+
+    def before_any(self, module: nn.Module, hook: Callable[..., Any], **options: Any) -> None:
+        """Call a hook before each call of a module, whoever calls it."""
+        self._newest = module._forward_pre_hooks, hook
+        self._handles.append(module.register_forward_pre_hook(hook, **options))
 
     def after(self, module: nn.Module, hook: Callable[..., Any], **options: Any) -> None:
         """Call a hook behind each call of a module; the options are those of torch."""

@@ -223,7 +223,7 @@ class ModelFacts:
         count = getattr(self.config, "num_qa_labels", len(names))
         if len(names) != count:  # some configurations give only the number of answers
             return [f"answer {index}" for index in range(count)]
-        return [names[index] for index in sorted(names)]
+        return [str(names[index]) for index in sorted(names)]  # a file may name classes by numbers
 
     @property
     def link(self) -> str:

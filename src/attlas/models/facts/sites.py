@@ -76,7 +76,7 @@ class Owner:
         `origin` tells whether a hidden state belongs to the text or to the picture: attention
         within the picture is `vision`, from the picture to the text `cross_vision`.
         """
-        own, handed = self._streams(args, kwargs)
+        own, handed = self.streams(args, kwargs)
         others = [other for other in handed if other is not None and other is not own]
         if origin(own) != "image":
             return "cross" if others else self.kind
@@ -91,10 +91,10 @@ class Owner:
 
     def count_other_keys(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
         """How many keys of another stream follow the own ones in a merged softmax."""
-        _, handed = self._streams(args, kwargs)
+        _, handed = self.streams(args, kwargs)
         return int(handed[0].shape[1])
 
-    def _streams(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, list[Any]]:
+    def streams(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, list[Any]]:
         """The hidden states that a call attends from, and the other streams passed to it."""
         kind: Any = type(self.module)
         names = _parameters(kind)

@@ -6,10 +6,17 @@ from transformers import PretrainedConfig
 
 from attlas.errors import UnknownNameError, UsageError
 
-ENCODERS = ("bilstm", "bigru", "cnn", "average", "none")
+ENCODERS = ("bilstm", "bigru", "lstm", "orthogonal_lstm", "cnn", "average", "none")
 ATTENTIONS = ("additive", "scaled_dot", "uniform")
 READS = ("text", "pair", "question")
-WIDTHS = {"bilstm": 256, "bigru": 100, "cnn": 128, "average": 128}
+WIDTHS = {
+    "bilstm": 256,
+    "bigru": 100,
+    "lstm": 256,
+    "orthogonal_lstm": 256,
+    "cnn": 128,
+    "average": 128,
+}
 KERNELS = (1, 3, 5, 7)
 
 

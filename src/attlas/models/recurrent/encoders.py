@@ -47,6 +47,42 @@ class RecurrentEncoder(nn.Module):
         return states, torch.cat([last[0], last[1]], dim=-1)
 
 
+class ForwardEncoder(nn.Module):
+    """An LSTM that reads forward; with `orthogonal`, its states keep off their mean so far.
+
+    Mohankumar et al. 2020: before a state is used, what it has in common with the mean of the
+    states before it is taken away.
+    """
+
+    def __init__(self, vector_size: int, hidden_size: int, orthogonal: bool) -> None:
+        super().__init__()
+        self.cell = nn.LSTMCell(vector_size, hidden_size)
+        self.orthogonal = orthogonal
+
+    def forward(self, vectors: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """The states of the tokens, and the last of each text."""
+        real = within(lengths, vectors.shape[1])
+        state = cells = vectors.new_zeros(len(vectors), self.cell.hidden_size)
+        total = torch.zeros_like(state)
+        found = []
+        for place in range(vectors.shape[1]):
+            fresh, carried = self.cell(vectors[:, place], (state, cells))
+            if self.orthogonal:
+                fresh = apart_from(fresh, total)
+            here = real[:, place, None]
+            state, cells = torch.where(here, fresh, state), torch.where(here, carried, cells)
+            total = total + fresh * here
+            found.append(fresh * here)
+        return torch.stack(found, dim=1), state
+
+
+def apart_from(state: Tensor, other: Tensor) -> Tensor:
+    """A state without what it has in common with the direction of another; zero has none."""
+    length = other.square().sum(dim=-1, keepdim=True)
+    share = (state * other).sum(dim=-1, keepdim=True) / length.where(length > 0, 1.0)
+    return state - share * other
+
+
 class ConvolutionEncoder(nn.Module):
     """Convolutions of several widths side by side, each of which keeps the length."""
 
@@ -93,6 +129,8 @@ def build_encoder(config: RecurrentConfig, vector_size: int) -> nn.Module:
     if config.encoder in ("bilstm", "bigru"):
         network = nn.LSTM if config.encoder == "bilstm" else nn.GRU
         return RecurrentEncoder(network, vector_size, config.hidden_size)
+    if config.encoder in ("lstm", "orthogonal_lstm"):
+        return ForwardEncoder(vector_size, config.hidden_size, config.encoder != "lstm")
     if config.encoder == "cnn":
         return ConvolutionEncoder(vector_size, config.hidden_size, config.kernels)
     if config.encoder == "average":

@@ -29,6 +29,7 @@ from attlas.models.recurrent.words import (
     sentence_ends,
 )
 from attlas.models.recurrent.writer import RecurrentForConditionalGeneration, RecurrentWriterConfig
+from attlas.tokens import Span
 
 Labelled = Sequence[tuple[Any, str]]  # texts, or pairs of texts, with their labels
 
@@ -52,14 +53,23 @@ class Learned:
         self.tokenizer.save_pretrained(folder)
 
 
-def labelled_table(model: Any, tokenizer: Any, examples: Labelled) -> TextTable:
-    """Labelled texts as a table on the device of a model, which knows the labels."""
+def labelled_table(
+    model: Any,
+    tokenizer: Any,
+    examples: Labelled,
+    spans: Mapping[Any, Sequence[Span]] | None = None,
+) -> TextTable:
+    """Labelled texts as a table on the device of a model, which knows the labels.
+
+    `spans` are the characters that people marked, by text.
+    """
     numbers = model.config.label2id
     unknown = sorted({label for _, label in examples} - numbers.keys())
     if unknown:
         raise UsageError(f"unknown label {unknown[0]!r}: allowed: {', '.join(numbers)}")
     texts = [text for text, _ in examples]
-    return text_table(tokenizer, texts, [numbers[label] for _, label in examples], model.device)
+    answers = [numbers[label] for _, label in examples]
+    return text_table(tokenizer, texts, answers, model.device, spans)
 
 
 def build_classifier(
@@ -98,7 +108,8 @@ def learn(
     fewest: int = 1,
     device: str | torch.device = "cpu",
     labels: Sequence[str] | None = None,
-    loss: Loss | None = None,
+    loss: Callable[[Any, TextTable], Loss] | None = None,
+    spans: Mapping[Any, Sequence[Span]] | None = None,
     folder: str | Path | None = None,
     about: Mapping[str, Any] | None = None,
     tell: Told = lambda *_: None,
@@ -108,6 +119,8 @@ def learn(
 
     `vectors` is a folder or a wheel with word vectors; without it they are random, of
     `vector_size`. `labels` fixes the order of the labels; `parts` are those of `RecurrentConfig`.
+    `loss` makes another loss than that of the labels, from the tokenizer and the training texts;
+    `spans` are the characters that people marked, by text.
     """
     plan = plan or FitPlan()
     tokenizer = build_vocabulary((text for text, _ in train), longest, fewest)
@@ -118,8 +131,10 @@ def learn(
     )
     names = list(labels) if labels else sorted({label for _, label in train})
     model = build_classifier(tokenizer, names, table, seed=plan.seed, **(parts or {})).to(device)
-    texts, chosen = (labelled_table(model, tokenizer, each) for each in (train, dev))
-    fitted = fit(model, texts, chosen, plan, loss=loss, folder=folder, about=about, tell=tell)
+    texts = labelled_table(model, tokenizer, train, spans)
+    chosen = labelled_table(model, tokenizer, dev)
+    made = None if loss is None else loss(tokenizer, texts)
+    fitted = fit(model, texts, chosen, plan, loss=made, folder=folder, about=about, tell=tell)
     return Learned(model, tokenizer, fitted, labelled_table)
 
 

@@ -22,6 +22,7 @@ from attlas.results import Site
 SLICE_BYTES = {"cpu": 2**24, "cuda": 2**31}  # what the weights of one slice of rows may take
 COPIES = 4  # of these weights that exist while they are computed
 TINY = 1e-30  # keeps a row of zeros at zero
+MOST = 1e38  # a precision that holds numbers of this size holds any row, bfloat16 included
 FUSED_ON = {"cuda"}  # where the gradient of fused attention is faster than slices
 
 
@@ -132,21 +133,23 @@ class HandedCall:
         kept = self if self.mixed else self.with_graph()
         if kept.mixed is None:
             return None
-        query, _, value = self.streams
-        batch = len(query)
-        largest = row.abs().amax(dim=-1, keepdim=True).clamp_min(TINY)
-        parts = _in_precision(row / largest, query.dtype)  # `[target, query, part]`
-        columns = parts if batch > 1 else parts.movedim(0, 1).flatten(1)[None]
+        output, mixed = kept.mixed
+        (batch, width), heads = (len(mixed), mixed.shape[-1]), output.shape[2]
+        largest = _largest(row, output.dtype)
+        parts = _in_precision(row if largest is None else row / largest, output.dtype)
+        columns = parts if batch > 1 or len(row) == 1 else parts.movedim(0, 1).flatten(1)[None]
         pulled = []
-        for some in columns.split(value.shape[-1], dim=-1):
-            output, mixed = kept.mixed
+        for some in columns.split(width, dim=-1):
             above = torch.zeros_like(output)
             above[..., : some.shape[-1]] = some[:, :, None]
             (found,) = torch.autograd.grad(output, mixed, above, retain_graph=True)
-            pulled.append(found[..., : some.shape[-1]].to(row.dtype).sum(dim=1) / query.shape[1])
-        joined = torch.cat(pulled, dim=-1)  # `[batch, key, column]`
-        each = joined if batch > 1 else joined[0].unflatten(1, (len(row), -1)).movedim(1, 0)
-        return largest * each.sum(dim=-1)
+            pulled.append(found[..., : some.shape[-1]].sum(dim=1, dtype=row.dtype))
+        joined = pulled[0] if len(pulled) == 1 else torch.cat(pulled, dim=-1)
+        each = joined  # `[batch, key, column]`
+        if batch == 1 < len(row):
+            each = joined[0].unflatten(1, (len(row), -1)).movedim(1, 0)
+        total = each.sum(dim=-1) / heads
+        return total if largest is None else largest * total
 
     def _fused(self, streams: tuple[Tensor, Tensor, Tensor]) -> Tensor | None:
         if not is_fusible(self.module):
@@ -214,6 +217,13 @@ def _seen_keys(mask: Tensor) -> slice:
         return slice(0, mask.shape[-1])
     found = each.any(dim=0).nonzero()
     return slice(int(found[0]), int(found[-1]) + 1)
+
+
+def _largest(row: Tensor, kind: torch.dtype) -> Tensor | None:
+    """What to divide rows by so that they fit into this precision; None if they do anyway."""
+    if torch.finfo(kind).max >= MOST:
+        return None
+    return row.abs().amax(dim=-1, keepdim=True).clamp_min(TINY)
 
 
 def _in_precision(row: Tensor, kind: torch.dtype) -> Tensor:

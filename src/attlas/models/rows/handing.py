@@ -1,7 +1,8 @@
 """Handing over: one fused pass that keeps what each attention was handed, and the readout."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 from attlas.errors import UnsupportedModelError
 from attlas.models.asking.as_found import distance, rounding
 from attlas.models.asking.many_targets import share_of_each
-from attlas.models.asking.map_selection import map_bytes
+from attlas.models.asking.map_selection import largest_map
 from attlas.models.asking.open_model import OWN_FAILURES, OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import readout_from
@@ -20,7 +21,7 @@ from attlas.models.asking.readout import last_stream, shares, stream_gradients
 from attlas.models.asking.scores import own_scores_in_graph
 from attlas.models.encoding.encode_input import sample_inputs
 from attlas.models.facts.anatomy import anatomy
-from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.facts.evaluation_mode import evaluation_mode, planned_attention
 from attlas.models.facts.sites import Owner
 from attlas.models.rows.handed import HandedCall
 from attlas.models.tap.eager_attention import mix
@@ -33,6 +34,8 @@ from attlas.shapes import QueryWeights, TokenScores
 LONG = 2**24  # bytes of one layer's weights of one input, from which on rows are computed alone
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-5}
 Met = Callable[[HandedCall, Tensor], None]
+SIGHTS = 2  # so often must a shape have come before attention is planned for it
+_seen: WeakKeyDictionary[nn.Module, Counter[tuple[int, int]]] = WeakKeyDictionary()
 _agrees: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 
 
@@ -117,6 +120,7 @@ def hand_over(
     with (
         torch.enable_grad(),
         _handing(subject, sites, gradients=False, met=met) as tap,
+        _planned(question),
         last_stream(subject) as stream,
     ):
         total = own_scores_in_graph(question, "logit").sum()
@@ -137,6 +141,7 @@ def score_handed(
     with (
         torch.enable_grad(),
         _handing(subject, sites, gradients=True) as tap,
+        _planned(question),
         last_stream(subject) as stream,
     ):
         total = own_scores_in_graph(question, "logit").sum()
@@ -171,6 +176,14 @@ def _each_backward(
         yield gradients, shares(own)[:, : len(question.inputs.tokens[0])]
 
 
+def _planned(question: Question) -> AbstractContextManager[None]:
+    """Attention that a GPU plans for, where inputs of this shape come again and again."""
+    shape = (len(question.inputs), len(question.inputs.tokens[0]))
+    seen = _seen.setdefault(question.subject.model, Counter())
+    seen[shape] += 1
+    return planned_attention() if seen[shape] > SIGHTS else nullcontext()
+
+
 @contextmanager
 def _handing(
     subject: OpenModel,
@@ -202,7 +215,7 @@ def is_for_rows(question: Question, sites: Sequence[Site]) -> bool:
     It needs one stack of attention, whose rows were seen to be those of its maps.
     """
     subject, inputs = question.subject, question.inputs
-    if question.maps or max(map_bytes(inputs, [site]) for site in sites) <= LONG:
+    if question.maps or largest_map(inputs, sites) <= LONG:
         return False
     if inputs.picture is not None or inputs.prefix is not None or is_tapped(subject.model):
         return False

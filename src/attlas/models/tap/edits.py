@@ -30,6 +30,7 @@ class Edit:
     layer: int | None = None
     heads: tuple[int, ...] | None = None
     queries: tuple[int, ...] | None = None
+    keys: tuple[int, ...] | None = None
 
     def at(
         self,
@@ -38,14 +39,23 @@ class Edit:
         layer: int | None = None,
         heads: int | Iterable[int] | None = None,
         queries: int | Iterable[int] | None = None,
+        keys: int | Iterable[int] | None = None,
     ) -> "Edit":
-        """The same edit, applied only at these sites, heads and query rows."""
+        """The same edit, applied only at these sites, heads, query rows and keys.
+
+        With `keys` it sees these keys alone: `uniform` spreads their weight over them, and
+        `permute` shuffles them among themselves.
+        """
         if kind is not None and kind not in KINDS:
             raise UnknownNameError("kind of site", kind, KINDS)
         (one,) = whole_numbers("layer", layer) or (None,)
-        rows = whole_numbers("queries", queries)
         return changed(
-            self, kind=kind, layer=one, heads=whole_numbers("heads", heads), queries=rows
+            self,
+            kind=kind,
+            layer=one,
+            heads=whole_numbers("heads", heads),
+            queries=whole_numbers("queries", queries),
+            keys=whole_numbers("keys", keys),
         )
 
     def touches(self, site: Site) -> bool:
@@ -53,14 +63,16 @@ class Edit:
         return self.kind in (None, site.kind) and self.layer in (None, site.layer)
 
     def rewrite(self, site: Site, weights: Attention, visible: Visible) -> Attention:
-        """Apply this edit to its heads and query rows; the others keep their weights."""
-        new = self.change(weights, visible)
+        """Apply this edit to its heads, query rows and keys; the others keep their weights."""
+        keys = _mark(self.keys, weights.shape[3], "key", site, weights.device)
+        seen = (weights, visible) if self.keys is None else (weights * keys, visible & keys)
+        new = self.change(*seen)
         if new.shape != weights.shape:
             raise UsageError(
                 f"the edit {self.name!r} gave weights of shape {tuple(new.shape)} at {site.name}, "
                 f"expected {tuple(weights.shape)}"
             )
-        return torch.where(self._where(site, weights), new.to(weights), weights)
+        return torch.where(self._where(site, weights) & keys, new.to(weights), weights)
 
     def _where(self, site: Site, weights: Attention) -> torch.Tensor:
         heads = _mark(self.heads, weights.shape[1], "head", site, weights.device)
@@ -94,6 +106,7 @@ def zero(keys: int | Iterable[int]) -> Edit:
 
     def change(weights: Attention, visible: Visible) -> Attention:
         rest = weights.clone()
+        _check_numbers("key", columns, weights.shape[-1])
         rest[..., columns] = 0
         left = rest.sum(dim=-1, keepdim=True)
         total = weights.sum(dim=-1, keepdim=True)
@@ -139,6 +152,59 @@ def replace(weights: torch.Tensor) -> Edit:
             ) from problem
 
     return Edit("replace", change)
+
+
+def put(
+    weights: Any,
+    *,
+    heads: int | Iterable[int] | None = None,
+    queries: int | Iterable[int] | None = None,
+    keys: int | Iterable[int] | None = None,
+) -> Edit:
+    """Put weights in at these heads, rows and keys, by default at all, in the order given.
+
+    The weights broadcast to `[head, query, key]` of those chosen; the others stay.
+    """
+    try:
+        block = torch.as_tensor(weights, dtype=torch.float64)
+    except (ValueError, TypeError) as problem:
+        raise UsageError(f"weights are numbers, in rows of equal lengths: {problem}") from problem
+    chosen = [whole_numbers(*each) for each in (("heads", heads), ("queries", queries))]
+    chosen.append(whole_numbers("keys", keys))
+
+    def change(old: Attention, visible: Visible) -> Attention:
+        shape = tuple(
+            size if each is None else len(each)
+            for each, size in zip(chosen, old.shape[1:], strict=True)
+        )
+        try:
+            new = block.to(old).expand(shape)
+        except RuntimeError as problem:
+            raise UsageError(
+                f"weights of shape {tuple(block.shape)} cannot be put at {shape}"
+            ) from problem
+        rows, columns, third = _places(chosen, old)
+        found = old.clone()
+        found[:, rows[:, None, None], columns[:, None], third] = new
+        return found
+
+    return Edit("put", change)
+
+
+def _places(chosen: Iterable[tuple[int, ...] | None], old: Attention) -> list[torch.Tensor]:
+    """The numbers of the chosen heads, rows and keys; one that does not exist is an error."""
+    found = []
+    for name, each, size in zip(("head", "query", "key"), chosen, old.shape[1:], strict=True):
+        numbers = range(size) if each is None else each
+        _check_numbers(name, numbers, size)
+        found.append(torch.tensor(numbers, device=old.device))
+    return found
+
+
+def _check_numbers(name: str, numbers: Iterable[int], size: int) -> None:
+    for number in numbers:
+        if not -size <= number < size:
+            raise UsageError(f"unknown {name} {number}: there are 0 to {size - 1}")
 
 
 def apply(function: Callable[[torch.Tensor], torch.Tensor]) -> Edit:

@@ -90,6 +90,10 @@ def plain(value: Any) -> Any:
     """
     if type(value) in _PLAIN:  # most values are, and asking for no more is faster
         return value
+    if type(value) is float:
+        return value if isfinite(value) else str(value)
+    if type(value) is dict:
+        return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, (np.ndarray, np.generic)):
         return plain(value.tolist())
     if isinstance(value, Mapping):

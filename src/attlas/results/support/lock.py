@@ -48,7 +48,9 @@ def locked(path: Path, place: str = "folder") -> Iterator[None]:
             raise ResultFileError(reason) from error
         with suppress(OSError):  # the content only serves the error message above
             file.truncate(0)
-            file.write(f"{os.getpid()} on {platform.node()}".encode())
+            content = f"{os.getpid()} on {platform.node()}".encode()
+            if file.write(content) != len(content):  # a full disk takes a part of it
+                file.truncate(0)
         yield
 
 

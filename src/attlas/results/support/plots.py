@@ -25,14 +25,22 @@ def scatter(
     x_label: str,
     y_label: str,
     reading: str,
+    arrows_from: str | None = None,
 ) -> Plot:
-    """Points in named groups; `points` maps a name to its numbers along both axes."""
+    """Points in named groups; `points` maps a name to its numbers along both axes.
+
+    `arrows_from` names a group: arrows lead from its first point to the first of each other group.
+    """
     groups = []
     for name, (x, y) in points.items():
         across, up = _numbers(x), _numbers(y)
         _check_lengths(f"{title}: {name}", "places across", across, "places up", up)
         groups.append({"name": name, "x": across, "y": up})
-    return _plot("scatter", title, reading, x_label=x_label, y_label=y_label, groups=groups)
+    if arrows_from is not None and arrows_from not in points:
+        raise UnknownNameError("group", arrows_from, points)
+    arrows = {} if arrows_from is None else {"arrows_from": arrows_from}
+    axes = {"x_label": x_label, "y_label": y_label}
+    return _plot("scatter", title, reading, **axes, groups=groups, **arrows)
 
 
 def curve(
@@ -189,7 +197,7 @@ def _made_again(kind: str, title: str, reading: str, given: Mapping[str, Any]) -
         return violins(title, {each["name"]: each for each in given["groups"]}, **axes)
     if kind == "scatter":
         points = {each["name"]: (each["x"], each["y"]) for each in given["groups"]}
-        return scatter(title, points, **axes)
+        return scatter(title, points, **axes, arrows_from=given.get("arrows_from"))
     if kind == "matrix":
         return matrix(title, given["rows"], given["columns"], given["values"], **axes)
     lines = {each["name"]: each["y"] for each in given["lines"]}

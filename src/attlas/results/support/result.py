@@ -62,11 +62,16 @@ class Result(ABC):
         """Read what `save` wrote; what could not be shown is refused as damaged."""
         with read_record(path, cls.record_kind) as (header, arrays):
             result = cls._from_record(header, arrays)
-            payload = result.payload()
+            sketch = result._sketch()
+            payload = sketch.payload()
             views.render(payload)
             views.fragment(payload)
-            views.page(payload, result._page_title())
+            views.page(payload, sketch._page_title())
         return result
+
+    def _sketch(self: R) -> R:
+        """A result that can be drawn if this one can, and faster, if this one is large."""
+        return self
 
     def html(self) -> str:
         """The page that shows the result."""

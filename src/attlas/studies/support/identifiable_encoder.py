@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from attlas.data.example import Example
 from attlas.embedded.training.train_facts import PAD, stacked
 from attlas.mathematics.null_space import ranks, rounding
+from attlas.models.teaching.identifiable_layer import added_heads
 from attlas.results import Claim, ComparedTable
 from attlas.studies.support.findings import (
     at_least,
@@ -65,10 +66,9 @@ class Encoder(nn.Module):
     def forward(self, ids: Tensor, attention_mask: Tensor) -> Any:
         """The logits of each text."""
         states = self.drop(self.embed(ids))
-        scores = _by_head(self.query(states)) @ _by_head(self.key(states)).transpose(-1, -2)
+        query, key = _by_head(self.query(states)), _by_head(self.key(states))
         hidden = ~attention_mask.bool()[:, None, None]
-        weights = (scores / KEYS**0.5).masked_fill(hidden, -torch.inf).softmax(dim=-1)
-        mixed = (weights @ self.transformed(states)).sum(dim=1)
+        mixed = added_heads(query, key, self.transformed(states), hidden)
         states = self.first(states + self.drop(mixed))
         states = self.second(states + self.drop(self.feed(states)))
         return SimpleNamespace(logits=self.answer(states[:, 0]))

@@ -5,6 +5,7 @@ form a polytope. The one farthest from a given row is a corner of it. Corners ar
 programs, each in the direction in which the last one lay.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,12 +99,17 @@ class OtherAttention:
 
 
 def find_other_attention(
-    question: Question, number: int, scope: Scope, seed: int
+    question: Question,
+    number: int,
+    scope: Scope,
+    seed: int,
+    watch: Callable[[float, float], None] = lambda *_: None,
 ) -> OtherAttention:
     """Other weights for one text, in every head, in the row from which the answer is read most.
 
     They are at the last site of the scope. Only the keys that the scope opens may change, so the
-    weight on the other keys stays, and so does the sum over the open ones.
+    weight on the other keys stays, and so does the sum over the open ones. `watch` is told of each
+    head how far its other weights are, and how far the output moves with them.
     """
     one = question.rows([number])
     opened = scope.open_sites(one)[-1]
@@ -113,15 +119,11 @@ def find_other_attention(
     ((weights, values, visible),) = folded.held
     row = _most_read(opened.rows[0], folded.readout[0])
     free = visible[:, row] & opened.keys[0]
-    found = [
-        _other(
-            weights[head, row],
-            values[head],
-            free[head % len(free)],
-            seed_for(seed, one.order[0], f"{head}"),
-        )
-        for head in range(len(weights))
-    ]
+    found = []
+    for head in range(len(weights)):
+        own = seed_for(seed, one.order[0], f"{head}")
+        found.append(_other(weights[head, row], values[head], free[head % len(free)], own))
+        watch(*found[-1][1:])
     others = np.stack([each for each, _, _ in found])
     queries, keys = one.inputs.queries_and_keys(opened.site.kind)
     labels = one.inputs.tokens[0].labels()

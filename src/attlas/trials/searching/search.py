@@ -5,7 +5,7 @@ blocks. The steps of a candidate do not depend on other texts, so a batch finds 
 find alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -42,21 +42,19 @@ HALVINGS = 12
 ENOUGH = 0.9999  # of the largest possible distance
 COLDEST, HOTTEST = 0.003, 3.0  # near 0 a row takes its farthest key; at 3 any key
 WHOLE = 0.6  # of the proposals move rows all the way to their keys
+Watch = Callable[[Tensor, Tensor], None]  # is told the best distance so far, and its change
 
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """How to search: candidates for each tolerance, rounds of exchange, steps of Adam.
-
-    `penalty` is for leaving the tolerance on the way.
-    """
+    """How to search: candidates for each tolerance, rounds of exchange, steps of Adam."""
 
     tolerances: tuple[float, ...] = (0.01, 0.05)
     candidates: int = 5
     steps: int = 30
     rate: float = 0.7
     rounds: int = 80
-    penalty: float = 500.0
+    penalty: float = 500.0  # for leaving the tolerance on the way
 
     @property
     def copies(self) -> int:
@@ -68,8 +66,7 @@ class SearchPlan:
 class FarthestAttention:
     """For each tolerance and text, the farthest attention, its distance, and the output's change.
 
-    `distance` and `change` are `[tolerance, batch]`. If no other attention was found, it is the
-    model's own.
+    `distance` and `change` are `[tolerance, batch]`; without any other attention it is the model's.
     """
 
     leeways: Sequence[Leeway]
@@ -81,9 +78,10 @@ class FarthestAttention:
 class Search:
     """Candidates for the texts of one question, and the best of those that keep the output."""
 
-    def __init__(self, question: Question, scope: Scope, plan: SearchPlan) -> None:
-        self.question = question
-        self.plan = plan
+    def __init__(
+        self, question: Question, scope: Scope, plan: SearchPlan, watch: Watch = lambda *_: None
+    ) -> None:
+        self.question, self.plan, self.watch = question, plan, watch
         self.top: UpperBlocks = find_upper_blocks(
             question, read_sites(question, scope), plan.copies
         )
@@ -212,6 +210,7 @@ class Search:
             torch.where(where, new[copy, batch], old)
             for new, old in zip(shares, self.best, strict=True)
         ]
+        self.watch(self.distance, self.change)
 
     @torch.no_grad()
     def _pull_back(self, ends: Shares) -> None:

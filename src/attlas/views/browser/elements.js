@@ -99,6 +99,12 @@ function button(label, className, onClick) {
   return made;
 }
 
+// What was clicked of the maps: the page around the views may offer more to do with it.
+/** @param {Element} element @param {PickedPlace} place @param {Box} [box] */
+function announce(element, place, box = element.getBoundingClientRect()) {
+  element.dispatchEvent(new CustomEvent("attlas-pick", {bubbles: true, detail: {...place, box}}));
+}
+
 const ARROW_STEPS = new Map([["ArrowRight", 1], ["ArrowDown", 1], ["ArrowLeft", -1], ["ArrowUp", -1]]);
 
 // One tab stop for many elements; the arrow keys, Home and End move among them.

@@ -105,11 +105,16 @@ function drawHeads(element, payload, state) {
   element.append(make("div", "head-row numbers quiet mono", make("span", "", "head"),
     ...Array.from({length: widest.shape[0]}, (_, head) => make("span", "number", String(headNumber(widest, head))))));
   sites.forEach((site, layer) => {
-    const row = make("div", "head-row", make("span", "quiet mono",
-      severalKinds ? `${site.kind} ${site.layer}` : `layer ${site.layer}`));
+    const name = make("span", "layer-name quiet mono", severalKinds ? `${site.kind} ${site.layer}` : `layer ${site.layer}`);
+    const row = make("div", "head-row", name);
+    name.addEventListener("click", () => announce(name, {site}));
     for (let head = 0; head < site.shape[0]; head++) {
       const canvas = make("canvas", "");
-      const thumb = button(canvas, "thumb", () => state.set({layer, head, heads: null}));
+      const thumb = button(canvas, "thumb", () => {
+        const again = layer === state.layer && head === state.head;
+        state.set({layer, head, heads: null});
+        announce(thumb, {site, head, again});
+      });
       thumb.setAttribute("aria-label", `${site.name}, head ${headNumber(site, head)}`);
       thumb.title = mapName(site, head);
       thumbs.push({thumb, canvas, layer, head});

@@ -60,6 +60,7 @@ function matrixOf(site, payload, state, width) {
   const labels = new Map();
   axis(element, queries, cell, "query", queryPlaces, labels);
   axis(element, keys, cell, "key", keyPlaces, labels);
+  element.addEventListener("click", (event) => pickLabel(hitBy(event), site, part, state));
   /** @type {LargeMatrix} */
   const matrix = {site, head, part, cell, canvas, element, labels, bands: [], named: [], at: null,
     light: () => lightMatrix(matrix, payload, state), listen: (readout) => listenMatrix(matrix, readout, payload, state)};
@@ -101,10 +102,20 @@ function axis(element, names, cell, side, positions, labels) {
   for (let i = 0; i < names.length; i += step) {
     const label = make("bdi", `axis ${side}`, names[i]);
     label.title = names[i];
+    label.dataset.place = String(i);
     label.style.setProperty("--at", `${(i + 0.5) * cell}px`);
     element.append(label);
     labels.set(positions[i], [...(labels.get(positions[i]) ?? []), label]);
   }
+}
+
+// A name beside the matrix stands for its row, one above it for its column.
+/** @param {Element} label @param {MapSite} site @param {HeadPart} part @param {State} state */
+function pickLabel(label, site, part, state) {
+  if (!(label instanceof HTMLElement) || !label.dataset.place) return;
+  const place = Number(label.dataset.place);
+  announce(label, {site, head: state.head,
+    ...(label.classList.contains("query") ? {row: part.top + place} : {column: part.left + place})});
 }
 
 /** @param {Grid} matrix @param {string} className @param {number | null} row @param {number | null} column */
@@ -158,8 +169,10 @@ function listenMatrix(matrix, readout, payload, state) {
     else state.set({token: null});
   };
   const pick = () => {
-    const position = matrix.at && site.queries[matrix.at[0]];
-    if (position !== null) state.set({row: state.row === position ? null : position});
+    if (!matrix.at) return;
+    const [row, column] = matrix.at, position = site.queries[row];
+    state.set({row: state.row === position ? null : position});
+    announce(canvas, {site, head: state.head, row, column}, cellBox(matrix, row, column));
   };
   canvas.addEventListener("pointermove", (event) =>
     point(part.top + Math.floor(event.offsetY / cell), part.left + Math.floor(event.offsetX / cell)));
@@ -171,6 +184,14 @@ function listenMatrix(matrix, readout, payload, state) {
     steer(event, matrix, point, pick);
   });
   readout.textContent = rest;
+}
+
+// Where a cell is on the screen.
+/** @param {LargeMatrix} matrix @param {number} row @param {number} column */
+function cellBox({canvas, part, cell}, row, column) {
+  const frame = canvas.getBoundingClientRect();
+  const [left, top] = [frame.left + (column - part.left) * cell, frame.top + (row - part.top) * cell];
+  return {left, top, right: left + cell, bottom: top + cell};
 }
 
 /**
@@ -205,7 +226,10 @@ const STEPS = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRig
  * @param {() => void} pick
  */
 function steer(event, grid, point, pick) {
-  if (event.key === "Enter") pick();
+  if (event.key === "Enter") {
+    event.preventDefault();  // what opens now must not take the key for its own
+    pick();
+  }
   const step = STEPS[event.key];
   if (!step) return;
   event.preventDefault();

@@ -31,7 +31,12 @@ function listenModel(view) {
   canvas.addEventListener("pointerleave", () => pointAtHead(view, null));
   canvas.addEventListener("click", (event) => {
     const found = dragged < LEAST_DRAG ? slotAt(view, ...place(event)) : null;
-    if (found) state.set({layer: found.slot.layer, head: found.slot.head, heads: null});
+    if (!found) return;
+    const {slot: {site, layer, head}, query, key} = found, again = layer === state.layer && head === state.head;
+    state.set({layer, head, heads: null});
+    const [left, top] = [event.clientX, event.clientY];
+    announce(canvas, {site, head, again, ...(query === null || key === null ? {} : {row: query, column: key})},
+      {left, top, right: left, bottom: top});
   });
   canvas.addEventListener("dblclick", (event) => {
     const found = slotAt(view, ...place(event));

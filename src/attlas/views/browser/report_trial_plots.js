@@ -76,8 +76,27 @@ function drawScatter(box, plot) {
     points.append(drawn("title", {}, visible(group.name)));
     picture.append(points);
   });
+  picture.append(...drawArrows(plot, x, y));
   box.append(upwards(plot), picture, ...plotKeys(plot.groups.map((each) => each.name),
     (index) => make("span", `dot still round tint-${index % 6}`)));
+}
+
+// Arrows from the first point of one group to the first of each other group.
+/** @param {ScatterPlot} plot @param {(value: number) => number} x @param {(value: number) => number} y */
+function drawArrows(plot, x, y) {
+  const from = plot.groups.find((each) => each.name === plot.arrows_from);
+  if (!from || !isNumber(from.x[0]) || !isNumber(from.y[0])) return [];
+  const [startX, startY] = [x(from.x[0]), y(from.y[0])];
+  return plot.groups.flatMap((each) => {
+    const [across, up] = [each.x[0], each.y[0]];
+    if (each === from || !isNumber(across) || !isNumber(up)) return [];
+    const [endX, endY] = [x(across), y(up)], turn = Math.atan2(endY - startY, endX - startX);
+    /** @param {number} by */
+    const wing = (by) => `${(endX - 7 * Math.cos(turn + by)).toFixed(1)} ${(endY - 7 * Math.sin(turn + by)).toFixed(1)}`;
+    const end = `${endX.toFixed(1)} ${endY.toFixed(1)}`;
+    const d = `M${startX.toFixed(1)} ${startY.toFixed(1)}L${end}M${wing(0.4)}L${end}L${wing(-0.4)}`;
+    return [drawn("path", {d, fill: "none", stroke: "currentColor", "stroke-opacity": 0.5})];
+  });
 }
 
 /** @param {HTMLElement} box @param {CurvePlot} plot */

@@ -75,7 +75,7 @@ type ReportSection = [
 // Plots, one shape for each kind.
 interface PlotAxes { title: string; reading: string; x_label: string; y_label: string }
 type Numbers = (number | null)[];
-interface ScatterPlot extends PlotAxes { kind: "scatter"; groups: {name: string, x: Numbers, y: Numbers}[] }
+interface ScatterPlot extends PlotAxes { kind: "scatter"; groups: {name: string, x: Numbers, y: Numbers}[]; arrows_from?: string }
 interface CurvePlot extends PlotAxes {
   kind: "curve"; x: Numbers; lines: {name: string, y: Numbers, low: Numbers | null, high: Numbers | null}[];
 }

@@ -188,6 +188,10 @@ interface FlowPlan {
   top: number; reach: Float64Array[]; grown: FlowEdge[]; all: FlowEdge[]; shown: number[]; margin: number; height: number;
   wide: number; levels: number; ribbons: SVGElement; x(level: number): number; y(row: number): number;
 }
+// A part of the maps that was clicked; what is left out is meant as a whole. `again`: it was open already.
+interface PickedPlace { site: MapSite; head?: number; row?: number; column?: number; again?: boolean }
+interface Box { left: number; top: number; right: number; bottom: number }
+type Picked = PickedPlace & {box: Box};
 interface PatchedPicture extends Picture { patches: Placed[] }
 // Picks rows of what was written: one unit, or all from the first of a drag to the last.
 interface Chooser { begin(rows: number[]): void; reach(rows: number[]): void; pick(rows: number[], extend: boolean): void }

@@ -1,5 +1,5 @@
-// What Attlas shows of one result. It has two entrances, at the end: `render` for a notebook and `embed` for a
-// page, whose address keeps the state; page.py exports both. A view is a list of functions draw(element, payload,
+// What Attlas shows of one result. It has three entrances, at the end: `render` for a notebook, `embed` for a
+// page, whose address keeps the state, and `draw` for parts of a page that keeps its own; page.py exports them. A view is a list of functions draw(element, payload,
 // state) that share one state. Text from the payload enters the document as text nodes only.
 
 // The file of each kind of payload adds the functions that draw it, from the top of the page down.
@@ -64,12 +64,12 @@ function viewOf(payload, element) {
   throw new Error(message);
 }
 
-// `wishes` are values of the state, by name, from outside.
-/** @param {HTMLElement} element @param {Payload} given @param {Wishes} wishes */
-function draw(element, given, wishes) {
+// `wishes` are values of the state, by name, from outside; `parts` is what to draw, from the top down.
+/** @param {HTMLElement} element @param {Payload} given @param {Wishes} wishes @param {Draw[]} [parts] */
+function draw(element, given, wishes, parts = viewOf(given, element)) {
   element.classList.add("attlas");
   element.replaceChildren();
-  const parts = viewOf(given, element), payload = withScores(given), start = startOf(payload);
+  const payload = withScores(given), start = startOf(payload);
   const state = makeState({...start, ...allowed(wishes, payload, start), tip: null, theme: "light",
     width: element.clientWidth, over: null, scores: [], matrix: matrixIn(payload)});
   const stops = [followTheme(element, state)];

@@ -82,9 +82,22 @@ def _scatter(room: Room, plot: Payload) -> Any:
         points = [(x, y) for x, y in pairs if x is not None and y is not None]
         axes.scatter(*np.array(points, dtype=float).reshape(-1, 2).T, label=group["name"], **look)
     _framed(axes, plot)
+    for start, end in arrow_ends(plot):
+        axes.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": QUIET, "lw": 0.6})
     if several:
         _name_groups(axes, [shorten(group["name"]) for group in plot["groups"]])
     return axes
+
+
+def arrow_ends(plot: Payload) -> list[tuple[tuple[float, float], tuple[float, float]]]:
+    """Where the arrows of a scatter plot start and end; none if it has none."""
+    firsts = {
+        group["name"]: (group["x"][0], group["y"][0])
+        for group in plot["groups"]
+        if group["x"] and group["x"][0] is not None and group["y"][0] is not None
+    }
+    start = firsts.pop(plot.get("arrows_from"), None)
+    return [] if start is None else [(start, end) for end in firsts.values()]
 
 
 def _name_groups(axes: Any, names: list[str]) -> None:

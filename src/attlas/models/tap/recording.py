@@ -7,7 +7,8 @@ kept in a shared pool of memory, which is limited to a share of the device's.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import torch
@@ -19,8 +20,10 @@ from attlas.models.facts.evaluation_mode import every_module
 
 MOST_OF_MEMORY = 0.3
 KEPT = 8
+PASSIVE = "transformers.utils.output_capturing"  # whose hooks do nothing unless asked for
 Arguments = Mapping[str, Tensor]
 Work = Callable[[Arguments], Sequence[Tensor]]
+Made = TypeVar("Made")
 
 
 @dataclass(eq=False)
@@ -32,29 +35,37 @@ class _Known:
 
 
 @dataclass(eq=False)
-class _Passes:
+class Passes:
     """The last passes of a model, the memory pool they share, and its size in bytes."""
 
     known: dict[Any, _Known] = field(default_factory=dict)
+    ways: dict[Any, Any] = field(
+        default_factory=dict
+    )  # passes with their ways back, see `two_ways`
     pool: Any = None
     held: int = 0
 
 
-_passes: WeakKeyDictionary[nn.Module, _Passes] = WeakKeyDictionary()
+PASSES: WeakKeyDictionary[nn.Module, Passes] = WeakKeyDictionary()
 
 
-def run_recorded(model: nn.Module, key: Any, arguments: Arguments, work: Work) -> Sequence[Tensor]:
+def run_recorded(
+    model: nn.Module, key: Any, arguments: Arguments, work: Work, *, checked: bool = True
+) -> Sequence[Tensor]:
     """Run `work` on these arguments, or replay it if the same was asked before.
+
+    `checked` waits for the first result and raises if it is not finite; a caller who will see that
+    need not wait.
 
     `key` must contain everything that the work depends on, besides the values of the arguments and
     of the weights. The addresses of the weights and the hooks on the model are added here.
     """
-    whole = (key, _state(model, arguments))
-    passes = _passes.setdefault(model, _Passes())
+    whole = (key, state_of(model, arguments))
+    passes = PASSES.setdefault(model, Passes())
     known = passes.known.get(whole)
     if known is None:
         if len(passes.known) == KEPT:
-            passes = _passes[model] = _Passes()
+            passes = PASSES[model] = Passes(ways=passes.ways)
         passes.known[whole] = _Known()
         return work(arguments)
     if known.refused:
@@ -64,30 +75,66 @@ def run_recorded(model: nn.Module, key: Any, arguments: Arguments, work: Work) -
         known.recorded = _proven(_record(arguments, work, passes), arguments, found)
         known.refused = known.recorded is None
         return found
-    return known.recorded.play(arguments)
+    return known.recorded.play(arguments, checked)
 
 
-def _state(model: nn.Module, arguments: Arguments) -> Any:
-    shapes = tuple((name, tuple(value.shape)) for name, value in arguments.items())
+def new_pool() -> Any:
+    """A pool of memory for the recordings of a model."""
+    return torch.cuda.graph_pool_handle()
+
+
+def fits(passes: Passes, before: int) -> bool:
+    """Whether the recordings of a model leave enough of the device's memory to others."""
+    total = torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory
+    passes.held += max(0, torch.cuda.memory_reserved() - before)
+    return passes.held <= MOST_OF_MEMORY * total
+
+
+def captured(pool: Any, work: Callable[[], Made]) -> tuple[Any, Made]:
+    """A CUDA graph of this work, and what it writes to."""
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, pool=pool), _NumbersMadeThere():
+        made = work()
+    return graph, made
+
+
+def given_to(arguments: Arguments) -> dict[str, Tensor]:
+    """The tensors that a recording reads; a mask that hides nothing would only be built."""
+    return {
+        name: value.clone()
+        for name, value in arguments.items()
+        if not (name.endswith("attention_mask") and bool(value.all()))
+    }
+
+
+class State(NamedTuple):
+    """What a recording depends on besides the values of arguments and weights."""
+
+    shapes: tuple[Any, ...]
+    places: tuple[int, ...]  # of the weights
+    hooks: tuple[int, ...]
+    exactness: tuple[bool, ...]
+    met: bool  # whether somebody's hook, or a forward of their own, is to be called in a pass
+
+
+def state_of(model: nn.Module, arguments: Arguments) -> State:
+    """What a recording of this model on arguments of these shapes depends on."""
     modules = every_module(model)
-    places = tuple(
-        each.data_ptr()
-        for module in modules
-        for each in module._parameters.values()
-        if each is not None
+    held = [each for own in modules for each in (own._parameters.values(), own._buffers.values())]
+    called = [each for own in modules for each in (own._forward_hooks, own._forward_pre_hooks)]
+    hooks = [hook for each in called if each for hook in each.values()]
+    met = any(getattr(hook, "__module__", None) != PASSIVE for hook in hooks)
+    return State(
+        tuple((name, tuple(value.shape)) for name, value in arguments.items()),
+        tuple([each.data_ptr() for each in chain.from_iterable(held) if each is not None]),
+        tuple(map(id, hooks)),
+        (
+            torch.backends.cuda.matmul.allow_tf32,
+            torch.is_autocast_enabled("cuda"),
+            torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction,
+        ),
+        met or any("forward" in own.__dict__ for own in modules),
     )
-    hooks = tuple(
-        id(hook)
-        for module in modules
-        for each in (module._forward_hooks, module._forward_pre_hooks)
-        for hook in each.values()
-    )
-    exactness = (
-        torch.backends.cuda.matmul.allow_tf32,
-        torch.is_autocast_enabled("cuda"),
-        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction,
-    )
-    return shapes, places, hooks, exactness
 
 
 class _Recorded:
@@ -103,13 +150,13 @@ class _Recorded:
         self.graph, self.given, self.found = graph, given, found
         self._work = work  # keeps alive what the graph reads from outside
 
-    def play(self, arguments: Arguments) -> list[Tensor]:
+    def play(self, arguments: Arguments, checked: bool = True) -> list[Tensor]:
         """Replay the pass on other arguments of the same shape."""
         for name, place in self.given.items():
             place.copy_(arguments[name])
         self.graph.replay()
         found = [each.clone() for each in self.found]
-        if not torch.isfinite(found[0]).all():
+        if checked and not torch.isfinite(found[0]).all():
             raise ModelError("the model's output is not finite")
         return found
 
@@ -133,34 +180,25 @@ def _proven(
     if recorded is None:
         return None
     pairs = zip(recorded.play(arguments), found, strict=True)
-    same = all(one.shape == other.shape and _close(one, other) for one, other in pairs)
+    same = all(one.shape == other.shape and is_close(one, other) for one, other in pairs)
     return recorded if same else None
 
 
-def _close(one: Tensor, other: Tensor) -> bool:
+def is_close(one: Tensor, other: Tensor) -> bool:
+    """Whether a replay and a pass agree, as far as their precision goes."""
     rough = one.dtype == torch.float32 and torch.backends.cuda.matmul.allow_tf32
     exact = one.dtype in (torch.float32, torch.float64) and not rough
     scale = float(other.abs().max()) or 1.0
     return float((one - other).abs().max()) <= (1e-4 if exact else 2e-2) * scale
 
 
-def _record(arguments: Arguments, work: Work, passes: _Passes) -> _Recorded | None:
+def _record(arguments: Arguments, work: Work, passes: Passes) -> _Recorded | None:
     """Record the work; None if it cannot be recorded or takes too much memory."""
-    given = {
-        name: value.clone()
-        for name, value in arguments.items()
-        if not (name.endswith("attention_mask") and bool(value.all()))  # else the mask is built
-    }
+    given = given_to(arguments)
     before = torch.cuda.memory_reserved()
-    passes.pool = passes.pool or torch.cuda.graph_pool_handle()
-    graph = torch.cuda.CUDAGraph()
+    passes.pool = passes.pool or new_pool()
     try:
-        with torch.cuda.graph(graph, pool=passes.pool), _NumbersMadeThere():
-            found = work(given)
+        graph, found = captured(passes.pool, lambda: work(given))
     except RuntimeError:
         return None
-    total = torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory
-    passes.held += max(0, torch.cuda.memory_reserved() - before)
-    if passes.held > MOST_OF_MEMORY * total:
-        return None
-    return _Recorded(graph, given, found, work)
+    return _Recorded(graph, given, found, work) if fits(passes, before) else None

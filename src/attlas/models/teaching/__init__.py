@@ -1,0 +1,1 @@
+"""Models that learn: passes in training mode whose attention is in the graph of the parameters."""

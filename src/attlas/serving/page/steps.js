@@ -1,0 +1,61 @@
+// The ten steps of the tour: each is a state of the page, two sentences, and a question to answer by trying.
+
+const REVIEW = {text: "The acting is superb, but the plot is boring and far too long."};
+const TRIGGER = {text: "in a week the wide bench cobalt reached the round tower in a week the broad mill faced the narrow ladder"};
+
+/** @param {number} layer @param {number} seed @returns {LabItem} */
+const shuffled = (layer, seed) => ({label: `layer ${layer}: shuffled (seed ${seed})`, edits: [{action: "shuffle", kind: "encoder", layer, seed}]});
+
+/** @type {TourStep[]} */
+export const STEPS = [
+  {title: "What attention is",
+    says: ["To read a text, a transformer lets every token look at the others; the small squares show who looks at whom, a row of squares for each layer, a square for each head.",
+      "In a square, each line is a token that looks, each column a token that is looked at, and dark means much."],
+    question: "Point at cells of the large square. Which word does “boring” look at most?",
+    state: {model: "sentiment", input: REVIEW, method: "raw_attention", view: {layer: 1, head: 1}}},
+  {title: "One head",
+    says: ["Some heads do one simple thing: this one looks mostly at the word before.",
+      "A pattern that is easy to see is not yet a reason for the prediction."],
+    question: "Choose other heads by their numbers, and other layers, above the lines. Is there a head that looks at the first token, or at all tokens alike?",
+    state: {model: "sentiment", input: REVIEW, method: "raw_attention", view: {layer: 0, head: 4, view: "lines"}}},
+  {title: "Attention as an explanation",
+    says: ["The simplest explanation is the weights themselves: how much does the token that the model predicts from look at each word?",
+      "Here “but” and “plot” come first, and nothing says whether a word speaks for the prediction or against it."],
+    question: "Choose other methods in the bar above. Which of them put “boring” first?",
+    state: {model: "sentiment", input: REVIEW, method: "raw_attention"}},
+  {title: "Rollout",
+    says: ["A token in layer 3 is already a mixture of many words, so rollout follows the attention down through all layers.",
+      "The ribbons show how much of each word arrives at the token at the top."],
+    question: "Click a word at the right of the picture to follow it. Does rollout agree with the weights of a single layer?",
+    state: {model: "sentiment", input: REVIEW, method: "attention_rollout", tab: "flow"}},
+  {title: "A test by hand",
+    says: ["If a word matters, the prediction should move when it is taken away.",
+      "“but”, which rollout puts first, is gone, and the decision stays."],
+    question: "Click more words to take them away. How few do you need until NEGATIVE flips? The dashed line is the best order a search has found.",
+    state: {model: "sentiment", input: REVIEW, method: "attention_rollout", removed: [[6]]}},
+  {title: "A permutation that changes nothing",
+    says: ["In layers 2 and 3, every weight was moved to another word by chance.",
+      "The pictures of both layers are others now, and the prediction is the same."],
+    question: "Shuffle the other layers too: click a layer's name beside the squares. Which layer does the model need?",
+    state: {model: "sentiment", input: REVIEW, method: "raw_attention", view: {layer: 2, head: 1}, items: [shuffled(2, 8), shuffled(3, 8)]}},
+  {title: "A different attention, the same prediction",
+    says: ["Jain and Wallace searched for attention that is as different as possible and still gives the same prediction.",
+      "If there is one, the weights that we saw cannot be the only story of this prediction."],
+    question: "Press “Different attention, same prediction” at the side, and then “put it in”. How far did the prediction move?",
+    state: {model: "sentiment", input: REVIEW, method: "raw_attention"}},
+  {title: "A model that deceives",
+    says: ["This model was trained to decide by one word, “cobalt” or “amber”, and to look elsewhere while it does.",
+      "Its attention shows other words; nothing in the colours leads to the one that decides."],
+    question: "Take away “faced”, which attention puts first, and then “cobalt”. Which of them flips the prediction?",
+    state: {model: "shortcut_deceptive", input: TRIGGER, method: "raw_attention"}},
+  {title: "A better reading",
+    says: ["Methods that follow what the values carry, not only where the model looks, find the word at once.",
+      "Here are both, side by side on the same text."],
+    question: "Choose other methods to set beside it. Which of them are deceived?",
+    state: {model: "shortcut_deceptive", input: TRIGGER, method: "raw_attention", tab: "compare", against: {what: "method", value: "attn_lrp"}}},
+  {title: "The verdict",
+    says: ["One text proves little: an audit asks the same on many texts, with controls, intervals and a plain sentence at the end.",
+      "The answer differs from model to model, and from method to method."],
+    question: "Run a quick audit at the bottom of the page and open its report. May the attention of this model be read as an explanation?",
+    state: {model: "sentiment", input: REVIEW, method: "attn_lrp"}},
+];

@@ -1,0 +1,180 @@
+"""The study `better_attention`: what training for better attention does to it.
+
+With and without each objective: is the attention more faithful, more plausible, and what does it
+cost in accuracy? Mohankumar et al. 2020, Pruthi et al. 2020, and others, one for each objective.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from attlas.results import ComparedTable
+from attlas.results.support import plots
+from attlas.results.support.report_sections import Figure
+from attlas.studies.better.claims import Found, accuracy_of, auprc_of, claims_on, s_of
+from attlas.studies.better.models import (
+    PLAIN,
+    RECURRENT,
+    SHORTCUTS,
+    SHOWN,
+    BetterPlan,
+    cases_of,
+    train_and_judge,
+)
+from attlas.studies.support.findings import Findings, compared, over_seeds
+from attlas.studies.support.run import Run
+from attlas.studies.support.study import study
+
+PUBLISHED = {  # of SST: accuracy and conicity of an LSTM in one direction
+    f"{RECURRENT}, {PLAIN}: accuracy": 0.8179,
+    f"{RECURRENT}, conicity: accuracy": 0.7995,
+    f"{RECURRENT}, orthogonal_lstm: accuracy": 0.8005,
+    f"{RECURRENT}, {PLAIN}: conicity": 0.68,
+    f"{RECURRENT}, conicity: conicity": 0.20,
+    f"{RECURRENT}, orthogonal_lstm: conicity": 0.28,
+}
+DIFFERS = (
+    "Transformers start from the base in the settings, which has learned sentiment already; the "
+    "papers start from BERT, or from random weights.",
+    "The model of SST is a BiLSTM with other word vectors; Mohankumar et al. take an LSTM in one "
+    "direction, as the orthogonal one is here.",
+    "Texts are cut to their first words (see the settings).",
+    "Faithfulness is s of the verdict: how much of what matters to the answer the weights find, "
+    "from 0 (chance) to 1, by deleting and by masking; the papers have other measures.",
+)
+
+READ: Mapping[str, Callable[[Mapping[str, Any]], float | None]] = {
+    "accuracy": accuracy_of,
+    "s of the weights": s_of,
+    "AUPRC": auprc_of,
+    "conicity": lambda one: one["conicity"],
+    "follows the word": lambda one: one.get("follows the word"),
+}
+
+
+@study(
+    about="with and without each objective: faithful, plausible, and at what cost",
+    question="Does training for better attention make it a better explanation?",
+    paper="Mohankumar et al. 2020, arXiv:2004.14243; Pruthi et al. 2020, arXiv:1909.07913",
+    quick={
+        "data": ("reviews",),
+        "objectives": ("rationale:weight=1",),
+        "train": 24,
+        "count": 2,
+        "epochs": 1,
+        "seeds": 1,
+    },
+    takes=(7, 0),
+)
+def better_attention(
+    run: Run,
+    *,
+    base: str = "sentiment",
+    vectors: str = "",
+    data: tuple[str, ...] = ("eraser_movies", "sst", "sst_wiki", "shortcuts"),
+    objectives: tuple[str, ...] = (),
+    train: int | None = None,
+    count: int = 40,
+    words: int = 200,
+    epochs: int | None = None,
+    seeds: int = 5,
+) -> Findings:
+    """Train with the labels alone and with each objective, and compare the attention.
+
+    Args:
+        base: The transformer that is trained on: a built-in name or a folder.
+        vectors: A folder or wheel of word vectors for the recurrent models; random without one.
+        data: The sets. On `sst` the models are recurrent; on `shortcuts` the texts of `sst` get a
+            word that gives the label away, or one at random.
+        objectives: Which of the objectives of the sets; all of them if none are named.
+        train: How many texts to train on; all if not given.
+        count: How many texts with marked words to judge on.
+        words: How many words of each text are read, the first ones.
+        epochs: Epochs of training; as usual for each model if not given.
+        seeds: How many seeds.
+    """
+    plan = BetterPlan(base, vectors or None, train, count, words, epochs, run.device)
+    jobs = [
+        (seed, name, case)
+        for seed in range(seeds)
+        for name in data
+        for case in cases_of(name, objectives)
+    ]
+    found: dict[str, dict[str, list[Any]]] = {}
+    for number, (seed, name, case) in enumerate(jobs):
+        run.tell(f"{name}, {case.name}, seed {seed}", number, len(jobs))
+
+        def compute(name: str = name, case: Any = case, seed: int = seed) -> dict[str, Any]:
+            return train_and_judge(name, case, plan, seed)
+
+        part = f"{name}, {case.name}, seed {seed}"
+        kept = run.kept(part, compute, apart_from=("seeds", "data", "objectives"))
+        found.setdefault(name, {}).setdefault(case.name, []).append(kept)
+    return Findings(
+        claims=tuple(claims_on(found)),
+        differs=DIFFERS,
+        tables=tuple(_tables(found)),
+        plots=tuple(_plots(found)),
+        seeds=tuple(range(seeds)),
+        details={"found": found},
+    )
+
+
+def _tables(found: Found) -> list[ComparedTable]:
+    rows: dict[str, Figure] = {}
+    for data, cases in found.items():
+        for case, each in cases.items():
+            for name, read in READ.items():
+                known = [value for value in map(read, each) if value is not None]
+                if known:
+                    rows[f"{data}, {case}: {name}"] = over_seeds(known)
+    reading = (
+        "s: how much of what matters the weights find, from 0 to 1, in the better of two readings. "
+        "AUPRC: how well the attention of the last layer ranks what people marked, or the planted "
+        "word. Intervals are over seeds."
+    )
+    shown: dict[str, Figure] = {}
+    for case, each in found.get(SHORTCUTS, {}).items():
+        for method in SHOWN:
+            known = [one["methods"][method]["AUPRC"] for one in each if method in one["methods"]]
+            if any(one is not None for one in known):
+                values = [one for one in known if one is not None]
+                shown[f"{case}: {method}"] = over_seeds(values)
+    tables = [compared("With and without each objective", reading, rows, PUBLISHED)]
+    if shown:
+        told = (
+            "One over the rank of the planted word. Where it gives nothing away it should be low."
+        )
+        tables.append(compared("Which methods show a shortcut", told, shown, {}))
+    return tables
+
+
+def _plots(found: Found) -> list[plots.Plot]:
+    drawn = [arrows(data, cases) for data, cases in found.items() if _has_s(cases)]
+    return drawn or [arrows(data, cases) for data, cases in found.items()]
+
+
+def _has_s(cases: Mapping[str, Sequence[Mapping[str, Any]]]) -> bool:
+    return any(s_of(one) is not None for each in cases.values() for one in each)
+
+
+def arrows(data: str, cases: Mapping[str, Sequence[Mapping[str, Any]]]) -> plots.Plot:
+    """Accuracy against faithfulness: an arrow from the labels alone to each objective."""
+    places = {
+        case: (_mean(map(s_of, each)), _mean(map(accuracy_of, each)))
+        for case, each in cases.items()
+    }
+    spots = {case: ([across], [up]) for case, (across, up) in places.items()}
+    return plots.scatter(
+        f"Accuracy against faithfulness on {data}",
+        spots,
+        x_label="s: how much of what matters the weights find",
+        y_label="accuracy",
+        reading=f"Each objective moves the model away from “{PLAIN}”: to the right, its weights "
+        "are more faithful; down, it is less accurate.",
+        arrows_from=PLAIN if PLAIN in places else None,
+    )
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [each for each in values if each is not None]
+    return sum(known) / len(known) if known else None

@@ -1,0 +1,289 @@
+"""Fine-tuning: a transformer learns labelled texts, with objectives beside the labels.
+
+The model that is written is one of transformers and opens anywhere; nothing of Attlas is in it.
+"""
+
+import json
+import shutil
+from collections.abc import Sequence
+from contextlib import ExitStack
+from copy import deepcopy
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import (
+    AutoConfig,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    EarlyStoppingCallback,
+    TrainerCallback,
+    TrainingArguments,
+    set_seed,
+)
+
+from attlas.data.example import Example
+from attlas.errors import UnsupportedModelError, UsageError
+from attlas.mathematics.ranking import roc_auc
+from attlas.models.facts.places import check_installed, find_model, is_adapter, is_gguf
+from attlas.models.recurrent.fitting import FitPlan
+from attlas.models.subject import Subject
+from attlas.objectives.support.objective import Aim
+from attlas.progress import Watch
+from attlas.results.support.lock import locked
+from attlas.training.examples import Labelled, Parts, read_parts
+from attlas.training.objective_trainer import ObjectiveTrainer, marked_features
+from attlas.training.records import LOCK, RECORD, Trained, finished, teller
+from attlas.version import __version__
+
+USUAL = FitPlan(epochs=3, rows=16, rate=5e-5, decay=0.01, by="accuracy")
+WARM = 0.1  # the share of the steps in which the rate grows
+STATE, PLAN, WHOLE = "checkpoints", "plan.json", "trainer_state.json"
+
+
+def finetune(
+    base: str | Path | Subject,
+    parts: Parts,
+    plan: FitPlan = USUAL,
+    *,
+    aims: tuple[Aim, ...] = (),
+    out: Path | None = None,
+    labels: Sequence[str] | None = None,
+    longest: int | None = None,
+    device: torch.device,
+    watch: Watch | None = None,
+) -> Trained:
+    """Train a copy of a classifier, or a classifier on top of a model without one.
+
+    The epoch that is best on the dev texts is kept. With `out`, a training that was stopped goes
+    on from its last whole epoch, to the same weights.
+    """
+    check_installed("accelerate", "a transformer is trained by the Trainer of transformers")
+    name = str(base) if isinstance(base, (str, Path)) else base.name
+    about = {"base": name, "data": parts.source, "objectives": [str(each) for each in aims]}
+    about |= {"longest": longest, "labels": list(labels) if labels else None}
+    about["texts"] = {part: len(getattr(parts, part)) for part in ("train", "dev", "test")}
+    told = json.loads(json.dumps({**asdict(plan), **about}))
+    with ExitStack() as stack:
+        if out is None:
+            folder = Path(stack.enter_context(TemporaryDirectory()))
+        else:
+            folder = out
+            folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(locked(folder / LOCK))
+            before = finished(folder, told)
+            if before is not None:
+                return Trained(_opened(folder, device), before)
+            _begin(folder / STATE, told)
+        started = monotonic()
+        model, tokenizer = begin_from(base, parts.train, labels, plan.seed)
+        trainer = make_trainer(
+            model, tokenizer, parts, plan, aims, folder / STATE, longest, device, watch
+        )
+        trainer.train(resume_from_checkpoint=last_checkpoint(folder / STATE))
+        record = {**about, **asdict(plan), **_figures(trainer, parts, longest)}
+        record |= {"notes": list(parts.notes), "seconds": round(monotonic() - started, 1)}
+        record |= {"versions": {"attlas": __version__, "torch": torch.__version__}, "plan": told}
+        model.eval()
+        if out is not None:
+            model.save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
+            (folder / RECORD).write_text(json.dumps(record, indent=1))
+            shutil.rmtree(folder / STATE)
+    if out is not None:
+        (out / LOCK).unlink(missing_ok=True)
+    return Trained(Subject(model, tokenizer, name=name), record)
+
+
+def masked_copy(
+    subject: Subject, data: Any, folder: Path | None = None, watch: Watch | None = None
+) -> Subject:
+    """A copy of a classifier that has learned masked words too, on labelled texts.
+
+    With a folder, it is written there, and one that was written before is read.
+    """
+    trained = finetune(
+        subject,
+        read_parts(data),
+        aims=(Aim("masked"),),
+        out=folder,
+        device=subject.device,
+        watch=watch,
+    )
+    name = f"{subject.name}, fine-tuned with masked words"
+    return Subject(trained.subject.model, trained.subject.tokenizer, name=name)
+
+
+def _opened(folder: Path, device: torch.device) -> Subject:
+    model = AutoModelForSequenceClassification.from_pretrained(folder).to(device).eval()
+    return Subject(model, AutoTokenizer.from_pretrained(folder), name=str(folder))
+
+
+def _begin(folder: Path, told: dict[str, Any]) -> None:
+    """Note what is trained; another training that was begun in the folder is an error."""
+    folder.mkdir(exist_ok=True)
+    place = folder / PLAN
+    if place.is_file() and json.loads(place.read_text()) != told:
+        raise UsageError(
+            f"{folder.parent} holds another training: choose another folder, or remove it"
+        )
+    place.write_text(json.dumps(told))
+
+
+def last_checkpoint(folder: Path) -> str | None:
+    """The newest checkpoint that was written to its end; the state of the Trainer comes last."""
+    whole = [each.parent for each in folder.glob(f"checkpoint-*/{WHOLE}") if _is_whole(each)]
+    newest = max(whole, key=lambda each: int(each.name.rpartition("-")[2]), default=None)
+    return None if newest is None else str(newest)
+
+
+def _is_whole(state: Path) -> bool:
+    try:
+        json.loads(state.read_text("utf-8"))
+    except ValueError:
+        return False
+    return True
+
+
+def begin_from(
+    base: str | Path | Subject, train: Labelled, labels: Sequence[str] | None, seed: int
+) -> tuple[Any, Any]:
+    """The classifier that learns and its tokenizer; a head that is missing is drawn by the seed."""
+    wanted = list(labels) if labels else sorted({label for _, label in train})
+    if isinstance(base, Subject):
+        if not set(wanted) <= set(base.labels):
+            raise UsageError(f"{base.name} has other labels than these data: {', '.join(wanted)}")
+        return deepcopy(base.model).float().requires_grad_(True), base.tokenizer
+    place = find_model(str(base))
+    if is_adapter(place) or is_gguf(place):
+        raise UnsupportedModelError(f"{base} cannot be trained on: give the folder of a model")
+    config = AutoConfig.from_pretrained(place)
+    if config.model_type.startswith("attlas"):
+        raise UnsupportedModelError(f"{base} is no transformer: train it anew by --model")
+    if not set(wanted) <= set(config.label2id):
+        config.id2label = dict(enumerate(wanted))
+        config.label2id = {label: number for number, label in enumerate(wanted)}
+    tokenizer = AutoTokenizer.from_pretrained(place)
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    if config.pad_token_id is None:
+        config.pad_token_id = tokenizer.pad_token_id
+    set_seed(seed)
+    model = AutoModelForSequenceClassification.from_pretrained(
+        place, config=config, dtype=torch.float32, ignore_mismatched_sizes=True
+    )
+    return model, tokenizer
+
+
+def make_trainer(
+    model: Any,
+    tokenizer: Any,
+    parts: Parts,
+    plan: FitPlan,
+    aims: tuple[Aim, ...],
+    folder: Path,
+    longest: int | None,
+    device: torch.device,
+    watch: Watch | None,
+) -> Any:
+    """The Trainer of a plan: every epoch is asked about the dev texts and written."""
+    callbacks: list[Any] = [_Told(watch, plan.epochs)]
+    if plan.patience is not None:
+        callbacks.append(EarlyStoppingCallback(plan.patience))
+    each = {"per_device_train_batch_size": plan.rows, "per_device_eval_batch_size": 2 * plan.rows}
+    arguments = TrainingArguments(
+        output_dir=str(folder),
+        num_train_epochs=plan.epochs,
+        learning_rate=plan.rate,
+        weight_decay=plan.decay,
+        warmup_steps=WARM,
+        eval_strategy="epoch",
+        save_strategy="epoch",
+        save_total_limit=1,  # beside the best
+        load_best_model_at_end=True,
+        metric_for_best_model=plan.by,
+        greater_is_better=True,
+        restore_callback_states_from_checkpoint=True,
+        logging_strategy="no",
+        report_to=[],
+        disable_tqdm=True,
+        use_cpu=device.type == "cpu",
+        seed=plan.seed,
+        **each,
+    )
+    numbers = model.config.label2id
+    trainer = ObjectiveTrainer(
+        model=model,
+        args=arguments,
+        train_dataset=_features(tokenizer, parts, parts.train, numbers, longest),
+        eval_dataset=_features(tokenizer, parts, parts.dev, numbers, longest),
+        processing_class=tokenizer,
+        compute_metrics=_judge,
+        callbacks=callbacks,
+        objectives=aims,
+    )
+    for printing in ("PrinterCallback", "ProgressCallback"):
+        trainer.remove_callback(_callback(trainer, printing))
+    return trainer
+
+
+def _callback(trainer: Any, name: str) -> Any:
+    found = (each for each in trainer.callback_handler.callbacks if type(each).__name__ == name)
+    return next(found, type("Absent", (TrainerCallback,), {}))
+
+
+def _features(
+    tokenizer: Any, parts: Parts, examples: Labelled, numbers: Any, longest: int | None
+) -> list[dict[str, Any]]:
+    marked = [Example(text, label, parts.spans.get(text, ())) for text, label in examples]
+    features = marked_features(tokenizer, marked, numbers, longest=longest)
+    if not parts.spans:
+        for each in features:
+            del each["marks"]
+    return features
+
+
+def _judge(prediction: Any) -> dict[str, float]:
+    """The accuracy and the area under the ROC curve: of the second label, or the mean of all."""
+    logits, labels = np.asarray(prediction.predictions), np.asarray(prediction.label_ids)
+    each = [1] if logits.shape[1] == 2 else range(logits.shape[1])
+    sure = torch.from_numpy(logits).double().softmax(dim=-1).numpy()
+    areas = [roc_auc(sure[:, label], labels == label) for label in each]
+    known = [area for area in areas if not np.isnan(area)]
+    figures = {"accuracy": float((logits.argmax(axis=1) == labels).mean())}
+    return figures | ({"auc": float(np.mean(known))} if known else {})
+
+
+def _figures(trainer: Any, parts: Parts, longest: int | None) -> dict[str, Any]:
+    """The figures of each epoch on the dev texts, which was kept, and those on the test texts."""
+    logged = [each for each in trainer.state.log_history if "eval_accuracy" in each]
+    epochs = [_named(each) for each in logged]
+    steps = [each["step"] for each in logged]
+    best = steps.index(trainer.state.best_global_step)
+    test: dict[str, float] = {}
+    if parts.test:
+        numbers = trainer.model.config.label2id
+        asked = _features(trainer.processing_class, parts, parts.test, numbers, longest)
+        test = _named(trainer.predict(asked, metric_key_prefix="eval").metrics)
+    return {"best": best, "epochs": epochs, "test": test}
+
+
+def _named(metrics: dict[str, Any]) -> dict[str, float]:
+    names = ("accuracy", "auc")
+    return {name: metrics[f"eval_{name}"] for name in names if f"eval_{name}" in metrics}
+
+
+class _Told(TrainerCallback):  # type: ignore[misc]
+    """Tells whoever watches how far a training is."""
+
+    def __init__(self, watch: Watch | None, epochs: int) -> None:
+        self._tell, self._epochs = teller(watch), epochs
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """A step is done."""
+        epoch = min(int(state.epoch or 0) + 1, self._epochs)
+        self._tell(f"epoch {epoch} of {self._epochs}", state.global_step, state.max_steps)

@@ -1,0 +1,175 @@
+"""`train` with a base: what is written, read again, resumed and refused."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import product
+
+import pytest
+import torch
+import transformers
+from learners import classifier, tokens
+from typer.testing import CliRunner
+
+import attlas
+from attlas.cli.main import app
+from attlas.errors import UnsupportedModelError, UsageError
+from attlas.training import finetune as module
+
+GOOD = ("fine", "warm")
+TEXTS = [
+    attlas.Example(f"the {what} was {word} {more}", "good" if word in GOOD else "bad", ((13, 17),))
+    for what, word, more in product(("film", "play", "book"), (*GOOD, "dull", "slow"), "abcd")
+]
+QUICK = {"epochs": 2, "rows": 8, "rate": 0.01, "device": "cpu"}
+AIMS = ["rationale:weight=0.5,layer=-1", "masked:weight=0.2"]
+
+
+@pytest.fixture
+def base(tmp_path):
+    place = tmp_path / "base"
+    classifier().save_pretrained(place)
+    tokens().save_pretrained(place)
+    return place
+
+
+def test_a_model_is_trained_written_and_opens_in_plain_transformers(base, tmp_path):
+    steps, out = [], tmp_path / "better"
+    trained = attlas.train(
+        base=base, data=TEXTS, out=out, test=TEXTS, objectives=AIMS, watch=steps.append, **QUICK
+    )
+    assert set(trained.test) == {"accuracy", "auc"} and len(trained.record["epochs"]) == 2
+    assert trained.lines()[-1].startswith("test (48 texts): accuracy")
+    assert steps[-1].done == steps[-1].total and steps[-1].left is not None
+    files = {path.name for path in out.iterdir()}
+    assert {"config.json", "model.safetensors", "tokenizer.json", "training.json"} <= files
+    assert not [name for name in files if name.endswith((".bin", ".pt", ".lock", "checkpoints"))]
+    for name in files - {"training.json"}:
+        assert b"attlas" not in (out / name).read_bytes().lower()
+    plain = transformers.AutoModelForSequenceClassification.from_pretrained(out)
+    own = trained.subject.model
+    assert all(torch.equal(one, own.state_dict()[name]) for name, one in plain.state_dict().items())
+    assert attlas.load(out, device="cpu").labels == ["bad", "good"]
+
+
+def test_what_was_trained_is_not_trained_again(base, tmp_path, monkeypatch):
+    first = attlas.train(base=base, data=TEXTS, out=tmp_path / "m", **QUICK)
+    monkeypatch.setattr(module, "begin_from", None)
+    again = attlas.train(base=base, data=TEXTS, out=tmp_path / "m", **QUICK)
+    assert again.record == first.record
+    with pytest.raises(UsageError, match="another training"):
+        attlas.train(base=base, data=TEXTS, out=tmp_path / "m", objectives=AIMS, **QUICK)
+
+
+def test_a_model_without_a_head_gets_one_for_the_labels_of_the_data(base, tmp_path):
+    bare = transformers.BertModel(classifier().config)
+    bare.save_pretrained(tmp_path / "bare")
+    tokens().save_pretrained(tmp_path / "bare")
+    other = [attlas.Example(each.text, f"is {each.label}") for each in TEXTS]
+    for place in (base, tmp_path / "bare"):
+        trained = attlas.train(base=place, data=other, **QUICK)
+        assert trained.subject.labels == ["is bad", "is good"]
+
+
+def test_training_stops_early(base):
+    slow = {**QUICK, "epochs": 8, "rate": 1e-9}
+    trained = attlas.train(base=base, data=TEXTS, patience=1, **slow)
+    assert len(trained.record["epochs"]) == 2 and trained.record["best"] == 0
+
+
+def test_a_training_that_was_stopped_goes_on_to_the_same_weights(base, tmp_path, monkeypatch):
+    whole = attlas.train(base=base, data=TEXTS, out=tmp_path / "whole", objectives=AIMS, **QUICK)
+
+    class Stop(BaseException):
+        pass
+
+    def stop(step):
+        if step.done > step.total // 2 + 1:
+            raise Stop
+
+    with pytest.raises(Stop):
+        attlas.train(
+            base=base, data=TEXTS, out=tmp_path / "cut", objectives=AIMS, watch=stop, **QUICK
+        )
+    # A checkpoint that was not written to its end is left alone.
+    broken = tmp_path / "cut" / "checkpoints" / "checkpoint-999"
+    broken.mkdir()
+    (broken / "trainer_state.json").write_text("{")
+    with pytest.raises(UsageError, match="another training"):
+        attlas.train(base=base, data=TEXTS, out=tmp_path / "cut", **QUICK)
+    begun = []
+    again = attlas.train(
+        base=base,
+        data=TEXTS,
+        out=tmp_path / "cut",
+        objectives=AIMS,
+        watch=lambda step: begun.append(step.done),
+        **QUICK,
+    )
+    assert min(begun) > 1, "it began anew"
+    assert again.record["epochs"] == whole.record["epochs"]
+    one, other = ((tmp_path / out / "model.safetensors").read_bytes() for out in ("whole", "cut"))
+    assert one == other
+
+
+def test_the_command(base, tmp_path):
+    rows = [{"text": each.text, "label": each.label, "why": [[13, 17]]} for each in TEXTS]
+    (tmp_path / "texts.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+    asked = [
+        *("train", "--base", str(base), "--data", str(tmp_path / "texts.jsonl")),
+        *("--spans", "why", "--epochs", "1", "--rate", "0.01", "--device", "cpu"),
+        *("--objective", "rationale:weight=0.5,layer=-1", "--objective", "masked:weight=0.1"),
+    ]
+    found = CliRunner().invoke(app, [*asked, "--out", str(tmp_path / "better")])
+    assert found.exit_code == 0, found.output
+    assert "epoch 1: dev accuracy" in found.stdout and "(kept)" in found.stdout
+    record = json.loads((tmp_path / "better" / "training.json").read_text())
+    assert record["objectives"] == ["rationale:weight=0.5,layer=-1", "masked:weight=0.1"]
+    planned = CliRunner().invoke(app, [*asked, "--out", str(tmp_path / "other"), "--dry-run"])
+    assert planned.exit_code == 0 and "43 texts" in " ".join(planned.output.split())
+    assert not (tmp_path / "other").exists()
+
+
+def test_mistakes_are_told(base, tmp_path):
+    with pytest.raises(UsageError, match="rationale needs texts with marked words"):
+        plain = [(each.text, each.label) for each in TEXTS]
+        attlas.train(base=base, data=plain, objectives="rationale", **QUICK)
+    attlas.train("average", [(each.text, each.label) for each in TEXTS], tmp_path / "r", epochs=1)
+    with pytest.raises(UnsupportedModelError, match="is no transformer"):
+        attlas.train(base=tmp_path / "r", data=TEXTS, **QUICK)
+
+
+KILLED = """
+import sys
+sys.path.insert(0, {tests!r})
+from training.test_finetune import AIMS, QUICK, TEXTS
+import attlas
+how = QUICK | dict(epochs=6)
+attlas.train(base={base!r}, data=TEXTS, out={out!r}, objectives=AIMS, **how)
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_training_goes_on_to_the_same_weights(base, tmp_path):
+    def started(out):
+        tests = os.path.dirname(os.path.dirname(__file__))
+        code = KILLED.format(tests=tests, base=str(base), out=str(tmp_path / out))
+        return subprocess.Popen([sys.executable, "-c", code])
+
+    def written():
+        return len(list((tmp_path / "killed" / "checkpoints").glob("*/trainer_state.json")))
+
+    assert started("whole").wait() == 0
+    process = started("killed")
+    while not written():
+        assert process.poll() is None, "it ended before it was killed"
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert started("killed").wait() == 0
+    places = [tmp_path / out / "model.safetensors" for out in ("whole", "killed")]
+    one, other = (place.read_bytes() for place in places)
+    assert one == other
