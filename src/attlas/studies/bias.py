@@ -56,7 +56,7 @@ DIFFERS = (
     question="Which heads carry a bias from the prompt to the answer?",
     paper="Vig et al. 2020, arXiv:2004.12265",
     quick={"model": "recall", "prompts": "recall", "count": 12},
-    takes=(3, 0),
+    takes=(3, 2361),
 )
 def bias(
     run: Run,
