@@ -107,7 +107,7 @@ def given_to(arguments: Arguments) -> dict[str, Tensor]:
     }
 
 
-class State(NamedTuple):
+class PassState(NamedTuple):
     """What a recording depends on besides the values of arguments and weights."""
 
     shapes: tuple[Any, ...]
@@ -117,14 +117,14 @@ class State(NamedTuple):
     met: bool  # whether somebody's hook, or a forward of their own, is to be called in a pass
 
 
-def state_of(model: nn.Module, arguments: Arguments) -> State:
+def state_of(model: nn.Module, arguments: Arguments) -> PassState:
     """What a recording of this model on arguments of these shapes depends on."""
     modules = every_module(model)
     held = [each for own in modules for each in (own._parameters.values(), own._buffers.values())]
     called = [each for own in modules for each in (own._forward_hooks, own._forward_pre_hooks)]
     hooks = [hook for each in called if each for hook in each.values()]
     met = any(getattr(hook, "__module__", None) != PASSIVE for hook in hooks)
-    return State(
+    return PassState(
         tuple((name, tuple(value.shape)) for name, value in arguments.items()),
         tuple([each.data_ptr() for each in chain.from_iterable(held) if each is not None]),
         tuple(map(id, hooks)),
