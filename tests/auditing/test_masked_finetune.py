@@ -8,7 +8,7 @@ from learners import TEXTS, classifier, tokens
 from typer.testing import CliRunner
 
 import attlas
-from attlas.cli.main import app
+from attlas.cli.main import commands
 from attlas.errors import UsageError
 from attlas.training.finetune import masked_copy
 
@@ -46,9 +46,9 @@ def test_the_command_audits_the_copy(base, tmp_path):
         *("--method", "raw_attention", "--measure", "location", "--trial", "none", "--count", "4"),
         *("--device", "cpu", "--workers", "1", "--json"),
     ]
-    found = CliRunner().invoke(app, [*asked, "--out", str(tmp_path / "audit")])
+    found = CliRunner().invoke(commands(), [*asked, "--out", str(tmp_path / "audit")])
     assert found.exit_code == 0, found.output
     assert json.loads(found.stdout)["model"].endswith("fine-tuned with masked words")
     assert (tmp_path / "audit_masked_model" / "model.safetensors").is_file()
-    refused = CliRunner().invoke(app, asked)
+    refused = CliRunner().invoke(commands(), asked)
     assert "--masked-finetune needs --out" in str(refused.exception)

@@ -79,6 +79,6 @@ def test_memory_that_runs_short_is_one_line(run, monkeypatch, problem):
     def fail():
         raise problem
 
-    monkeypatch.setattr(line, "app", fail)
+    monkeypatch.setattr(line, "commands", lambda: fail)
     status, _, err = run("methods")
     assert status == 1 and err.count("\n") == 1 and "not enough memory" in err

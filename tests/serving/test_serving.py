@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from typer.testing import CliRunner
 
 from attlas.catalogue import REMOVALS
-from attlas.cli.main import app
+from attlas.cli.main import commands
 from attlas.models.facts.sites import KINDS
 from attlas.serving import app as serving
 from attlas.serving import requests
@@ -26,7 +26,7 @@ def run(monkeypatch, *arguments):
     """The settings that the command hands to the server."""
     handed = []
     monkeypatch.setattr(serving, "run", lambda settings, *_: handed.append(settings))
-    result = CliRunner().invoke(app, ["serve", *arguments], catch_exceptions=False)
+    result = CliRunner().invoke(commands(), ["serve", *arguments], catch_exceptions=False)
     return handed[0] if handed else result
 
 

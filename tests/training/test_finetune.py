@@ -15,7 +15,7 @@ from learners import classifier, tokens
 from typer.testing import CliRunner
 
 import attlas
-from attlas.cli.main import app
+from attlas.cli.main import commands
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.training import finetune as module
 
@@ -123,12 +123,12 @@ def test_the_command(base, tmp_path):
         *("--spans", "why", "--epochs", "1", "--rate", "0.01", "--device", "cpu"),
         *("--objective", "rationale:weight=0.5,layer=-1", "--objective", "masked:weight=0.1"),
     ]
-    found = CliRunner().invoke(app, [*asked, "--out", str(tmp_path / "better")])
+    found = CliRunner().invoke(commands(), [*asked, "--out", str(tmp_path / "better")])
     assert found.exit_code == 0, found.output
     assert "epoch 1: dev accuracy" in found.stdout and "(kept)" in found.stdout
     record = json.loads((tmp_path / "better" / "training.json").read_text())
     assert record["objectives"] == ["rationale:weight=0.5,layer=-1", "masked:weight=0.1"]
-    planned = CliRunner().invoke(app, [*asked, "--out", str(tmp_path / "other"), "--dry-run"])
+    planned = CliRunner().invoke(commands(), [*asked, "--out", str(tmp_path / "other"), "--dry-run"])
     assert planned.exit_code == 0 and "43 texts" in " ".join(planned.output.split())
     assert not (tmp_path / "other").exists()
 
