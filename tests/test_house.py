@@ -159,7 +159,8 @@ def is_helper(path):
     *folders, _ = path.relative_to(HOUSE).parts
     parts = folders and folders[0] in PART_FOLDERS and len(folders) == 1
     parts = parts or folders == ["views", "figures"]  # each registers figures
-    parts = parts or folders in (["studies", "recurrent"], ["studies", "better"])  # of a study each
+    of_studies = (["studies", "recurrent"], ["studies", "better"], ["studies", "tables"])
+    parts = parts or folders in of_studies  # of a study each
     parts = parts or folders in (["serving", "work"], ["serving", "jobs"])  # a request, a job each
     return path.name != "__init__.py" and not parts and folders[:1] != ["cli"]
 

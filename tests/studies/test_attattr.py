@@ -9,7 +9,7 @@ from tiny import subject_parts
 
 import attlas
 from attlas.errors import UnknownNameError, UsageError
-from attlas.studies.attattr import TaskResult, claims_on, correlations
+from attlas.studies.tables.pruned_heads import TaskResult, claims_on, correlations
 
 LABELS = {"rte": ("entailment", "not_entailment"), "mrpc": ("not_equivalent", "equivalent")}
 WORDS = ["good", "kind", "not", "cat", "film", "dog"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attlas.data.generated import agreement
-from attlas.studies.attention_flow import PUBLISHED, claims_on_agreement, claims_on_sentiment
+from attlas.studies.tables.flow_agreement import PUBLISHED, claims_on_agreement, claims_on_sentiment
 
 
 def published(seeds=3):

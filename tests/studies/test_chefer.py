@@ -7,7 +7,8 @@ from known_models import bag_of_words
 from attlas.data.example import Example
 from attlas.errors import UnsupportedModelError
 from attlas.studies import chefer
-from attlas.studies.chefer import claims_on, f1_at, masked_sets, measure_method
+from attlas.studies.chefer import f1_at, masked_sets, measure_method
+from attlas.studies.tables.rationale_scores import claims_on
 
 
 def test_token_f1_by_hand():

@@ -5,9 +5,9 @@ import torch
 
 from attlas.data.example import Example
 from attlas.embedded.training.train_facts import PAD
-from attlas.studies.identifiability import claims_on_states
 from attlas.studies.support import identifiable_encoder as encoders
 from attlas.studies.support.small_transformer import Architecture, make_lesson, train_classifier
+from attlas.studies.tables.hidden_states import claims_on_states
 
 WORDS = [f"word{number}" for number in range(60)]
 EXAMPLES = [
