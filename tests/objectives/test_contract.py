@@ -58,7 +58,7 @@ def test_its_gradient_is_that_of_finite_differences(name, family):
     assert slope == pytest.approx(expected, rel=1e-6, abs=1e-9) and abs(slope) > 1e-6
 
 
-def along_a_direction(model, asked, size=1e-5):
+def along_a_direction(model, asked, size=1e-6):
     """How a value moves along a random direction of the weights: its gradient, and measured."""
     weights = list(model.parameters())
     torch.manual_seed(0)

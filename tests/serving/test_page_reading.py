@@ -168,7 +168,7 @@ def test_a_refusal_is_one_calm_line_where_it_belongs(opened):  # noqa: F811
     ("scheme", "viewport"), [("light", WIDE), pytest.param("dark", PHONE, marks=pytest.mark.slow)]
 )
 def test_axe_finds_no_serious_fault(opened, axe, scheme, viewport):  # noqa: F811
-    options = {"color_scheme": scheme, "bypass_csp": True}
+    options = {"color_scheme": scheme, "bypass_csp": True, "reduced_motion": "reduce"}
     tab = opened(**review(text=DOUBLE), viewport=viewport, options=options)
     change_layer(tab, 0)
     tab.wait_for_selector("#prediction .flip")

@@ -198,7 +198,7 @@ def test_one_text_for_a_model_that_reads_two_is_refused():
 
 def test_unknown_parts_are_refused():
     with pytest.raises(UnknownNameError, match="bilstm"):
-        RecurrentConfig(encoder="lstm")
+        RecurrentConfig(encoder="gru")
     with pytest.raises(UnknownNameError, match="additive"):
         RecurrentConfig(attention="tanh")
     with pytest.raises(UsageError, match="one text"):

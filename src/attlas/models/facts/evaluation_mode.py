@@ -239,7 +239,9 @@ def _refuse_training(model: nn.Module, use: _Use) -> None:
     if not use.is_trained:
         return
 
-    def refuse(*_: Any) -> None:
+    def refuse(called: nn.Module, *_: Any) -> None:
+        if called is not model:  # a copy that was made meanwhile has this hook too
+            return
         if torch.is_grad_enabled() and not any(block.is_here for block in use.blocks):
             raise ModelError(
                 "this model stands still while another thread explains it: take turns by "
