@@ -5,15 +5,17 @@ rounding. Measured on sdpa against the opened model, as shares of the largest ou
 2e-6 on SmolLM2-135M and on a MiniLM; in float16 3e-3 on both; in bfloat16 0.03 and 0.11.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from attlas.models.tap.fused import multiplies_in_tf32
 
 MOST_STEPS = 1000  # of rounding, in the largest output
+MOST_KERNELS = 4  # times as far as two kernels of sdpa are apart
 MOST_IN_HALF = 0.5  # half precision moves single outputs far: only what is blatant can be told
 
 
@@ -39,3 +41,15 @@ def rounding(output: Tensor) -> float:
     if multiplies_in_tf32(output):
         step = torch.finfo(torch.float16).eps  # tf32 keeps as many digits
     return min(MOST_STEPS * step, MOST_IN_HALF)
+
+
+def moves_as_far(forward: Callable[[], Tensor], found: Tensor, apart: float) -> bool:
+    """Whether the model as it was found moves about as far by itself, so that nothing can be told.
+
+    It may not repeat itself; or it makes rounding so large that another kernel of sdpa, which is
+    the same function, moves it too.
+    """
+    if not torch.equal(found, forward()):
+        return True
+    with sdpa_kernel(SDPBackend.MATH):
+        return apart <= MOST_KERNELS * distance(forward(), found)
