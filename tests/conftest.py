@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shutil
 
 import checked_types  # noqa: F401 - before the first import of Attlas
 import pytest
@@ -28,3 +29,17 @@ def records(tmp_path_factory):
 def patience(monkeypatch):
     """No test depends on how busy the machine is: signs of life come after an hour."""
     monkeypatch.setattr(attlas.progress, "FIRST", 3600.0)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A browser for the tests of a file; playwright bears one at a time in a process."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = next(filter(None, map(shutil.which, names)), None)
+    if path is None:
+        pytest.skip(f"no Chromium found (looked for {', '.join(names)})")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as session:
+        opened = session.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield opened
+        opened.close()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from campaigning import times
 from results.every_result import EVERY
-from views.conftest import PLAIN, browser  # noqa: F401
+from views.conftest import PLAIN
 
 from attlas.views import page, write_whole
 
@@ -57,7 +57,7 @@ def elements(tab):
 @pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.parametrize("name", EVERY)
-def test_nothing_hostile_acts_on_a_page(name, browser, tmp_path):  # noqa: F811
+def test_nothing_hostile_acts_on_a_page(name, browser, tmp_path):
     random, seen, dialogs = np.random.default_rng(0), [], []
     sound = json.loads(json.dumps(EVERY[name]().payload()))
     context = browser.new_context(**PLAIN)

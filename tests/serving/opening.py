@@ -1,6 +1,5 @@
 """A server that listens, and tabs that let no error pass unseen."""
 
-import shutil
 import socket
 import threading
 import time
@@ -37,19 +36,6 @@ def serving(folder, models=MODELS):
         server.should_exit = True
         thread.join(20)
         listening.close()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    names = ("chromium", "chromium-browser", "google-chrome")
-    path = next(filter(None, map(shutil.which, names)), None)
-    if path is None:
-        pytest.skip(f"no Chromium found (looked for {', '.join(names)})")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as session:
-        opened = session.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")

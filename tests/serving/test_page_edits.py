@@ -9,7 +9,6 @@ import pytest
 from serving.opening import (  # noqa: F401
     DOUBLE,
     address,
-    browser,
     change_layer,
     choose,
     numbers,

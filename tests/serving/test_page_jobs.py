@@ -6,7 +6,6 @@ import pytest
 from serving.opening import (  # noqa: F401
     DOUBLE,
     address,
-    browser,
     numbers,
     opened,
     review,

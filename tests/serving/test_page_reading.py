@@ -9,7 +9,6 @@ from serving.opening import (  # noqa: F401
     REVIEW,
     WIDE,
     address,
-    browser,
     change_layer,
     choose,
     numbers,

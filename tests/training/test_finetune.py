@@ -128,7 +128,9 @@ def test_the_command(base, tmp_path):
     assert "epoch 1: dev accuracy" in found.stdout and "(kept)" in found.stdout
     record = json.loads((tmp_path / "better" / "training.json").read_text())
     assert record["objectives"] == ["rationale:weight=0.5,layer=-1", "masked:weight=0.1"]
-    planned = CliRunner().invoke(commands(), [*asked, "--out", str(tmp_path / "other"), "--dry-run"])
+    planned = CliRunner().invoke(
+        commands(), [*asked, "--out", str(tmp_path / "other"), "--dry-run"]
+    )
     assert planned.exit_code == 0 and "43 texts" in " ".join(planned.output.split())
     assert not (tmp_path / "other").exists()
 

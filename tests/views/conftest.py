@@ -1,25 +1,10 @@
-"""A browser, and a way to open payloads in it that lets nothing pass unseen."""
-
-import shutil
+"""A way to open payloads in a browser that lets nothing pass unseen."""
 
 import pytest
 
 from attlas.views import page, write_whole
 
 PLAIN = {"viewport": {"width": 1280, "height": 900}, "offline": True}
-
-
-@pytest.fixture(scope="session")
-def browser():
-    names = ("chromium", "chromium-browser", "google-chrome")
-    path = next(filter(None, map(shutil.which, names)), None)
-    if path is None:
-        pytest.skip(f"no Chromium found (looked for {', '.join(names)})")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as session:
-        opened = session.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture
