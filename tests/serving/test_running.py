@@ -132,6 +132,8 @@ def test_hostile_requests_leave_it_serving(server):
     assert status == 200 and found["explanation"]["prediction"][0]["label"] == "POSITIVE"
 
 
+# schemathesis draws by `random` inside a strategy of its own
+@pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
 def test_the_description_holds(server):
     import schemathesis
     from hypothesis import HealthCheck, given, settings
