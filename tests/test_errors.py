@@ -22,3 +22,13 @@ def test_the_failure_of_a_model_is_one_line_that_names_it():
     assert str(told) == "object fails on this input: ValueError: no boxes"
     silent = UnsupportedModelError.of_failure(object(), AssertionError())
     assert str(silent) == "object fails on this input: AssertionError"
+
+
+def test_an_interrupt_that_a_failure_covers_is_an_interrupt():
+    with pytest.raises(RuntimeError) as covered:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise RuntimeError("a stack that is empty")
+    with pytest.raises(KeyboardInterrupt):
+        UnsupportedModelError.of_failure(object(), covered.value)

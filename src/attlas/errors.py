@@ -84,7 +84,12 @@ class UnsupportedModelError(ModelError):
 
     @classmethod
     def of_failure(cls, model: object, problem: Exception) -> "UnsupportedModelError":
-        """What to raise where a model fails by itself: its class, and the problem in one line."""
+        """What to raise where a model fails by itself: its class, and the problem in one line.
+
+        A Ctrl-C that torch covered with a problem of its own, as `vmap` may, is raised as it was.
+        """
+        if isinstance(problem.__context__, KeyboardInterrupt):
+            raise problem.__context__
         return cls(f"{type(model).__name__} fails on this input: {first_line(problem)}")
 
 
