@@ -64,8 +64,8 @@ class LoadOptions:
 
     def check(self, model: str) -> None:
         """Refuse a model that is not there, and ways to load it that there are not."""
-        from attlas.models.facts.placement import check_placement
         from attlas.models.facts.places import check_loading
+        from attlas.models.loading.placement import check_placement
 
         placed = self._placed()
         check_placement(self.device, placed["device_map"], placed["max_memory"], self.quantization)

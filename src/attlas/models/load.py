@@ -11,8 +11,6 @@ from typing import Any
 import torch
 
 from attlas.errors import ModelError, UnknownNameError, UsageError
-from attlas.models.facts.devices import choose_device
-from attlas.models.facts.placement import check_placement, placement
 from attlas.models.facts.places import (
     DTYPES,
     check_installed,
@@ -27,8 +25,10 @@ from attlas.models.facts.places import (
     unknown_model,
 )
 from attlas.models.facts.tasks import find_task
-from attlas.models.facts.unwrapping import unwrap
 from attlas.models.intervening.removing_heads import RECORD, load_without_heads
+from attlas.models.loading.devices import choose_device
+from attlas.models.loading.placement import check_placement, placement
+from attlas.models.loading.unwrapping import unwrap
 from attlas.models.recurrent import CLASSES, register_classes
 from attlas.models.subject import Subject
 

@@ -29,8 +29,8 @@ from transformers import (
 from attlas.data.example import Example
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.mathematics.ranking import roc_auc
-from attlas.models.facts.offloading import check_changeable
 from attlas.models.facts.places import check_installed, find_model, is_adapter, is_gguf
+from attlas.models.loading.offloading import check_changeable
 from attlas.models.recurrent.fitting import FitPlan
 from attlas.models.subject import Subject
 from attlas.objectives.support.objective import Aim

@@ -23,7 +23,7 @@ from attlas.models.asking.scores import differentiate, own_scores_in_graph, targ
 from attlas.models.encoding.target import score_each
 from attlas.models.facts.evaluation_mode import evaluation_mode, every_module
 from attlas.models.facts.model_lock import model_lock
-from attlas.models.facts.offloading import is_spread
+from attlas.models.loading.offloading import is_spread
 from attlas.models.tap.call import Call
 from attlas.models.tap.edits import Edit
 from attlas.models.tap.folding import among

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from attlas.models.decomposing.term_states import Constant, TrackedTensors
 from attlas.models.decomposing.term_steps import ADDING, LINEAR, PRODUCTS, TIMES, tensors_in
 from attlas.models.facts.hooks import OwnMode
-from attlas.models.facts.offloading import weight_of
+from attlas.models.loading.offloading import weight_of
 
 NORM_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 NORMS = {"layer_norm", "rms_norm", "group_norm"}

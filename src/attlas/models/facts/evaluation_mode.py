@@ -14,7 +14,7 @@ from torch import nn
 from attlas.errors import ModelError
 from attlas.models.facts.hooks import Hooks
 from attlas.models.facts.model_lock import hold
-from attlas.models.facts.offloading import LightGraphs, offloaded_modules
+from attlas.models.loading.offloading import LightGraphs, offloaded_modules
 from attlas.restoring import Placed, placing
 
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from attlas.models.facts import transformers_internals as internals
 from attlas.models.facts.model_facts import ModelFacts
-from attlas.models.facts.offloading import kept_weights
+from attlas.models.loading.offloading import kept_weights
 
 LIBRARIES = (torch, transformers, tokenizers, numpy, scipy)
 # Where a model or a tokenizer came from, and what each of its calls sets anew.

@@ -12,9 +12,9 @@ from torch import nn
 from attlas.errors import NotDefinedError, UnknownNameError, UsageError
 from attlas.models.facts import transformers_internals as internals
 from attlas.models.facts.anatomy import anatomy
-from attlas.models.facts.offloading import device_of, dtype_of
 from attlas.models.facts.tasks import TASKS, Task, find_task, unexplained_task
-from attlas.models.facts.unwrapping import unwrap
+from attlas.models.loading.offloading import device_of, dtype_of
+from attlas.models.loading.unwrapping import unwrap
 from attlas.tokens import PICTURE
 
 _MEDIA = ("pixel_values", "input_features", "input_values")  # arguments beside a text

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from attlas.models.facts.evaluation_mode import evaluation_mode, every_module
 from attlas.models.facts.model_facts import ModelFacts
-from attlas.models.facts.offloading import offloaded_modules
+from attlas.models.loading.offloading import offloaded_modules
 
 AnyFacts = TypeVar("AnyFacts", bound=ModelFacts)
 

@@ -12,7 +12,7 @@ from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.asking.scores import run_logits
 from attlas.models.facts.evaluation_mode import evaluation_mode
-from attlas.models.facts.offloading import check_changeable
+from attlas.models.loading.offloading import check_changeable
 from attlas.models.tap.opening import tap
 from attlas.results import Site
 

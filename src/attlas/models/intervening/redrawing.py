@@ -20,8 +20,8 @@ from attlas.models.asking.open_model import OpenModel
 from attlas.models.encoding.encode_input import sample_inputs
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.hooks import hooking
-from attlas.models.facts.offloading import check_changeable
 from attlas.models.facts.sites import find_block
+from attlas.models.loading.offloading import check_changeable
 from attlas.restoring import placing
 
 HEAD, EMBEDDINGS = "head", "embeddings"

@@ -20,8 +20,8 @@ from attlas.models.facts import transformers_internals as internals
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.model_lock import model_lock
-from attlas.models.facts.offloading import check_changeable
 from attlas.models.intervening.head_projections import find_projections
+from attlas.models.loading.offloading import check_changeable
 
 RECORD = "attlas_pruned_heads"  # in a configuration: the heads to remove, by module path
 NOTE = "attlas_note"  # in a configuration: an explanation for whoever opens it

@@ -15,7 +15,7 @@ from attlas.models.asking.filling import can_fill, filled
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.facts.evaluation_mode import evaluation_mode
-from attlas.models.facts.offloading import check_changeable
+from attlas.models.loading.offloading import check_changeable
 from attlas.progress import Tell, silent
 from attlas.shapes import TextValues
 

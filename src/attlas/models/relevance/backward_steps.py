@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.autograd import Function as Operation
 from torch.nn import functional
 
-from attlas.models.facts.offloading import as_numbers
+from attlas.models.loading.offloading import as_numbers
 from attlas.models.relevance.rules import applied
 
 TINY = 1e-9

@@ -21,9 +21,9 @@ from attlas.models.encoding.encode_input import sample_input
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.target import Pick, Target
 from attlas.models.facts.evaluation_mode import evaluation_mode, merged_adapters
-from attlas.models.facts.offloading import dtype_of
 from attlas.models.facts.sites import find_recurrent
 from attlas.models.facts.twins import twin_of
+from attlas.models.loading.offloading import dtype_of
 from attlas.models.relevance.gradient_rules import AttnRules, CountingRules
 from attlas.models.relevance.positive_rules import PositiveRules
 from attlas.models.relevance.rules import RelevanceRules, caught

@@ -77,7 +77,8 @@ def device_of(model: nn.Module) -> torch.device:
 
 def dtype_of(model: nn.Module) -> torch.dtype:
     """The number format that a model computes in: that of its first weight with fractions."""
-    return next(each.dtype for each in model.parameters() if each.is_floating_point())
+    found = [each.dtype for each in model.parameters() if each.is_floating_point()]
+    return found[0]
 
 
 def is_spread(modules: list[nn.Module]) -> bool:
