@@ -39,11 +39,12 @@ from attlas.results.support.lock import locked
 from attlas.training.examples import Labelled, Parts, read_parts
 from attlas.training.objective_trainer import ObjectiveTrainer, marked_features
 from attlas.training.records import LOCK, RECORD, Trained, finished, teller
+from attlas.training.sealing import Sealing, last_checkpoint
 from attlas.version import __version__
 
 USUAL = FitPlan(epochs=3, rows=16, rate=5e-5, decay=0.01, by="accuracy")
 WARM = 0.1  # the share of the steps in which the rate grows
-STATE, PLAN, WHOLE = "checkpoints", "plan.json", "trainer_state.json"
+STATE, PLAN = "checkpoints", "plan.json"
 
 
 def finetune(
@@ -135,21 +136,6 @@ def _begin(folder: Path, told: dict[str, Any]) -> None:
     place.write_text(json.dumps(told))
 
 
-def last_checkpoint(folder: Path) -> str | None:
-    """The newest checkpoint that was written to its end; the state of the Trainer comes last."""
-    whole = [each.parent for each in folder.glob(f"checkpoint-*/{WHOLE}") if _is_whole(each)]
-    newest = max(whole, key=lambda each: int(each.name.rpartition("-")[2]), default=None)
-    return None if newest is None else str(newest)
-
-
-def _is_whole(state: Path) -> bool:
-    try:
-        json.loads(state.read_text("utf-8"))
-    except ValueError:
-        return False
-    return True
-
-
 def begin_from(
     base: str | Path | Subject, train: Labelled, labels: Sequence[str] | None, seed: int
 ) -> tuple[Any, Any]:
@@ -193,7 +179,7 @@ def make_trainer(
     watch: Watch | None,
 ) -> Any:
     """The Trainer of a plan: every epoch is asked about the dev texts and written."""
-    callbacks: list[Any] = [_Told(watch, plan.epochs)]
+    callbacks: list[Any] = [_Told(watch, plan.epochs), Sealing()]
     if plan.patience is not None:
         callbacks.append(EarlyStoppingCallback(plan.patience))
     each = {"per_device_train_batch_size": plan.rows, "per_device_eval_batch_size": 2 * plan.rows}
