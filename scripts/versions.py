@@ -19,7 +19,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -40,7 +39,11 @@ THEIRS = (
     "peft",
 )
 GPU_PACKAGES = ("nvidia-", "cuda-", "triton")
-HEAD = "| torch | transformers | contracts | types opened, of those with attention | minutes |"
+HEAD = "| torch | transformers | contracts | types opened, of those with attention | on |"
+TOLD = (
+    "By `python scripts/versions.py`: the contracts of methods, measures and trials, and the survey "
+    "of types; a smaller number of either was asked for by `--tests` or `--only`."
+)
 BEGIN, END = "<!-- versions -->", "<!-- end of versions -->"
 
 
@@ -52,14 +55,11 @@ class Row:
     transformers: str
     contracts: str = "not run"
     opened: str = "not run"
-    minutes: float = 0.0
     notes: list[str] = field(default_factory=list)
 
     def line(self) -> str:
-        return (
-            f"| {self.torch} | {self.transformers} | {self.contracts} | {self.opened} "
-            f"| {self.minutes:.0f} |"
-        )
+        day = datetime.now(UTC).date()
+        return f"| {self.torch} | {self.transformers} | {self.contracts} | {self.opened} | {day} |"
 
 
 class NotMade(Exception):
@@ -81,7 +81,7 @@ def main() -> None:
         rows.append(tried(Row(torch, transformers), given))
         print(rows[-1].line(), *rows[-1].notes, sep="\n", flush=True)
     if given.write:
-        PAGE.write_text(with_table(PAGE.read_text("utf-8"), rows, given), "utf-8")
+        PAGE.write_text(with_table(PAGE.read_text("utf-8"), rows), "utf-8")
 
 
 def pairs() -> list[tuple[str, str]]:
@@ -107,17 +107,15 @@ def newest_of(package: str) -> str:
 
 
 def tried(row: Row, given: argparse.Namespace) -> Row:
-    start = time.monotonic()
     try:
         python = made(row, given)
         row.contracts = contracts(python, row, given)
         row.opened = survey(python, row, given)
     except NotMade as problem:
-        row.notes.append(f"torch {row.torch} with transformers {row.transformers}: {problem}")
+        row.notes.append(str(problem))
         row.contracts = row.opened = "could not be made"
     except subprocess.TimeoutExpired:
-        row.notes.append(f"torch {row.torch} with transformers {row.transformers}: out of time")
-    row.minutes = (time.monotonic() - start) / 60
+        row.notes.append("out of time")
     return row
 
 
@@ -184,9 +182,7 @@ def contracts(python: Path, row: Row, given: argparse.Namespace) -> str:
         row.notes.append(f"the contracts did not start: {last_line(said.stdout + said.stderr)}")
         return "did not start"
     failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", said.stdout, re.M)
-    row.notes += [
-        f"torch {row.torch}, transformers {row.transformers}: {each} fails" for each in failed
-    ]
+    row.notes += [f"{each} fails" for each in failed]
     return f"{counts.get('passed', 0)} of {sum(counts.values())} hold"
 
 
@@ -202,7 +198,7 @@ def survey(python: Path, row: Row, given: argparse.Namespace) -> str:
     with_attention = [each for each in rows if each["verdict"] != "no softmax attention"]
     opened = [each for each in with_attention if each["verdict"] in ("opened", "second road")]
     wrong = [each["kind"] for each in rows if each["verdict"] == "wrong"]
-    row.notes += [f"transformers {row.transformers}: {kind} is opened wrongly" for kind in wrong]
+    row.notes += [f"{kind} is opened wrongly" for kind in wrong]
     return f"{len(opened)} of {len(with_attention)}, {len(wrong)} wrongly"
 
 
@@ -225,16 +221,19 @@ def last_line(text: str) -> str:
     return re.sub(r" \S*https?://\S+", "", lines[-1])[:200] if lines else "no message"
 
 
-def with_table(text: str, rows: Sequence[Row], given: argparse.Namespace) -> str:
-    """The page with this table in the place of the one before."""
-    subset = f"; of the types, only {', '.join(given.only)}" if given.only else ""
-    tests = ", ".join(f"`{each}`" for each in given.tests)
-    table = [HEAD, "|---|---|---|---|---|", *(row.line() for row in rows)]
-    notes = [f"- {note}" for row in rows for note in row.notes]
-    day = datetime.now(UTC).date()
-    told = f"By `python scripts/versions.py`, {day}; the contracts are {tests}{subset}."
-    made = "\n".join([BEGIN, "", *table, "", told, *(["", *notes] if notes else []), "", END])
-    return re.sub(f"{BEGIN}.*?{END}", lambda _: made, text, flags=re.S)
+def with_table(text: str, rows: Sequence[Row]) -> str:
+    """The page with these rows in its table; those of other pairs stay as they are."""
+    before = re.search(f"{BEGIN}(.*?){END}", text, re.S)[1].splitlines()
+    pairs = [f"| {row.torch} | {row.transformers} |" for row in rows]
+    names = [f"- torch {row.torch}, transformers {row.transformers}: " for row in rows]
+    known = [
+        each for each in before if re.match(r"\| \d", each) and not each.startswith(tuple(pairs))
+    ]
+    notes = [each for each in before if each.startswith("- ") and not each.startswith(tuple(names))]
+    lines = sorted([*known, *(row.line() for row in rows)])
+    notes += [f"{name}{note}" for name, row in zip(names, rows, strict=True) for note in row.notes]
+    made = [BEGIN, "", HEAD, "|---|---|---|---|---|", *lines, "", TOLD, "", *sorted(notes), "", END]
+    return re.sub(f"{BEGIN}.*?{END}", lambda _: "\n".join(made), text, flags=re.S)
 
 
 if __name__ == "__main__":
