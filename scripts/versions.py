@@ -41,8 +41,8 @@ THEIRS = (
 GPU_PACKAGES = ("nvidia-", "cuda-", "triton")
 HEAD = "| torch | transformers | contracts | types opened, of those with attention | on |"
 TOLD = (
-    "By `python scripts/versions.py`: the contracts of methods, measures and trials, and the survey "
-    "of types; a smaller number of either was asked for by `--tests` or `--only`."
+    "By `python scripts/versions.py`: the contracts of methods, measures and trials, and the\n"
+    "survey of types; `--tests` and `--only` ask for fewer of them."
 )
 BEGIN, END = "<!-- versions -->", "<!-- end of versions -->"
 
@@ -226,9 +226,8 @@ def with_table(text: str, rows: Sequence[Row]) -> str:
     before = re.search(f"{BEGIN}(.*?){END}", text, re.S)[1].splitlines()
     pairs = [f"| {row.torch} | {row.transformers} |" for row in rows]
     names = [f"- torch {row.torch}, transformers {row.transformers}: " for row in rows]
-    known = [
-        each for each in before if re.match(r"\| \d", each) and not each.startswith(tuple(pairs))
-    ]
+    known = [each for each in before if re.match(r"\| \d", each)]
+    known = [each for each in known if not each.startswith(tuple(pairs))]
     notes = [each for each in before if each.startswith("- ") and not each.startswith(tuple(names))]
     lines = sorted([*known, *(row.line() for row in rows)])
     notes += [f"{name}{note}" for name, row in zip(names, rows, strict=True) for note in row.notes]

@@ -38,8 +38,15 @@ from attlas.progress import Watch
 from attlas.results.support.lock import locked
 from attlas.training.examples import Labelled, Parts, read_parts
 from attlas.training.objective_trainer import ObjectiveTrainer, marked_features
-from attlas.training.records import LOCK, RECORD, Trained, finished, teller
-from attlas.training.sealing import Sealing, last_checkpoint
+from attlas.training.records import (
+    LOCK,
+    RECORD,
+    Trained,
+    finished,
+    last_checkpoint,
+    seal_checkpoint,
+    teller,
+)
 from attlas.version import __version__
 
 USUAL = FitPlan(epochs=3, rows=16, rate=5e-5, decay=0.01, by="accuracy")
@@ -179,7 +186,7 @@ def make_trainer(
     watch: Watch | None,
 ) -> Any:
     """The Trainer of a plan: every epoch is asked about the dev texts and written."""
-    callbacks: list[Any] = [_Told(watch, plan.epochs), Sealing()]
+    callbacks: list[Any] = [_Told(watch, plan.epochs)]
     if plan.patience is not None:
         callbacks.append(EarlyStoppingCallback(plan.patience))
     each = {"per_device_train_batch_size": plan.rows, "per_device_eval_batch_size": 2 * plan.rows}
@@ -266,7 +273,7 @@ def _named(metrics: dict[str, Any]) -> dict[str, float]:
 
 
 class _Told(TrainerCallback):  # type: ignore[misc]
-    """Tells whoever watches how far a training is."""
+    """Tells whoever watches how far a training is, and seals its checkpoints."""
 
     def __init__(self, watch: Watch | None, epochs: int) -> None:
         self._tell, self._epochs = teller(watch), epochs
@@ -275,3 +282,7 @@ class _Told(TrainerCallback):  # type: ignore[misc]
         """A step is done."""
         epoch = min(int(state.epoch or 0) + 1, self._epochs)
         self._tell(f"epoch {epoch} of {self._epochs}", state.global_step, state.max_steps)
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """A checkpoint is written."""
+        seal_checkpoint(Path(args.output_dir) / f"checkpoint-{state.global_step}")
