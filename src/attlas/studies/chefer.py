@@ -97,7 +97,9 @@ def chefer(
     for place, each in enumerate(every):
         subject: list[Subject] = []
         for number, method in enumerate(methods):
-            run.tell(f"{method} on {each}", place * len(methods) + number, len(every))
+            run.tell(
+                f"{method} on {each}", place * len(methods) + number, len(every) * len(methods)
+            )
 
             def compute(
                 method: str = method, each: str = each, subject: list[Subject] = subject
