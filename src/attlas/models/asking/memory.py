@@ -113,7 +113,9 @@ def free_bytes(device: torch.device) -> int | None:
             known.get(f"{kind}_bytes", {}).get("all", {}).get("current", 0)
             for kind in ("reserved", "allocated")
         )
-        return int(torch.cuda.mem_get_info(device)[0] + reserved - allocated)
+        free, total = torch.cuda.mem_get_info(device)
+        allowed = int(torch.cuda.get_per_process_memory_fraction(device) * total)
+        return int(min(free + reserved, allowed) - allocated)
     return _free_here() if device.type == "cpu" else None
 
 
