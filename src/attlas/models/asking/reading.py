@@ -21,8 +21,9 @@ from attlas.models.asking.readout import (
 )
 from attlas.models.asking.scores import differentiate, own_scores_in_graph, target_scores_in_graph
 from attlas.models.encoding.target import score_each
-from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.facts.evaluation_mode import evaluation_mode, every_module
 from attlas.models.facts.model_lock import model_lock
+from attlas.models.loading.offloading import is_spread
 from attlas.models.tap.call import Call
 from attlas.models.tap.edits import Edit
 from attlas.models.tap.folding import among
@@ -177,8 +178,9 @@ def _may_be_recorded(question: Question, sites: Collection[Site]) -> bool:
 
 
 def can_be_recorded(subject: OpenModel) -> bool:
-    """Whether a model is on a GPU, and no tap is open on it."""
-    return subject.device.type == "cuda" and not is_tapped(subject.model)
+    """Whether a model is on one GPU, and no tap is open on it."""
+    on_gpu = subject.device.type == "cuda" and not is_spread(every_module(subject.model))
+    return on_gpu and not is_tapped(subject.model)
 
 
 def _read_pass(

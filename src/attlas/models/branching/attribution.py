@@ -106,7 +106,7 @@ def _whole(question: Question) -> BatchScores:
     if not question.known_scores:
         return target_scores(question, "probability")
     known = [found["probability"] for found in question.known_scores]
-    kind = torch.promote_types(next(question.subject.model.parameters()).dtype, torch.float32)
+    kind = torch.promote_types(question.subject.dtype, torch.float32)
     return torch.tensor(known, device=question.subject.device, dtype=kind)
 
 

@@ -14,6 +14,7 @@ from torch import nn
 from attlas.errors import ModelError
 from attlas.models.facts.hooks import Hooks
 from attlas.models.facts.model_lock import hold
+from attlas.models.loading.offloading import LightGraphs, offloaded_modules
 from attlas.restoring import Placed, placing
 
 
@@ -30,6 +31,14 @@ class _Use:
             for module in self.modules
             for parameter in module._parameters.values()
             if parameter is not None and parameter.requires_grad
+        ]
+        self.offloaded = offloaded_modules(self.modules)
+        # Each call of such a module makes its parameters anew.
+        self._renewed = [
+            (module, name)
+            for module in self.modules
+            for name, parameter in module._parameters.items()
+            if self.offloaded and parameter is not None and parameter.requires_grad
         ]
 
     @property
@@ -53,7 +62,8 @@ class _Use:
         allowed = functorch.get_inplace_requires_grad_allowed()
         functorch.set_inplace_requires_grad_allowed(True)
         try:
-            for parameter in self._trainable:
+            renewed = [module._parameters[name] for module, name in self._renewed]
+            for parameter in (*self._trainable, *(each for each in renewed if each is not None)):
                 parameter.requires_grad_(True)
         finally:
             functorch.set_inplace_requires_grad_allowed(allowed)
@@ -187,6 +197,8 @@ def _enter(model: nn.Module, use: _Use, block: Placed) -> None:
     _keep_sparse(model, use)
     _uncut_cycles(use)
     _refuse_training(model, use)
+    if use.offloaded:
+        LightGraphs(use.offloaded, use.changes)
 
 
 def _leave(model: nn.Module, use: _Use, block: Placed) -> None:

@@ -17,7 +17,7 @@ import torch
 import transformers
 
 from attlas.errors import UsageError
-from attlas.models.load import choose_device
+from attlas.models.loading.devices import choose_device
 from attlas.progress import Step, Watch
 from attlas.results import StudyResult
 from attlas.studies.support.findings import Findings
