@@ -44,18 +44,8 @@ class _Slot:
     handed: dict[Any, _Piece] = field(default_factory=dict)
 
 
-@contextmanager
-def pool_of(
-    engine: Engine, work: Work, subject: Subject | None, device: str | None = None
-) -> Iterator["Pool"]:
-    """Workers that hold this model, for the length of the block."""
-    with connected(engine) as ray:
-        used = subject.device.type if subject is not None else torch.device(device or "cpu").type
-        pool = Pool(ray, share_of(ray, engine, used), work, subject)
-        try:
-            yield pool
-        finally:
-            pool.end()
+class _LostError(AttlasError):
+    """A worker is gone, with what it was doing."""
 
 
 class Pool:
@@ -184,7 +174,7 @@ class Pool:
         slot.was_sent = True
         self._refs[slot.actor.unpack.remote(self._files)] = (slot, None)
 
-    def _replace(self, slot: _Slot, problem: "_LostError") -> Iterator[Found]:
+    def _replace(self, slot: _Slot, problem: _LostError) -> Iterator[Found]:
         """Put the pieces of a lost worker back; what it had sent already is taken."""
         self._slots.remove(slot)
         self._refs = {ref: each for ref, each in self._refs.items() if each[0] is not slot}
@@ -214,5 +204,15 @@ class Pool:
         self._waiting.extendleft(reversed(undone))
 
 
-class _LostError(AttlasError):
-    """A worker is gone, with what it was doing."""
+@contextmanager
+def pool_of(
+    engine: Engine, work: Work, subject: Subject | None, device: str | None = None
+) -> Iterator[Pool]:
+    """Workers that hold this model, for the length of the block."""
+    with connected(engine) as ray:
+        used = subject.device.type if subject is not None else torch.device(device or "cpu").type
+        pool = Pool(ray, share_of(ray, engine, used), work, subject)
+        try:
+            yield pool
+        finally:
+            pool.end()

@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 
@@ -30,6 +30,7 @@ KINDS = (
 )
 
 
+@runtime_checkable
 class Work(Protocol):
     """What workers are to do. It travels to each of them once; pieces of work follow one by one."""
 

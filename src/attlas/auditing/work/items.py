@@ -33,6 +33,7 @@ from attlas.removing.unusualness import unusualness
 from attlas.trials import TRIALS, Scope
 
 BATCH_TABLES = ("values", "curves", "agreement", "scores", "where")
+Table = tuple[pd.DataFrame | pa.Table, dict[str, Any]]  # with its details
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ class AuditWork:
         """What is sent of a plan."""
         return cls(_apart(plan.texts, "subject"), _apart(plan, "texts"), plan.batches)
 
-    def begin(self, subject: Subject | None) -> "Callable[[int], dict[str, Table]]":
+    def begin(self, subject: Subject | None) -> Callable[[int], dict[str, Table]]:
         """Do items with this model from now on."""
         assert subject is not None
         plan = AuditPlan(AuditTexts(subject, **self.texts), **self.plan)
@@ -142,9 +143,6 @@ class AuditWork:
             return tables.held
 
         return do
-
-
-Table = tuple[pd.DataFrame | pa.Table, dict[str, Any]]  # with its details
 
 
 class TablesToSend(Folder):
