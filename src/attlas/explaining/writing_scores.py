@@ -13,6 +13,7 @@ from attlas.data.read_examples import ReadData
 from attlas.data.sources import DataRow, DataRows, read_rows
 from attlas.engine import Engine, engine_of
 from attlas.engine.pool import Pool, pool_of
+from attlas.engine.worker import Work
 from attlas.errors import AttlasError
 from attlas.explaining.explanations import explain
 from attlas.explaining.method_call import MethodCall, methods_to_try
@@ -216,7 +217,7 @@ class _Work:
 
 
 @dataclass(frozen=True)
-class ScoreWork:
+class ScoreWork(Work):
     """What workers do for `explain_to`: a piece is some rows, and whether others were explained."""
 
     call: MethodCall

@@ -15,6 +15,7 @@ from pyarrow import parquet
 from attlas.data import read_examples
 from attlas.engine import Engine, engine_of
 from attlas.engine.pool import pool_of
+from attlas.engine.worker import Work
 from attlas.errors import AttlasError, ModelError, UnknownNameError
 from attlas.explaining.method_call import MethodCall, origin
 from attlas.explaining.score_parts import ScoreParts, check_out
@@ -157,7 +158,7 @@ def score_in_pieces(
 
 
 @dataclass(frozen=True)
-class RankWork:
+class RankWork(Work):
     """What workers do for a ranking: a piece is some texts of one length, with their labels."""
 
     ranking: str

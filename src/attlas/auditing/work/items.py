@@ -19,6 +19,7 @@ from attlas.auditing.work.figures import COLUMNS, measure_batch
 from attlas.auditing.work.trials import run_trial, trials_with_scopes
 from attlas.engine import Engine
 from attlas.engine.pool import pool_of
+from attlas.engine.worker import Work
 from attlas.errors import AttlasError
 from attlas.explaining.explanations import explain
 from attlas.keeping import keeping, kept
@@ -118,7 +119,7 @@ def do_items_on_ray(plan: AuditPlan, engine: Engine, watch: Watch, folder: Folde
 
 
 @dataclass(frozen=True)
-class AuditWork:
+class AuditWork(Work):
     """What workers do for an audit: a piece is the place of an item, and gives its tables."""
 
     texts: Mapping[str, Any]  # the texts and the plan, without the model
