@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from attlas.models.asking.memory import free_bytes
+from attlas.models.asking import memory
 
 GPU = torch.device("cuda")
 
@@ -16,9 +16,10 @@ GPU = torch.device("cuda")
     ],
 )
 def test_a_share_of_the_card_is_the_limit_of_a_process(monkeypatch, share, expected):
+    monkeypatch.setattr(memory, "_FREE", {})
     held = {"reserved_bytes": 30, "allocated_bytes": 20}
     known = {name: {"all": {"current": count}} for name, count in held.items()}
     monkeypatch.setattr(torch.cuda, "memory_stats_as_nested_dict", lambda device: known)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (60, 100))
     monkeypatch.setattr(torch.cuda, "get_per_process_memory_fraction", lambda device: share)
-    assert free_bytes(GPU) == expected
+    assert memory.free_bytes(GPU) == expected

@@ -6,6 +6,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
+from time import monotonic
 from typing import Any, ParamSpec, TypeVar
 
 import torch
@@ -18,6 +19,10 @@ _TOKENS = {
     "cpu": 2**11,
     "cuda": 2**15,
 }  # in a good batch; for a CPU: for each core, what its caches hold
+# For so many seconds a GPU is not asked again what is free: that takes as long as a short pass.
+# If it is less by then, work goes on in halves.
+FRESH = 1.0
+_FREE: dict[torch.device, tuple[float, int]] = {}
 _PLAIN = {"cuda": 2**17}  # if nothing is kept for gradients; small models are not busy with less
 
 
@@ -108,15 +113,24 @@ def in_fitting_batches(
 def free_bytes(device: torch.device) -> int | None:
     """How much memory a device can still give; None if it does not say."""
     if device.type == "cuda":
-        known = torch.cuda.memory_stats_as_nested_dict(device)  # the flat version is much slower
-        reserved, allocated = (
-            known.get(f"{kind}_bytes", {}).get("all", {}).get("current", 0)
-            for kind in ("reserved", "allocated")
-        )
-        free, total = torch.cuda.mem_get_info(device)
-        allowed = int(torch.cuda.get_per_process_memory_fraction(device) * total)
-        return int(min(free + reserved, allowed) - allocated)
+        asked, free = _FREE.get(device, (0.0, 0))
+        if monotonic() > asked + FRESH:
+            free = _free_there(device)
+            _FREE[device] = monotonic(), free
+        return free
     return _free_here() if device.type == "cpu" else None
+
+
+def _free_there(device: torch.device) -> int:
+    """What a GPU has free and torch keeps of it without use, within what the process may take."""
+    known = torch.cuda.memory_stats_as_nested_dict(device)  # the flat version is much slower
+    reserved, allocated = (
+        known.get(f"{kind}_bytes", {}).get("all", {}).get("current", 0)
+        for kind in ("reserved", "allocated")
+    )
+    free, total = torch.cuda.mem_get_info(device)
+    allowed = int(torch.cuda.get_per_process_memory_fraction(device) * total)
+    return int(min(free + reserved, allowed) - allocated)
 
 
 def _free_here() -> int | None:
