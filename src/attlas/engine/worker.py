@@ -40,14 +40,14 @@ class Work(Protocol):
 
 
 @dataclass(frozen=True)
-class Refused:
+class RefusedPiece:
     """An error of ours on its way from a worker."""
 
     kind: type[AttlasError]
     said: str
 
     @classmethod
-    def of(cls, problem: AttlasError) -> "Refused":
+    def of(cls, problem: AttlasError) -> "RefusedPiece":
         """What is sent of an error."""
         return cls(next(each for each in KINDS if isinstance(problem, each)), str(problem))
 
@@ -131,14 +131,14 @@ class Worker:
         self._work, self._sent = work, sent
         self._do: Do | None = None
 
-    def open(self) -> bool | Refused:
+    def open(self) -> bool | RefusedPiece:
         """Open the model by its name; False if it is not there."""
         if self._sent is None:
             self._do = self._work.begin(None)
             return True
         return self._begin(self._sent.name)
 
-    def unpack(self, files: Mapping[str, bytes]) -> bool | Refused:
+    def unpack(self, files: Mapping[str, bytes]) -> bool | RefusedPiece:
         """Open the model from its files; False if it is another one all the same."""
         with tempfile.TemporaryDirectory() as place:
             for name, content in files.items():
@@ -154,14 +154,14 @@ class Worker:
             with torch.inference_mode(False):
                 return self._do(piece)
         except AttlasError as problem:
-            return Refused.of(problem)
+            return RefusedPiece.of(problem)
 
-    def _begin(self, place: str) -> bool | Refused:
+    def _begin(self, place: str) -> bool | RefusedPiece:
         assert self._sent is not None
         try:
             subject = self._sent.open(place)
             if subject is not None:
                 self._do = self._work.begin(subject)
         except AttlasError as problem:
-            return Refused.of(problem)
+            return RefusedPiece.of(problem)
         return subject is not None
