@@ -57,7 +57,7 @@ def share_of(ray: Any, engine: Engine, device: str) -> WorkerShare:
     return divided(nodes, device, engine.workers)
 
 
-def divided(nodes: Sequence[Mapping[str, float]], device: str, workers: int | None) -> WorkerShare:
+def divided(nodes: Sequence[Mapping[str, Any]], device: str, workers: int | None) -> WorkerShare:
     """The share of each worker; a cluster that grows has room for more than it has now."""
     cores = [int(each.get("CPU", 0)) for each in nodes]
     if device == "cuda":

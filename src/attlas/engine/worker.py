@@ -18,6 +18,11 @@ from attlas.errors import (
     UsageError,
 )
 from attlas.models.facts.fingerprint import identity
+from attlas.models.facts.transformers_internals import (
+    ATTRIBUTE,
+    configurations,
+    implementations,
+)
 from attlas.models.load import load
 from attlas.models.subject import Subject
 from attlas.results.support.tables import difference
@@ -65,6 +70,7 @@ class SentModel:
     dtype: str
     device: str
     trusted: bool  # whether its own code runs in the process that sends it
+    attention: list[str | None]  # the implementation that each of its configurations names
     identity: Mapping[str, Any]
 
     @classmethod
@@ -82,6 +88,7 @@ class SentModel:
             str(subject.model.dtype).removeprefix("torch."),
             subject.device.type,
             type(subject.model).__module__.startswith("transformers_modules"),
+            implementations(configurations(subject.model)),
             identity(subject),
         )
 
@@ -98,9 +105,10 @@ class SentModel:
         except AttlasError:
             return None
         subject.name = self.name
-        attention = self.identity["attention"]
-        if "," not in attention:
-            subject.model.set_attn_implementation(attention)  # type: ignore[operator]
+        found_in = configurations(subject.model)
+        if len(found_in) == len(self.attention):
+            for config, name in zip(found_in, self.attention, strict=True):
+                setattr(config, ATTRIBUTE, name)
         found = identity(subject)
         differs = difference(self.identity["versions"], found["versions"])
         if differs:
