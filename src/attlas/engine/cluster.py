@@ -16,16 +16,12 @@ STORE = 2**28  # bytes of memory in which a Ray of our own passes results on; mo
 
 
 @dataclass(frozen=True)
-class Share:
+class WorkerShare:
     """How many workers there are, and what of a machine each one has to itself."""
 
     workers: int
     cpus: int
     gpus: float | int
-
-    def seconds(self, alone: float) -> float:
-        """About how long work takes that one worker does in so many seconds."""
-        return alone / self.workers
 
 
 @contextmanager
@@ -55,13 +51,13 @@ def connected(engine: Engine) -> Iterator[Any]:
         ray.shutdown()
 
 
-def share_of(ray: Any, engine: Engine, device: str) -> Share:
+def share_of(ray: Any, engine: Engine, device: str) -> WorkerShare:
     """How workers for a device share the cluster as it is now."""
     nodes = [each["Resources"] for each in ray.nodes() if each["Alive"]]
     return divided(nodes, device, engine.workers)
 
 
-def divided(nodes: Sequence[Mapping[str, float]], device: str, workers: int | None) -> Share:
+def divided(nodes: Sequence[Mapping[str, Any]], device: str, workers: int | None) -> WorkerShare:
     """The share of each worker; a cluster that grows has room for more than it has now."""
     cores = [int(each.get("CPU", 0)) for each in nodes]
     if device == "cuda":
@@ -70,10 +66,10 @@ def divided(nodes: Sequence[Mapping[str, float]], device: str, workers: int | No
             raise UsageError("the model is on a GPU here, and no node of the Ray cluster has one")
         count = workers or cards
         together = ceil(count / max(cards, 1))
-        return Share(count, 1 if sum(cores) >= count else 0, 1 / together)
+        return WorkerShare(count, 1 if sum(cores) >= count else 0, 1 / together)
     count = workers or max(sum(cores), 1)
     fitting = [each for each in range(1, max(cores) + 1) if _room(cores, each) >= count]
-    return Share(count, max(fitting, default=1), 0)
+    return WorkerShare(count, max(fitting, default=1), 0)
 
 
 def _room(cores: Sequence[int], each: int) -> int:

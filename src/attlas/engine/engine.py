@@ -3,6 +3,7 @@
 import socket
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import Any
 
 from attlas.errors import UnknownNameError, UsageError
 
@@ -52,7 +53,7 @@ class Engine:
 LOCAL = Engine()
 
 
-def engine_of(given: str | Engine) -> Engine:
+def engine_of(given: Any) -> Engine:
     """The engine that an argument names, ready to be used."""
     if not isinstance(given, (str, Engine)):
         raise UsageError(f"an engine is one of {', '.join(NAMES)} or an attlas.Engine, not {given}")

@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
-from attlas.engine.cluster import Share, connected, share_of
+from attlas.engine.cluster import WorkerShare, connected, share_of
 from attlas.engine.engine import Engine
-from attlas.engine.worker import Refused, SentModel, Work, Worker, packed
+from attlas.engine.worker import RefusedPiece, SentModel, Work, Worker, packed
 from attlas.errors import AttlasError, ModelError, UsageError, first_line
 from attlas.models.subject import Subject
 
@@ -48,10 +48,10 @@ class _LostError(AttlasError):
     """A worker is gone, with what it was doing."""
 
 
-class Pool:
+class WorkerPool:
     """Workers, as many as there is work for, and at most as many as were asked for."""
 
-    def __init__(self, ray: Any, share: Share, work: Work, subject: Subject | None) -> None:
+    def __init__(self, ray: Any, share: WorkerShare, work: Work, subject: Subject | None) -> None:
         self.share = share
         self._ray, self._subject = ray, subject
         sent = None if subject is None else SentModel.of(subject)
@@ -149,7 +149,7 @@ class Pool:
             self._open(slot, found)
         else:
             del slot.handed[ref]
-            yield piece.name, found.error() if isinstance(found, Refused) else found
+            yield piece.name, found.error() if isinstance(found, RefusedPiece) else found
 
     def _get(self, ref: Any) -> Any:
         errors = self._ray.exceptions
@@ -160,9 +160,9 @@ class Pool:
         except errors.RayError as problem:
             raise _LostError(first_line(problem)) from problem
 
-    def _open(self, slot: _Slot, found: bool | Refused) -> None:
+    def _open(self, slot: _Slot, found: bool | RefusedPiece) -> None:
         """Let a worker begin, or send it the model as files if it could not open it by name."""
-        if isinstance(found, Refused):
+        if isinstance(found, RefusedPiece):
             raise found.error()
         if found:
             slot.is_open = True
@@ -189,7 +189,7 @@ class Pool:
             except _LostError:
                 undone.append(piece)
             else:
-                yield piece.name, found.error() if isinstance(found, Refused) else found
+                yield piece.name, found.error() if isinstance(found, RefusedPiece) else found
         if undone:
             undone[0].lost += 1
             if undone[0].lost >= MOST_LOST:
@@ -207,11 +207,11 @@ class Pool:
 @contextmanager
 def pool_of(
     engine: Engine, work: Work, subject: Subject | None, device: str | None = None
-) -> Iterator[Pool]:
+) -> Iterator[WorkerPool]:
     """Workers that hold this model, for the length of the block."""
     with connected(engine) as ray:
         used = subject.device.type if subject is not None else torch.device(device or "cpu").type
-        pool = Pool(ray, share_of(ray, engine, used), work, subject)
+        pool = WorkerPool(ray, share_of(ray, engine, used), work, subject)
         try:
             yield pool
         finally:

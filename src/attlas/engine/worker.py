@@ -18,6 +18,11 @@ from attlas.errors import (
     UsageError,
 )
 from attlas.models.facts.fingerprint import identity
+from attlas.models.facts.transformers_internals import (
+    ATTRIBUTE,
+    configurations,
+    implementations,
+)
 from attlas.models.load import load
 from attlas.models.subject import Subject
 from attlas.results.support.tables import difference
@@ -40,14 +45,14 @@ class Work(Protocol):
 
 
 @dataclass(frozen=True)
-class Refused:
+class RefusedPiece:
     """An error of ours on its way from a worker."""
 
     kind: type[AttlasError]
     said: str
 
     @classmethod
-    def of(cls, problem: AttlasError) -> "Refused":
+    def of(cls, problem: AttlasError) -> "RefusedPiece":
         """What is sent of an error."""
         return cls(next(each for each in KINDS if isinstance(problem, each)), str(problem))
 
@@ -65,6 +70,7 @@ class SentModel:
     dtype: str
     device: str
     trusted: bool  # whether its own code runs in the process that sends it
+    attention: list[str | None]  # the implementation that each of its configurations names
     identity: Mapping[str, Any]
 
     @classmethod
@@ -82,6 +88,7 @@ class SentModel:
             str(subject.model.dtype).removeprefix("torch."),
             subject.device.type,
             type(subject.model).__module__.startswith("transformers_modules"),
+            implementations(configurations(subject.model)),
             identity(subject),
         )
 
@@ -98,9 +105,10 @@ class SentModel:
         except AttlasError:
             return None
         subject.name = self.name
-        attention = self.identity["attention"]
-        if "," not in attention:
-            subject.model.set_attn_implementation(attention)  # type: ignore[operator]
+        found_in = configurations(subject.model)
+        if len(found_in) == len(self.attention):
+            for config, name in zip(found_in, self.attention, strict=True):
+                setattr(config, ATTRIBUTE, name)
         found = identity(subject)
         differs = difference(self.identity["versions"], found["versions"])
         if differs:
@@ -131,14 +139,14 @@ class Worker:
         self._work, self._sent = work, sent
         self._do: Do | None = None
 
-    def open(self) -> bool | Refused:
+    def open(self) -> bool | RefusedPiece:
         """Open the model by its name; False if it is not there."""
         if self._sent is None:
             self._do = self._work.begin(None)
             return True
         return self._begin(self._sent.name)
 
-    def unpack(self, files: Mapping[str, bytes]) -> bool | Refused:
+    def unpack(self, files: Mapping[str, bytes]) -> bool | RefusedPiece:
         """Open the model from its files; False if it is another one all the same."""
         with tempfile.TemporaryDirectory() as place:
             for name, content in files.items():
@@ -154,14 +162,14 @@ class Worker:
             with torch.inference_mode(False):
                 return self._do(piece)
         except AttlasError as problem:
-            return Refused.of(problem)
+            return RefusedPiece.of(problem)
 
-    def _begin(self, place: str) -> bool | Refused:
+    def _begin(self, place: str) -> bool | RefusedPiece:
         assert self._sent is not None
         try:
             subject = self._sent.open(place)
             if subject is not None:
                 self._do = self._work.begin(subject)
         except AttlasError as problem:
-            return Refused.of(problem)
+            return RefusedPiece.of(problem)
         return subject is not None

@@ -12,7 +12,7 @@ import pyarrow as pa
 from attlas.data.read_examples import ReadData
 from attlas.data.sources import DataRow, DataRows, read_rows
 from attlas.engine import Engine, engine_of
-from attlas.engine.pool import Pool, pool_of
+from attlas.engine.pool import WorkerPool, pool_of
 from attlas.engine.worker import Work
 from attlas.errors import AttlasError
 from attlas.explaining.explanations import explain
@@ -152,7 +152,7 @@ class _Work:
         self.rows, self.explainer, self.watch = rows, explainer, watch
         self.started, self.begun = started, monotonic()
         self.done = self.earlier = self.problems = self.parts = 0
-        self.pool: Pool | None = None  # of workers beside this process
+        self.pool: WorkerPool | None = None  # of workers beside this process
 
     def write(self, out: str | os.PathLike[str]) -> WrittenScores:
         """Do what is left, and join the parts."""
