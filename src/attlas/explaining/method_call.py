@@ -9,14 +9,15 @@ import numpy as np
 import torch
 import transformers
 from numpy.typing import NDArray
+from torch import Tensor
 
 from attlas.catalogue import BEST_METHODS
 from attlas.data.conversations import is_conversation, without_pictures
 from attlas.errors import ModelError, UnsupportedModelError, UsageError
 from attlas.methods import METHODS, Method, Scored
+from attlas.models.asking.bringing import arrays_of, brought, may_wait
 from attlas.models.asking.filling import unfilled
 from attlas.models.asking.map_selection import maps_of
-from attlas.models.asking.memory import brought
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Asked, Question
 from attlas.models.encoding.inputs import Inputs
@@ -182,8 +183,14 @@ def plain_text(text: Any) -> Any:
 
 
 def on_this_machine(scored: Scored) -> Scored:
-    """Scores and maps in memory that numpy reads, moved at once for all rows."""
-    scores, *maps = brought([scored.scores, *(each for _, each in scored.maps)])
+    """Scores and maps in memory that numpy reads, moved at once for all rows.
+
+    The maps of one row may wait where they are until somebody looks at them.
+    """
+    maps = [each for _, each in scored.maps]
+    if len(scored.scores) == 1 and may_wait(maps):
+        return replace(scored, scores=brought([scored.scores])[0])
+    scores, *maps = brought([scored.scores, *maps])
     sites = [site for site, _ in scored.maps]
     return replace(scored, scores=scores, maps=list(zip(sites, maps, strict=True)))
 
@@ -200,11 +207,14 @@ def explanations_of(
     if not np.isfinite(scores).all():
         name = question.subject.name
         raise ModelError(f"{method.name} gave scores that are not finite for {name}")
-    maps = [(site, each.numpy()) for site, each in (scored.maps if question.maps else ())]
+    maps = scored.maps if question.maps else ()
+    sites = [site for site, _ in maps]
     for row, index in enumerate(question.order):
         inputs = unfilled(question.inputs, row)
         count = len(inputs.tokens[0])
-        own = [(site, _shown(question.inputs, inputs, site, each[row])) for site, each in maps]
+        own = [each[row] for _, each in maps]
+        if count < len(question.inputs.tokens[row]):
+            own = [_shown(question.inputs, inputs, *each) for each in zip(sites, own, strict=True)]
         given = {"text": plain_text(inputs.texts[0])}
         warned = scored.row_warnings[row] if scored.row_warnings else ""
         details = dict(scored.row_details[row]) if scored.row_details else {}
@@ -225,7 +235,14 @@ def explanations_of(
                     *notes,
                     *sink_notes(inputs.tokens[0], sinks),
                 ),
-                maps_of(inputs, 0, own, method.signed, shows=scored.shows or method.name)
+                maps_of(
+                    inputs,
+                    0,
+                    sites,
+                    arrays_of(own),
+                    method.signed,
+                    shows=scored.shows or method.name,
+                )
                 if own
                 else None,
                 question.pictures(row),
@@ -234,7 +251,7 @@ def explanations_of(
         )
 
 
-def _shown(filled: Inputs, inputs: Inputs, site: Site, weights: NDArray[Any]) -> NDArray[Any]:
+def _shown(filled: Inputs, inputs: Inputs, site: Site, weights: Tensor) -> Tensor:
     """A map without what its row was filled up by: the one query of a pooling attention stays."""
     pairs = zip(filled.queries_and_keys(site.kind), inputs.queries_and_keys(site.kind), strict=True)
     rows, columns = (len(whole) - len(own) for whole, own in pairs)

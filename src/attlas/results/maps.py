@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from attlas import views
 from attlas.errors import UnknownNameError, UsageError
 from attlas.results.support.frames import Frame, frame
+from attlas.results.support.late_arrays import Arrays, shapes_of
 from attlas.results.support.pictures import picture_rows
 from attlas.results.support.result import Result
 from attlas.shapes import SiteMap
@@ -50,7 +50,7 @@ class Maps(Result):
     record_kind: ClassVar[str] = "maps"
 
     sites: tuple[Site, ...]
-    weights: tuple[NDArray[np.floating[Any]], ...]  # each `[head, query, key]`; sizes may differ
+    weights: Arrays  # each `[head, query, key]`; sizes may differ
     tokens: Tokens
     queries: tuple[tuple[int, ...], ...]
     keys: tuple[tuple[int, ...], ...]
@@ -59,10 +59,11 @@ class Maps(Result):
 
     def __post_init__(self) -> None:
         axes = zip(self.queries, self.keys, strict=True)
-        for (site, array), (queries, keys) in zip(self, axes, strict=True):
-            if array.shape[1:] != (len(queries), len(keys)):
+        shapes = shapes_of(self.weights)
+        for site, shape, (queries, keys) in zip(self.sites, shapes, axes, strict=True):
+            if shape[1:] != (len(queries), len(keys)):
                 raise UsageError(
-                    f"the map at {site.name} has shape {array.shape}, "
+                    f"the map at {site.name} has shape {shape}, "
                     f"not {len(queries)} queries by {len(keys)} keys"
                 )
             places = (*queries, *keys)
@@ -240,7 +241,8 @@ class Maps(Result):
         return "Where does each token look?" if looks else f"Maps of {self.shows}"
 
     def __repr__(self) -> str:
-        shapes = ", ".join(f"{s.name} {w.shape}" for s, w in list(self)[:2])
+        known = zip(self.sites, shapes_of(self.weights), strict=True)
+        shapes = ", ".join(f"{site.name} {shape}" for site, shape in list(known)[:2])
         return f"Maps({len(self)} sites: {shapes}{', …' if len(self) > 2 else ''})"
 
 

@@ -1,18 +1,15 @@
 """Memory: how much is free, and work in smaller batches when it runs out."""
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
+from time import monotonic
 from typing import Any, ParamSpec, TypeVar
-from weakref import finalize
 
-import numpy as np
 import torch
-from torch import Tensor
 
 from attlas.errors import AttlasError, is_shortage
 
@@ -22,6 +19,10 @@ _TOKENS = {
     "cpu": 2**11,
     "cuda": 2**15,
 }  # in a good batch; for a CPU: for each core, what its caches hold
+# For so many seconds a GPU is not asked again what is free: that takes as long as a short pass.
+# If it is less by then, work goes on in halves.
+FRESH = 1.0
+_FREE: dict[torch.device, tuple[float, int]] = {}
 _PLAIN = {"cuda": 2**17}  # if nothing is kept for gradients; small models are not busy with less
 
 
@@ -112,13 +113,24 @@ def in_fitting_batches(
 def free_bytes(device: torch.device) -> int | None:
     """How much memory a device can still give; None if it does not say."""
     if device.type == "cuda":
-        known = torch.cuda.memory_stats_as_nested_dict(device)  # the flat version is much slower
-        reserved, allocated = (
-            known.get(f"{kind}_bytes", {}).get("all", {}).get("current", 0)
-            for kind in ("reserved", "allocated")
-        )
-        return int(torch.cuda.mem_get_info(device)[0] + reserved - allocated)
+        asked, free = _FREE.get(device, (0.0, 0))
+        if monotonic() > asked + FRESH:
+            free = _free_there(device)
+            _FREE[device] = monotonic(), free
+        return free
     return _free_here() if device.type == "cpu" else None
+
+
+def _free_there(device: torch.device) -> int:
+    """What a GPU has free and torch keeps of it without use, within what the process may take."""
+    known = torch.cuda.memory_stats_as_nested_dict(device)  # the flat version is much slower
+    reserved, allocated = (
+        known.get(f"{kind}_bytes", {}).get("all", {}).get("current", 0)
+        for kind in ("reserved", "allocated")
+    )
+    free, total = torch.cuda.mem_get_info(device)
+    allowed = int(torch.cuda.get_per_process_memory_fraction(device) * total)
+    return int(min(free + reserved, allowed) - allocated)
 
 
 def _free_here() -> int | None:
@@ -135,56 +147,6 @@ def _free_here() -> int | None:
     except (OSError, ValueError):  # no container, or one without a limit
         return free
     return max(min(free, most - used), 0)
-
-
-def brought(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """These tensors in float32, in memory that numpy reads.
-
-    From a GPU they come together, through memory that it can write to: one by one, and into any
-    other memory, takes several times longer.
-    """
-    single = [each.detach().float() for each in tensors]
-    if not single[0].is_cuda:
-        return [each.cpu() for each in single]
-    reached = torch.empty(sum(each.numel() for each in single), pin_memory=True)
-    parts = reached.split([each.numel() for each in single])
-    for part, each in zip(parts, single, strict=True):
-        part.view(each.shape).copy_(each, non_blocking=True)
-    torch.cuda.synchronize(single[0].device)
-    own = _HOMES.of(reached)
-    sizes = [each.numel() for each in single]
-    pairs = zip(own.split(sizes), single, strict=True)
-    return [part.view(each.shape) for part, each in pairs]
-
-
-class Homes:
-    """What results from a GPU live in: the memory that it wrote to, as long as that is little.
-
-    Such memory is scarce, but it is used again as soon as a result is gone, while any other memory
-    must be given by the system page by page, which takes longer than the copy.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most, self._held, self._guard = most, 0, threading.RLock()
-
-    def of(self, reached: Tensor) -> Tensor:
-        """The same values, where they are or in memory of numpy's."""
-        array = reached.numpy()
-        size = array.nbytes
-        with self._guard:
-            stays = self._held + size <= self._most
-            self._held += size if stays else 0
-        if not stays:
-            return torch.from_numpy(np.empty(len(reached), np.float32)).copy_(reached)
-        finalize(array, self._free, size)
-        return torch.from_numpy(array)
-
-    def _free(self, size: int) -> None:
-        with self._guard:
-            self._held -= size
-
-
-_HOMES = Homes(2**28)
 
 
 def rows_of(device: torch.device, length: int) -> int:

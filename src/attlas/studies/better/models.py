@@ -12,7 +12,7 @@ from attlas.data.generated.shortcuts import TRIGGERS
 from attlas.errors import UnsupportedModelError
 from attlas.explaining.explanations import explain
 from attlas.judging.judge import judge
-from attlas.models.load import choose_device
+from attlas.models.loading.devices import choose_device
 from attlas.models.subject import Subject
 from attlas.models.teaching.training_tap import opened_for_training
 from attlas.objectives.conicity import conicity_of
