@@ -18,7 +18,7 @@ from attlas.training.examples import Parts
 
 HEADS, INNER, DROPOUT, LONGEST = 8, 512, 0.1, 512
 LAYERS = {ENCODER: nn.TransformerEncoderLayer, IDENTIFIABLE: IdentifiableEncoderLayer}
-PLAN = FitPlan(rate=3e-4)
+PLAN = FitPlan(rate=3e-4, by="accuracy")
 
 
 class OneLayer(nn.Module):
