@@ -15,9 +15,9 @@ from attlas.catalogue import BEST_METHODS
 from attlas.data.conversations import is_conversation, without_pictures
 from attlas.errors import ModelError, UnsupportedModelError, UsageError
 from attlas.methods import METHODS, Method, Scored
-from attlas.models.asking.bringing import arrays_of, brought, may_wait
 from attlas.models.asking.filling import unfilled
 from attlas.models.asking.map_selection import maps_of
+from attlas.models.asking.memory import arrays_of, brought, may_wait
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Asked, Question
 from attlas.models.encoding.inputs import Inputs

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from attlas.errors import UsageError
 from attlas.models.asking.ask import ask, pose, predict_each
-from attlas.models.asking.bringing import arrays_of
 from attlas.models.asking.map_selection import MapSelection, maps_of
+from attlas.models.asking.memory import arrays_of
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.encoding.encode_input import encode_input

@@ -11,7 +11,7 @@ from attlas.models.encoding.inputs import Inputs
 from attlas.models.encoding.token_ids import is_number
 from attlas.models.tap.call import Call
 from attlas.results import Maps, Site
-from attlas.results.support.late_arrays import Arrays, shapes_of
+from attlas.results.maps import Arrays, shapes_of
 
 
 @dataclass(frozen=True, eq=False)

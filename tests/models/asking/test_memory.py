@@ -6,7 +6,7 @@ import pickle
 import pytest
 import torch
 
-from attlas.models.asking.bringing import Homes, Room, late_arrays
+from attlas.models.asking.memory import Allowance, Homes, late_arrays
 from attlas.results import Maps, Site
 from attlas.tokens import Tokens
 
@@ -33,7 +33,7 @@ def test_a_result_that_is_gone_makes_room_and_a_part_of_it_keeps_it():
 
 
 def test_arrays_wait_until_somebody_looks_and_then_make_room():
-    room, given = Room(100), [torch.arange(6.0).reshape(1, 2, 3), torch.ones(2, 2, 1)]
+    room, given = Allowance(100), [torch.arange(6.0).reshape(1, 2, 3), torch.ones(2, 2, 1)]
     late = late_arrays(given, room)
     assert late.shapes == ((1, 2, 3), (2, 2, 1))
     assert not room.has_room(70)  # 40 bytes are taken
@@ -45,7 +45,7 @@ def test_arrays_wait_until_somebody_looks_and_then_make_room():
 
 
 def test_arrays_that_nobody_looked_at_make_room_when_they_are_gone():
-    room = Room(100)
+    room = Allowance(100)
     late = late_arrays([torch.ones(1, 5, 5)], room)
     assert not room.has_room(1)
     del late
@@ -56,7 +56,7 @@ def test_arrays_that_nobody_looked_at_make_room_when_they_are_gone():
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
 def test_maps_of_late_arrays_are_maps(precision):
     given = torch.tensor([[[1.0, 0.0], [0.25, 0.75]]], dtype=precision)
-    late = late_arrays([given], Room(100))
+    late = late_arrays([given], Allowance(100))
     places = ((0, 1),)
     maps = Maps(
         (Site("encoder", 0, 1),),
@@ -75,6 +75,6 @@ def test_maps_of_late_arrays_are_maps(precision):
 
 
 def test_a_process_gets_the_arrays_even_if_nobody_looked():
-    late = late_arrays([torch.eye(2)[None]], Room(100))
+    late = late_arrays([torch.eye(2)[None]], Allowance(100))
     (again,) = pickle.loads(pickle.dumps(late))
     assert again.tolist() == [[[1, 0], [0, 1]]]
