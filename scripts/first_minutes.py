@@ -89,7 +89,9 @@ def words_of(piece: str) -> str:
 
 def measure_verbs() -> None:
     """Print how long each verb takes and is silent, called from Python."""
-    print(f"{'verb':<16} {'where':<9} {'seconds':>7} {'longest silence':>16}  what was written before")
+    print(
+        f"{'verb':<16} {'where':<9} {'seconds':>7} {'longest silence':>16}  what was written before"
+    )
     for name, call in VERBS.items():
         script = f"import attlas; found = {call}; print({LAST!r}, flush=True)"
         for where in ("terminal", "pipe"):
