@@ -36,7 +36,7 @@ CUT = """() => [...document.querySelectorAll("main *")].filter((each) => {
     const own = [...each.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
     return own && each.clientWidth && style.overflowX !== "visible" && style.overflowX !== "auto"
         && style.overflowX !== "scroll" && each.scrollWidth > each.clientWidth + 1
-        && style.clipPath === "none" && each.clientWidth > 2;
+        && style.visibility === "visible" && style.clipPath === "none" && each.clientWidth > 2;
 }).map((each) => `${each.className || each.tagName}: ${each.textContent.slice(0, 50)}`)"""
 
 
@@ -143,7 +143,7 @@ LOOKS: dict[str, Look] = {
     "heads": Look(lambda: attlas.head_importance(attlas.load(), "reviews", count=12)),
     "redundancy": Look(lambda: attlas.head_redundancy(attlas.load(), "reviews", count=12)),
     "prune_curve": Look(
-        lambda: attlas.prune_curve(attlas.load(), "reviews", count=24, by=["gradient"])
+        lambda: attlas.prune_curve(attlas.load(), "reviews", count=24, by=["attattr", "random"])
     ),
     "tree": Look(lambda: attlas.attribution_tree(attlas.load(), SENTENCE)),
     "triggers": Look(lambda: attlas.triggers(attlas.load(), "reviews", count=24)),
