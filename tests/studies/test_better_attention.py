@@ -23,9 +23,10 @@ from attlas.studies.better.cases import (
 )
 from attlas.studies.better.claims import claims_on, gains, s_of
 from attlas.studies.better.encoders import train_encoder
-from attlas.studies.better.models import judged, rounded_on, share_of_best
+from attlas.studies.better.models import judged, share_of_best
 from attlas.studies.better.samples import cut, prepare
 from attlas.studies.better_attention import _all_moves, _notes, arrows, jobs_of
+from attlas.studies.support.run import rounded_on
 
 TEXTS = [
     (f"the {what} was {word} {more}", "good" if word == "warm" else "bad")

@@ -21,6 +21,7 @@ from attlas.results import Explanation
 from attlas.studies.better.cases import SHORTCUTS, BetterCase
 from attlas.studies.better.encoders import LAYERS, train_encoder
 from attlas.studies.better.samples import prepare
+from attlas.studies.support.run import rounded_on
 from attlas.training.examples import Parts
 from attlas.training.finetune import USUAL, finetune
 from attlas.training.train import train
@@ -79,15 +80,6 @@ def _trained(case: BetterCase, parts: Parts, plan: BetterPlan, seed: int) -> tup
         aims = read_aims(case.objectives)
         trained = finetune(plan.base, parts, chosen, aims=aims, device=device)
     return trained.subject, trained.test["accuracy"]
-
-
-def rounded_on(device: torch.device) -> list[str]:
-    """What a device rounds to TF32, by the settings of the process."""
-    settings = {
-        "products": torch.get_float32_matmul_precision() != "highest",
-        "recurrent networks": torch.backends.cudnn.allow_tf32,
-    }
-    return [what for what, is_so in settings.items() if is_so and device.type == "cuda"]
 
 
 def _relied(subject: Subject, tested: Sequence[Example]) -> dict[str, float]:
