@@ -27,6 +27,7 @@ FLOORS = [
     {"cli"},
 ]
 MODEL_FLOORS = [
+    {"loading"},
     {"facts", "recurrent"},
     {"tap"},
     {"encoding"},

@@ -30,6 +30,7 @@ from attlas.data.example import Example
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.mathematics.ranking import roc_auc
 from attlas.models.facts.places import check_installed, find_model, is_adapter, is_gguf
+from attlas.models.loading.offloading import check_changeable
 from attlas.models.recurrent.fitting import FitPlan
 from attlas.models.subject import Subject
 from attlas.objectives.support.objective import Aim
@@ -157,6 +158,7 @@ def begin_from(
     if isinstance(base, Subject):
         if not set(wanted) <= set(base.labels):
             raise UsageError(f"{base.name} has other labels than these data: {', '.join(wanted)}")
+        check_changeable(base.model, "training")
         return deepcopy(base.model).float().requires_grad_(True), base.tokenizer
     place = find_model(str(base))
     if is_adapter(place) or is_gguf(place):

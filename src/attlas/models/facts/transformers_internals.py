@@ -127,8 +127,9 @@ def without_cache(configurations: Sequence[Any]) -> Iterator[None]:
     with placing() as placed:
         for config in configurations:
             if getattr(config, "use_cache", None):
-                placed.note(partial(setattr, config, "use_cache", True))
-                config.use_cache = False
+                # Past the checks of a configuration, which take longer than a layer of a pass.
+                placed.note(partial(object.__setattr__, config, "use_cache", True))
+                object.__setattr__(config, "use_cache", False)
         yield
 
 

@@ -17,7 +17,7 @@ import torch
 import transformers
 
 from attlas.errors import UsageError
-from attlas.models.load import choose_device
+from attlas.models.loading.devices import choose_device
 from attlas.progress import Step, Watch
 from attlas.results import StudyResult
 from attlas.studies.support.findings import Findings
@@ -163,11 +163,19 @@ def versions() -> dict[str, str]:
 def machine(device: str | None) -> str:
     """The device that a study runs on, in words."""
     if device is not None and device.startswith("cuda") and torch.cuda.is_available():
-        exact = torch.get_float32_matmul_precision() == "highest"
-        return (
-            f"{torch.cuda.get_device_name(device)}{'' if exact else ', products rounded to TF32'}"
-        )
+        rounded = " and ".join(rounded_on(torch.device(device)))
+        told = f", {rounded} rounded to TF32" if rounded else ""
+        return f"{torch.cuda.get_device_name(device)}{told}"
     return f"cpu, {os.cpu_count()} cores"
+
+
+def rounded_on(device: torch.device) -> list[str]:
+    """What a device rounds to TF32, by the settings of the process."""
+    settings = {
+        "products": torch.get_float32_matmul_precision() != "highest",
+        "recurrent networks": torch.backends.cudnn.allow_tf32,
+    }
+    return [what for what, is_so in settings.items() if is_so and device.type == "cuda"]
 
 
 def _finite(value: Any) -> Any:
