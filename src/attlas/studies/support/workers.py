@@ -12,7 +12,7 @@ from attlas.engine import Engine
 from attlas.engine.pool import pool_of
 from attlas.engine.worker import Work
 from attlas.errors import AttlasError
-from attlas.models.load import choose_device
+from attlas.models.loading.devices import choose_device
 from attlas.models.subject import Subject
 from attlas.progress import Step, Watch
 from attlas.results import StudyResult
