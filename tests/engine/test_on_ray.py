@@ -1,8 +1,11 @@
 """Work on a real Ray of this machine: what it writes is what one process writes, to the bit."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
+import yaml
 from audits import without_times
 
 import attlas
@@ -10,6 +13,7 @@ from attlas.engine.cluster import connected
 from attlas.explaining import writing_scores
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'attlas[ray]'")
+PAGE = Path(__file__).parents[2] / "docs" / "cluster.md"
 TEXTS = ["zap is the word", "a plain film", "", "the word was zap once more", "nothing to see"] * 8
 ONE = attlas.Engine("ray", workers=1)
 
@@ -42,6 +46,27 @@ def test_a_file_of_scores_is_that_of_one_process_to_the_bit(
     assert any(each.startswith("40 of 40 texts, ") and each.endswith("; 1 worker") for each in told)
     again = attlas.explain_to(subject, TEXTS, there, "raw_attention", engine=ONE)
     assert again.earlier == 40
+
+
+@pytest.mark.slow
+def test_workers_go_on_where_one_process_was_stopped_and_the_other_way_round(
+    subject, cluster, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(writing_scores, "CHUNK", 8)
+    whole = tmp_path / "whole.parquet"
+    attlas.explain_to(subject, TEXTS, whole, "raw_attention")
+
+    def stop(step):
+        if step.done >= 16:
+            raise KeyboardInterrupt
+
+    for first, then in (("local", ONE), (ONE, "local")):
+        out = tmp_path / f"{getattr(then, 'name', then)}.parquet"
+        with pytest.raises(KeyboardInterrupt):
+            attlas.explain_to(subject, TEXTS, out, "raw_attention", engine=first, watch=stop)
+        written = attlas.explain_to(subject, TEXTS, out, "raw_attention", engine=then)
+        assert written.earlier >= 16
+        assert out.read_bytes() == whole.read_bytes()
 
 
 @pytest.mark.slow
@@ -94,3 +119,13 @@ def test_a_study_is_that_of_one_process(cluster, tmp_path):
     two = attlas.Engine("ray", workers=2)
     assert told(one) == told(attlas.study("poster", engine=two, out=tmp_path, **asked))
     assert len(list((tmp_path / "parts").glob("*.json"))) == 2
+
+
+def test_the_file_of_a_cluster_on_the_page_is_one_that_ray_takes():
+    from ray.autoscaler._private.util import prepare_config, validate_config
+
+    (text,) = re.findall(r"```yaml\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    config = prepare_config(yaml.safe_load(text))
+    validate_config(config)
+    with pytest.raises(Exception, match="no_such_key"):
+        validate_config({**config, "no_such_key": 1})

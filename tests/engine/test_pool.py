@@ -199,6 +199,12 @@ def test_a_model_that_was_changed_in_memory_travels_as_files():
     assert "model.safetensors" in packed(subject)
 
 
+def test_a_model_that_is_another_one_also_from_its_files_is_told(monkeypatch):
+    monkeypatch.setattr(SentModel, "open", lambda sent, place: None)
+    with pytest.raises(UsageError, match="cannot open shortcut_token as it is here, neither by"):
+        predicted(attlas.load("shortcut_token"), "zap is the word")
+
+
 def test_another_attention_travels_with_the_model():
     subject = attlas.load("shortcut_token")
     subject.model.set_attn_implementation("eager")

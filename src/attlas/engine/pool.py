@@ -167,8 +167,12 @@ class WorkerPool:
         if found:
             slot.is_open = True
             return
-        if self._subject is None or slot.was_sent:
-            raise UsageError("a worker opened the model from its files, and it is another one")
+        assert self._subject is not None  # without a model there is nothing to open
+        if slot.was_sent:
+            raise UsageError(
+                f"a worker cannot open {self._subject.name} as it is here, neither by its name nor "
+                "from its files: use the local engine"
+            )
         if self._files is None:
             self._files = self._ray.put(packed(self._subject))
         slot.was_sent = True

@@ -99,7 +99,8 @@ def by_workers(found: Plan, engine: Engine) -> Plan:
             name: each / share.workers for name, each in found.seconds_by_work.items()
         },
         notes=(
-            f"{count(share.workers, 'worker')} on Ray; their start is not counted",
+            f"{count(share.workers, 'worker')} on Ray, if there are pieces for all; without their "
+            "start",
             *found.notes,
         ),
     )

@@ -2,7 +2,6 @@
 
 import tempfile
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from os import PathLike
@@ -13,7 +12,7 @@ from attlas.engine import Engine
 from attlas.engine.pool import pool_of
 from attlas.engine.worker import Work
 from attlas.errors import AttlasError
-from attlas.models.load import choose_device
+from attlas.models.loading.devices import choose_device
 from attlas.models.subject import Subject
 from attlas.progress import Step, Watch
 from attlas.results import StudyResult
@@ -55,9 +54,17 @@ class PartialRun(Run):
         raise _UntoldError
 
     def go(self, study: Study) -> list[str]:
-        """Run as far as it goes; the files of the parts that were asked for and are not there."""
-        with suppress(_UntoldError):
+        """Run as far as it goes; the files of the parts that were asked for and are not there.
+
+        What fails on something that stands for a part needs that part.
+        """
+        try:
             study.function(self, **self.settings)
+        except _UntoldError:
+            pass
+        except Exception:
+            if self.chosen or not self.untold:
+                raise
         return self.untold
 
 
