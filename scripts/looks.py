@@ -30,7 +30,9 @@ DATE = "March 3rd, 1987"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 WIDTHS = {"wide": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
 TALLEST = 2600  # pixels of a page that are shown
+PARTS = ("verdict", "curves", "agreement", "examples", "trials", "table")  # of a report
 PAYLOAD = re.compile(r'<script type="application/json" id="payload">(.*?)</script>', re.DOTALL)
+TOP = "(name) => document.querySelector(name).getBoundingClientRect().top + scrollY"
 CUT = """() => [...document.querySelectorAll("main *")].filter((each) => {
     const style = getComputedStyle(each);
     const own = [...each.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
@@ -45,6 +47,7 @@ class Look(NamedTuple):
 
     make: Callable[[], Any]  # what has `to_html`
     act: Callable[[Page], object] = lambda tab: None
+    start: str = "body"  # the element at which the picture begins
 
 
 class Sample(NamedTuple):
@@ -104,6 +107,11 @@ def unfolded(tab: Page) -> None:
     tab.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
 
 
+def a_report() -> Any:
+    kept = (HERE / "docs" / "audits" / "minilm_sst2.html").read_text("utf-8")
+    return Sample(payload_of(kept))
+
+
 def raw_maps() -> Any:
     return explained(method="raw_attention", maps=True).maps
 
@@ -153,6 +161,7 @@ LOOKS: dict[str, Look] = {
     "study": Look(a_study),
     "report": Look(audited),
     "report_findings": Look(audited, unfolded),
+    **{f"report_{name}": Look(a_report, unfolded, f"#attlas-{name}") for name in PARTS},
 }
 
 
@@ -161,9 +170,15 @@ def redrawn(file: Path, make: Callable[[], Any]) -> None:
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         make().to_html(file)
-    found = PAYLOAD.search(file.read_text("utf-8"))
+    Sample(payload_of(file.read_text("utf-8"))).to_html(file)
+
+
+def payload_of(written: str) -> dict[str, Any]:
+    """What a saved page shows."""
+    found = PAYLOAD.search(written)
     assert found is not None
-    file.write_text(page(json.loads(found[1]), file.stem), encoding="utf-8")
+    shown: dict[str, Any] = json.loads(found[1])
+    return shown
 
 
 def looked_at(browser: Any, file: Path, look: Look, picture: Path) -> Iterator[str]:
@@ -183,8 +198,9 @@ def looked_at(browser: Any, file: Path, look: Look, picture: Path) -> Iterator[s
         said += [f"cut off: {each}" for each in tab.evaluate(CUT)]
         yield from (f"{picture.stem}, {width}, {scheme}: {each}" for each in said)
         shots[width].append(picture.with_name(f".{picture.stem}_{width}_{scheme}.png"))
-        tall = min(tab.evaluate("document.documentElement.scrollHeight"), TALLEST)
-        clip = {"x": 0, "y": 0, "width": WIDTHS[width]["width"], "height": tall}
+        top = tab.evaluate(TOP, look.start)
+        tall = min(tab.evaluate("document.documentElement.scrollHeight") - top, TALLEST)
+        clip = {"x": 0, "y": top, "width": WIDTHS[width]["width"], "height": tall}
         tab.screenshot(path=shots[width][-1], full_page=True, clip=clip)
         tab.close()
     for width, each in shots.items():
