@@ -41,8 +41,8 @@ THEIRS = (
 GPU_PACKAGES = ("nvidia-", "cuda-", "triton")
 HEAD = "| torch | transformers | contracts | types opened, of those with attention | on |"
 TOLD = (
-    "By `python scripts/versions.py`: the contracts of the parts, and the survey of types; `--tests`\n"
-    "and `--only` ask for fewer of them, and the row says so."
+    "By `python scripts/versions.py`: the contracts of the parts, and the survey of types;\n"
+    "`--tests` and `--only` ask for fewer of them, and the row says so."
 )
 BEGIN, END = "<!-- versions -->", "<!-- end of versions -->"
 

@@ -15,7 +15,7 @@ FLOORS = [
     {"results"},
     {"mathematics"},
     {"models"},
-    {"removing"},
+    {"engine", "removing"},
     {"methods"},
     {"checking", "explaining", "objectives"},
     {"embedded", "training"},

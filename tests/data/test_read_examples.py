@@ -427,6 +427,7 @@ def test_rows_of_parquet_that_are_no_text_are_left_out(tmp_path):
     [
         gzip.compress(b"text\ngood\n" * 99)[:-12],
         gzip.compress(b"text\ngood\n" * 99)[:20] + b"\xff" * 20,
+        gzip.compress(b"")[:10] + b"\xff" * 20,
         b"\x1f\x8b" + bytes(30),
         b"plain",
     ],

@@ -186,6 +186,13 @@ class ScoreParts:
         except ResultFileError:
             return None
 
+    def table(self, number: int) -> pa.Table | None:
+        """The table of a part; None if it is not done, or damaged."""
+        try:
+            return unpack_table(self._file(number), self._seal(self._file(number).name))[0]
+        except ResultFileError:
+            return None
+
     def write(self, number: int, table: pa.Table, details: Mapping[str, Any]) -> None:
         """Write a part whole."""
         file = self._file(number)

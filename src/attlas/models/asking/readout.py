@@ -11,6 +11,7 @@ from torch import Tensor
 from attlas.errors import ModelError, UnsupportedModelError
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.facts.hooks import hooking
+from attlas.models.facts.sites import find_block
 from attlas.shapes import QueryWeights
 
 NEGLIGIBLE = 1e-6  # of the largest gradient norm in the row
@@ -42,6 +43,29 @@ def last_stream(subject: OpenModel) -> Iterator[list[Tensor]]:
         for number, block in enumerate(blocks):
             hooks.after(block, partial(keep, number))
         yield kept
+
+
+@contextmanager
+def blocks_beside_graph(subject: OpenModel) -> Iterator[None]:
+    """Keep no graph from the first block to the last: torch need not look for one at each step.
+
+    It is entered before `last_stream`, where the graph starts.
+    """
+    before: list[bool] = []
+
+    def stop(*_: Any) -> None:
+        before.append(torch.is_grad_enabled())
+        torch.set_grad_enabled(False)
+
+    def go_on(*_: Any) -> None:
+        if before:
+            torch.set_grad_enabled(before.pop())
+
+    with hooking() as hooks:
+        hooks.before(find_block(subject.model, subject.places[0][1]), stop)
+        for block in subject.last_blocks:
+            hooks.after(block, go_on)
+        yield
 
 
 def stream_gradients(

@@ -17,6 +17,8 @@ from attlas.models.facts.model_lock import hold
 from attlas.models.loading.offloading import LightGraphs, offloaded_modules
 from attlas.restoring import Placed, placing
 
+ODD = {"attention_type", "L_bp_cycles_padded"}  # attributes of BigBird's modules and of HRM's
+
 
 class _Use:
     """A model in use: the blocks that use it, and what it was like before the first of them."""
@@ -25,6 +27,7 @@ class _Use:
         self.blocks: list[Placed] = []
         self.changes = Placed()
         self.stamp, self.modules = _look(model)
+        self.odd = [self.modules[number] for number in self.stamp.odd]
         self._training = [module for module in self.modules if module.training]
         self._trainable = [
             parameter
@@ -74,6 +77,7 @@ class _Found(NamedTuple):
 
     modules: list[ref[nn.Module]]
     shape: tuple[list[int], list[type]]
+    odd: list[int]  # the numbers of those that change what they are while they run
 
 
 _found: WeakKeyDictionary[nn.Module, _Found] = WeakKeyDictionary()
@@ -113,7 +117,8 @@ def _look(model: nn.Module) -> tuple["_Found", list[nn.Module]]:
             found[module] = None
             waiting.extend(module._modules.values())
     modules = list(found)
-    _found[model] = _Found([ref(each) for each in modules], _shape(modules))
+    odd = [number for number, each in enumerate(modules) if not ODD.isdisjoint(each.__dict__)]
+    _found[model] = _Found([ref(each) for each in modules], _shape(modules), odd)
     return _found[model], modules
 
 
@@ -217,7 +222,7 @@ def _keep_sparse(model: nn.Module, use: _Use) -> None:
     A text that is too short for blocks makes it attend to everything from then on, also in long
     texts. Each text is to be read as a model reads it that has seen no other.
     """
-    found = [(each, each._modules.get("self")) for each in use.modules if _is_sparse(each)]
+    found = [(each, each._modules.get("self")) for each in use.odd if _is_sparse(each)]
     if not found:
         return
 
@@ -238,7 +243,7 @@ def _uncut_cycles(use: _Use) -> None:
     To save memory in training it runs all but the last cycles without gradients. What comes out is
     the same, but a gradient would leave out most of the model.
     """
-    for module in use.modules:
+    for module in use.odd:
         cut: list[int] | None = module.__dict__.get("L_bp_cycles_padded")
         if cut is not None:
             use.changes.note(partial(setattr, module, "L_bp_cycles_padded", cut))
