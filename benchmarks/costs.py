@@ -33,7 +33,7 @@ from attlas.methods import METHODS
 RESULTS = Path(__file__).parent / "costs.json"
 LAYERS = {"cpu": (2, 8, 30), "cuda": (8, 30, 80)}
 LENGTHS = {"cpu": (16, 64, 256), "cuda": (64, 256, 1024)}
-TOO_LONG = {"cpu": 6.0, "cuda": 1.5}  # seconds: what is larger is not asked any more
+TOO_LONG = {"cpu": 3.0, "cuda": 1.5}  # seconds: what is larger is not asked any more
 GROWTH = 3.0  # how many times as long the next larger cell is taken to be
 
 Record = dict[str, Any]

@@ -54,7 +54,9 @@ def page(text: str, costs: Sequence[Record], offloaded: Sequence[Record]) -> str
         for name, rows, lines in (("costs", costs, cost_lines), ("offload", offloaded, off_lines)):
             own = [each for each in rows if each["device"] == device]
             if own:
-                text = put(text, f"{name} {device}", [*lines(own), "", measured_on(own)])
+                shown = f"![What each method costs, {device}](images/costs_{device}.svg)"
+                drawn = ["", shown] if name == "costs" else []
+                text = put(text, f"{name} {device}", [*lines(own), "", measured_on(own), *drawn])
     return text
 
 

@@ -5,8 +5,8 @@
 A decoder in the shape of SmolLM2 with random weights is saved, loaded whole, and loaded with a cap
 on the device's memory of a third of its size; what does not fit is offloaded to the host on a GPU,
 and to disk on a processor. For each method but three of many passes: the seconds of both, the most
-memory beside what is loaded, and how far the scores are apart. On a GPU the same model also runs with its upper half on
-the processor, which stands for a second device.
+memory beside what is loaded, and how far the scores are apart. On a GPU the same model also runs
+with its upper half on the processor, which stands for a second device.
 """
 
 import argparse

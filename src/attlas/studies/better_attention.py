@@ -26,6 +26,7 @@ from attlas.studies.better.claims import (
     accuracy_of,
     auprc_of,
     claims_on,
+    compared_cases,
     gains,
     s_of,
 )
@@ -188,23 +189,20 @@ def _plots(found: Found) -> list[plots.Plot]:
 def _all_moves(found: Found) -> list[plots.Plot]:
     """One picture of all sets: where each objective moves a model, a mean over sets and seeds."""
     moves: dict[str, list[tuple[float, float]]] = {}
-    for data, cases in found.items():
-        for case in cases:
-            if is_baseline(case) or not gains(found, data, case, s_of):
-                continue
-            more, better = (_mean(gains(found, data, case, read)) for read in (s_of, accuracy_of))
-            if more is not None and better is not None:
-                moves.setdefault(case, []).append((more, better))
+    for data, case in compared_cases(found):
+        more, better = (_mean(gains(found, data, case, read)) for read in (s_of, accuracy_of))
+        if more is not None and better is not None:
+            moves.setdefault(case, []).append((more, better))
     if not moves:
         return []
     places = {case: tuple(map(_mean, zip(*each, strict=True))) for case, each in moves.items()}
     spots = {case: ([across], [up]) for case, (across, up) in places.items()}
     return [
         plots.scatter(
-            "Accuracy against faithfulness: what each objective changes",
+            "What each objective changes",
             {"without it": ([0.0], [0.0]), **spots},
-            x_label="change of s: how much of what matters the weights find",
-            y_label="change of the accuracy",
+            x_label="change of s: faithfulness of the weights",
+            y_label="change of accuracy",
             reading="A mean over the sets on which it was trained, and over seeds: to the right, "
             "the weights are more faithful; down, the model is less accurate.",
             arrows_from="without it",

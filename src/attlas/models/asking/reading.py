@@ -6,7 +6,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from attlas.errors import UsageError
 from attlas.models.asking.many_targets import share_of_each
@@ -180,9 +180,12 @@ def _may_be_recorded(question: Question, sites: Collection[Site]) -> bool:
 
 
 def can_be_recorded(subject: OpenModel) -> bool:
-    """Whether a model is on one GPU, and no tap is open on it."""
-    on_gpu = subject.device.type == "cuda" and not is_spread(every_module(subject.model))
-    return on_gpu and not is_tapped(subject.model)
+    """Whether a model is on one GPU, reads no lengths of texts there, and no tap is open on it."""
+    if subject.device.type != "cuda" or is_tapped(subject.model):
+        return False
+    modules = every_module(subject.model)
+    # A recurrent network is handed the lengths of its texts by the host, which none can record.
+    return not is_spread(modules) and not any(isinstance(each, nn.RNNBase) for each in modules)
 
 
 def _read_pass(

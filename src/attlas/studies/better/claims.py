@@ -71,7 +71,7 @@ def claims_on(found: Found) -> list[Claim]:
     return claims or [untested("Training makes attention better", "hope", "no set was named")]
 
 
-def _compared(found: Found, case: str | None = None) -> Iterator[tuple[str, str]]:
+def compared_cases(found: Found, case: str | None = None) -> Iterator[tuple[str, str]]:
     """Each set and case, or this case, beside which the one it is compared with was trained."""
     for data, cases in found.items():
         for each in cases:
@@ -80,7 +80,7 @@ def _compared(found: Found, case: str | None = None) -> Iterator[tuple[str, str]
 
 
 def _has(found: Found, data: str, case: str) -> bool:
-    return (data, case) in _compared(found)
+    return (data, case) in compared_cases(found)
 
 
 def _on_conicity(found: Found) -> list[Claim]:
@@ -130,7 +130,7 @@ def _on_rationales(found: Found) -> list[Claim]:
     source = "Strout et al. 2019, and others"
     return [
         _changed(found, data, case, auprc_of, said.format(data), source, at_least(0.0))
-        for data, case in _compared(found, "rationale")
+        for data, case in compared_cases(found, "rationale")
     ]
 
 
@@ -141,7 +141,7 @@ def _on_deception(found: Found) -> list[Claim]:
     told = "The test tells the deceptive model from the honest one: its weights find less of what "
     told += "matters ({})"
     claims = []
-    for data, case in _compared(found, HIDING):
+    for data, case in compared_cases(found, HIDING):
         claims += [
             _changed(found, data, case, accuracy_of, said.format(data), PRUTHI, at_least(-0.02)),
             _changed(found, data, case, s_of, told.format(data), "the verdict", at_most(-0.1)),
@@ -153,7 +153,7 @@ def _on_faithfulness(found: Found) -> list[Claim]:
     said = "{} makes the weights more faithful ({})"
     return [
         _changed(found, data, case, s_of, said.format(case, data), "hope", at_least(0.0))
-        for data, case in _compared(found)
+        for data, case in compared_cases(found)
         if case != HIDING and gains(found, data, case, s_of)
     ]
 
@@ -191,5 +191,5 @@ def _on_keys(found: Found) -> list[Claim]:
             at_least(0.0),
         )
         for name in ("permuted_keys", "adversarial_keys")
-        for data, case in _compared(found, name)
+        for data, case in compared_cases(found, name)
     ]
