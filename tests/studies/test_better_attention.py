@@ -161,6 +161,7 @@ def test_one_picture_has_an_arrow_for_each_objective():
 def test_jobs_come_seed_by_seed():
     jobs = jobs_of(("sst", "sst_wiki"), (), 2)
     assert [seed for seed, _, _ in jobs] == sorted(seed for seed, _, _ in jobs)
+    assert [seed for seed, _, _ in jobs_of(("sst",), ("masked:weight=1",), 1, 3)] == [3, 3]
     assert len(jobs) == 2 * (len(cases_of("sst")) + len(cases_of("sst_wiki")))
 
 
