@@ -1,6 +1,7 @@
 """Many short texts through `explain_to` into a Parquet file, killed twice and asked again.
 
-    python benchmarks/million.py [COUNT] [--device cuda] [--model NAME] [--method NAME] [--folder F]
+    python benchmarks/million.py [COUNT] [--device cuda] [--model NAME] [--method NAME]
+                                 [--workers N] [--folder F]
 
 A child process explains COUNT generated texts (a million if not said). It is killed after a third
 and after two thirds of them, and started again. What is printed, as JSON: the rows of the file, how
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -34,27 +36,40 @@ def main() -> int:
     parser.add_argument("--model", default="sentiment")
     parser.add_argument("--method", default="raw_attention")
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--child", type=Path, nargs=2, metavar=("DATA", "OUT"))
     given = parser.parse_args()
     if given.child:
-        return explain(given.model, given.device, given.method, *given.child)
+        return explain(given, *given.child)
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         found = campaign(given, Path(folder))
     print(json.dumps(found, indent=1))
     return 0 if found["rows"] == given.count and not found["failed"] else 1
 
 
-def explain(model: str, device: str, method: str, data: Path, out: Path) -> int:
+def explain(given: argparse.Namespace, data: Path, out: Path) -> int:
     """The child: explain everything that is left, and tell after each part how far it is."""
     import attlas
 
     def watch(step: Any) -> None:
         if step.left is not None:  # what was done by an earlier process is told without
-            size = re.search(r"VmRSS:\s+(\d+)", Path("/proc/self/status").read_text())
-            print(step.done, size[1] if size else 0, flush=True)
+            print(step.done, resident(), flush=True)
 
-    attlas.explain_to(attlas.load(model, device=device), data, out, method, watch=watch)
+    subject = attlas.load(given.model, device=given.device)
+    attlas.explain_to(subject, data, out, given.method, workers=given.workers, watch=watch)
     return 0
+
+
+def resident() -> int:
+    """The memory of this process and of those that it has started."""
+    own = Path("/proc/self")
+    started = [each.read_text().split() for each in own.glob("task/*/children")]
+    places = [own, *(Path("/proc") / number for some in started for number in some)]
+    sizes = []
+    for place in places:
+        with suppress(OSError):  # it has just ended
+            sizes += re.findall(r"VmRSS:\s+(\d+)", (place / "status").read_text())
+    return sum(map(int, sizes))
 
 
 def campaign(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
@@ -62,13 +77,16 @@ def campaign(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
     write_texts(data, given.count)
     command = [sys.executable, __file__, "--child", str(data), str(out)]
     command += ["--device", given.device, "--model", given.model, "--method", given.method]
+    command += ["--workers", str(given.workers)]
     ends = [given.count // 3, 2 * given.count // 3, given.count + 1]
     runs = [run(command, end, given.count) for end in ends]
     seconds, new = (sum(each[name] for each in runs) for name in ("seconds", "new"))
     flat = all(each["megabytes_end"] <= GROWTH * each["megabytes_at_1_%"] for each in runs)
     found = check(out, given.count)
     wrong = bool(found["twice"] or found["missing"] or found["problems"])
-    about = {name: getattr(given, name) for name in ("count", "device", "model", "method")}
+    about = {
+        name: getattr(given, name) for name in ("count", "device", "model", "method", "workers")
+    }
     return {
         **about,
         **found,

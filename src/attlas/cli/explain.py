@@ -39,6 +39,9 @@ class ScoreOptions:
         int | None, typer.Option(help="With --data: how many texts to draw, by the seed.")
     ] = None
     seed: Annotated[int | None, typer.Option(help="With --count: decides what is drawn.")] = None
+    workers: Annotated[
+        int | None, typer.Option(help="With --data: processes that explain at once; 1 by default.")
+    ] = None
 
     def check(self, inputs: InputOptions, output: OutputOptions, alone: Mapping[str, Any]) -> None:
         """Refuse what goes with one text `alone`, and data that are not there."""
@@ -54,8 +57,10 @@ class ScoreOptions:
         columns = {"text": self.text_column, "pair": inputs.pair, "label": self.label}
         check_data(str(self.data), **columns, split=self.split)
         from attlas.explaining.score_parts import check_out  # which brings torch with it
+        from attlas.explaining.score_sharing import check_workers
 
         check_out(self.out)
+        check_workers(1 if self.workers is None else self.workers)
 
     def refuse_alone(self) -> None:
         """Refuse options that have no meaning without data."""
@@ -175,6 +180,7 @@ def _write_scores(
     out = str(scores.out)
     read: dict[str, Any] = {"text": scores.text_column, "label": scores.label}
     read |= {"split": scores.split, "count": scores.count, "seed": scores.seed or 0}
+    read |= {"workers": scores.workers or 1}
     if output.dry_run:
         output.plan(explain_to, subject, scores.data, out, method, **read, **asked)
         return

@@ -32,6 +32,7 @@ from attlas.views import write_whole
 FORMAT = 1
 ENDING = ".parquet"
 MANIFEST, LOCK, JOINED = "manifest.json", "lock", ".attlas-joined"
+CLAIM = ".attlas-claim-"
 PARTS = f"{'[0-9]' * 8}{ENDING}"
 ROW_GROUP = 2**25  # bytes of parts, as they are in memory, that the file holds as one group of rows
 
@@ -173,6 +174,19 @@ class ScoreParts:
                     f"{self.out} is damaged: it is not what was written; delete it to begin anew"
                 )
         return details
+
+    def there(self) -> set[int]:
+        """The numbers of the parts that there are files of."""
+        names = (name.removesuffix(ENDING) for name in os.listdir(self.folder))
+        return {int(name) for name in names if name.isdigit()}
+
+    def claim(self, number: int) -> bool:
+        """Claim a part for this process; whether no other had done so since the work was begun."""
+        try:
+            os.close(os.open(self.folder / f"{CLAIM}{number}", os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return False
+        return True
 
     def read(self, number: int) -> dict[str, Any] | None:
         """The details of a part; None if it is not done, or damaged."""

@@ -1,35 +1,25 @@
 """The verb `explain_to`: explain every row of data, and write the scores to a file."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import partial
-from itertools import islice
-from time import monotonic
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass
+from time import monotonic, sleep
 from typing import Any
+from warnings import warn
 
-import pyarrow as pa
-
-from attlas.data.example import Example
 from attlas.data.read_examples import ReadData
 from attlas.data.sources import DataRow, DataRows, read_rows
-from attlas.errors import AttlasError
-from attlas.explaining.explanations import explain
-from attlas.explaining.method_call import MethodCall, methods_to_try, origin
-from attlas.explaining.score_parts import SCHEMA, ScoreParts, check_out, score_row, stopped_note
+from attlas.explaining.method_call import MethodCall, methods_to_try
+from attlas.explaining.row_explainer import VERB, RowExplainer
+from attlas.explaining.score_parts import SCHEMA, ScoreParts, check_out, stopped_note
+from attlas.explaining.score_sharing import check_workers, others, write_part
 from attlas.explaining.streams import CHUNK, chunks, shared_request
-from attlas.methods import METHODS
-from attlas.models.facts.fingerprint import identity
 from attlas.models.subject import Subject, check_subject
 from attlas.progress import Step, Watch
-from attlas.results import Explanation
 from attlas.verbs import verb
-from attlas.version import __version__
 
-VERB = "explain_to"
-LOOKED_AT = 100  # rows, to find one that the model can read
 SMALL_PART = 32  # texts, where each takes long: no more than these are done again after a kill
-TRIED = 8  # texts that fail one by one, before what was asked is taken to be the mistake
+POLL_SECONDS = 0.2  # how often the parts of other processes are looked for
 
 
 @dataclass(frozen=True)
@@ -67,6 +57,7 @@ def explain_to(
     chat: bool = False,
     truncate: bool = False,
     licence: bool = False,
+    workers: int = 1,
     watch: Watch = lambda step: None,
     **options: Any,
 ) -> WrittenScores:
@@ -96,6 +87,8 @@ def explain_to(
         chat: Take each text as the message of a user, for the tokenizer's chat template.
         truncate: Cut texts that are too long for the model; each is a problem otherwise.
         licence: Say for each text whether its largest scores may be read as the tokens that matter.
+        workers: How many processes explain at once; each has a copy of the model. Where texts are
+            short, one process keeps no GPU busy.
         watch: Called with a `Step` whenever a part is done.
         **options: The method's own options.
 
@@ -109,6 +102,7 @@ def explain_to(
     started = monotonic()
     check_subject(subject, VERB)
     check_out(out)
+    check_workers(workers)
     asked = {"target": target, "contrast": contrast, "position": position, "prefix": prefix}
     asked |= {"chat": chat, "truncate": truncate}
     call = MethodCall(
@@ -117,13 +111,12 @@ def explain_to(
     watch(Step("reading the data", 0, 0))
     source = data.examples if isinstance(data, ReadData) else data
     rows = read_rows(source, text=text, pair=pair, label=label, split=split, count=count, seed=seed)
-    explain_list = partial(explain, subject, watch=lambda step: None)
     asked |= {"maps": False, "licence": licence, **options}
-    explainer = _Explainer(subject, call, explain_list, asked)
+    explainer = RowExplainer(subject, call, asked)
     if method is None:
         explainer.choose(rows)
     try:
-        return _Work(rows, explainer, watch, started).write(out)
+        return _Work(rows, explainer, workers, watch, started).write(out)
     except KeyboardInterrupt as stopped:
         stopped.add_note(stopped_note(out))
         raise
@@ -133,57 +126,87 @@ class _Work:
     """The rows of some data on their way into a file, part by part."""
 
     def __init__(
-        self, rows: DataRows, explainer: "_Explainer", watch: Watch, started: float
+        self, rows: DataRows, explainer: RowExplainer, workers: int, watch: Watch, started: float
     ) -> None:
-        self.rows, self.explainer, self.watch = rows, explainer, watch
+        self.rows, self.explainer, self.workers, self.watch = rows, explainer, workers, watch
         self.started, self.begun = started, monotonic()
         self.done = self.earlier = self.problems = 0
+        self.size = self._part_size()
 
     def write(self, out: str | os.PathLike[str]) -> WrittenScores:
         """Do what is left, and join the parts."""
-        size = self._part_size()
         data = {"rows": len(self.rows), "digest": self.rows.fingerprint}
-        settings = {**self.explainer.settings(), "data": data, "part": size}
+        settings = {**self.explainer.settings(), "data": data, "part": self.size}
         with ScoreParts(out, settings) as parts:
             found = parts.finished()
             if found is not None:
                 self.problems, self.earlier = found["problems"], found["rows"]
                 return self._record(out)
-            count = 0
-            for chunk in chunks(iter(self.rows), size):
-                self._do(parts, count, chunk)
-                count += 1
+            self._do_all(parts)
             self.watch(Step("joining the parts", self.done, len(self.rows)))
             counts = {"rows": self.done, "problems": self.problems}
             about = {"source": self.rows.source, "columns": self.rows.columns}
-            parts.join(count, SCHEMA, {**self.explainer.about(), **about, **counts})
+            parts.join(self._count, SCHEMA, {**self.explainer.about(), **about, **counts})
         return self._record(out)
+
+    @property
+    def _count(self) -> int:
+        return -(-len(self.rows) // self.size)
+
+    def _do_all(self, parts: ScoreParts) -> None:
+        """Do the parts that no other process claims, and then what the others have left."""
+        before, own = parts.there(), set[int]()
+        if self._count - len(before) < self.workers:
+            self.workers = 1
+        with others(self.explainer, self.rows, parts, self.size, self.workers) as beside:
+            for number, chunk in self._chunks():
+                if not beside or parts.claim(number):
+                    own.add(number)
+                    self._do(parts, number, chunk)
+                    self._tell(parts, before)
+            while len(parts.there()) < self._count and any(each.is_running for each in beside):
+                sleep(POLL_SECONDS)
+                self._tell(parts, before)
+            for reason in filter(None, [each.failure for each in beside]):
+                warn(f"one process ended early ({reason}); its texts are done here", stacklevel=2)
+        theirs = set(range(self._count)) - own
+        left = {each for each in theirs if not self._take(parts.read(each), each in before)}
+        for number, chunk in self._chunks() if left else ():
+            if number in left:
+                self._do(parts, number, chunk)
+                self._tell(parts, before)
+
+    def _chunks(self) -> Iterator[tuple[int, list[DataRow]]]:
+        return enumerate(chunks(iter(self.rows), self.size))
 
     def _do(self, parts: ScoreParts, number: int, chunk: Sequence[DataRow]) -> None:
         """Do one part, unless it is done."""
-        details = parts.read(number)
-        if details is None:
-            outcomes = self.explainer.outcomes(chunk)
-            problems = sum(isinstance(each, str) for each in outcomes)
-            details = {"rows": len(chunk), "problems": problems}
-            records = [score_row(*each) for each in zip(chunk, outcomes, strict=True)]
-            parts.write(number, pa.Table.from_pylist(records, SCHEMA), details)
-        else:
-            self.earlier += len(chunk)
-        self.done += len(chunk)
-        self.problems += details["problems"]
-        self.explainer.works |= details["problems"] < len(chunk)
-        self._tell()
+        if not self._take(parts.read(number), True):
+            self._take(write_part(parts, self.explainer, number, chunk), False)
 
-    def _tell(self) -> None:
-        total, new = len(self.rows), self.done - self.earlier
-        what, left = f"{self.done:,} of {total:,} texts", None
-        if new:
-            rate = new / max(monotonic() - self.begun, 1e-9)
-            what, left = f"{what}, {rate:,.0f} a second", (total - self.done) / rate
+    def _take(self, details: Mapping[str, int] | None, earlier: bool) -> bool:
+        """Count the rows of a part that is done; whether it is."""
+        if details is None:
+            return False
+        rows, problems = details["rows"], details["problems"]
+        self.done += rows
+        self.earlier += rows if earlier else 0
+        self.problems += problems
+        self.explainer.works |= problems < rows
+        return True
+
+    def _tell(self, parts: ScoreParts, before: Set[int]) -> None:
+        total, done, earlier = len(self.rows), self.done, self.earlier
+        if self.workers > 1:  # the others have done more
+            there = len(parts.there())
+            done, earlier = (min(each * self.size, total) for each in (there, len(before)))
+        what, left = f"{done:,} of {total:,} texts", None
+        if done > earlier:
+            rate = (done - earlier) / max(monotonic() - self.begun, 1e-9)
+            what, left = f"{what}, {rate:,.0f} a second", (total - done) / rate
         else:
             self.begun = monotonic()
-        self.watch(Step(what, self.done, total, left))
+        self.watch(Step(what, done, total, left))
 
     def _part_size(self) -> int:
         call = self.explainer.call
@@ -192,95 +215,3 @@ class _Work:
     def _record(self, out: str | os.PathLike[str]) -> WrittenScores:
         rows, seconds = len(self.rows), monotonic() - self.started
         return WrittenScores(os.fspath(out), rows, self.problems, self.earlier, seconds)
-
-
-class _Explainer:
-    """Explains rows together, and finds those among them that cannot be explained."""
-
-    def __init__(
-        self,
-        subject: Subject,
-        call: MethodCall,
-        explain_list: Callable[..., list[Explanation]],
-        asked: Mapping[str, Any],
-    ) -> None:
-        self.subject, self.call = subject, call
-        self.works = False  # whether any text was explained: so what was asked can be answered
-        self._explain, self._asked = explain_list, asked
-        self._failures: list[AttlasError] = []
-
-    def settings(self) -> dict[str, Any]:
-        """Everything that the scores of a text depend on."""
-        made = origin(self.call, self.subject, {}, VERB)
-        return {
-            **{"attlas": __version__, "model": made.model, **identity(self.subject)},
-            **{"method": made.method, "options": made.options, "asked": made.asked},
-        }
-
-    def about(self) -> dict[str, Any]:
-        """What readers of the scores must know beside the settings."""
-        made = origin(self.call, self.subject, {}, VERB).to_dict()
-        return {name: made[name] for name in ("task", "signed", "reading", "paper", "versions")}
-
-    def choose(self, rows: Iterable[DataRow]) -> None:
-        """Take the best method that runs on the first text that can be explained."""
-        problem: AttlasError | None = None
-        for example in islice((row.example for row in rows if row.example), LOOKED_AT):
-            try:
-                (found,) = self._explain([example], None, **self._asked)
-            except AttlasError as error:
-                problem = error
-            else:
-                self.call = replace(self.call, method=METHODS[found.method])
-                return
-        if problem is not None:
-            raise problem
-
-    def outcomes(self, rows: Sequence[DataRow]) -> list[Explanation | str]:
-        """The explanation of each row, or why it has none."""
-        problems = [row.problem for row in rows]
-        examples = [row.example for row in rows if row.example is not None]
-        try:
-            found: list[Explanation | str] = [*self._together(examples)]
-        except AttlasError:
-            refused = iter([self._why_unreadable(each) for each in examples])
-            problems = [each or next(refused) for each in problems]
-            rest = zip(rows, problems, strict=True)
-            found = self._halved([row.example for row, why in rest if row.example and not why])
-        if self._failures:  # as long as no text was explained, it is what was asked that is wrong
-            raise self._failures[0]
-        explained = iter(found)
-        return [problem or next(explained) for problem in problems]
-
-    def _together(self, examples: Sequence[Example]) -> list[Explanation]:
-        if not examples:
-            return []
-        found = self._explain(list(examples), self.call.method.name, **self._asked)
-        self.works = True
-        self._failures.clear()
-        return found
-
-    def _why_unreadable(self, example: Example) -> str:
-        try:
-            self.subject.encode(example.text, self.call.request)
-        except AttlasError as problem:
-            return _one_line(problem)
-        return ""
-
-    def _halved(self, examples: Sequence[Example]) -> list[Explanation | str]:
-        """Explain them together if that can be done, else each half by itself."""
-        if len(self._failures) >= TRIED:
-            return []  # an error is raised in any case
-        try:
-            return [*self._together(examples)]
-        except AttlasError as problem:
-            if len(examples) == 1:
-                if not self.works:
-                    self._failures.append(problem)
-                return [_one_line(problem)]
-        middle = len(examples) // 2
-        return [*self._halved(examples[:middle]), *self._halved(examples[middle:])]
-
-
-def _one_line(problem: Exception) -> str:
-    return " ".join(str(problem).split())
