@@ -1,5 +1,6 @@
 """Scores that several processes write: each explains the parts that no other has claimed."""
 
+import gc
 import os
 import pickle
 import subprocess
@@ -129,6 +130,7 @@ def main() -> None:
     call = MethodCall(METHODS[told["method"]], **told["call"])
     explainer = RowExplainer(told["subject"], call, told["asked"])
     parts = ScoreParts(told["out"], told["settings"])
+    gc.freeze()  # what is loaded by now stays: to look through it again and again takes long
     for number, chunk in enumerate(chunks(iter(told["rows"]), told["size"])):
         if parts.claim(number) and parts.read(number) is None:
             write_part(parts, explainer, number, chunk)

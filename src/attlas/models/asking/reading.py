@@ -237,7 +237,9 @@ def look_recorded(question: Question) -> None:
 
 
 def learn_checked(question: Question, logits: Tensor) -> None:
-    """Find the target of each row from the output of a pass that was not looked at yet."""
+    """Find targets that are not known from the output of a pass that was not looked at yet."""
+    if question.is_answered:
+        return
     table = logits.cpu()
     question.subject.check_finite(table)
     learn(question.subject, question.inputs, question.asked, table)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, ref
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from attlas.errors import ModelError
 from attlas.models.facts.hooks import Hooks
@@ -28,12 +28,8 @@ class _Use:
         self.stamp, self.modules = _look(model)
         self.odd = [self.modules[number] for number in self.stamp.odd]
         self._training = [module for module in self.modules if module.training]
-        self._trainable = [
-            parameter
-            for module in self.modules
-            for parameter in module._parameters.values()
-            if parameter is not None and parameter.requires_grad
-        ]
+        held = [each for module in self.modules for each in module._parameters.values()]
+        self._trainable = [each for each in held if each is not None and each.requires_grad]
 
     @property
     def is_trained(self) -> bool:
@@ -68,6 +64,7 @@ class _Found(NamedTuple):
     modules: list[ref[nn.Module]]
     shape: tuple[list[int], list[type]]
     odd: list[int]  # the numbers of those that change what they are while they run
+    stores: list[dict[str, Tensor | None]]  # of parameters and of buffers
 
 
 _found: WeakKeyDictionary[nn.Module, _Found] = WeakKeyDictionary()
@@ -82,6 +79,14 @@ _plans_guard = threading.RLock()
 def every_module(model: nn.Module) -> list[nn.Module]:
     """Every module once; much faster than `modules()`, and faster still if none was exchanged."""
     return _look(model)[1]
+
+
+def modules_and_places(model: nn.Module) -> tuple[list[nn.Module], tuple[int, ...]]:
+    """Every module once, and where its parameters and buffers are in memory."""
+    use = _in_use.get(model)
+    found, modules = _look(model) if use is None else (use.stamp, use.modules)
+    kept = [each for store in found.stores for each in store.values()]
+    return modules, tuple([each.data_ptr() for each in kept if each is not None])
 
 
 def stamp_of(model: nn.Module) -> object:
@@ -108,7 +113,8 @@ def _look(model: nn.Module) -> tuple["_Found", list[nn.Module]]:
             waiting.extend(module._modules.values())
     modules = list(found)
     odd = [number for number, each in enumerate(modules) if not ODD.isdisjoint(each.__dict__)]
-    _found[model] = _Found([ref(each) for each in modules], _shape(modules), odd)
+    stores: list[Any] = [each for own in modules for each in (own._parameters, own._buffers)]
+    _found[model] = _Found([ref(each) for each in modules], _shape(modules), odd, stores)
     return _found[model], modules
 
 

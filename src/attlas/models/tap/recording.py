@@ -7,7 +7,6 @@ kept in a shared pool of memory, which is limited to a share of the device's.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -16,7 +15,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from attlas.errors import ModelError
-from attlas.models.facts.evaluation_mode import every_module
+from attlas.models.facts.evaluation_mode import modules_and_places
 
 MOST_OF_MEMORY = 0.3
 KEPT = 8
@@ -119,21 +118,20 @@ class PassState(NamedTuple):
 
 def state_of(model: nn.Module, arguments: Arguments) -> PassState:
     """What a recording of this model on arguments of these shapes depends on."""
-    modules = every_module(model)
-    held = [each for own in modules for each in (own._parameters.values(), own._buffers.values())]
+    modules, places = modules_and_places(model)
     called = [each for own in modules for each in (own._forward_hooks, own._forward_pre_hooks)]
     hooks = [hook for each in called if each for hook in each.values()]
     met = any(getattr(hook, "__module__", None) != PASSIVE for hook in hooks)
     return PassState(
         tuple((name, tuple(value.shape)) for name, value in arguments.items()),
-        tuple([each.data_ptr() for each in chain.from_iterable(held) if each is not None]),
+        places,
         tuple(map(id, hooks)),
         (
             torch.backends.cuda.matmul.allow_tf32,
             torch.is_autocast_enabled("cuda"),
             torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction,
         ),
-        met or any("forward" in own.__dict__ for own in modules),
+        met or bool([own for own in modules if "forward" in own.__dict__]),
     )
 
 
