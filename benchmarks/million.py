@@ -6,8 +6,9 @@
 A child process explains COUNT generated texts (a million if not said). It is killed after a third
 and after two thirds of them, and started again. What is printed, as JSON: the rows of the file, how
 many texts occur twice or never, the resident memory of each process after its first 1 % of texts
-and at its end, and the texts per second. It fails unless every text has one row, and unless memory
-is as flat as `GROWTH` says.
+and at its end, and the texts per second. With workers, the memory of the processes that it starts
+is told too, from the middle of its work on, since they take a while to start. It fails unless every
+text has one row, and unless memory is as flat as `GROWTH` says.
 """
 
 import argparse
@@ -20,7 +21,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -54,23 +54,27 @@ def explain(given: argparse.Namespace, data: Path, out: Path) -> int:
 
     def watch(step: Any) -> None:
         if step.left is not None:  # what was done by an earlier process is told without
-            print(step.done, resident(), flush=True)
+            print(step.done, *resident(), flush=True)
 
     subject = attlas.load(given.model, device=given.device)
     attlas.explain_to(subject, data, out, given.method, workers=given.workers, watch=watch)
     return 0
 
 
-def resident() -> int:
-    """The memory of this process and of those that it has started."""
+def resident() -> tuple[int, int]:
+    """The memory of this process, and of those that it has started."""
     own = Path("/proc/self")
     started = [each.read_text().split() for each in own.glob("task/*/children")]
-    places = [own, *(Path("/proc") / number for some in started for number in some)]
-    sizes = []
-    for place in places:
-        with suppress(OSError):  # it has just ended
-            sizes += re.findall(r"VmRSS:\s+(\d+)", (place / "status").read_text())
-    return sum(map(int, sizes))
+    others = [Path("/proc") / number for some in started for number in some]
+    return _size(own), sum(map(_size, others))
+
+
+def _size(process: Path) -> int:
+    try:
+        found = re.search(r"VmRSS:\s+(\d+)", (process / "status").read_text())
+    except OSError:  # it has just ended
+        return 0
+    return int(found[1]) if found else 0
 
 
 def campaign(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
@@ -82,7 +86,12 @@ def campaign(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
     ends = [given.count // 3, 2 * given.count // 3, given.count + 1]
     runs = [run(command, end, given.count) for end in ends]
     seconds, new = (sum(each[name] for each in runs) for name in ("seconds", "new"))
-    flat = all(each["megabytes_end"] <= GROWTH * each["megabytes_at_1_%"] for each in runs)
+    pairs = (("end", "at_1_%"), ("of_others_end", "of_others_at_half"))
+    flat = all(
+        each[f"megabytes_{late}"] <= GROWTH * each[f"megabytes_{early}"]
+        for each in runs
+        for late, early in pairs
+    )
     found = check(out, given.count)
     wrong = bool(found["twice"] or found["missing"] or found["problems"])
     about = {
@@ -101,28 +110,33 @@ def campaign(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
 def run(command: list[str], end: int, count: int) -> dict[str, Any]:
     """One process, killed when this many rows are done: how long it worked, and its memory."""
-    told: list[tuple[float, int, int]] = []
+    told: list[tuple[float, int, int, int]] = []
     started = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         for line in child.stdout:
-            done, size = map(int, line.split())
-            told.append((time.monotonic(), done, size))
+            done, own, others = map(int, line.split())
+            told.append((time.monotonic(), done, own, others))
             if done >= end:
                 child.send_signal(signal.SIGKILL)
                 break
     if child.returncode not in (0, -signal.SIGKILL):
         raise SystemExit(f"the process ended with {child.returncode}")
-    begun, first, _ = told[0]
-    after = next((each for each in told if each[1] >= first + count / 100), told[-1])
-    return {
+    begun, first, *_ = told[0]
+    after = next(each for each in told if each[1] >= min(first + count / 100, told[-1][1]))
+    half = next(each for each in told if each[1] >= (first + told[-1][1]) / 2)
+    found = {
         "killed": child.returncode != 0,
         "new": told[-1][1] - first,
         "seconds": round(told[-1][0] - begun, 2),
         "seconds_with_start": round(time.monotonic() - started, 2),
         "megabytes_at_1_%": round(after[2] / MEGABYTE),
         "megabytes_end": round(told[-1][2] / MEGABYTE),
+        "megabytes_of_others_at_half": round(half[3] / MEGABYTE),
+        "megabytes_of_others_end": round(told[-1][3] / MEGABYTE),
     }
+    print(json.dumps(found), file=sys.stderr, flush=True)  # the whole may be stopped
+    return found
 
 
 def check(out: Path, count: int) -> dict[str, Any]:
