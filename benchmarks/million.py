@@ -57,7 +57,8 @@ def explain(given: argparse.Namespace, data: Path, out: Path) -> int:
             print(step.done, *resident(), flush=True)
 
     subject = attlas.load(given.model, device=given.device)
-    attlas.explain_to(subject, data, out, given.method, workers=given.workers, watch=watch)
+    engine = attlas.Engine("local", workers=given.workers)
+    attlas.explain_to(subject, data, out, given.method, engine=engine, watch=watch)
     return 0
 
 

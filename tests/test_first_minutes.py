@@ -40,6 +40,18 @@ def test_the_record_counts_seconds_and_the_lines_that_stay(first_minutes):
     }
 
 
+def test_a_verb_is_heard_from_its_start_to_its_end(first_minutes, monkeypatch, capsys):
+    """Silent for a second, and for two more when Python ends, which is not the verb's silence."""
+    silent = "__import__('time').sleep(1)"
+    ending = "__import__('atexit').register(__import__('time').sleep, 2)"
+    monkeypatch.setattr(first_minutes, "VERBS", {"sleep": f"({ending}, {silent})"})
+    first_minutes.measure_verbs()
+    _, *rows = capsys.readouterr().out.splitlines()
+    found = [re.match(r"sleep +(terminal|pipe) +\d+ +(\d\.\d) s", row) for row in rows]
+    assert [each[1] for each in found] == ["terminal", "pipe"]
+    assert all(1.0 <= float(each[2]) < 2.9 for each in found)
+
+
 def test_what_a_quiet_command_says_is_shown_if_it_fails():
     def run(*command):
         asked = [HOUSE / "scripts" / "quietly", "Trying", *command]

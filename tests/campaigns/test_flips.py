@@ -12,7 +12,7 @@ from attlas.auditing.folder import Folder
 from attlas.errors import AttlasError, ResultFileError
 
 FLIPS = times(100_000)
-AUDITS = times(60, 10)  # each with the whole audit behind it
+AUDITS = times(200, 10)  # each with the whole audit behind it
 NAMES = ("values 00000", "draft 00000 scores", "trial permutation last")
 
 

@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-from attlas.explaining import score_sharing, writing_scores
+from attlas.explaining import writing_scores
 
 TEXTS = ["a warm and funny film", "dull", "", "not a great film"]
 ASKED = ("explain", "--method", "raw_attention")
@@ -80,7 +80,7 @@ def test_a_mistake_is_one_line(run, data, out, asked, problem):
 
 def test_a_stop_says_how_to_go_on(run, out, monkeypatch):
     monkeypatch.setattr(writing_scores, "CHUNK", 4)
-    row = score_sharing.score_row
+    row = writing_scores.score_row
 
     def stop(given, outcome):
         if given.number == 6:
@@ -89,7 +89,7 @@ def test_a_stop_says_how_to_go_on(run, out, monkeypatch):
 
     asked = (*ASKED, "--data", "reviews", "--count", "10", "--out", str(out))
     with monkeypatch.context() as patch:
-        patch.setattr(score_sharing, "score_row", stop)
+        patch.setattr(writing_scores, "score_row", stop)
         status, _, err = run(*asked)
     first, again = err.splitlines()
     assert status == 130

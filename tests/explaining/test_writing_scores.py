@@ -17,7 +17,7 @@ from subjects import LONG, OTHER, SHORT, subject
 
 import attlas
 from attlas.errors import ResultFileError, UnknownNameError, UsageError
-from attlas.explaining import row_explainer, score_parts, score_sharing, writing_scores
+from attlas.explaining import score_parts, writing_scores
 from attlas.results.support.lock import locked
 
 TEXTS = [LONG, SHORT, OTHER, SHORT, LONG, OTHER, SHORT]
@@ -167,13 +167,13 @@ def test_mistakes_are_told_before_anything_is_written(classifier, tmp_path, give
 
 def test_what_is_done_is_not_done_again(classifier, out, stopped, monkeypatch):
     asked = []
-    explain = row_explainer.explain
+    explain = writing_scores.explain
 
     def counted(subject, texts, *others, **named):
         asked.extend(texts)
         return explain(subject, texts, *others, **named)
 
-    monkeypatch.setattr(row_explainer, "explain", counted)
+    monkeypatch.setattr(writing_scores, "explain", counted)
     assert names_in(stopped) == ["00000000.parquet", "00000001.parquet", "lock", "manifest.json"]
     written = attlas.explain_to(classifier, TEXTS, out, METHOD)
     assert (written.rows, written.earlier, len(asked)) == (7, 6, 1)
@@ -326,44 +326,3 @@ def test_parts_that_changed_places_are_done_again(classifier, out, stopped):
     second.write_bytes(aside)
     assert attlas.explain_to(classifier, TEXTS, out, METHOD).earlier == 0
     assert pd.read_parquet(out)["row"].tolist() == [*range(len(TEXTS))]
-
-
-def test_several_processes_write_what_one_writes(tmp_path):
-    """The model of another process is a copy; each part is done by the one that claims it."""
-    own = attlas.load("shortcut_token")
-    texts = [f"{number} a warm film" for number in range(24)]
-    files = [tmp_path / f"{count}.parquet" for count in (1, 2)]
-    for count, file in enumerate(files, 1):
-        written = attlas.explain_to(own, texts, file, METHOD, workers=count)
-        assert (written.rows, written.problems, written.earlier) == (24, 0, 0)
-    one, two = map(pd.read_parquet, files)
-    assert one.drop(columns="scores").equals(two.drop(columns="scores"))
-    for found, expected in zip(two.scores, one.scores, strict=True):
-        np.testing.assert_allclose(found, expected, atol=1e-6)
-    assert names_in(tmp_path) == ["1.parquet", "2.parquet"]
-
-
-def test_a_part_that_is_claimed_is_not_claimed_again(classifier, out):
-    with score_parts.ScoreParts(out, {}) as parts:
-        assert parts.claim(0) and parts.claim(7)
-        assert not parts.claim(0)
-        assert parts.there() == set()
-    with score_parts.ScoreParts(out, {}) as parts:
-        assert parts.claim(0)  # the work is begun again
-
-
-def test_what_a_process_leaves_is_done_here(out, monkeypatch):
-    """The other process is told nothing, and ends; one part was left to it."""
-    own = attlas.load("shortcut_token")
-    monkeypatch.setattr(score_sharing, "_hand_over", lambda process, content: process.stdin.close())
-    texts = [f"{number} a warm film" for number in range(24)]
-    with pytest.warns(UserWarning, match="one process ended early"):
-        claim = score_parts.ScoreParts.claim
-        monkeypatch.setattr(score_parts.ScoreParts, "claim", lambda *given: slow(claim, *given))
-        written = attlas.explain_to(own, texts, out, METHOD, workers=2)
-    assert (written.rows, written.problems) == (24, 0)
-
-
-def slow(claim, parts, number):
-    """Claims every part but one: that is left to the other process."""
-    return claim(parts, number) and number != 3

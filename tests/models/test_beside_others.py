@@ -9,6 +9,7 @@ from subjects import few, subject
 
 import attlas
 from attlas.methods import METHODS
+from attlas.models.branching.upper_blocks import find_upper_blocks
 
 TEXT, OTHER = "the film was not good", "a cat sat"
 
@@ -70,9 +71,25 @@ def test_an_explanation_and_a_plain_call_do_not_meet(method, own):
     np.testing.assert_array_equal(beside, alone)
 
 
+def above(own):
+    """The output of the last block, with the ones below standing still."""
+    (question,) = own.ask([TEXT])
+    top = find_upper_blocks(question, own.sites[-1:])
+    with torch.no_grad():
+        return top.run({}).logits
+
+
+def sensitivity(own):
+    """What nudged vectors do."""
+    judged = attlas.judge(own, attlas.explain(own, TEXT, "raw_attention"), "sensitivity")
+    return [each.value for each in judged.measured]
+
+
 WAYS = {
     "attention": lambda own: own.attention(TEXT)["encoder.1"],
     "predict": lambda own: own.predict([TEXT])["probability"].to_numpy(),
+    "above": above,
+    "sensitivity": sensitivity,
     "tree": lambda own: attlas.attribution_tree(own, TEXT, steps=2).to_dict()["edges"],
 }
 
@@ -81,7 +98,7 @@ WAYS = {
 def test_other_questions_and_a_plain_call_do_not_meet(way, own):
     given = dict(own.tokenizer(OTHER, return_tensors="pt"))
     alone, expected = WAYS[way](own), plainly(own.model, given)
-    with Visitor(own.model, given) as visitor:
+    with Visitor(own.model, given, most=60) as visitor:
         beside = WAYS[way](own)
     assert visitor.found
     for each in visitor.found:

@@ -109,7 +109,6 @@ def send(port, content):
         with socket.create_connection(("127.0.0.1", port), 20) as connection:
             connection.settimeout(20)
             connection.sendall(content)
-            connection.shutdown(socket.SHUT_WR)
             return int(connection.recv(64).split(b" ")[1])
     except (OSError, IndexError, ValueError):
         return None
@@ -120,6 +119,11 @@ def test_hostile_requests_leave_it_serving(server):
     slow = [socket.create_connection(("127.0.0.1", server.port), 20) for _ in range(50)]
     for each in slow:  # begun, and never ended
         each.sendall(b"POST /api/explain HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Le")
+    body = json.dumps(ASKED).encode()
+    head = f"Host: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    for _ in range(50):  # asked, and gone before the answer
+        with socket.create_connection(("127.0.0.1", server.port), 20) as gone:
+            gone.sendall(f"POST /api/explain HTTP/1.1\r\n{head}\r\n\r\n".encode() + body)
     contents = [hostile_bytes(draw) for _ in range(HOSTILE)]
     with ThreadPoolExecutor(16) as pool:
         seen = Counter(pool.map(lambda content: send(server.port, content), contents))
@@ -127,7 +131,7 @@ def test_hostile_requests_leave_it_serving(server):
     for each in slow:
         each.close()
     assert not [status for status in seen if status is not None and status >= 500], seen
-    assert seen[None] < HOSTILE / 2, "most requests must have been looked at"
+    assert not seen[None], f"{seen[None]} requests got no answer"
     status, found = server.ask("POST", "/api/explain", ASKED)
     assert status == 200 and found["explanation"]["prediction"][0]["label"] == "POSITIVE"
 

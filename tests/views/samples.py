@@ -187,6 +187,7 @@ def image(rows: int = 14, columns: int = 14) -> dict[str, Any]:
         words=None,
         sources={},
         signed=False,
+        headline="Why tabby cat?",
         pictures=[{"segment": "image", "grid": [rows, columns], "image": None}],
         model="vit-tiny",
         task="image classification",

@@ -142,6 +142,9 @@ def test_a_sound_is_wide_and_shows_its_seconds(show):
     box = tab.locator(".picture").bounding_box()
     assert box["width"] == pytest.approx(4 * box["height"], rel=0.02)
     assert tab.locator(".bars .label").first.inner_text().endswith(" s")
+    dark = show({**payload, "words": None}, color_scheme="dark")
+    for each in (dark.locator(".picture"), dark.locator(".crop img").first):  # light ink there
+        assert each.evaluate("each => getComputedStyle(each).filter") == "invert(0.9)"
 
 
 def test_a_phone_scrolls_down_only(show):

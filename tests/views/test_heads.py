@@ -2,6 +2,7 @@
 
 import copy
 import io
+import itertools
 import re
 
 import pytest
@@ -138,6 +139,26 @@ def test_a_fragment_needs_no_script_and_obeys_nothing(payload):
         each["curves"][0]["name"] = HOSTILE
     made = fragment(given)
     assert "<img" not in made and "<script" not in made and "&lt;img" in made
+
+
+@pytest.mark.browser
+def test_on_a_phone_the_whole_curve_is_seen_in_letters_of_full_size(show):
+    labels = [f"{10 * n} %" for n in range(11)]
+    means = [0.9 - n / 20 for n in range(11)]
+    (chart,) = HEADS["charts"]
+    wide = {**chart, "labels": labels, "curves": [curve("attattr", means, mean(0.1))]}
+    tab = show({**HEADS, "charts": [wide]}, viewport={"width": 390, "height": 844})
+    boxes = tab.locator(".chart .scroll svg text:not(.side)").evaluate_all(
+        "all => all.map((each) => each.getBoundingClientRect())"
+    )
+    *marks, _ = boxes  # the last one is the name of the axis
+    assert len(marks) == 6  # every second one
+    assert all(one["right"] < other["left"] for one, other in itertools.pairwise(marks))
+    assert marks[-1]["right"] <= 390
+    assert (
+        tab.locator(".chart .scroll").first.evaluate("each => each.scrollWidth - each.clientWidth")
+        == 0
+    )
 
 
 @pytest.mark.browser

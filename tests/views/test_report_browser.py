@@ -150,6 +150,16 @@ def test_a_finding_opens_with_its_plot_a_text_and_what_it_does_not_show(show):
     assert tab.url.endswith("#attlas-standing")
 
 
+def test_the_plot_of_a_finding_has_the_method_that_it_names(show):
+    payload = report().payload()
+    other = next(each["method"] for each in payload["standings"] if each["family"] == "P")
+    payload["findings"][0]["sentence"] = f"Another one ({other}) finds more."
+    tab = show(payload)
+    plots = [tab.locator(f"#attlas-finding-{n} .standings .who bdi") for n in (1, 2)]
+    assert other in plots[0].all_text_contents()
+    assert other not in plots[1].all_text_contents()
+
+
 def test_findings_and_their_sections_say_what_is_not_shown(tab):
     targets = tab.locator(".finding .onward a").evaluate_all("all => all.map(each => each.hash)")
     expected = [each.section for each in (*findings(), report().plausibility)]

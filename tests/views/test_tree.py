@@ -164,3 +164,14 @@ def test_the_keyboard_reaches_the_tokens_of_the_tree(show):
 def test_a_hostile_tree_is_drawn_as_text(show):
     tab = show(tree(("</svg><script>", "<b>", "&amp;", '"x"\x1b', "\u202e")))
     assert tab.locator(".tree .node text").all_text_contents()[1] == "<b>"
+
+
+@pytest.mark.browser
+def test_letters_of_a_wide_tree_are_large_enough_on_a_phone(show):
+    made = show(tree(tuple(f"word {n}" for n in range(40))), viewport={"width": 390, "height": 844})
+    sizes = made.locator(".tree text").evaluate_all(
+        "all => all.map((each) => each.getScreenCTM().a * "
+        "parseFloat(getComputedStyle(each).fontSize))"
+    )
+    assert min(sizes) > 9.5
+    assert made.evaluate("document.documentElement.scrollWidth") == 390

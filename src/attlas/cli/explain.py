@@ -11,6 +11,7 @@ import typer
 
 from attlas.catalogue import QUICK_METHODS
 from attlas.cli.groups.compared import ComparedOptions
+from attlas.cli.groups.engines import EngineOptions
 from attlas.cli.options import InputOptions, LoadOptions, OutputOptions, Truncate, options_of_each
 from attlas.cli.output import print_json, print_line, stoppable
 from attlas.errors import UsageError
@@ -39,9 +40,6 @@ class ScoreOptions:
         int | None, typer.Option(help="With --data: how many texts to draw, by the seed.")
     ] = None
     seed: Annotated[int | None, typer.Option(help="With --count: decides what is drawn.")] = None
-    workers: Annotated[
-        int | None, typer.Option(help="With --data: processes that explain at once; 1 by default.")
-    ] = None
 
     def check(self, inputs: InputOptions, output: OutputOptions, alone: Mapping[str, Any]) -> None:
         """Refuse what goes with one text `alone`, and data that are not there."""
@@ -57,10 +55,8 @@ class ScoreOptions:
         columns = {"text": self.text_column, "pair": inputs.pair, "label": self.label}
         check_data(str(self.data), **columns, split=self.split)
         from attlas.explaining.score_parts import check_out  # which brings torch with it
-        from attlas.explaining.score_sharing import check_workers
 
         check_out(self.out)
-        check_workers(1 if self.workers is None else self.workers)
 
     def refuse_alone(self) -> None:
         """Refuse options that have no meaning without data."""
@@ -74,6 +70,7 @@ def explain(
     inputs: InputOptions,
     scores: ScoreOptions,
     several: ComparedOptions,
+    sharing: EngineOptions,
     contrast: Annotated[
         str | None, typer.Option(help="Explain why the target rather than this.")
     ] = None,
@@ -140,10 +137,12 @@ def explain(
         single: dict[str, Any] = {"--generate": generate, "--output": generated, "--maps": maps}
         single |= {"--tokens": tokens, "--without-sinks": without_sinks}
         scores.check(inputs, output, single)
-        options |= {**asked, "licence": licence, "pair": inputs.pair}
+        options |= {**asked, "licence": licence, "pair": inputs.pair, "engine": sharing.alone()}
         _write_scores(loading.load(model), scores, method, options, output)
         return
     scores.refuse_alone()
+    if sharing != EngineOptions():
+        raise UsageError("--engine, --address and --workers need --data: one text is done at once")
     text = inputs.read()
     if generate is not None or generated is not None:
         _check_generation(generate, [*asked.values(), maps, licence or None])
@@ -180,7 +179,6 @@ def _write_scores(
     out = str(scores.out)
     read: dict[str, Any] = {"text": scores.text_column, "label": scores.label}
     read |= {"split": scores.split, "count": scores.count, "seed": scores.seed or 0}
-    read |= {"workers": scores.workers or 1}
     if output.dry_run:
         output.plan(explain_to, subject, scores.data, out, method, **read, **asked)
         return

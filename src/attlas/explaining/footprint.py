@@ -105,7 +105,7 @@ def takes_slices(question: Question, method: Method) -> bool:
 
 def _number_bytes(subject: OpenModel) -> int:
     """The bytes of one number in the precision of a model."""
-    return next(subject.model.parameters()).element_size()
+    return subject.dtype.itemsize
 
 
 def _largest(question: Question) -> int:

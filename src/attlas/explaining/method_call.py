@@ -9,6 +9,7 @@ import numpy as np
 import torch
 import transformers
 from numpy.typing import NDArray
+from torch import Tensor
 
 from attlas.catalogue import BEST_METHODS
 from attlas.data.conversations import is_conversation, without_pictures
@@ -19,12 +20,13 @@ from attlas.models.asking.map_selection import maps_of
 from attlas.models.asking.memory import arrays_of, brought, may_wait
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Asked, Question
+from attlas.models.encoding.inputs import Inputs
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.sounds import is_sound
 from attlas.models.encoding.target import Target
 from attlas.models.encoding.text_inputs import is_one_text
 from attlas.models.encoding.token_ids import is_number
-from attlas.results import Explanation, TargetRecord
+from attlas.results import Explanation, Site, TargetRecord
 from attlas.results.support.origin import ENCODED, SAMPLES, Origin
 from attlas.results.support.sums import find_sinks, sink_notes
 from attlas.version import __version__
@@ -210,8 +212,9 @@ def explanations_of(
     for row, index in enumerate(question.order):
         inputs = unfilled(question.inputs, row)
         count = len(inputs.tokens[0])
-        more = len(question.inputs.tokens[row]) - count
-        own = [each[row, :, : each.shape[2] - more, : each.shape[3] - more] for _, each in maps]
+        own = [each[row] for _, each in maps]
+        if count < len(question.inputs.tokens[row]):
+            own = [_shown(question.inputs, inputs, *each) for each in zip(sites, own, strict=True)]
         given = {"text": plain_text(inputs.texts[0])}
         warned = scored.row_warnings[row] if scored.row_warnings else ""
         details = dict(scored.row_details[row]) if scored.row_details else {}
@@ -246,3 +249,10 @@ def explanations_of(
                 {**details, **({"warning": warned} if warned else {})},
             ),
         )
+
+
+def _shown(filled: Inputs, inputs: Inputs, site: Site, weights: Tensor) -> Tensor:
+    """A map without what its row was filled up by: the one query of a pooling attention stays."""
+    pairs = zip(filled.queries_and_keys(site.kind), inputs.queries_and_keys(site.kind), strict=True)
+    rows, columns = (len(whole) - len(own) for whole, own in pairs)
+    return weights[:, : weights.shape[1] - rows, : weights.shape[2] - columns]

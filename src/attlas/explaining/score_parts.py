@@ -29,10 +29,9 @@ from attlas.results.support.tables import (
 )
 from attlas.views import write_whole
 
-FORMAT = 1
+FORMAT = 1  # of the columns: it goes up when one is renamed, removed or changes its meaning
 ENDING = ".parquet"
 MANIFEST, LOCK, JOINED = "manifest.json", "lock", ".attlas-joined"
-CLAIM = ".attlas-claim-"
 PARTS = f"{'[0-9]' * 8}{ENDING}"
 ROW_GROUP = 2**25  # bytes of parts, as they are in memory, that the file holds as one group of rows
 
@@ -167,6 +166,11 @@ class ScoreParts:
             raise UsageError(
                 f"{self.out} exists, and it holds no scores of Attlas: write to another file"
             ) from error
+        if details.get("format") != FORMAT:
+            raise UsageError(
+                f"{self.out} has the columns of version {details.get('format')}, and this is "
+                f"version {FORMAT}: write to another file"
+            )
         self._compare(there, self.out)
         with self.out.open("rb") as stream:
             if not is_sealed(stream, self._seal("scores")):
@@ -175,23 +179,17 @@ class ScoreParts:
                 )
         return details
 
-    def there(self) -> set[int]:
-        """The numbers of the parts that there are files of."""
-        names = (name.removesuffix(ENDING) for name in os.listdir(self.folder))
-        return {int(name) for name in names if name.isdigit()}
-
-    def claim(self, number: int) -> bool:
-        """Claim a part for this process; whether no other had done so since the work was begun."""
-        try:
-            os.close(os.open(self.folder / f"{CLAIM}{number}", os.O_CREAT | os.O_EXCL))
-        except FileExistsError:
-            return False
-        return True
-
     def read(self, number: int) -> dict[str, Any] | None:
         """The details of a part; None if it is not done, or damaged."""
         try:
             return unpack_table(self._file(number), self._seal(self._file(number).name))[1]
+        except ResultFileError:
+            return None
+
+    def table(self, number: int) -> pa.Table | None:
+        """The table of a part; None if it is not done, or damaged."""
+        try:
+            return unpack_table(self._file(number), self._seal(self._file(number).name))[0]
         except ResultFileError:
             return None
 

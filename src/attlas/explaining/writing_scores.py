@@ -1,25 +1,30 @@
 """The verb `explain_to`: explain every row of data, and write the scores to a file."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from time import monotonic, sleep
+from functools import partial
+from time import monotonic
 from typing import Any
-from warnings import warn
+
+import pyarrow as pa
 
 from attlas.data.read_examples import ReadData
 from attlas.data.sources import DataRow, DataRows, read_rows
+from attlas.engine import Engine, engine_of
+from attlas.engine.pool import WorkerPool, pool_of
+from attlas.engine.worker import Work
+from attlas.errors import AttlasError
+from attlas.explaining.explanations import explain
 from attlas.explaining.method_call import MethodCall, methods_to_try
-from attlas.explaining.row_explainer import VERB, RowExplainer
-from attlas.explaining.score_parts import SCHEMA, ScoreParts, check_out, stopped_note
-from attlas.explaining.score_sharing import check_workers, others, write_part
-from attlas.explaining.streams import CHUNK, chunks, shared_request
+from attlas.explaining.score_parts import SCHEMA, ScoreParts, check_out, score_row, stopped_note
+from attlas.explaining.streams import CHUNK, OF_ROWS, RowExplainer, chunks, shared_request
 from attlas.models.subject import Subject, check_subject
 from attlas.progress import Step, Watch
 from attlas.verbs import verb
 
 SMALL_PART = 32  # texts, where each takes long: no more than these are done again after a kill
-POLL_SECONDS = 0.2  # how often the parts of other processes are looked for
+Part = tuple[pa.Table, dict[str, Any]]  # the scores of some rows, and how many have a problem
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ def explain_to(
     chat: bool = False,
     truncate: bool = False,
     licence: bool = False,
-    workers: int = 1,
+    engine: str | Engine = "local",
     watch: Watch = lambda step: None,
     **options: Any,
 ) -> WrittenScores:
@@ -87,8 +92,7 @@ def explain_to(
         chat: Take each text as the message of a user, for the tokenizer's chat template.
         truncate: Cut texts that are too long for the model; each is a problem otherwise.
         licence: Say for each text whether its largest scores may be read as the tokens that matter.
-        workers: How many processes explain at once; each has a copy of the model. Where texts are
-            short, one process keeps no GPU busy.
+        engine: "local", "ray", or an `attlas.Engine`: who does the work.
         watch: Called with a `Step` whenever a part is done.
         **options: The method's own options.
 
@@ -100,9 +104,9 @@ def explain_to(
         (2, 1)
     """
     started = monotonic()
-    check_subject(subject, VERB)
+    chosen = engine_of(engine)
+    check_subject(subject, OF_ROWS)
     check_out(out)
-    check_workers(workers)
     asked = {"target": target, "contrast": contrast, "position": position, "prefix": prefix}
     asked |= {"chat": chat, "truncate": truncate}
     call = MethodCall(
@@ -112,101 +116,96 @@ def explain_to(
     source = data.examples if isinstance(data, ReadData) else data
     rows = read_rows(source, text=text, pair=pair, label=label, split=split, count=count, seed=seed)
     asked |= {"maps": False, "licence": licence, **options}
-    explainer = RowExplainer(subject, call, asked)
+    explainer = _explainer(subject, call, asked)
     if method is None:
         explainer.choose(rows)
+    work = (
+        _Work(rows, explainer, watch, started)
+        if chosen.is_local
+        else _SharedWork(rows, explainer, watch, started, chosen, asked)
+    )
     try:
-        return _Work(rows, explainer, workers, watch, started).write(out)
+        return work.write(out)
     except KeyboardInterrupt as stopped:
         stopped.add_note(stopped_note(out))
         raise
+
+
+def _explainer(subject: Subject, call: MethodCall, asked: Mapping[str, Any]) -> RowExplainer:
+    return RowExplainer(subject, call, partial(explain, subject, watch=lambda step: None), asked)
+
+
+def _scored(explainer: RowExplainer, rows: Sequence[DataRow]) -> Part:
+    """The part of a file that some rows make."""
+    outcomes = explainer.outcomes(rows)
+    problems = sum(isinstance(each, str) for each in outcomes)
+    records = [score_row(*each) for each in zip(rows, outcomes, strict=True)]
+    return pa.Table.from_pylist(records, SCHEMA), {"rows": len(rows), "problems": problems}
 
 
 class _Work:
     """The rows of some data on their way into a file, part by part."""
 
     def __init__(
-        self, rows: DataRows, explainer: RowExplainer, workers: int, watch: Watch, started: float
+        self, rows: DataRows, explainer: RowExplainer, watch: Watch, started: float
     ) -> None:
-        self.rows, self.explainer, self.workers, self.watch = rows, explainer, workers, watch
+        self.rows, self.explainer, self.watch = rows, explainer, watch
         self.started, self.begun = started, monotonic()
-        self.done = self.earlier = self.problems = 0
-        self.size = self._part_size()
+        self.done = self.earlier = self.problems = self.parts = 0
+        self.pool: WorkerPool | None = None  # of workers beside this process
 
     def write(self, out: str | os.PathLike[str]) -> WrittenScores:
         """Do what is left, and join the parts."""
+        size = self._part_size()
         data = {"rows": len(self.rows), "digest": self.rows.fingerprint}
-        settings = {**self.explainer.settings(), "data": data, "part": self.size}
+        settings = {**self.explainer.settings(), "data": data, "part": size}
         with ScoreParts(out, settings) as parts:
             found = parts.finished()
             if found is not None:
                 self.problems, self.earlier = found["problems"], found["rows"]
                 return self._record(out)
-            self._do_all(parts)
+            self._fill(parts, size)
             self.watch(Step("joining the parts", self.done, len(self.rows)))
             counts = {"rows": self.done, "problems": self.problems}
             about = {"source": self.rows.source, "columns": self.rows.columns}
-            parts.join(self._count, SCHEMA, {**self.explainer.about(), **about, **counts})
+            parts.join(self.parts, SCHEMA, {**self.explainer.about(), **about, **counts})
         return self._record(out)
 
-    @property
-    def _count(self) -> int:
-        return -(-len(self.rows) // self.size)
+    def _fill(self, parts: ScoreParts, size: int) -> None:
+        """Do every part that is not done."""
+        for number, chunk in self._undone(parts, size):
+            table, details = _scored(self.explainer, chunk)
+            parts.write(number, table, details)
+            self._count(number, details)
 
-    def _do_all(self, parts: ScoreParts) -> None:
-        """Do the parts that no other process claims, and then what the others have left."""
-        before, own = parts.there(), set[int]()
-        if self._count - len(before) < self.workers:
-            self.workers = 1
-        with others(self.explainer, self.rows, parts, self.size, self.workers) as beside:
-            for number, chunk in self._chunks():
-                if not beside or parts.claim(number):
-                    own.add(number)
-                    self._do(parts, number, chunk)
-                    self._tell(parts, before)
-            while len(parts.there()) < self._count and any(each.is_running for each in beside):
-                sleep(POLL_SECONDS)
-                self._tell(parts, before)
-            for reason in filter(None, [each.failure for each in beside]):
-                warn(f"one process ended early ({reason}); its texts are done here", stacklevel=2)
-        theirs = set(range(self._count)) - own
-        left = {each for each in theirs if not self._take(parts.read(each), each in before)}
-        for number, chunk in self._chunks() if left else ():
-            if number in left:
-                self._do(parts, number, chunk)
-                self._tell(parts, before)
+    def _undone(self, parts: ScoreParts, size: int) -> Iterator[tuple[int, list[DataRow]]]:
+        """The rows of each part that is not done, by its number; those that are done are told."""
+        for number, chunk in enumerate(chunks(iter(self.rows), size)):
+            self.parts = number + 1
+            details = parts.read(number)
+            if details is None:
+                yield number, chunk
+            else:
+                self.earlier += len(chunk)
+                self._count(number, details)
 
-    def _chunks(self) -> Iterator[tuple[int, list[DataRow]]]:
-        return enumerate(chunks(iter(self.rows), self.size))
+    def _count(self, number: int, details: Mapping[str, Any]) -> None:
+        """Count a part that is done."""
+        self.done += details["rows"]
+        self.problems += details["problems"]
+        self.explainer.works |= details["problems"] < details["rows"]
+        self._tell()
 
-    def _do(self, parts: ScoreParts, number: int, chunk: Sequence[DataRow]) -> None:
-        """Do one part, unless it is done."""
-        if not self._take(parts.read(number), True):
-            self._take(write_part(parts, self.explainer, number, chunk), False)
-
-    def _take(self, details: Mapping[str, int] | None, earlier: bool) -> bool:
-        """Count the rows of a part that is done; whether it is."""
-        if details is None:
-            return False
-        rows, problems = details["rows"], details["problems"]
-        self.done += rows
-        self.earlier += rows if earlier else 0
-        self.problems += problems
-        self.explainer.works |= problems < rows
-        return True
-
-    def _tell(self, parts: ScoreParts, before: Set[int]) -> None:
-        total, done, earlier = len(self.rows), self.done, self.earlier
-        if self.workers > 1:  # the others have done more
-            there = len(parts.there())
-            done, earlier = (min(each * self.size, total) for each in (there, len(before)))
-        what, left = f"{done:,} of {total:,} texts", None
-        if done > earlier:
-            rate = (done - earlier) / max(monotonic() - self.begun, 1e-9)
-            what, left = f"{what}, {rate:,.0f} a second", (total - done) / rate
-        else:
+    def _tell(self) -> None:
+        total, new = len(self.rows), self.done - self.earlier
+        what, left = f"{self.done:,} of {total:,} texts", None
+        if new:
+            rate = new / max(monotonic() - self.begun, 1e-9)
+            what, left = f"{what}, {rate:,.0f} a second", (total - self.done) / rate
+        elif self.pool is None or not self.pool.ready:
             self.begun = monotonic()
-        self.watch(Step(what, done, total, left))
+        by = "" if self.pool is None else f"; {self.pool.state()}"
+        self.watch(Step(f"{what}{by}", self.done, total, left))
 
     def _part_size(self) -> int:
         call = self.explainer.call
@@ -215,3 +214,83 @@ class _Work:
     def _record(self, out: str | os.PathLike[str]) -> WrittenScores:
         rows, seconds = len(self.rows), monotonic() - self.started
         return WrittenScores(os.fspath(out), rows, self.problems, self.earlier, seconds)
+
+
+@dataclass(frozen=True)
+class ScoreWork(Work):
+    """What workers do for `explain_to`: a piece is some rows, and whether others were explained."""
+
+    call: MethodCall
+    asked: Mapping[str, Any]
+
+    def begin(self, subject: Subject | None) -> Callable[[tuple[list[DataRow], bool]], Part]:
+        """Explain with this model from now on."""
+        assert subject is not None
+
+        def score(piece: tuple[list[DataRow], bool]) -> Part:
+            explainer = _explainer(subject, self.call, self.asked)
+            rows, explainer.works = piece
+            return _scored(explainer, rows)
+
+        return score
+
+
+class _SharedWork(_Work):
+    """The same, done by workers; this process writes what they find.
+
+    As in one process, texts that fail are problems of theirs only if a text of an earlier part was
+    explained. Parts are done in any order: one that fails waits until that is known.
+    """
+
+    def __init__(
+        self,
+        rows: DataRows,
+        explainer: RowExplainer,
+        watch: Watch,
+        started: float,
+        engine: Engine,
+        asked: Mapping[str, Any],
+    ) -> None:
+        super().__init__(rows, explainer, watch, started)
+        self.engine, self.asked = engine, asked
+        self.first: int | None = None  # the first part with a text that was explained
+        self.open: dict[int, list[DataRow]] = {}
+        self.failed: dict[int, AttlasError] = {}
+
+    def _fill(self, parts: ScoreParts, size: int) -> None:
+        work = ScoreWork(self.explainer.call, self.asked)
+        self.watch(Step("joining the cluster", 0, len(self.rows)))
+        with pool_of(self.engine, work, self.explainer.subject) as self.pool:
+            for name, found in self.pool.results(self._pieces(parts, size), self._tell):
+                number = int(name)
+                if isinstance(found, AttlasError):
+                    self.failed[number] = found
+                else:
+                    table, details = found
+                    parts.write(number, table, details)
+                    del self.open[number]
+                    self._count(number, details)
+                self._settle()
+
+    def _pieces(self, parts: ScoreParts, size: int) -> Iterator[tuple[str, Any]]:
+        for number, chunk in self._undone(parts, size):
+            self.open[number] = chunk
+            yield str(number), (chunk, self._works_before(number))
+
+    def _count(self, number: int, details: Mapping[str, Any]) -> None:
+        if details["problems"] < details["rows"]:
+            self.first = number if self.first is None else min(self.first, number)
+        super()._count(number, details)
+
+    def _works_before(self, number: int) -> bool:
+        return self.first is not None and self.first < number
+
+    def _settle(self) -> None:
+        """Decide on parts that failed, the first one first."""
+        for number in sorted(self.failed):
+            if self._works_before(number):
+                del self.failed[number]
+                assert self.pool is not None
+                self.pool.put(str(number), (self.open[number], True))
+            elif number == min(self.open):
+                raise self.failed[number]

@@ -127,13 +127,15 @@ def free_bytes(device: torch.device) -> int | None:
 
 
 def _free_there(device: torch.device) -> int:
-    """What a GPU has free, and what torch keeps of it without use."""
+    """What a GPU has free and torch keeps of it without use, within what the process may take."""
     known = torch.cuda.memory_stats_as_nested_dict(device)  # the flat version is much slower
     reserved, allocated = (
         known.get(f"{kind}_bytes", {}).get("all", {}).get("current", 0)
         for kind in ("reserved", "allocated")
     )
-    return int(torch.cuda.mem_get_info(device)[0] + reserved - allocated)
+    free, total = torch.cuda.mem_get_info(device)
+    allowed = int(torch.cuda.get_per_process_memory_fraction(device) * total)
+    return int(min(free + reserved, allowed) - allocated)
 
 
 def _free_here() -> int | None:

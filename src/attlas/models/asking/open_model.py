@@ -197,7 +197,7 @@ class OpenModel(ModelFacts):
 
     def _why_not_finite(self) -> str:
         for name, parameter in self.model.named_parameters():
-            if not torch.isfinite(parameter).all():
+            if not parameter.is_meta and not torch.isfinite(parameter).all():
                 return f"the weights of {self.name} are damaged: {name} is not finite"
         return f"the output of {self.name} is not finite in {self.model.dtype}; try float32"
 

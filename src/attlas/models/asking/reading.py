@@ -6,7 +6,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from attlas.errors import UsageError
 from attlas.models.asking.many_targets import share_of_each
@@ -22,8 +22,9 @@ from attlas.models.asking.readout import (
 )
 from attlas.models.asking.scores import differentiate, own_scores_in_graph, target_scores_in_graph
 from attlas.models.encoding.target import score_each
-from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.facts.evaluation_mode import evaluation_mode, every_module
 from attlas.models.facts.model_lock import model_lock
+from attlas.models.loading.offloading import is_spread
 from attlas.models.tap.call import Call
 from attlas.models.tap.edits import Edit
 from attlas.models.tap.folding import among
@@ -179,8 +180,12 @@ def _may_be_recorded(question: Question, sites: Collection[Site]) -> bool:
 
 
 def can_be_recorded(subject: OpenModel) -> bool:
-    """Whether a model is on a GPU, and no tap is open on it."""
-    return subject.device.type == "cuda" and not is_tapped(subject.model)
+    """Whether a model is on one GPU, reads no lengths of texts there, and no tap is open on it."""
+    if subject.device.type != "cuda" or is_tapped(subject.model):
+        return False
+    modules = every_module(subject.model)
+    # A recurrent network is handed the lengths of its texts by the host, which none can record.
+    return not is_spread(modules) and not any(isinstance(each, nn.RNNBase) for each in modules)
 
 
 def _read_pass(

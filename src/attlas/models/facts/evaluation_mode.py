@@ -9,14 +9,13 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, ref
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from attlas.errors import ModelError
 from attlas.models.facts.hooks import Hooks
 from attlas.models.facts.model_lock import hold
+from attlas.models.loading.offloading import LightGraphs, offloaded_modules
 from attlas.restoring import Placed, placing
-
-ODD = {"attention_type", "L_bp_cycles_padded"}  # attributes of BigBird's modules and of HRM's
 
 
 class _Use:
@@ -30,6 +29,14 @@ class _Use:
         self._training = [module for module in self.modules if module.training]
         held = [each for module in self.modules for each in module._parameters.values()]
         self._trainable = [each for each in held if each is not None and each.requires_grad]
+        self.offloaded = offloaded_modules(self.modules)
+        # Each call of such a module makes its parameters anew.
+        self._renewed = [
+            (module, name)
+            for module in (self.modules if self.offloaded else ())
+            for name, parameter in module._parameters.items()
+            if parameter is not None and parameter.requires_grad
+        ]
 
     @property
     def is_trained(self) -> bool:
@@ -52,7 +59,8 @@ class _Use:
         allowed = functorch.get_inplace_requires_grad_allowed()
         functorch.set_inplace_requires_grad_allowed(True)
         try:
-            for parameter in self._trainable:
+            renewed = [module._parameters[name] for module, name in self._renewed]
+            for parameter in (*self._trainable, *(each for each in renewed if each is not None)):
                 parameter.requires_grad_(True)
         finally:
             functorch.set_inplace_requires_grad_allowed(allowed)
@@ -64,29 +72,21 @@ class _Found(NamedTuple):
     modules: list[ref[nn.Module]]
     shape: tuple[list[int], list[type]]
     odd: list[int]  # the numbers of those that change what they are while they run
-    stores: list[dict[str, Tensor | None]]  # of parameters and of buffers
 
 
 _found: WeakKeyDictionary[nn.Module, _Found] = WeakKeyDictionary()
-
 # Changed only while the lock of the model is held.
 _in_use: WeakKeyDictionary[nn.Module, _Use] = WeakKeyDictionary()
 _planless: list[Placed] = []  # the open blocks of `unplanned_attention`
 _planned: list[bool] = []  # the setting before the first of them
 _plans_guard = threading.RLock()
+ODD = {"attention_type", "L_bp_cycles_padded"}  # attributes of BigBird's modules and of HRM's
 
 
 def every_module(model: nn.Module) -> list[nn.Module]:
     """Every module once; much faster than `modules()`, and faster still if none was exchanged."""
-    return _look(model)[1]
-
-
-def modules_and_places(model: nn.Module) -> tuple[list[nn.Module], tuple[int, ...]]:
-    """Every module once, and where its parameters and buffers are in memory."""
     use = _in_use.get(model)
-    found, modules = _look(model) if use is None else (use.stamp, use.modules)
-    kept = [each for store in found.stores for each in store.values()]
-    return modules, tuple([each.data_ptr() for each in kept if each is not None])
+    return _look(model)[1] if use is None else use.modules
 
 
 def stamp_of(model: nn.Module) -> object:
@@ -113,8 +113,7 @@ def _look(model: nn.Module) -> tuple["_Found", list[nn.Module]]:
             waiting.extend(module._modules.values())
     modules = list(found)
     odd = [number for number, each in enumerate(modules) if not ODD.isdisjoint(each.__dict__)]
-    stores: list[Any] = [each for own in modules for each in (own._parameters, own._buffers)]
-    _found[model] = _Found([ref(each) for each in modules], _shape(modules), odd, stores)
+    _found[model] = _Found([ref(each) for each in modules], _shape(modules), odd)
     return _found[model], modules
 
 
@@ -198,6 +197,8 @@ def _enter(model: nn.Module, use: _Use, block: Placed) -> None:
     _keep_sparse(model, use)
     _uncut_cycles(use)
     _refuse_training(model, use)
+    if use.offloaded:
+        LightGraphs(use.offloaded, use.changes)
 
 
 def _leave(model: nn.Module, use: _Use, block: Placed) -> None:

@@ -14,12 +14,14 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from attlas.errors import ModelError
-from attlas.models.facts.evaluation_mode import modules_and_places
+from attlas.errors import ModelError, UnsupportedModelError
+from attlas.models.facts.evaluation_mode import every_module
 
 MOST_OF_MEMORY = 0.3
 KEPT = 8
 PASSIVE = "transformers.utils.output_capturing"  # whose hooks do nothing unless asked for
+# What a pass raises that cannot be recorded; if it cannot be run either, running it says so.
+UNRECORDABLE = (RuntimeError, UnsupportedModelError)
 Arguments = Mapping[str, Tensor]
 Work = Callable[[Arguments], Sequence[Tensor]]
 Made = TypeVar("Made")
@@ -91,9 +93,13 @@ def fits(passes: Passes, before: int) -> bool:
 
 def captured(pool: Any, work: Callable[[], Made]) -> tuple[Any, Made]:
     """A CUDA graph of this work, and what it writes to."""
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, pool=pool), _NumbersMadeThere():
-        made = work()
+    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
+    try:
+        with torch.cuda.graph(graph, pool=pool), _NumbersMadeThere():
+            made = work()
+    except BaseException:
+        torch.cuda.set_stream(stream)  # where a recording fails, torch stays on its own
+        raise
     return graph, made
 
 
@@ -118,13 +124,15 @@ class PassState(NamedTuple):
 
 def state_of(model: nn.Module, arguments: Arguments) -> PassState:
     """What a recording of this model on arguments of these shapes depends on."""
-    modules, places = modules_and_places(model)
+    modules = every_module(model)
+    held = [each for own in modules for each in (own._parameters, own._buffers) if each]
+    kept = [each for store in held for each in store.values()]
     called = [each for own in modules for each in (own._forward_hooks, own._forward_pre_hooks)]
     hooks = [hook for each in called if each for hook in each.values()]
     met = any(getattr(hook, "__module__", None) != PASSIVE for hook in hooks)
     return PassState(
         tuple((name, tuple(value.shape)) for name, value in arguments.items()),
-        places,
+        tuple([each.data_ptr() for each in kept if each is not None]),
         tuple(map(id, hooks)),
         (
             torch.backends.cuda.matmul.allow_tf32,
@@ -197,6 +205,6 @@ def _record(arguments: Arguments, work: Work, passes: Passes) -> _Recorded | Non
     passes.pool = passes.pool or new_pool()
     try:
         graph, found = captured(passes.pool, lambda: work(given))
-    except RuntimeError:
+    except UNRECORDABLE:
         return None
     return _Recorded(graph, given, found, work) if fits(passes, before) else None

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from attlas.errors import UnsupportedModelError
@@ -44,6 +45,7 @@ class Tap:
         self.wants = wants
         self.keep = keep
         self.seen = Seen()
+        self._home: torch.device | None = None  # where all attention is handed out: of the first
         self._owners = {id(owner.module): owner for owner in owners}
         self._backends: dict[int, str | None] = {}  # of each configuration, before it was opened
         self._places: dict[int, Sequence[SiteKeys]] = {}  # the sites of a call of each module
@@ -188,11 +190,13 @@ class Tap:
         output: Tensor,
     ) -> tuple[Tensor, Tensor]:
         """Read and rewrite the attention of one call; mix the values again if it changed."""
-        used = self._use(self._owners[id(module)], weights, mask, values)
-        if used is not weights:
+        self._home = self._home or weights.device
+        here = weights.to(self._home)
+        used = self._use(self._owners[id(module)], here, mask, values)
+        if used is not here or (here is not weights and self.gradients):
             check_mixing(module, weights, values, output)
-            output = mix(used, values)
-        return output, used
+            output = mix(used.to(weights.device), values)
+        return output, used.to(weights.device)
 
     def take_over(
         self,
@@ -240,8 +244,9 @@ class Tap:
         own = [part.of(weights) for part in parts]
         used = []
         for part, each in zip(parts, own, strict=True):
-            seen = None if mask is None else part.of(mask)
+            seen = None if mask is None else part.of(mask).to(each.device)
             mixed = None if values is None or self.keep is None else part.among(values)
+            mixed = None if mixed is None else mixed.to(each.device)
             used.append(self._use_part(Call(part.site, owner.path, each, seen, mixed)))
         is_same = all(new is old for new, old in zip(used, own, strict=True))
         # A part is a view beside the graph, so it must be joined to have a gradient.

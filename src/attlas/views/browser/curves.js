@@ -1,6 +1,8 @@
 // Curves: accuracy as heads are switched off, with the 95 % interval of the curve pointed at.
 
 const CHART = {width: 720, height: 320, left: 48, right: 16, top: 12, bottom: 48};
+const SMALL_CHART = {...CHART, width: 360, height: 240};  // on a phone, where letters keep their size
+const LETTER = 7;  // pixels
 const DASHES = ["", "6 3", "2 3", "8 3 2 3", "1 4", "10 4"];
 
 /** @param {HTMLElement} element @param {HeadsPayload} payload @param {State} state */
@@ -12,9 +14,7 @@ function drawCharts(element, payload, state) {
 function drawChart(element, chart, state) {
   const made = section(element, visible(chart.title ?? "Accuracy as heads are switched off"), "chart");
   const told = make("p", "told one-line", "Point at a curve, or at its name, for its interval.");
-  const {width, height} = CHART;
-  const picture = drawn("svg", {viewBox: `0 0 ${width} ${height}`, role: "img",
-    "aria-label": `Accuracy by ${chart.axis}`}, ...chartAxes(chart));
+  const picture = drawn("svg", {role: "img", "aria-label": `Accuracy by ${chart.axis}`});
   const keys = make("ul", "keys");
   /** @param {number} index */
   const light = (index) => {
@@ -24,13 +24,21 @@ function drawChart(element, chart, state) {
     if (index !== null) told.textContent = curveWords(chart.curves[index]);
   };
   chart.curves.forEach((curve, index) => {
-    const group = curveGroup(curve, chart, index);
     const key = button("", "key", () => light(index));
     key.append(keyLine(index), visible(curve.name));
-    for (const each of [group, key]) each.addEventListener("pointerenter", () => light(index));
-    picture.append(group);
+    key.addEventListener("pointerenter", () => light(index));
     keys.append(make("li", "", key));
   });
+  const fill = () => {
+    const size = state.width < 2 * SMALL_CHART.width ? SMALL_CHART : CHART;
+    if (picture.getAttribute("viewBox")?.startsWith(`0 0 ${size.width} `)) return;
+    picture.setAttribute("viewBox", `0 0 ${size.width} ${size.height}`);
+    const groups = chart.curves.map((curve, index) => curveGroup(curve, chart, index, size));
+    groups.forEach((group, index) => group.addEventListener("pointerenter", () => light(index)));
+    picture.replaceChildren(...chartAxes(chart, size), ...groups);
+  };
+  state.on(["width"], fill);
+  fill();
   made.append(told, make("div", "scroll", picture), keys, chartTable(chart));
 }
 
@@ -46,36 +54,39 @@ function curveWords(curve) {
   return `${visible(curve.name)}: mean accuracy ${shownMean(curve.area)}${ahead}`;
 }
 
-/** @param {Chart} chart @param {{place: number}} point @param {number} share */
-function chartPlace(chart, point, share) {
+/** @param {Chart} chart @param {{place: number}} point @param {number} share @param {typeof CHART} size */
+function chartPlace(chart, point, share, {width, height, left, right, top, bottom}) {
   const last = chart.curves[0].points.at(-1)?.place || 1;
-  const {width, height, left, right, top, bottom} = CHART;
   return [left + (width - left - right) * point.place / last,
     top + (height - top - bottom) * (1 - share)];
 }
 
-/** @param {Chart} chart */
-function chartAxes(chart) {
+/** @param {Chart} chart @param {typeof CHART} size */
+function chartAxes(chart, size) {
   const parts = [];
   for (const share of [0, 0.25, 0.5, 0.75, 1]) {
-    const [x, y] = chartPlace(chart, {place: 0}, share);
-    parts.push(drawn("line", {class: "rule", x1: x, x2: CHART.width - CHART.right, y1: y, y2: y}),
+    const [x, y] = chartPlace(chart, {place: 0}, share, size);
+    parts.push(drawn("line", {class: "rule", x1: x, x2: size.width - size.right, y1: y, y2: y}),
       drawn("text", {class: "side", x: x - 8, y: y + 4}, `${100 * share} %`));
   }
+  let free = 0;  // where the next label may begin
   chart.curves[0].points.forEach((point, index) => {
-    const [x] = chartPlace(chart, point, 0);
-    parts.push(drawn("text", {x, y: CHART.height - CHART.bottom + 18}, visible(chart.labels[index])));
+    const [x] = chartPlace(chart, point, 0, size), label = visible(chart.labels[index]);
+    const half = LETTER * label.length / 2;
+    if (x - half < free) return;
+    free = x + half + LETTER;
+    parts.push(drawn("text", {x, y: size.height - size.bottom + 18}, label));
   });
-  const middle = (CHART.left + CHART.width - CHART.right) / 2;
-  parts.push(drawn("text", {x: middle, y: CHART.height - 8}, visible(chart.axis)));
+  const middle = (size.left + size.width - size.right) / 2;
+  parts.push(drawn("text", {x: middle, y: size.height - 8}, visible(chart.axis)));
   return parts;
 }
 
-/** @param {Curve} curve @param {Chart} chart @param {number} index */
-function curveGroup(curve, chart, index) {
+/** @param {Curve} curve @param {Chart} chart @param {number} index @param {typeof CHART} size */
+function curveGroup(curve, chart, index, size) {
   /** @param {keyof Interval} name */
   const along = (name) => curve.points.map((point) =>
-    chartPlace(chart, point, point.accuracy[name]).map((value) => value.toFixed(1)).join(" "));
+    chartPlace(chart, point, point.accuracy[name], size).map((value) => value.toFixed(1)).join(" "));
   const band = [...along("high"), ...along("low").reverse()];
   return drawn("g", {class: `curve tint-${index % 6}`},
     drawn("path", {class: "spread", d: `M${band.join("L")}Z`}),

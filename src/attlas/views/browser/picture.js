@@ -128,7 +128,10 @@ function patchName(unit, payload) {
   const isNumbered = unit.text === `${row},${column}`;  // other cells have names of their own
   const name = make("bdi", "", isNumbered ? `${which} ${row},${column}` : visible(unit.text));
   const image = pictureOf(picture);
-  return image ? [pieceOf(image, grid, row, column), name] : [name];
+  if (!image) return [name];
+  const piece = pieceOf(image, grid, row, column);
+  piece.classList.toggle("sound", isSound(picture));
+  return [piece, name];
 }
 
 /** @param {HTMLImageElement} picture @param {number[]} given @param {number} row @param {number} column */

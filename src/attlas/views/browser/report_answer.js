@@ -142,21 +142,23 @@ const FINDING_PLOTS = {standing: drawTestedMethods, verdict: drawTestedMethods, 
 
 /** @param {Finding} finding @param {ReportPayload} payload */
 function findingRows(finding, payload) {
-  const tested = ["standing", "verdict"].includes(finding.section) ? testedStandings(payload).map(standingRow) : [];
+  const tested = ["standing", "verdict"].includes(finding.section) ? testedStandings(payload, finding).map(standingRow) : [];
   return [[finding.title, "", "", ...figureCells(finding.figure)], ...tested];
 }
 
-// The weights beside the rule that does best without the model, the best other methods, chance and the ceiling.
-/** @param {ReportPayload} given */
-function testedStandings({standings, verdict}) {
+// The weights beside the rule that does best without the model, the best other methods, those that the finding names, chance and the ceiling.
+/** @param {ReportPayload} given @param {Finding} finding */
+function testedStandings({standings, verdict}, finding) {
   const named = new Set([verdict.method, ...verdict.readings.slice(0, 1).map((each) => each.method)]);
   for (const {reference} of Object.values(verdict.bounds)) named.add(reference);
-  return standings.filter((each) => each.family === "control" || named.has(each.method));
+  /** @param {Standing} given */
+  const isTold = ({method}) => finding.sentence.split(/[^\w]+/).includes(method);
+  return standings.filter((each) => each.family === "control" || named.has(each.method) || isTold(each));
 }
 
 /** @param {HTMLElement} made @param {ReportPayload} payload @param {Finding} finding */
 function drawTestedMethods(made, payload, finding) {
-  const tested = testedStandings(payload);
+  const tested = testedStandings(payload, finding);
   if (tested.length) drawStandingList(made, {...payload, standings: tested});
   else drawFindingTrack(made, payload, finding);
 }

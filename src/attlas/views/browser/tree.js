@@ -46,7 +46,7 @@ function treePicture(payload, state, elementsAt) {
   const {width, height, layers, boxes} = payload.drawing;
   const picture = drawn("svg", {width, height, viewBox: `0 0 ${width} ${height}`, role: "group",
     "aria-label": "Tree"});
-  picture.style.minWidth = `${0.7 * width}px`;
+  picture.style.minWidth = `${0.9 * width}px`;
   for (const {layer, y} of layers.filter((row) => row.layer !== payload.layers)) {
     picture.append(drawn("text", {class: "level", x: 12, y: y + 4}, `layer ${layer}`));
   }

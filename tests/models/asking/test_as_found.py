@@ -1,0 +1,66 @@
+"""How far a model moves by itself: kernels whose distance is known, because the test makes them."""
+
+import pytest
+import torch
+from tiny import subject_parts
+from torch.nn import functional
+
+import attlas
+from attlas.errors import UnsupportedModelError
+from attlas.models.asking.as_found import MOST_KERNELS, moves_as_far
+
+FOUND = torch.tensor([[1.0, -2.0, 0.5]])
+BY_KERNEL = 2.0**-10  # exact in float32, so that the limit is exact too
+
+
+def is_plain():
+    """Whether sdpa may use its plain kernel alone."""
+    return not torch.backends.cuda.flash_sdp_enabled()
+
+
+def two_kernels():
+    """The plain kernel moves the largest output, 2, by this share of it."""
+    moved = torch.tensor([[0.0, 2 * BY_KERNEL, 0.0]])
+    return FOUND + moved if is_plain() else FOUND.clone()
+
+
+def test_another_kernel_that_moves_it_as_far_is_an_excuse():
+    assert moves_as_far(two_kernels, FOUND, BY_KERNEL)
+    assert moves_as_far(two_kernels, FOUND, MOST_KERNELS * BY_KERNEL)
+    assert not moves_as_far(two_kernels, FOUND, 1.01 * MOST_KERNELS * BY_KERNEL)
+    assert not is_plain()  # the choice of kernels is the user's again
+
+
+def test_a_model_that_repeats_itself_on_every_kernel_has_no_excuse():
+    assert not moves_as_far(FOUND.clone, FOUND, 1e-6)
+
+
+def test_a_model_that_does_not_repeat_itself_tells_nothing():
+    outputs = iter([FOUND + 1e-3])
+    assert moves_as_far(lambda: next(outputs), FOUND, 0.5)
+
+
+@pytest.fixture
+def sdpa(monkeypatch):
+    """Attention of sdpa whose output is larger by given shares: on fused kernels, on the plain."""
+    own = functional.scaled_dot_product_attention
+    shares = {}
+
+    def attend(*given, **named):
+        return own(*given, **named) * (1 + shares["plain" if is_plain() else "fused"])
+
+    monkeypatch.setattr(functional, "scaled_dot_product_attention", attend)
+    return shares
+
+
+def test_a_model_is_opened_if_its_own_kernels_are_as_far_apart(sdpa):
+    sdpa.update(fused=0.05, plain=0.0)
+    model, tokenizer = subject_parts("sequence classification")
+    assert attlas.Subject(model, tokenizer).sites
+
+
+def test_a_model_is_refused_if_its_kernels_agree_and_spelling_out_does_not(sdpa):
+    sdpa.update(fused=0.05, plain=0.05)
+    model, tokenizer = subject_parts("sequence classification")
+    with pytest.raises(UnsupportedModelError, match="rounding explains"):
+        _ = attlas.Subject(model, tokenizer).sites
