@@ -100,12 +100,19 @@ def served(folder: Path) -> Iterator[str]:
 
 def photograph(browser: Any, address: str, name: str, picture: Path) -> Path:
     """Use the page as the scene says, and take its picture."""
-    at, act, viewport, scheme = SCENES[name]
+    _, _, viewport, scheme = SCENES[name]
+    tab = used(browser, address, name, viewport, scheme)
+    tab.screenshot(path=picture)
+    tab.close()
+    return picture
+
+
+def used(browser: Any, address: str, name: str, viewport: dict[str, int], scheme: str) -> Any:
+    """The page on a screen of this size, after what the scene does there."""
+    at, act, *_ = SCENES[name]
     tab = browser.new_page(viewport=viewport, color_scheme=scheme, reduced_motion="reduce")
     tab.set_default_timeout(LONG)
     tab.goto(f"{address}#{at}")
     act(tab)
     tab.wait_for_timeout(800)  # until everything is drawn
-    tab.screenshot(path=picture)
-    tab.close()
-    return picture
+    return tab

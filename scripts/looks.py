@@ -3,18 +3,22 @@
 Wide and on a phone, each light and dark: one picture of each width, with the light page beside the
 dark one. Printed is what no picture shows well: pages that scroll sideways, text that is cut off
 and errors of the scripts. What a page shows is computed once and kept in FOLDER/pages; it is drawn
-anew by each run. It needs playwright and a Chromium (`scripts/browser`).
+anew by each run. The live laboratory is among them. It needs playwright and a Chromium
+(`scripts/browser`).
 """
 
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
-from itertools import product
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
+from io import BytesIO
 from pathlib import Path
 from shutil import which
 from typing import Any, NamedTuple
 
+from laboratory_pictures import SCENES, served, used
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
@@ -30,7 +34,9 @@ DATE = "March 3rd, 1987"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 WIDTHS = {"wide": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
 TALLEST = 2600  # pixels of a page that are shown
+PARTS = ("verdict", "curves", "agreement", "examples", "trials", "table")  # of a report
 PAYLOAD = re.compile(r'<script type="application/json" id="payload">(.*?)</script>', re.DOTALL)
+TOP = "(name) => document.querySelector(name).getBoundingClientRect().top + scrollY"
 CUT = """() => [...document.querySelectorAll("main *")].filter((each) => {
     const style = getComputedStyle(each);
     const own = [...each.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
@@ -45,6 +51,7 @@ class Look(NamedTuple):
 
     make: Callable[[], Any]  # what has `to_html`
     act: Callable[[Page], object] = lambda tab: None
+    start: str = "body"  # the element at which the picture begins
 
 
 class Sample(NamedTuple):
@@ -104,6 +111,11 @@ def unfolded(tab: Page) -> None:
     tab.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
 
 
+def a_report() -> Any:
+    kept = (HERE / "docs" / "audits" / "minilm_sst2.html").read_text("utf-8")
+    return Sample(payload_of(kept))
+
+
 def raw_maps() -> Any:
     return explained(method="raw_attention", maps=True).maps
 
@@ -153,6 +165,7 @@ LOOKS: dict[str, Look] = {
     "study": Look(a_study),
     "report": Look(audited),
     "report_findings": Look(audited, unfolded),
+    **{f"report_{name}": Look(a_report, unfolded, f"#attlas-{name}") for name in PARTS},
 }
 
 
@@ -161,41 +174,59 @@ def redrawn(file: Path, make: Callable[[], Any]) -> None:
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         make().to_html(file)
-    found = PAYLOAD.search(file.read_text("utf-8"))
+    Sample(payload_of(file.read_text("utf-8"))).to_html(file)
+
+
+def payload_of(written: str) -> dict[str, Any]:
+    """What a saved page shows."""
+    found = PAYLOAD.search(written)
     assert found is not None
-    file.write_text(page(json.loads(found[1]), file.stem), encoding="utf-8")
+    shown: dict[str, Any] = json.loads(found[1])
+    return shown
 
 
-def looked_at(browser: Any, file: Path, look: Look, picture: Path) -> Iterator[str]:
+def looked_at(opened: Callable[[str, str, list[str]], Page], picture: Path, start: str) -> None:
     """Photograph a page in four looks, and tell what is wrong in each."""
-    shots: dict[str, list[Path]] = {width: [] for width in WIDTHS}
-    for width, scheme in product(WIDTHS, ("light", "dark")):
-        tab = browser.new_page(viewport=WIDTHS[width], color_scheme=scheme)
-        said: list[str] = []
-        tab.on("pageerror", lambda error, said=said: said.append(f"error: {error}"))
-        tab.on("console", lambda message, said=said: said.append(f"console: {message.text}"))
-        tab.goto(file.resolve().as_uri())
-        tab.wait_for_selector("footer")
-        look.act(tab)
-        tab.wait_for_timeout(600)  # small maps are drawn one after another
-        across = tab.evaluate("document.documentElement.scrollWidth - innerWidth")
-        said += [f"scrolls sideways by {across}"] * (across > 0)
-        said += [f"cut off: {each}" for each in tab.evaluate(CUT)]
-        yield from (f"{picture.stem}, {width}, {scheme}: {each}" for each in said)
-        shots[width].append(picture.with_name(f".{picture.stem}_{width}_{scheme}.png"))
-        tall = min(tab.evaluate("document.documentElement.scrollHeight"), TALLEST)
-        clip = {"x": 0, "y": 0, "width": WIDTHS[width]["width"], "height": tall}
-        tab.screenshot(path=shots[width][-1], full_page=True, clip=clip)
-        tab.close()
-    for width, each in shots.items():
-        side_by_side(each).save(picture.with_name(f"{picture.stem}_{width}.png"))
-        for shot in each:
-            shot.unlink()
+    for width in WIDTHS:
+        shots = []
+        for scheme in ("light", "dark"):
+            said: list[str] = []
+            tab = opened(width, scheme, said)
+            across = tab.evaluate("document.documentElement.scrollWidth - innerWidth")
+            said += [f"scrolls sideways by {across}"] * (across > 0)
+            said += [f"cut off: {each}" for each in tab.evaluate(CUT)]
+            for each in said:
+                print(f"{picture.stem}, {width}, {scheme}: {each}")
+            top = tab.evaluate(TOP, start)
+            tall = min(tab.evaluate("document.documentElement.scrollHeight") - top, TALLEST)
+            clip = {"x": 0, "y": top, "width": WIDTHS[width]["width"], "height": tall}
+            shots.append(tab.screenshot(full_page=True, clip=clip))
+            tab.close()
+        side_by_side(shots).save(picture.with_name(f"{picture.stem}_{width}.png"))
+    print(f"{picture.stem}: seen", flush=True)
 
 
-def side_by_side(files: list[Path]) -> Image.Image:
+def opened_page(browser: Any, file: Path, look: Look, width: str, scheme: str, said: Any) -> Page:
+    """A saved page, after what is done on it; `said` gets what its scripts complain of."""
+    tab: Page = browser.new_page(viewport=WIDTHS[width], color_scheme=scheme)
+    tab.on("pageerror", lambda error: said.append(f"error: {error}"))
+    tab.on("console", lambda message: said.append(f"console: {message.text}"))
+    tab.goto(file.resolve().as_uri())
+    tab.wait_for_selector("footer")
+    look.act(tab)
+    tab.wait_for_timeout(600)  # small maps are drawn one after another
+    return tab
+
+
+def opened_scene(browser: Any, address: str, name: str, width: str, scheme: str, said: Any) -> Page:
+    """The live laboratory, after what a scene does there."""
+    tab: Page = used(browser, address, name, WIDTHS[width], scheme)
+    return tab
+
+
+def side_by_side(shots: list[bytes]) -> Image.Image:
     """Pictures in one row."""
-    opened = [Image.open(file).convert("RGB") for file in files]
+    opened = [Image.open(BytesIO(shot)).convert("RGB") for shot in shots]
     size = sum(each.width for each in opened) + 8, max(each.height for each in opened)
     sheet = Image.new("RGB", size, "#808080")
     place = 0
@@ -206,21 +237,25 @@ def side_by_side(files: list[Path]) -> Image.Image:
 
 
 def main(folder: Path, names: list[str]) -> None:
-    unknown = set(names) - set(LOOKS)
+    known = (*LOOKS, *SCENES)
+    unknown = set(names) - set(known)
     if unknown:
-        raise SystemExit(f"unknown view {min(unknown)!r}: allowed: {', '.join(LOOKS)}")
+        raise SystemExit(f"unknown view {min(unknown)!r}: allowed: {', '.join(known)}")
+    chosen = names or known
+    pages = {name: folder / "pages" / f"{name}.html" for name in chosen if name in LOOKS}
+    for name, file in pages.items():
+        redrawn(file, LOOKS[name].make)
+    scenes = [name for name in chosen if name in SCENES]
+    live = served(folder / "laboratory") if scenes else nullcontext("")
     browser_path = next(filter(None, map(which, BROWSERS)), None)
-    for name in names or LOOKS:
-        kept = folder / "pages" / f"{name}.html"
-        redrawn(kept, LOOKS[name].make)
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(
-                executable_path=browser_path, args=["--no-sandbox"]
-            )
-            for fault in looked_at(browser, kept, LOOKS[name], folder / f"{name}.png"):
-                print(fault)
-            browser.close()
-        print(f"{name}: seen", flush=True)
+    with sync_playwright() as playwright, live as address:
+        browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
+        for name, file in pages.items():
+            opened = partial(opened_page, browser, file, LOOKS[name])
+            looked_at(opened, folder / f"{name}.png", LOOKS[name].start)
+        for name in scenes:
+            looked_at(partial(opened_scene, browser, address, name), folder / f"{name}.png", "body")
+        browser.close()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import pytest
 
 import attlas
 from attlas import progress
-from attlas.progress import Step, hush, watched
+from attlas.progress import Step, hush, unseen, watched
 
 SIGN = 0.02  # seconds between two signs in these tests
 MANY = 0.2  # seconds in which there are several
@@ -127,6 +127,20 @@ def test_work_within_work_goes_on_in_the_same_line(stream):
     names = re.findall("outer|inner|after", stream.getvalue())
     wanted = ["outer", "inner", "after"] if stream.is_terminal else ["outer", "inner", "outer"]
     assert [name for at, name in enumerate(names) if names[at - 1 : at] != [name]] == wanted
+
+
+def test_nothing_is_shown_where_others_write(stream):
+    with watched(None, "outer"):
+        hush()
+        with unseen():
+            with watched(None, "inner") as watch:
+                watch(Step("on the way", 1, 2))
+                sleep(MANY)
+            sleep(MANY)
+        assert not re.search("inner|way", stream.getvalue())
+    with watched(None, "later"):
+        sleep(MANY)
+    assert "later" in stream.getvalue()
 
 
 def test_others_can_write_in_between(stream):

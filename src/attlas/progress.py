@@ -4,7 +4,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
@@ -66,12 +66,13 @@ def watched(watch: Watch | None, what: str) -> Iterator[Watch]:
     else:
         is_terminal = sys.stderr is not None and sys.stderr.isatty()
         line = _RewrittenLine(what) if is_terminal else _GrowingLine(what)
-        token = _SHOWN.set(line)
-        try:
-            with line.beating():
-                yield line.take
-        finally:
-            _SHOWN.reset(token)
+        with _showing(line), line.beating():
+            yield line.take
+
+
+def unseen() -> AbstractContextManager[None]:
+    """Show nothing of the work within the block, where others write on standard error."""
+    return _showing(_Line(""))
 
 
 def hush() -> None:
@@ -144,12 +145,19 @@ class _Line:
                 self._stream.flush()
 
     def sign(self) -> str:
-        """What shows that work goes on."""
-        raise NotImplementedError
+        """What shows that work goes on: nothing."""
+        return ""
 
-    def farewell(self) -> str:
-        """What makes room for other lines."""
-        raise NotImplementedError
+    farewell = sign  # what makes room for other lines
+
+
+@contextmanager
+def _showing(line: _Line) -> Iterator[None]:
+    token = _SHOWN.set(line)
+    try:
+        yield
+    finally:
+        _SHOWN.reset(token)
 
 
 class _RewrittenLine(_Line):
@@ -274,9 +282,8 @@ class _BeforeTorch:
         """Load a library in torch's own way; leave finding modules to the others."""
         name = _LIBRARIES.get(fullname)
         if name is not None:
-            is_open = name == _OPEN_TO_ALL
-            how = os.RTLD_NOW | os.RTLD_GLOBAL if is_open else sys.getdlopenflags()
-            load_library(path or (), name, how)
+            to_all = os.RTLD_NOW | os.RTLD_GLOBAL
+            load_library(path or (), name, to_all if name == _OPEN_TO_ALL else sys.getdlopenflags())
         return None
 
 
@@ -286,8 +293,7 @@ def load_library(places: Iterable[str], name: str, how: int) -> bool:
 
     c_open = ctypes.CDLL(None).dlopen
     c_open.argtypes, c_open.restype = (ctypes.c_char_p, ctypes.c_int), ctypes.c_void_p
-    paths = [os.path.join(place, "lib", name) for place in places]
-    return any(c_open(os.fsencode(path), how) for path in paths)
+    return any(c_open(os.fsencode(os.path.join(place, "lib", name)), how) for place in places)
 
 
 if sys.platform == "linux" and "torch" not in sys.modules:

@@ -136,6 +136,17 @@ def test_hostile_requests_leave_it_serving(server):
     assert status == 200 and found["explanation"]["prediction"][0]["label"] == "POSITIVE"
 
 
+def test_every_line_of_the_log_is_json(tmp_path):
+    with serving(tmp_path, "sentiment") as server:
+        for path in ("explain", "intervene"):
+            assert server.ask("POST", f"/api/{path}", ASKED)[0] == 200
+            sleep(2.5)  # a sign that work goes on would come every second
+        lines = (tmp_path / "log.jsonl").read_text("utf-8").partition('{"time"')
+    found = [json.loads(line) for line in "".join(lines[1:]).splitlines()]
+    asked = [each["path"] for each in found if each["event"] == "request"]
+    assert asked[-2:] == ["/api/explain", "/api/intervene"]
+
+
 # schemathesis draws by `random` inside a strategy of its own
 @pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
 def test_the_description_holds(server):

@@ -9,6 +9,7 @@ import threading
 import webbrowser
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from contextvars import copy_context
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
@@ -22,6 +23,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from attlas.errors import UsageError
+from attlas.progress import unseen
 from attlas.serving.errors import NoSuchThing, Refused, refusal_of
 from attlas.serving.guard import COOKIE, Guard, answer_refusal
 from attlas.serving.jobs.board import warm_up
@@ -194,7 +196,6 @@ def run(settings: Settings, open_page: bool, say: Callable[[str], None]) -> None
     app = make_app(settings)
     _log_as_json()
     warm_up()
-    threading.Thread(target=app.laboratory.load, daemon=True).start()
     configuration = uvicorn.Config(
         app,
         log_config=None,
@@ -208,7 +209,9 @@ def run(settings: Settings, open_page: bool, say: Callable[[str], None]) -> None
     if open_page:
         webbrowser.open(address)
     log("info", "started", host=settings.host, port=port, models=list(app.laboratory.shelf.entries))
-    uvicorn.Server(configuration).run(sockets=[listening])
+    with unseen():  # standard error is the log
+        threading.Thread(target=copy_context().run, args=[app.laboratory.load], daemon=True).start()
+        uvicorn.Server(configuration).run(sockets=[listening])
     log("info", "stopped")
 
 

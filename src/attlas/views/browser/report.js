@@ -114,7 +114,11 @@ function drawSettings(element, payload) {
   const foot = make("footer", ""), list = make("dl", "");
   foot.id = sectionId("settings");
   /** @param {unknown} value */
-  const written = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+  const written = (value) => {
+    if (Array.isArray(value)) return value.map(String).join(", ");
+    if (!value || typeof value !== "object") return String(value);
+    return Object.entries(value).map((pair) => pair.join(" ")).join(" · ");
+  };
   const costs = payload.costs.map((each) =>
     `${visible(each.part)} ${reportSeconds(each.seconds)}${each.texts === null ? "" : ` on ${each.texts} texts`}`);
   const facts = [["seed", String(payload.seed)], ["time", reportSeconds(payload.seconds)],

@@ -64,7 +64,7 @@ function exampleLicence({licence, tokens}, isShort) {
   const [line, ...figures] = licenceParts(licence, tokens.map((token) => token.trim() || token));
   line.prepend(make("span", "quiet", "Licence of the weights' map: "));
   line.classList.add("licence-line");
-  return isShort ? [line] : [line, make("details", "", make("summary", "", "the licence in figures"), ...figures)];
+  return isShort ? [line] : [line, make("details", "licence", make("summary", "", "the licence in figures"), ...figures)];
 }
 
 /** @param {string} label @param {number | null} probability */

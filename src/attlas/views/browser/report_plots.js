@@ -113,7 +113,7 @@ function standingLine(method, all, removals, span, payload) {
   plot.setAttribute("role", "img");
   plot.setAttribute("aria-label", words);
   const line = make("li", all[0].family === "control" ? "control" : "",
-    make("span", "who", familyTag(all[0].family), make("bdi", "mono", visible(method))), plot,
+    make("span", "who", familyTag(all[0].family), methodName(method)), plot,
     make("span", "mono figure", inColumns(removals.map((removal) => {
       const own = all.find((each) => each.removal === removal);
       return own ? reportNumber(own.figure.value) : "–";
@@ -160,8 +160,8 @@ function drawRemovalPairs(made, payload) {
   const list = make("ul", "standings");
   list.append(axisLine([-1, 1], [[-1, "−1"], [0, "0"], [1, "1"]]));
   for (const pair of payload.removals) {
-    list.append(make("li", "", make("span", "who mono", `${visible(pair.one)} – ${visible(pair.other)}`,
-      make("span", "quiet", ` ${visible(pair.measure)}`)),
+    list.append(make("li", "", make("span", "who pair-of mono", `${visible(pair.one)} – ${visible(pair.other)} `,
+      make("span", "quiet", visible(pair.measure))),
       track([{figure: pair.figure, family: "W"}], [-1, 1], [{at: -1}, {at: 0}, {at: 1}]),
       make("span", "mono figure", reportFigure(pair.figure))));
   }

@@ -53,9 +53,9 @@ function boundLines({s, less_control: control, less_reference: reference, ...nam
   /** @param {number | undefined} at */
   const mark = (at) => (isNumber(at) ? [{at}] : []);
   const beyond = () => make("span", "quiet", "more than ");
-  const lines = [figureLine([familyTag("W"), make("bdi", "mono", visible(method))], s, [-1, 1], mark(floor), "W")];
+  const lines = [figureLine([familyTag("W"), methodName(method)], s, [-1, 1], mark(floor), "W")];
   if (control) lines.push(figureLine([beyond(), make("bdi", "mono", controlWords(names.control))], control, [-1, 1], mark(0), "control"));
-  if (reference) lines.push(figureLine([beyond(), make("bdi", "mono", visible(names.reference))], reference, [-1, 1],
+  if (reference) lines.push(figureLine([beyond(), methodName(names.reference)], reference, [-1, 1],
     mark(isNumber(margin) ? -margin : undefined), "reference"));
   return lines;
 }
@@ -125,7 +125,7 @@ function drawReadings(made, {readings}) {
     " how much more of what matters they find; ✓ surely")));
   const list = make("ul", "standings", axisLine([-1, 1], [[-1, "−1"], [0, "0"], [1, "1"]]));
   for (const {method, family, gain, better} of readings) {
-    list.append(figureLine([familyTag(family), make("bdi", "mono", visible(method)), better ? "  ✓" : ""], gain, [-1, 1], [{at: 0}], family));
+    list.append(figureLine([familyTag(family), methodName(method), better ? "  ✓" : ""], gain, [-1, 1], [{at: 0}], family));
   }
   made.append(saveable(make("div", "", list), "attlas-verdict-readings", () => [["method", "family", "finds", "low", "high",
     "more than the weights", "low", "high", "surely"], ...readings.map(({method, family, s, gain, better}) =>

@@ -20,6 +20,13 @@ function visible(text) {
   return /^ +$/.test(text) ? "␣".repeat(text.length) : text.replace(UNSAFE, show);
 }
 
+// A name that is broken, where it must be, behind an underscore.
+/** @param {string} name */
+function methodName(name) {
+  const parts = visible(name).split(/(?<=_)/).flatMap((part) => [make("wbr", ""), part]);
+  return make("bdi", "mono", ...parts.slice(1));
+}
+
 // First, second, third: which of several equal words one is.
 /** @param {number} number */
 function ordinal(number) {
