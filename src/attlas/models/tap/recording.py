@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from attlas.errors import ModelError, UnsupportedModelError
-from attlas.models.facts.evaluation_mode import every_module
+from attlas.models.facts.evaluation_mode import every_module, stamp_of
+from attlas.models.loading.offloading import is_spread
 
 MOST_OF_MEMORY = 0.3
 KEPT = 8
@@ -48,6 +49,7 @@ class Passes:
 
 
 PASSES: WeakKeyDictionary[nn.Module, Passes] = WeakKeyDictionary()
+_recordable: WeakKeyDictionary[nn.Module, tuple[object, bool]] = WeakKeyDictionary()
 
 
 def run_recorded(
@@ -77,6 +79,17 @@ def run_recorded(
         known.refused = known.recorded is None
         return found
     return known.recorded.play(arguments, checked)
+
+
+def is_recordable(model: nn.Module) -> bool:
+    """Whether a model is on one device, and the host takes no part in its passes."""
+    stamp, (known, found) = stamp_of(model), _recordable.get(model, (None, False))
+    if known is not stamp:
+        modules = every_module(model)
+        # A recurrent network is handed the lengths of its texts by the host.
+        found = not is_spread(modules) and not any(isinstance(each, nn.RNNBase) for each in modules)
+        _recordable[model] = stamp, found
+    return found
 
 
 def new_pool() -> Any:
