@@ -57,7 +57,8 @@ def explain(given: argparse.Namespace, data: Path, out: Path) -> int:
             print(step.done, *resident(), flush=True)
 
     subject = attlas.load(given.model, device=given.device)
-    engine = attlas.Engine("local", workers=given.workers)
+    several = attlas.Engine("processes", workers=given.workers)
+    engine = several if given.workers > 1 else attlas.Engine()
     attlas.explain_to(subject, data, out, given.method, engine=engine, watch=watch)
     return 0
 
