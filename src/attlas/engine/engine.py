@@ -7,17 +7,17 @@ from typing import Any
 
 from attlas.errors import UnknownNameError, UsageError
 
-NAMES = ("local", "ray")
+NAMES = ("local", "processes", "ray")
 RUNNING = "auto"  # the address of the cluster that this machine belongs to
 PATIENCE = 5.0  # seconds in which a cluster must answer
 
 
 @dataclass(frozen=True)
 class Engine:
-    """Who does the work of a verb: this process, or workers on Ray that each hold the model.
+    """Who does the work of a verb: this process, or workers that each hold the model.
 
     Args:
-        name: "local" or "ray".
+        name: "local", "processes" for workers that are processes of this machine, or "ray".
         address: Of a running cluster, `host:port`, or "auto" for that of this machine. Without
             one, `RAY_ADDRESS` is used, and without that Ray is started on this machine.
         workers: How many; one for each GPU of the cluster, or for each core, if not given.
@@ -32,7 +32,7 @@ class Engine:
             raise UnknownNameError("engine", self.name, NAMES)
         if self.workers is not None and self.workers < 1:
             raise UsageError(f"workers are at least 1, not {self.workers}")
-        if self.name == "local" and self.address is not None:
+        if self.name != "ray" and self.address is not None:
             raise UsageError(f"the address {self.address} is for the engine ray")
 
     @property
@@ -42,7 +42,7 @@ class Engine:
 
     def check(self) -> None:
         """Refuse an engine that is not installed, or a cluster that does not answer."""
-        if self.is_local:
+        if self.name != "ray":
             return
         if find_spec("ray") is None:
             raise UsageError("the engine ray needs Ray: pip install 'attlas[ray]'")

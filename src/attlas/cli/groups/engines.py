@@ -15,7 +15,8 @@ class EngineOptions:
     """Who does the work of a command: this process, or workers on Ray."""
 
     engine: Annotated[
-        str, typer.Option(help="Who does the work: local, or ray for workers on a cluster.")
+        str,
+        typer.Option(help="Who does the work: local, processes of this machine, or ray."),
     ] = "local"
     address: Annotated[
         str | None,
@@ -25,8 +26,8 @@ class EngineOptions:
         int | None,
         typer.Option(
             min=1,
-            help="With --engine ray, and for audits: how many share the work; as many as keep the "
-            "machines busy, if left out.",
+            help="With --engine processes or ray, and for audits: how many share the work; as many "
+            "as keep the machines busy, if left out.",
         ),
     ] = None
 
@@ -44,5 +45,5 @@ class EngineOptions:
     def alone(self) -> Engine:
         """The engine of a command that has no processes of its own to share work with."""
         if self.engine == "local" and self.workers is not None:
-            raise UsageError("--workers needs --engine ray here")
+            raise UsageError("--workers needs --engine processes or --engine ray here")
         return self.chosen()

@@ -113,6 +113,11 @@ def options_of(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 @cache
+def _hints(function: Callable[..., Any]) -> Mapping[str, Any]:
+    return get_type_hints(function)
+
+
+@cache
 def _defaults(function: Callable[..., Any]) -> Mapping[str, Any]:
     parameters = signature(function).parameters.values()
     return {p.name: p.default for p in parameters if p.kind is Parameter.KEYWORD_ONLY}
@@ -126,7 +131,7 @@ def checked_options(
     for option in options:
         if option not in known:
             raise UnknownNameError(f"option of {name}", option, known)
-    hints = get_type_hints(function) if options else {}
+    hints = _hints(function) if options else {}
     return {
         option: _checked(f"{option} of {name}", value, hints[option])
         for option, value in options.items()
