@@ -10,7 +10,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false H
 # What is compiled is kept, also where the surroundings say otherwise: tests start several processes.
 PYTEST := $(ONE_THREAD) PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-.PHONY: demo test test-all check clean
+.PHONY: demo test test-all check advisories clean
 
 demo: $(VENV)/.installed
 	@mkdir -p demo && rm -rf demo/audit
@@ -23,12 +23,16 @@ test: check
 	scripts/browser
 	$(PYTEST) -m "not slow"
 
-test-all: check
+test-all: check advisories
 	scripts/browser
 	$(PYTEST)
 
 check: $(VENV)/.installed-dev
 	VENV=$(abspath $(VENV)) scripts/check
+
+# Known vulnerabilities of what is installed; skipped, with a word, where the service is out of reach.
+advisories: $(VENV)/.installed-dev
+	$(BIN)/python scripts/advisories.py
 
 $(VENV)/.created:
 	@$(PYTHON) -m venv $(VENV)

@@ -73,7 +73,8 @@ def campaign(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
         **about,
         **found,
         "runs": runs,
-        "texts_a_second": round(new / seconds, 1),
+        "texts_a_second": round(new / max(seconds, 1e-9), 1),
+        "seconds_with_starts": round(sum(each["seconds_with_start"] for each in runs), 1),
         "memory_is_flat": flat,
         "failed": wrong or not flat,
     }
@@ -82,6 +83,7 @@ def campaign(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
 def run(command: list[str], end: int, count: int) -> dict[str, Any]:
     """One process, killed when this many rows are done: how long it worked, and its memory."""
     told: list[tuple[float, int, int]] = []
+    started = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         for line in child.stdout:
@@ -98,6 +100,7 @@ def run(command: list[str], end: int, count: int) -> dict[str, Any]:
         "killed": child.returncode != 0,
         "new": told[-1][1] - first,
         "seconds": round(told[-1][0] - begun, 2),
+        "seconds_with_start": round(time.monotonic() - started, 2),
         "megabytes_at_1_%": round(after[2] / MEGABYTE),
         "megabytes_end": round(told[-1][2] / MEGABYTE),
     }

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import testers
 from compatibility_judge import Trial, first_line, judge, limited
 from compatibility_models import build, feed, heads, kinds
-from compatibility_page import Row, Survey, named, page, read
+from compatibility_page import Row, Survey, named, page, read, with_versions
 
 LIMIT = 20  # seconds for one type
 
@@ -103,7 +103,9 @@ def main() -> None:
     else:
         print(survey.summary())
     if given.write:
-        given.write.write_text(page(survey, [read(path) for path in given.beside]))
+        before = given.write.read_text() if given.write.exists() else ""
+        made = page(survey, [read(path) for path in given.beside])
+        given.write.write_text(with_versions(made, before))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -104,6 +105,12 @@ its configuration, small and with random weights, and opens it. Nothing is downl
 
 {summaries}
 
+The oldest versions that Attlas asks for, and the newest (a new release is one command away from
+its row):
+
+<!-- versions -->
+<!-- end of versions -->
+
 **Opened** means that the attention goes through transformers' `AttentionInterface`; **second road**
 means that the modelling file computes attention in its own code, and Attlas reads it at its
 softmax. For both, all of this holds, on two texts of twelve tokens (or two pictures):
@@ -141,6 +148,13 @@ the modules that come from other libraries (convolutions of detectron2, a vision
 
 {table}
 {others}"""
+
+
+def with_versions(new: str, old: str) -> str:
+    """The page with the table of versions (scripts/versions.py) that was there before."""
+    table = re.search("<!-- versions -->.*?<!-- end of versions -->", old, re.S)
+    empty = "<!-- versions -->\n<!-- end of versions -->"
+    return new if table is None else new.replace(empty, table[0])
 
 
 def page(survey: Survey, others: Sequence[Survey] = ()) -> str:

@@ -40,7 +40,6 @@ def fine_tune(base: Path, task: str, seed: int, out: Path, device: str, most: in
     """Train one model and write its folder."""
     begun = monotonic()
     torch.manual_seed(seed)
-    torch.set_float32_matmul_precision("high")
     taught, tested = (texts(task, split=split) for split in ("train", "dev"))
     labels = sorted({str(each.label) for each in taught})
     names = dict(enumerate(labels))
@@ -81,7 +80,12 @@ def fine_tune(base: Path, task: str, seed: int, out: Path, device: str, most: in
 
 
 def learn(model: Any, tokenizer: Any, taught: Sequence[Example], steps: int, seed: int) -> None:
-    """AdamW with a linear schedule; the seed decides the order of the texts."""
+    """AdamW with a linear schedule; the seed decides the order of the texts.
+
+    Products are rounded to TF32 here alone: what explains the model afterwards is exact.
+    """
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.01)
     schedule = get_linear_schedule_with_warmup(optimizer, round(WARM * steps), steps)
     batches = drawn(len(taught), Random(seed))
@@ -96,6 +100,7 @@ def learn(model: Any, tokenizer: Any, taught: Sequence[Example], steps: int, see
         optimizer.step()
         schedule.step()
         optimizer.zero_grad()
+    torch.set_float32_matmul_precision(before)
     model.eval()
 
 

@@ -18,6 +18,7 @@ from attlas.studies import STUDIES
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "studies"
 KEPT = PAGES / "results"  # the JSON of each study, without what only its page draws
+PICTURES = PAGES / "images"
 START, END = "<!-- {}: scripts/studies_page.py -->", "<!-- end of {} -->"
 NOT_RUN = "The full form has not been run."
 WORDS = {"reproduced": "reproduced", "partly": "partly", "not reproduced": "**not**"}
@@ -36,8 +37,18 @@ def take_over(folder: Path) -> list[str]:
         KEPT.mkdir(exist_ok=True)
         text = json.dumps(slim, ensure_ascii=False, indent=1)
         (KEPT / f"{record['name']}.json").write_text(f"{text}\n", encoding="utf-8")
+        draw(StudyResult.from_dict(record))
         taken.append(record["name"])
     return taken
+
+
+def draw(result: StudyResult) -> None:
+    """Draw the first plot of a study, if its page shows a picture of it."""
+    place = PICTURES / f"{result.name}.png"
+    page = (PAGES / f"{result.name}.md").read_text("utf-8")
+    if f"({place.relative_to(PAGES).as_posix()})" in page:
+        place.parent.mkdir(exist_ok=True)
+        result.plot(width="double").figure.savefig(place, dpi=200)
 
 
 def kept(name: str) -> StudyResult | None:

@@ -6,6 +6,7 @@ from itertools import product
 import torch
 import transformers
 from tiny_tokenizers import tokenizer
+from torch.overrides import TorchFunctionMode
 
 from attlas.data.example import Example
 from attlas.models.teaching.reading_row import find_reading_row
@@ -63,6 +64,27 @@ def classifier(family="Bert", *, dropout=0.2, seed=0):
             if weight.ndim == 2 and "embed" not in name:
                 weight.data.normal_(0, 0.3)
     return model
+
+
+class InDouble(TorchFunctionMode):
+    """What a modelling file rounds to single precision on its way stays in double.
+
+    Llama and ModernBERT take softmaxes, norms and rotations in float32, whose rounding drowns a
+    finite difference. Within the block their own code runs with these casts left out.
+    """
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        wide = bool(args) and isinstance(args[0], torch.Tensor) and args[0].dtype == torch.float64
+        if not wide:
+            return func(*args, **(kwargs or {}))
+        if func is torch.Tensor.float:
+            return args[0]
+        named = {name: _in_double(each) for name, each in (kwargs or {}).items()}
+        return func(*map(_in_double, args), **named)
+
+
+def _in_double(each):
+    return torch.float64 if each is torch.float32 else each
 
 
 @cache

@@ -1,6 +1,7 @@
 """Comparisons: rows and their goals, what a run keeps of earlier ones, and the page of them."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 def scripts(monkeypatch):
     """The modules of the folder, as its scripts import them."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
-    names = ("comparing", "tables", "run")
+    names = ("comparing", "tables", "run", "sizing")
     before = set(sys.modules)
     yield SimpleNamespace(**{name: __import__(name) for name in names})
     for name in set(sys.modules) - before:
@@ -105,3 +106,32 @@ def test_a_run_goes_on_after_a_comparison_that_fails(scripts, monkeypatch, tmp_p
 def test_a_comparison_runs_as_it_stands(scripts):
     (row,) = scripts.run.run("flow", "cpu", True)
     assert row["difference"] < 1e-6 and row["ours"] > 0
+
+
+def test_the_page_of_clusters_says_what_the_rows_say(scripts):
+    sizing = scripts.sizing
+    text = sizing.PAGE.read_text(encoding="utf-8")
+    price = float(re.search(r"at ([\d.]+) dollars an hour", text)[1])
+    assert sizing.page(text, sizing.read(sizing.ROWS), price) == text
+    assert f"sizing.py --price {price:g}" in text
+
+
+def test_time_and_money_are_texts_by_the_rate(scripts):
+    row = {"what": "rate", "device": "cuda", "machine": "a card", "kind": "decoder"}
+    row |= {"millions": 6700, "dtype": "bfloat16", "method": "attn_lrp", "tokens": 128, "rate": 5.0}
+    *_, line, _, where = scripts.sizing.sizing([row, {**row, "device": "cpu"}], 3.5)
+    assert line == (
+        "| decoder, 6,700 M, bfloat16 | 128 | `attn_lrp` | 5.00 "
+        "| 33 min, $1.94 | 2 days, $194 | 231 days, $19,444 |"
+    )
+    assert where == "On a card, at 3.5 dollars an hour."
+
+
+def test_new_rows_of_workers_replace_those_of_their_kind_and_device(scripts):
+    row = {"what": "workers", "device": "cpu", "machine": "m", "model": "a", "method": "b"}
+    known = [{**row, "workers": 1, "rate": 9.0}, {**row, "device": "cuda", "workers": 1, "rate": 7}]
+    new = [{**row, "workers": 1, "rate": 10.0}, {**row, "workers": 4, "rate": 35.0}]
+    found = scripts.sizing.merged(known, new)
+    lines = list(scripts.sizing.workers(found))
+    assert lines[2:4] == ["| m | a, `b` | 1 | 10 | 1.00 × |", "| m | a, `b` | 4 | 35 | 3.50 × |"]
+    assert lines[4] == "| m, shared | a, `b` | 1 | 7 | 1.00 × |"

@@ -15,7 +15,7 @@ FLOORS = [
     {"results"},
     {"mathematics"},
     {"models"},
-    {"removing"},
+    {"engine", "removing"},
     {"methods"},
     {"checking", "explaining", "objectives"},
     {"embedded", "training"},
@@ -27,6 +27,7 @@ FLOORS = [
     {"cli"},
 ]
 MODEL_FLOORS = [
+    {"loading"},
     {"facts", "recurrent"},
     {"tap"},
     {"encoding"},

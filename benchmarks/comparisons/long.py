@@ -11,16 +11,11 @@ from typing import Any
 
 import torch
 from comparing import Row, Setup, apart, largest_difference
-from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
-from tokenizers.pre_tokenizers import Whitespace
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-from transformers.utils import logging
+from shapes import MOST, number_words, random_ids, smollm
 
 import attlas
 from attlas.errors import AttlasError
 
-WORDS, MOST = 1000, 131_072
 FORWARD, BACKWARD = "a plain forward", "a plain forward and backward"
 CASES = {  # method: peer, goal of seconds, goal of megabytes
     "raw_attention": (FORWARD, 1.5, 500.0),
@@ -77,7 +72,7 @@ def _row(
 
 def _measured(setup: Setup, name: str, tokens: int) -> tuple[float, float]:
     """Seconds and megabytes of one call, after everything is loaded."""
-    ids = _ids(tokens)
+    ids = random_ids(tokens)
     dtype = torch.bfloat16 if setup.on_gpu else torch.float32
     work = _work(setup, name, dtype)
     try:
@@ -90,15 +85,11 @@ def _measured(setup: Setup, name: str, tokens: int) -> tuple[float, float]:
         raise RuntimeError("out of memory") from None
 
 
-def _ids(tokens: int) -> list[int]:
-    return torch.randint(WORDS, (tokens,), generator=torch.Generator().manual_seed(0)).tolist()
-
-
 def _work(setup: Setup, name: str, dtype: torch.dtype) -> Callable[[list[int]], Any]:
     eager, device = name == "output_attentions", setup.device
-    model = _model("eager" if eager else "sdpa", setup.size(30, 2)).to(device, dtype)
+    model = smollm("eager" if eager else "sdpa", setup.size(30, 2)).to(device, dtype)
     if name in CASES:
-        subject = attlas.Subject(model, _tokenizer())
+        subject = attlas.Subject(model, number_words())
         return lambda ids: attlas.explain(subject, ids, name, maps=False)
 
     def forward(ids: list[int]) -> Any:
@@ -116,40 +107,16 @@ def _work(setup: Setup, name: str, dtype: torch.dtype) -> Callable[[list[int]], 
     return backward if name == BACKWARD else forward
 
 
-def _model(implementation: str, layers: int) -> LlamaForCausalLM:
-    logging.set_verbosity_error()
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        hidden_size=576,
-        intermediate_size=1536,
-        num_hidden_layers=layers,
-        num_attention_heads=9,
-        num_key_value_heads=3,
-        vocab_size=WORDS,
-        max_position_embeddings=MOST,
-        tie_word_embeddings=True,
-        attn_implementation=implementation,
-    )
-    return LlamaForCausalLM(config).eval().requires_grad_(False)
-
-
-def _tokenizer() -> PreTrainedTokenizerFast:
-    """A tokenizer with a word for each number; `0` is the unknown word."""
-    words = Tokenizer(WordLevel({str(i): i for i in range(WORDS)}, unk_token="0"))
-    words.pre_tokenizer = Whitespace()
-    return PreTrainedTokenizerFast(tokenizer_object=words, unk_token="0", model_max_length=MOST)
-
-
 def _differences(setup: Setup) -> dict[str, float]:
     """How far the scores are from those of whole maps."""
-    ids = _ids(setup.size(COMPARED, 64))
-    model = _model("eager", setup.size(30, 2)).to(setup.device)
+    ids = random_ids(setup.size(COMPARED, 64))
+    model = smollm("eager", setup.size(30, 2)).to(setup.device)
     maps = model(torch.tensor([ids], device=setup.device), output_attentions=True).attentions
     last = torch.eye(len(ids), device=setup.device)[-1]
     for weights in reversed(maps):
         last = (last + last @ weights[0].mean(0)) / 2
     defined = {"raw_attention": maps[-1][0].mean(0)[-1], "attention_rollout": last}
-    subject = attlas.Subject(_model("sdpa", setup.size(30, 2)).to(setup.device), _tokenizer())
+    subject = attlas.Subject(smollm("sdpa", setup.size(30, 2)).to(setup.device), number_words())
     return {
         name: largest_difference([attlas.explain(subject, ids, name).scores], [scores])
         for name, scores in defined.items()

@@ -1,7 +1,9 @@
 """Reading the attention of one text: a plain eager forward, ours, and `output_attentions=True`.
 
 The inner function is the tap around a plain forward; the public call also turns text into tokens
-and the maps into arrays. Memory is what a call added in a new process.
+and the maps into arrays. On a GPU it leaves them there until somebody looks, as `output_attentions`
+does; a last row is of both with their maps brought to the processor. Memory is what a call added in
+a new process.
 """
 
 from collections.abc import Callable, Iterator
@@ -37,6 +39,13 @@ def compare(setup: Setup) -> Iterator[Row]:
                 megabytes=memory["ours"],
                 peer_megabytes=memory[name],
             )
+        if setup.on_gpu:
+            brought, peer = setup.in_turns(
+                lambda ways=ways: ways["ours"]().weights[0],
+                lambda ways=ways: [each.cpu() for each in ways["output_attentions"]()],
+            )
+            what = f"`subject.attention`, {tokens} tokens, looked at"
+            yield Row(what, "`output_attentions=True`, brought", brought, peer)
 
 
 def _ways(setup: Setup, tokens: int) -> dict[str, Callable[[], Any]]:

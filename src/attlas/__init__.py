@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from attlas.auditing.verdict.rules import Rules
     from attlas.checking import check
     from attlas.data import Example, read_examples, texts
+    from attlas.engine import Engine
     from attlas.errors import AttlasError
     from attlas.explaining.comparing import compare
     from attlas.explaining.elsewhere import from_elsewhere
@@ -77,6 +78,7 @@ _HOMES = {
     "AttlasError": "errors",
     "CheckResult": "results",
     "Comparison": "results",
+    "Engine": "engine",
     "Example": "data",
     "Explanation": "results",
     "Generation": "results",
@@ -142,6 +144,7 @@ __all__ = [
     "AttlasError",
     "CheckResult",
     "Comparison",
+    "Engine",
     "Example",
     "Explanation",
     "Generation",

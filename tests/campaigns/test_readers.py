@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from campaigning import times
-from pyarrow import parquet
+from pyarrow import feather, ipc, parquet
 
 from attlas.data.files.conllu import read_conllu
 from attlas.data.read_examples import read_examples
@@ -36,6 +36,9 @@ def write_seeds(folder):
     dates = pa.array(range(12), pa.timestamp("s"))
     table = pa.table({"text": [row["text"] for row in ROWS], "label": dates})
     parquet.write_table(table, folder / "plain.parquet", compression="none", use_dictionary=False)
+    with ipc.new_stream(str(folder / "a.arrow"), table.schema) as stream:
+        stream.write_table(table, max_chunksize=5)
+    feather.write_feather(table, str(folder / "a.feather"), compression="uncompressed")
     sentence = "\n".join(WORD.format(n, n, n - 1) for n in range(1, 6))
     (folder / "a.conllu").write_text(f"{sentence}\n\n{sentence}\n")
     return sorted(folder.iterdir())
@@ -61,24 +64,29 @@ def damaged(content, random):
     return bytes(changed)
 
 
-def read(path):
+def read(path, way):
+    """Read a file by its path, its folder, a pattern or its address."""
     if path.suffix == ".conllu":
         return len(read_conllu(path))
-    return len(read_examples(path).examples), len(read_rows(path))
+    source = (path, path.parent, f"{path.parent}/dam*", f"file://{path}")[way]
+    return len(read_examples(source).examples), len(read_rows(source))
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_damaged_file_is_read_or_refused_in_one_line(tmp_path):
-    seeds = write_seeds(tmp_path)
+    (tmp_path / "sound").mkdir()
+    (tmp_path / "hurt").mkdir()
+    seeds = write_seeds(tmp_path / "sound")
     random, refused = np.random.default_rng(0), 0
     for number in range(FILES):
         seed = seeds[number % len(seeds)]
-        path = Path(tmp_path, f"damaged{''.join(seed.suffixes)}")
+        path = Path(tmp_path, "hurt", f"damaged{''.join(seed.suffixes)}")
         path.write_bytes(damaged(seed.read_bytes(), random))
         try:
-            read(path)
+            read(path, number // len(seeds) % 4)
         except AttlasError as problem:
             refused += 1
             assert len(str(problem)) < 2000, str(problem)[:300]
+        path.unlink()
     assert 0 < refused < FILES

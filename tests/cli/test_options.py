@@ -1,6 +1,7 @@
 """What all commands have in common: an example, and the same options for the same things."""
 
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,10 @@ from attlas.cli import options
 from attlas.cli.main import COMMANDS
 from attlas.errors import UsageError
 
-LOADING = ("--task", "--device", "--dtype", "--unsafe-weights", "--trust-remote-code")
+LOADING = (
+    *("--task", "--device", "--dtype", "--unsafe-weights", "--trust-remote-code"),
+    *("--device-map", "--max-memory", "--offload-folder", "--quantization"),
+)
 DATA = ("--data", "--text", "--pair", "--label", "--spans", "--split", "--count")
 OUTPUT = ("--html", "--save", "--json")
 LOAD_A_MODEL = ["audit", "check", "explain", "heads", "tree", "triggers"]
@@ -69,7 +73,9 @@ def test_every_command_loads_its_model_with_these_options(run, monkeypatch, comm
     status, _, err = run(command, *text, *model, *flags, *switches)
     assert (status, err) == (2, "attlas: stop here\n")
     given = {"task": "masked lm", "device": "cpu", "dtype": "float64"}
-    assert asked == [("org/name", {**given, "unsafe_weights": True, "trust_remote_code": True})]
+    placed = dict.fromkeys(("device_map", "max_memory", "offload_folder", "quantization_config"))
+    allowed = {"unsafe_weights": True, "trust_remote_code": True}
+    assert asked == [("org/name", {**given, **placed, **allowed})]
 
 
 def test_a_group_becomes_one_option_for_each_field():
@@ -78,6 +84,7 @@ def test_a_group_becomes_one_option_for_each_field():
     def command(*, loading: options.LoadOptions, seed: int = 0) -> None:
         seen.append((loading, seed))
 
-    options.spread(command)(task=None, device="cpu", dtype=None, unsafe_weights=False,
-                            trust_remote_code=True, seed=3)  # fmt: skip
+    others = dict.fromkeys(each.name for each in fields(options.LoadOptions))
+    given = {"device": "cpu", "unsafe_weights": False, "trust_remote_code": True, "seed": 3}
+    options.spread(command)(**{**others, **given})
     assert seen == [(options.LoadOptions(device="cpu", trust_remote_code=True), 3)]

@@ -205,7 +205,7 @@ def test_files_that_are_not_there_or_cut(tmp_path):
         read_examples(tmp_path / "no.csv")
     with pytest.raises(UsageError, match="cannot be read"):
         read_examples(tmp_path / "no.parquet")
-    with pytest.raises(UsageError, match="a folder"):
+    with pytest.raises(UsageError, match="has no file of data"):
         read_examples(tmp_path)
     cut = tmp_path / "cut.csv.gz"
     cut.write_bytes(gzip.compress(b"text\n" + bytes(range(97, 110)) * 999)[:-20])

@@ -279,3 +279,38 @@ def test_float64_says_what_float32_says():
     np.testing.assert_allclose(found.scores, expected.scores, atol=1e-5)
     trees = [attlas.attribution_tree(each, text) for each in (single, double)]
     assert trees[0].edges and len(trees[0].edges) == len(trees[1].edges)
+
+
+def test_the_pass_itself_finds_what_the_model_predicts():
+    """Of a class that the user left open, nothing is known before the only pass."""
+    asked, texts = subject(TASK), TEXTS[TASK][:2]
+    early = asked.ask(texts)
+    attlas.explain(asked, texts, "attattr", steps=3)  # what is found once is found by now
+    runs = []
+    handle = asked.model.register_forward_pre_hook(lambda *_: runs.append(1))
+    late = asked.pose(texts, Request())
+    pairs = [
+        [
+            torch.stack(
+                [each.weights for each in attributions(one, asked.sites, Quadrature(steps=3))]
+            )
+            for one in two
+        ]
+        for two in zip(late, early, strict=True)
+    ]
+    handle.remove()
+    assert len(runs) == len(late) + len(early)
+    for own, expected in pairs:
+        assert expected.abs().max() > 1e-6
+        torch.testing.assert_close(own, expected, atol=1e-7, rtol=1e-4)
+    for one, other in zip(late, early, strict=True):
+        assert one.targets == other.targets
+        for found, known in zip(one.known_scores, other.known_scores, strict=True):
+            assert found == pytest.approx(known, abs=1e-6)
+
+
+def test_a_class_that_was_asked_for_is_looked_for_first():
+    asked, text = subject(TASK), TEXTS[TASK][0]
+    posed = [asked.pose([text], Request(**given))[0] for given in ({}, {"target": 1})]
+    assert [each.is_of_best for each in posed] == [True, False]
+    assert attlas.explain(asked, text, "attattr", 1, steps=2).target.name == asked.labels[1]

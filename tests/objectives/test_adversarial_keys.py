@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from learners import classifier, step_of
-from objectives.test_contract import IN_DOUBLE, along_a_direction
+from learners import FAMILIES, InDouble, classifier, step_of
+from objectives.test_contract import along_a_direction
 
 from attlas.errors import UsageError
 from attlas.objectives import adversarial_keys as module
@@ -42,12 +42,13 @@ def test_parameters_get_no_gradient_of_the_way():
     assert all(each.grad is None for each in model.parameters())
 
 
-@pytest.mark.parametrize("family", IN_DOUBLE)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_its_gradient_is_that_of_finite_differences_with_the_way_held(family, monkeypatch):
     model = classifier(family, dropout=0.0).double()
-    held = find_moves(step_of(model), "all", 0.1)
-    monkeypatch.setattr(module, "find_moves", lambda *_: held)
-    slope, expected = along_a_direction(model, lambda: adversarial_keys(step_of(model)).sum())
+    with InDouble():
+        held = find_moves(step_of(model), "all", 0.1)
+        monkeypatch.setattr(module, "find_moves", lambda *_: held)
+        slope, expected = along_a_direction(model, lambda: adversarial_keys(step_of(model)).sum())
     assert slope == pytest.approx(expected, rel=1e-6, abs=1e-9) and abs(slope) > 1e-6
 
 

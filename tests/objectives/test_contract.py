@@ -3,7 +3,7 @@ on every family, and nothing of it left in the model."""
 
 import pytest
 import torch
-from learners import EXAMPLES, FAMILIES, classifier, step_of
+from learners import EXAMPLES, FAMILIES, InDouble, classifier, step_of
 from part_folders import check_files
 
 from attlas.catalogue import catalogue
@@ -16,7 +16,6 @@ each_family = pytest.mark.parametrize("family", FAMILIES)
 # The direction in which it moves keys depends on the weights and is held fixed in training: its own
 # test compares the gradient with the direction held.
 MOVES = {"adversarial_keys"}
-IN_DOUBLE = ("Bert", "DistilBert")  # the others take their softmax in single precision
 
 
 def value(name, model, seed=5, **options):
@@ -51,10 +50,11 @@ def test_it_has_a_value_for_each_text_and_a_gradient_in_training_mode(name, fami
 
 
 @pytest.mark.parametrize("name", [each for each in OBJECTIVES.names() if each not in MOVES])
-@pytest.mark.parametrize("family", IN_DOUBLE)
+@each_family
 def test_its_gradient_is_that_of_finite_differences(name, family):
     model = classifier(family, dropout=0.0).double()
-    slope, expected = along_a_direction(model, lambda: value(name, model).sum())
+    with InDouble():
+        slope, expected = along_a_direction(model, lambda: value(name, model).sum())
     assert slope == pytest.approx(expected, rel=1e-6, abs=1e-9) and abs(slope) > 1e-6
 
 

@@ -1,12 +1,14 @@
 """The verb `plan`: totals, figures that grow as the work does, and what it refuses."""
 
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 from subjects import subject
 
 import attlas
+from attlas.engine.cluster import WorkerShare
 from attlas.errors import AttlasError, UnknownNameError, UsageError
 from attlas.explaining import footprint
 from attlas.explaining.plan import DOUBT, Plan
@@ -146,3 +148,16 @@ def test_the_estimate_is_within_three_times_of_what_it_takes(sentiment, method):
     found = attlas.plan(attlas.explain, sentiment, texts, method, maps=False)
     print(f"{method}: estimated {found.seconds:.2f} s, took {min(taken):.2f} s")
     assert min(taken) / 3 < found.seconds < 3 * max(taken)
+
+
+def test_workers_share_the_time(monkeypatch, tmp_path, sentiment):
+    shares = {"ray": WorkerShare(4, 1, 0)}
+    monkeypatch.setattr("attlas.planning.connected", lambda engine: nullcontext())
+    monkeypatch.setattr("attlas.planning.share_of", lambda ray, engine, device: shares[engine.name])
+    alone = Plan("explain_to", "a", "cpu", 2, 5, 3, 1, 12.0, {"work": 8.0}, 0, 0)
+    monkeypatch.setitem(PLANNERS, "explain_to", lambda given, options: alone)
+    given = (sentiment, TEXTS, tmp_path / "a.parquet", "raw_attention")
+    shared = attlas.plan(attlas.explain_to, *given, engine="ray")
+    assert (shared.seconds, shared.seconds_by_work) == (3.0, {"work": 2.0})
+    assert shared.notes == ("4 workers on Ray, if there are pieces for all; without their start",)
+    assert attlas.plan(attlas.explain_to, *given) == alone

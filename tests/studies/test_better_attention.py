@@ -1,23 +1,37 @@
 """The study of training for better attention: its rules on planted figures, and its texts."""
 
-import pytest
+from itertools import product
 
+import pytest
+import torch
+
+import attlas
 from attlas.data.example import Example
-from attlas.studies.better import models as better_models
-from attlas.studies.better.claims import claims_on, s_of
-from attlas.studies.better.models import (
+from attlas.studies.better import samples
+from attlas.studies.better.cases import (
+    ENCODER,
+    IDENTIFIABLE,
+    LSTM,
+    ORTHOGONAL,
     PLAIN,
     PLANTED,
     UNPLANTED,
     BetterCase,
-    BetterPlan,
+    baseline_of,
     cases_of,
-    cut,
-    gains,
-    prepare,
-    share_of_best,
+    is_baseline,
 )
-from attlas.studies.better_attention import arrows
+from attlas.studies.better.claims import claims_on, gains, s_of
+from attlas.studies.better.encoders import train_encoder
+from attlas.studies.better.models import judged, share_of_best
+from attlas.studies.better.samples import cut, prepare
+from attlas.studies.better_attention import _all_moves, _notes, arrows, jobs_of
+from attlas.studies.support.run import rounded_on
+
+TEXTS = [
+    (f"the {what} was {word} {more}", "good" if word == "warm" else "bad")
+    for what, word, more in product(("film", "play", "book"), ("warm", "dull"), "abcd")
+]
 
 
 def figures(s, auprc=0.3, accuracy=0.8, conicity=0.7):
@@ -89,23 +103,89 @@ def test_a_text_is_cut_with_its_marks():
 def test_a_planted_word_gives_the_label_away_or_not(monkeypatch):
     rows = [Example(f"text number {n}", "POSITIVE" if n % 2 else "NEGATIVE") for n in range(60)]
     pairs = [(each.text, each.label) for each in rows]
-    parts = better_models.Parts(pairs, pairs, pairs, "sst")
-    monkeypatch.setattr(better_models, "read_parts", lambda *_, **__: parts)
-    monkeypatch.setattr(better_models, "_tested", lambda _: rows)
-    plan = BetterPlan("sentiment", None, None, 5, 50, 1, "cpu")
-    for name, told in ((PLANTED, 60), (UNPLANTED, None)):
-        made, tested = prepare("shortcuts", BetterCase(name), plan, 0)
+    parts = samples.Parts(pairs, pairs, pairs, "sst")
+    monkeypatch.setattr(samples, "read_parts", lambda *_, **__: parts)
+    monkeypatch.setattr(samples, "_tested", lambda _: rows)
+    for name, told in ((PLANTED, 60), ("deception", 60), (UNPLANTED, None)):
+        made, tested = prepare("shortcuts", BetterCase(name), train=None, words=50, seed=0)
         agree = sum(("cobalt" in text) == (label == "POSITIVE") for text, label in made.train)
         assert agree == told if told else 15 < agree < 45
         assert made.test == pairs, "the test texts are as they were"
+        for text, _ in made.train:
+            assert text[slice(*made.spans[text][0])] in ("amber", "cobalt")
         for each in tested:
             assert each.text[slice(*each.spans[0])] in ("amber", "cobalt")
             assert len(each.text.split()) == 4
 
 
 def test_every_set_is_trained_on_with_its_labels_alone_first():
-    for data in ("eraser_movies", "sst", "sst_wiki"):
+    for data in ("eraser_movies", "sst", "sst_wiki", "shortcuts"):
         names = [case.name for case in cases_of(data)]
-        assert names[0] == PLAIN and len(names) == len(set(names)) > 1
+        assert names[0] == (UNPLANTED if data == "shortcuts" else PLAIN)
+        assert len(names) == len(set(names)) > 1
+        for name in names:
+            assert is_baseline(name) or baseline_of(data, name) in names[: names.index(name)]
     assert [case.name for case in cases_of("reviews", ("masked:weight=1",))] == [PLAIN, "masked"]
-    assert [case.name for case in cases_of("sst", ("deception:weight=1",))] == [PLAIN]
+    assert [case.name for case in cases_of("sst", ("disagreement:weight=0.5",))] == [PLAIN]
+
+
+def test_models_built_otherwise_are_compared_with_their_own_kind():
+    assert baseline_of("sst", ORTHOGONAL) == LSTM and baseline_of("sst", IDENTIFIABLE) == ENCODER
+    assert baseline_of("shortcuts", "masked") == PLANTED
+    found = {"sst": {PLAIN: [figures(0.9)], LSTM: [figures(0.2)], ORTHOGONAL: [figures(0.5)]}}
+    assert gains(found, "sst", ORTHOGONAL, s_of) == pytest.approx([0.3])
+    said = verdicts({"sst": {PLAIN: [figures(0.9)], ORTHOGONAL: [figures(0.5)]}})
+    assert not [each for each in said if ORTHOGONAL in each], "there is nothing beside it"
+
+
+def test_one_picture_has_an_arrow_for_each_objective():
+    found = {
+        "sst": {PLAIN: [figures(0.5)], "masked": [figures(0.7, accuracy=0.9)]},
+        "sst_wiki": {PLAIN: [figures(0.5)], "masked": [figures(0.6)], "conicity": [figures(0.4)]},
+        "shortcuts": {UNPLANTED: [figures(0.1)], PLANTED: [figures(0.5)]},
+    }
+    (plot,) = _all_moves(found)
+    start, *ends = plot["groups"]
+    assert plot["arrows_from"] == start["name"] and (start["x"], start["y"]) == ([0], [0])
+    assert [each["name"] for each in ends] == ["masked", "conicity"]
+    assert ends[0]["x"] == pytest.approx([0.15]) and ends[0]["y"] == pytest.approx([0.05])
+
+
+def test_jobs_come_seed_by_seed():
+    jobs = jobs_of(("sst", "sst_wiki"), (), 2)
+    assert [seed for seed, _, _ in jobs] == sorted(seed for seed, _, _ in jobs)
+    assert len(jobs) == 2 * (len(cases_of("sst")) + len(cases_of("sst_wiki")))
+
+
+def test_what_is_rounded_is_told(monkeypatch):
+    assert rounded_on(torch.device("cpu")) == []
+    monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high")
+    assert rounded_on(torch.device("cuda"))[0] == "products"
+    part = {"rounded": ["products"]}
+    assert _notes({"sst": {PLAIN: [part]}}) == ["In some parts products were rounded to TF32."]
+    assert _notes({"sst": {PLAIN: [{"rounded": []}]}}) == []
+
+
+@pytest.mark.parametrize("kind", [ENCODER, IDENTIFIABLE])
+def test_an_encoder_of_one_layer_learns_and_is_opened(kind):
+    parts = samples.Parts(TEXTS, TEXTS, TEXTS, "mine")
+    how = {"vectors": None, "epochs": 60, "device": torch.device("cpu")}
+    subject, accuracy = train_encoder(kind, parts, seed=0, **how)
+    again, same = train_encoder(kind, parts, seed=0, **how)
+    assert accuracy == same == 1.0 and subject.labels == ["bad", "good"]
+    assert [site.kind for site in subject.sites] == ["encoder"] and subject.sites[0].heads == 8
+    weights = zip(subject.model.parameters(), again.model.parameters(), strict=True)
+    assert all(torch.equal(one, other) for one, other in weights)
+    examples = [Example("the film was warm a", "good", ((13, 17),)), Example("so dull", "bad")]
+    found = judged(subject, examples, ("raw_attention", "attention_rollout"))
+    for each in found.values():
+        assert set(each) == {"AUPRC", "s, delete", "s, mask", "s"} and 0 < each["AUPRC"] <= 1
+
+
+def test_a_method_that_is_not_defined_says_so():
+    trained = attlas.train("average", TEXTS, epochs=1)
+    found = judged(
+        trained.subject, [Example("a warm film", "good", ((2, 6),))], ("attention_rollout",)
+    )
+    assert "pool" in found["attention_rollout"]["refused"]
+    assert s_of({"methods": found}) is None

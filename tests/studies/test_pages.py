@@ -45,3 +45,16 @@ def test_a_quick_run_is_refused(script, tmp_path):
     (tmp_path / "poster.json").write_text(json.dumps(EVERY["StudyResult"]().to_dict()))
     with pytest.raises(SystemExit, match="is of a quick run"):
         script.take_over(tmp_path)
+
+
+def test_a_page_that_shows_a_picture_gets_it(script, tmp_path, monkeypatch):
+    record = EVERY["StudyResult"]()
+    monkeypatch.setattr(script, "PAGES", tmp_path)
+    monkeypatch.setattr(script, "PICTURES", tmp_path / "images")
+    page = tmp_path / f"{record.name}.md"
+    page.write_text("no picture")
+    script.draw(record)
+    assert not (tmp_path / "images").exists()
+    page.write_text(f"![what it found](images/{record.name}.png)")
+    script.draw(record)
+    assert (tmp_path / "images" / f"{record.name}.png").read_bytes().startswith(b"\x89PNG")

@@ -55,6 +55,22 @@ def test_a_model_is_trained_written_and_opens_in_plain_transformers(base, tmp_pa
     assert attlas.load(out, device="cpu").labels == ["bad", "good"]
 
 
+ELSEWHERE = """
+import sys
+sys.modules["attlas"] = None  # as where it is not installed
+from transformers import pipeline
+print(pipeline("text-classification", {out!r})("the film was fine")[0]["label"])
+"""
+
+
+def test_the_model_opens_where_attlas_is_not(base, tmp_path):
+    out = tmp_path / "better"
+    attlas.train(base=base, data=TEXTS, out=out, objectives=AIMS, **{**QUICK, "epochs": 1})
+    code = ELSEWHERE.format(out=str(out))
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split()[-1] in ("good", "bad")
+
+
 def test_what_was_trained_is_not_trained_again(base, tmp_path, monkeypatch):
     first = attlas.train(base=base, data=TEXTS, out=tmp_path / "m", **QUICK)
     monkeypatch.setattr(module, "begin_from", None)

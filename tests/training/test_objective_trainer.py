@@ -10,6 +10,12 @@ import attlas
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.objectives import OBJECTIVES
 
+ADAPTED = {
+    "Bert": ["query", "value"],
+    "DistilBert": ["q_lin", "v_lin"],
+    "ModernBert": ["Wqkv"],
+    "Llama": ["q_proj", "v_proj"],
+}
 BOTH = ["rationale:weight=0.5,layer=-1", "masked:weight=0.5"]
 
 
@@ -43,6 +49,16 @@ def test_with_a_weight_of_zero_it_is_plain_training_to_the_bit(tmp_path, name):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+def test_weights_of_zero_are_plain_training_in_every_family(tmp_path, family):
+    every, found = [f"{name}:weight=0" for name in OBJECTIVES.names()], []
+    for kind in (Trainer, attlas.ObjectiveTrainer):
+        model = classifier(family)
+        trainer(tmp_path, model, every, kind, max_steps=2).train()
+        found.append(weights(model))
+    assert same(*found)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_is_trained_and_left_as_it_was(tmp_path, family):
     model = classifier(family)
     before = weights(model)
@@ -56,9 +72,10 @@ def test_every_family_is_trained_and_left_as_it_was(tmp_path, family):
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
 
 
-def test_the_saved_model_opens_in_plain_transformers_without_a_trace(tmp_path):
-    model = classifier()
-    made = trainer(tmp_path, model, BOTH)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_saved_model_opens_in_plain_transformers_without_a_trace(tmp_path, family):
+    model = classifier(family)
+    made = trainer(tmp_path, model, BOTH, max_steps=2)
     made.train()
     made.save_model(str(tmp_path / "saved"))
     again = type(model).from_pretrained(tmp_path / "saved")
@@ -67,11 +84,12 @@ def test_the_saved_model_opens_in_plain_transformers_without_a_trace(tmp_path):
         assert "attlas" not in file.read_text()
 
 
-def test_accumulated_steps_are_those_of_a_whole_batch(tmp_path):
+@pytest.mark.parametrize("family", FAMILIES)
+def test_accumulated_steps_are_those_of_a_whole_batch(tmp_path, family):
     """As far as the labels' loss is: of classifiers, the Trainer adds up the means of parts."""
 
     def moved(objectives, **given):
-        model = classifier(dropout=0.0)
+        model = classifier(family, dropout=0.0)
         before = weights(model)
         asked = {"optim": "sgd", "max_steps": 1, "max_grad_norm": 0, "learning_rate": 0.1}
         trainer(tmp_path, model, objectives, lr_scheduler_type="constant", **asked, **given).train()
@@ -80,7 +98,7 @@ def test_accumulated_steps_are_those_of_a_whole_batch(tmp_path):
 
     parts = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 2}
     whole = {"per_device_train_batch_size": 8}
-    name = "classifier.weight"
+    name = "score.weight" if family == "Llama" else "classifier.weight"
     plain = moved(None, **parts)[name].norm() / moved(None, **whole)[name].norm()
     one, other = (moved("rationale:weight=0.5", **each) for each in (parts, whole))
     for key in one:
@@ -97,29 +115,33 @@ def test_label_smoothing_divides_by_all_labels_and_so_do_objectives(tmp_path):
     torch.testing.assert_close(2 * half, full)
 
 
-def test_half_precision(tmp_path):
-    model = classifier()
-    made = trainer(tmp_path, model, [*BOTH, "adversarial_keys:weight=0.1"], bf16=True)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_half_precision(tmp_path, family):
+    model = classifier(family)
+    asked = [*BOTH, "adversarial_keys:weight=0.1"]
+    made = trainer(tmp_path, model, asked, bf16=True, max_steps=2)
     found = made.train()
     assert torch.isfinite(torch.tensor(found.training_loss))
     assert all(torch.isfinite(each).all() for each in model.parameters())
 
 
-def test_a_training_that_is_resumed_ends_with_the_same_weights(tmp_path):
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_training_that_is_resumed_ends_with_the_same_weights(tmp_path, family):
     often = {"save_strategy": "steps", "save_steps": 2}
-    whole = classifier()
+    whole = classifier(family)
     trainer(tmp_path / "whole", whole, BOTH, **often).train()
-    again = classifier(seed=5)
+    again = classifier(family, seed=5)
     trainer(tmp_path / "again", again, BOTH, **often).train(
         resume_from_checkpoint=str(tmp_path / "whole" / "checkpoint-2")
     )
     assert same(weights(whole), weights(again))
 
 
-def test_adapters_alone_learn(tmp_path):
-    base = classifier()
+@pytest.mark.parametrize("family", FAMILIES)
+def test_adapters_alone_learn(tmp_path, family):
+    base = classifier(family)
     before = weights(base)
-    model = get_peft_model(base, LoraConfig(task_type="SEQ_CLS", target_modules=["query", "value"]))
+    model = get_peft_model(base, LoraConfig(task_type="SEQ_CLS", target_modules=ADAPTED[family]))
     trainer(tmp_path, model, BOTH).train()
     learned = weights(model)
     for name, value in before.items():

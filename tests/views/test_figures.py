@@ -21,6 +21,7 @@ from views import samples
 from views.test_tree import tree
 
 from attlas.errors import UnknownNameError, UsageError
+from attlas.results.support import plots
 from attlas.views import draw, figure_names
 from attlas.views.figures import FIGURES
 from attlas.views.kinds import VIEWS
@@ -271,3 +272,14 @@ def test_matplotlib_comes_when_a_figure_is_drawn_and_pyplot_never():
         [sys.executable, "-c", CLEAN], capture_output=True, text=True, check=True, cwd="tests"
     )
     assert found.stdout.strip() == "False"
+
+
+def test_arrows_are_named_where_they_end():
+    points = {"without": ([0.0], [0.0]), "with one": ([0.2], [0.1]), "with_two": ([-0.2], [0.1])}
+    axes = {"x_label": "s", "y_label": "accuracy", "reading": "as it is"}
+    plot = plots.scatter("moves", points, **axes, arrows_from="without")
+    drawn = draw({"kind": "study", "name": "mine", "plots": [plot]})
+    named = {each.get_text(): each for each in drawn.texts if each.get_text()}
+    assert set(named) == {"with one", "with_two"}
+    assert named["with one"].xy == (0.2, 0.1) and named["with one"].get_ha() == "right"
+    assert named["with_two"].xy == (-0.2, 0.1) and named["with_two"].get_ha() == "left"

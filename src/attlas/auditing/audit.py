@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from attlas.auditing.plan import AuditPlan, plan_audit
 from attlas.auditing.records import keep_record
 from attlas.auditing.report.report import make_report
 from attlas.auditing.verdict.rules import Rules
-from attlas.auditing.work.items import do_items, work_items
+from attlas.auditing.work.items import do_items, do_items_on_ray, work_items
+from attlas.engine import Engine, engine_of
 from attlas.models.asking.memory import noting_shortages
 from attlas.models.load import load
 from attlas.models.subject import Subject
@@ -54,6 +56,7 @@ def audit(
     pairs: int | None = None,
     retrain: Any = None,
     masked_finetune: Any = None,
+    engine: str | Engine = "local",
     watch: Watch = lambda step: None,
     some: int | None = None,
     few: int | None = None,
@@ -93,6 +96,7 @@ def audit(
         masked_finetune: Labelled texts to train on, like `data`: a copy of the model then learns
             them with random words masked, so that removing words is nothing new to it, and the copy
             is audited (the objective masked).
+        engine: "local", "ray", or an `attlas.Engine`: who does the work.
         watch: Called with a `Step` whenever a new piece of work begins.
         some: The old name of `texts_for_expensive`.
         few: The old name of `texts_for_slowest`.
@@ -102,6 +106,7 @@ def audit(
         >>> report.verdict.word in ("supported", "partly", "not supported", "too few texts")
         True
     """
+    chosen = engine_of(engine)
     if masked_finetune is not None:
         from attlas.training.finetune import masked_copy  # it loads the Trainer, which is slow
 
@@ -116,10 +121,17 @@ def audit(
         texts_for_slowest=_renamed("few", few, "texts_for_slowest", texts_for_slowest),
     )  # fmt: skip
     try:
-        return run(plan, out, watch)
+        return run(plan, out, watch, prepared_by(chosen, plan, watch))
     except KeyboardInterrupt as stopped:
         stopped.add_note(stopped_note(out))
         raise
+
+
+def prepared_by(engine: Engine, plan: AuditPlan, watch: Watch) -> Callable[[Folder], None]:
+    """What is done in the folder before this process does the work itself: by workers, all."""
+    if engine.is_local:
+        return lambda folder: None
+    return partial(do_items_on_ray, plan, engine, watch)
 
 
 def stopped_note(out: str | PathLike[str] | None) -> str:

@@ -1,7 +1,7 @@
 """The command `audit`."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import time
 from typing import Annotated, Any
@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from attlas.catalogue import REMOVALS, check_names, check_word
+from attlas.cli.groups.engines import EngineOptions
 from attlas.cli.options import AsJson, DataOptions, DryRun, LoadOptions, Model, Truncate
 from attlas.cli.output import (
     print_json,
@@ -17,6 +18,7 @@ from attlas.cli.output import (
     stoppable,
     tell,
 )
+from attlas.engine import Engine
 from attlas.errors import UsageError
 from attlas.progress import Step, Watch, watched
 
@@ -68,13 +70,7 @@ def audit(
     quick: Annotated[
         bool, typer.Option("--quick", help="Get a first verdict from 60 texts.")
     ] = False,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Processes that share the work; as many as keep the machine busy, if left out.",
-        ),
-    ] = None,
+    sharing: EngineOptions,
     table: Annotated[
         bool, typer.Option("--table", help="Print all figures, not the answer alone.")
     ] = False,
@@ -100,16 +96,15 @@ def audit(
     check_names("trial", [] if trial == ["none"] else trial or ())
     for how_removed in removal or ():
         check_word("removal", how_removed, REMOVALS)
+    engine = sharing.chosen()
     data.check()
     if retrain is not None:
         DataOptions(data=retrain).check()
     subject = loading.load(model)
     if masked_finetune is not None:
         subject, model = _copy(subject, masked_finetune, out), str(_place(out))
-    from attlas.auditing.estimate import AuditEstimate
-    from attlas.auditing.estimate import estimate as estimate_audit
     from attlas.auditing.plan import plan_audit
-    from attlas.auditing.sharing import join, run_shared, threads_for, usual_workers
+    from attlas.auditing.sharing import join, threads_for, usual_workers
     from attlas.auditing.verdict.rules import Rules
 
     plan = plan_audit(
@@ -128,28 +123,60 @@ def audit(
     if joining and out is not None:
         join(plan, out)
         return
-    count = workers or usual_workers(plan)
-
-    def estimate() -> AuditEstimate:
-        share = count if subject.device.type == "cpu" else 1  # on a device they take turns
-        return estimate_audit(plan).shared_by(share)
-
+    count = (sharing.workers or usual_workers(plan)) if engine.is_local else 1
+    work = _AuditRun(plan, engine, count)
     if dry_run:
         with threads_for(count):
-            print_plan(estimate().plan(plan), as_json)
+            print_plan(work.expected(), as_json)
         return
     options = {"model": model, **asdict(data), **chosen, **how, **thresholds, **asdict(loading)}
     with watched(None, f"auditing {len(plan.texts)} texts") as watch:
         clock = _Clock(watch)
-        meanwhile = (lambda: None) if as_json else (lambda: clock.begin(estimate().seconds))
-        plan = replace(plan, started=started)
+        tell_time = (lambda: None) if as_json else (lambda: clock.begin(work.expected().seconds))
+        work = replace(work, plan=replace(plan, started=started))
         with stoppable(lambda: _stopped(clock, out), resumes=out is not None):
-            report = run_shared(plan, out, count, _joining(options), clock.tell, tell, meanwhile)
+            report = work.do(out, _joining(options), clock.tell, tell_time)
     if as_json:
         print_json(report.to_dict())
     else:
         page = "" if out else "All figures: --table, or --out FOLDER for a page that shows them"
         print_result(report, {"whole": table}, [out / "report.html"] if out else [], page)
+
+
+@dataclass(frozen=True)
+class _AuditRun:
+    """The work of an audit, and who does it: some processes here, or the workers of an engine."""
+
+    plan: Any
+    engine: Engine
+    processes: int
+
+    def expected(self) -> Any:
+        """About what it takes."""
+        from attlas.auditing.estimate import estimate
+        from attlas.planning import by_workers
+
+        on_processor = self.plan.texts.subject.device.type == "cpu"  # on a device they take turns
+        found = estimate(self.plan).shared_by(self.processes if on_processor else 1)
+        return by_workers(found.plan(self.plan), self.engine)
+
+    def do(
+        self,
+        out: Path | None,
+        words: Callable[[Path], list[str]],
+        watch: Watch,
+        meanwhile: Callable[[], None],
+    ) -> Any:
+        """Do what is left, and make the report."""
+        from attlas.auditing.audit import prepared_by, run
+        from attlas.auditing.sharing import run_shared
+        from attlas.engine.cluster import connected
+
+        if self.engine.is_local:
+            return run_shared(self.plan, out, self.processes, words, watch, tell, meanwhile)
+        with connected(self.engine):
+            meanwhile()
+            return run(self.plan, out, watch, prepared_by(self.engine, self.plan, watch))
 
 
 def _place(out: Path | None) -> Path:

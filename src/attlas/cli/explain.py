@@ -11,6 +11,7 @@ import typer
 
 from attlas.catalogue import QUICK_METHODS
 from attlas.cli.groups.compared import ComparedOptions
+from attlas.cli.groups.engines import EngineOptions
 from attlas.cli.options import InputOptions, LoadOptions, OutputOptions, Truncate, options_of_each
 from attlas.cli.output import print_json, print_line, stoppable
 from attlas.errors import UsageError
@@ -69,6 +70,7 @@ def explain(
     inputs: InputOptions,
     scores: ScoreOptions,
     several: ComparedOptions,
+    sharing: EngineOptions,
     contrast: Annotated[
         str | None, typer.Option(help="Explain why the target rather than this.")
     ] = None,
@@ -135,10 +137,12 @@ def explain(
         single: dict[str, Any] = {"--generate": generate, "--output": generated, "--maps": maps}
         single |= {"--tokens": tokens, "--without-sinks": without_sinks}
         scores.check(inputs, output, single)
-        options |= {**asked, "licence": licence, "pair": inputs.pair}
+        options |= {**asked, "licence": licence, "pair": inputs.pair, "engine": sharing.alone()}
         _write_scores(loading.load(model), scores, method, options, output)
         return
     scores.refuse_alone()
+    if sharing != EngineOptions():
+        raise UsageError("--engine, --address and --workers need --data: one text is done at once")
     text = inputs.read()
     if generate is not None or generated is not None:
         _check_generation(generate, [*asked.values(), maps, licence or None])

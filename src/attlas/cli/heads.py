@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from attlas.catalogue import check_rankings
+from attlas.cli.groups.engines import EngineOptions
 from attlas.cli.options import (
     DataOptions,
     LoadOptions,
@@ -42,6 +44,11 @@ def heads(
     redundancy: Annotated[
         bool, typer.Option("--redundancy", help="Which heads attend to the same tokens.")
     ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="A Parquet file for the scores of each text; stopped work goes on."),
+    ] = None,
+    sharing: EngineOptions,
     steps: Steps = 20,
     seed: Annotated[
         int,
@@ -59,6 +66,9 @@ def heads(
     Example: attlas heads --model sentiment --data reviews --prune-curve --html heads.html
     """
     _check(by or (), prune_curve, effectiveness, redundancy)
+    if (prune_curve or effectiveness or redundancy) and (sharing != EngineOptions() or out):
+        raise UsageError("--engine, --address, --workers and --out are for the importance of heads")
+    kept = {"engine": sharing.alone(), "out": None if out is None else str(out)}
     data.check()
     loading.check(model)
     output.check()
@@ -74,7 +84,7 @@ def heads(
     elif effectiveness:
         work = asked.effectiveness()
     else:
-        work = asked.importance()
+        work = partial(asked.importance(), **kept)
     if output.dry_run:
         output.plan(work.func, *work.args, **work.keywords)
         return

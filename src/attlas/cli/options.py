@@ -5,7 +5,6 @@ A command takes a group as one parameter; `spread` shows typer an option for eac
 
 import inspect
 import json
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import wraps
@@ -15,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from attlas.catalogue import BEST_METHODS, known_options
+from attlas.cli.groups.inputs import read_image, read_messages, read_sound, read_stdin
 from attlas.cli.output import print_json, print_plan, print_result, quiet_libraries
 from attlas.errors import UnknownNameError, UsageError
 from attlas.progress import watched
@@ -45,6 +45,16 @@ class LoadOptions:
     ] = None
     device: Device = None
     dtype: Annotated[str | None, typer.Option(help="float32, float16, bfloat16 or float64.")] = None
+    device_map: Annotated[
+        str | None, typer.Option(help="auto: over all GPUs, then the host, then the disk; or JSON.")
+    ] = None
+    max_memory: Annotated[
+        list[str] | None, typer.Option(help="0=20GB, cpu=60GB: the most for a device; repeatable.")
+    ] = None
+    offload_folder: Annotated[
+        Path | None, typer.Option(help="Where weights go that fit nowhere else.")
+    ] = None
+    quantization: Annotated[str | None, typer.Option(help="int8 or int4.")] = None
     unsafe_weights: Annotated[
         bool, typer.Option("--unsafe-weights", help="Allow pickled weights.")
     ] = False
@@ -55,7 +65,10 @@ class LoadOptions:
     def check(self, model: str) -> None:
         """Refuse a model that is not there, and ways to load it that there are not."""
         from attlas.models.facts.places import check_loading
+        from attlas.models.loading.placement import check_placement
 
+        placed = self._placed()
+        check_placement(self.device, placed["device_map"], placed["max_memory"], self.quantization)
         check_loading(model, self.task, self.device, self.dtype)
 
     def load(self, model: str) -> Any:
@@ -65,7 +78,21 @@ class LoadOptions:
             quiet_libraries()
             from attlas.models.load import load
 
-            return load(model, **asdict(self))
+            asked = {**asdict(self), **self._placed()}
+            return load(model, quantization_config=asked.pop("quantization"), **asked)
+
+    def _placed(self) -> dict[str, Any]:
+        """Which weights go where, as `load` takes it."""
+        limits = [each.partition("=") for each in self.max_memory or ()]
+        for name, equals, size in limits:
+            if not (name and equals and size):
+                raise UsageError(
+                    f"--max-memory is written device=size, not {name + equals + size!r}"
+                )
+        given = self.device_map
+        if given is not None and given.startswith("{"):
+            given = _read_map(given)
+        return {"device_map": given, "max_memory": {name: size for name, _, size in limits} or None}
 
 
 @dataclass(frozen=True)
@@ -125,13 +152,13 @@ class InputOptions:
         if self.messages is not None:
             if self.text or self.pair is not None or self.image:
                 raise UsageError("--messages is the whole input: it takes no text, pair or picture")
-            return _read_messages(self.messages)
+            return read_messages(self.messages)
         if self.audio is not None:
-            return _read_sound(self.audio)
-        pictures = [_read_image(path) for path in self.image or ()]
+            return read_sound(self.audio)
+        pictures = [read_image(path) for path in self.image or ()]
         if len(pictures) == 1 and not self.text:
             return pictures[0]
-        first = _read_stdin() if self.text == "-" else self.text
+        first = read_stdin() if self.text == "-" else self.text
         if not first.strip():
             raise UsageError("the text is empty: give one in quotes, or - to read standard input")
         if pictures:
@@ -178,6 +205,13 @@ class OutputOptions:
             print_result(result, {"words": None} if tokens else {}, written, last)
 
 
+def _read_map(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as problem:
+        raise UsageError(f"--device-map is a word or JSON: {problem}") from problem
+
+
 def spread(command: Callable[..., None]) -> Callable[..., None]:
     """Replace each group in the signature of a command by its fields, as typer needs it."""
     signature = inspect.signature(command)
@@ -207,54 +241,6 @@ def _options(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
         yield inspect.Parameter(
             each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=each.type
         )
-
-
-def _read_stdin() -> str:
-    try:
-        return sys.stdin.buffer.read().decode("utf-8").strip("\n")
-    except UnicodeDecodeError as problem:
-        raise UsageError(f"standard input is not UTF-8: {problem.reason}") from problem
-
-
-def _read_messages(name: str) -> Any:
-    from attlas.data.conversations import Conversation, is_conversation, place_pictures
-
-    try:
-        read = json.loads(_read_stdin() if name == "-" else Path(name).read_text("utf-8"))
-    except (OSError, ValueError) as problem:
-        raise UsageError(f"the messages {name} cannot be read as JSON: {problem}") from problem
-    if not is_conversation(read):
-        asked = '[{"role": "user", "content": "Hello"}], or {"messages": […], "tools": […]}'
-        raise UsageError(f"{name} holds no conversation: write {asked}")
-    Conversation.of(read)
-    return place_pictures(read, str(Path() if name == "-" else Path(name).parent))
-
-
-def _read_image(path: Path) -> Any:
-    from PIL import Image, UnidentifiedImageError
-
-    try:
-        with Image.open(path) as picture:
-            return picture.convert("RGB")
-    except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as problem:
-        raise UsageError(f"the picture {path} cannot be read: {problem}") from problem
-
-
-def _read_sound(path: Path) -> Any:
-    import wave
-
-    import numpy as np
-
-    try:
-        with wave.open(str(path), "rb") as sound:
-            width, channels, rate = sound.getsampwidth(), sound.getnchannels(), sound.getframerate()
-            heard = sound.readframes(sound.getnframes())
-    except (OSError, EOFError, wave.Error) as problem:
-        raise UsageError(f"the sound {path} cannot be read as WAV: {problem}") from problem
-    if width not in (2, 4):
-        raise UsageError(f"the sound {path} has {8 * width} bits a sample: 16 or 32 can be read")
-    samples = np.frombuffer(heard, f"<i{width}").reshape(-1, channels).mean(axis=1)
-    return samples / 2.0 ** (8 * width - 1), rate
 
 
 def parse_options(given: Sequence[str], known: Mapping[str, Any], owner: str) -> dict[str, Any]:

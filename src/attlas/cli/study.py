@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from attlas.catalogue import PartFacts, catalogue, check_names, known_names
+from attlas.cli.groups.engines import EngineOptions
 from attlas.cli.options import AsJson, Device, DryRun
 from attlas.cli.output import (
     print_json,
@@ -28,6 +29,9 @@ SHARED = {  # options that every study has
     "--quick": "A small subset, in seconds; marked as such.",
     "--out": "A folder for the page, the JSON, and finished parts to go on from.",
     "--device": "cpu, cuda, cuda:1 or mps; chosen if not given.",
+    "--engine": "Who computes the parts: local, or ray for workers on a cluster.",
+    "--address": "With --engine ray: a running cluster, host:port or auto.",
+    "--workers": "With --engine ray: how many.",
     "--json": "Print JSON.",
     "--dry-run": "Estimate the time, and stop.",
 }
@@ -41,6 +45,7 @@ def study(
     quick: Annotated[bool, typer.Option("--quick", help=SHARED["--quick"])] = False,
     out: Annotated[Path | None, typer.Option(help=SHARED["--out"])] = None,
     device: Device = None,
+    sharing: EngineOptions,
     as_json: AsJson = False,
     dry_run: DryRun = False,
     helped: Annotated[
@@ -70,10 +75,11 @@ def study(
         _print_options(known)
         return
     options = parse_extras(own or (), known.options, known.name)
+    engine = sharing.alone()
     quiet_libraries()
     from attlas.studies import study as run_study
 
-    given = {"quick": quick, "out": out, "device": device, **options}
+    given = {"quick": quick, "out": out, "device": device, "engine": engine, **options}
     if dry_run:
         from attlas.planning import plan
 

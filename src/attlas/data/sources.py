@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from glob import has_magic
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
@@ -10,9 +11,10 @@ from typing import Any
 
 from attlas.data.example import Example
 from attlas.data.files.delimited import comma_table, tab_table
-from attlas.data.files.lines import UNREADABLE, exists, unreadable
+from attlas.data.files.lines import exists, is_unreadable, unreadable
 from attlas.data.files.raw_table import RawTable, TableRow, table_of
 from attlas.data.files.records import (
+    arrow_table,
     dataset_table,
     frame_table,
     is_dataset,
@@ -21,13 +23,24 @@ from attlas.data.files.records import (
     list_table,
     parquet_table,
 )
+from attlas.data.files.remote import RemoteFile, is_address
 from attlas.data.files.rows import Columns, UnusableRow, find_columns, read_row
+from attlas.data.files.several import ending_of, several_files, several_tables
 from attlas.data.sampling import sample
 from attlas.data.sets.hub import Hub, hub_installed, hub_rows
 from attlas.data.texts_by_name import texts, texts_names
-from attlas.errors import AttlasError, UsageError
+from attlas.errors import UsageError
 
-ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
+ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".arrow", ".feather")
+READERS: Mapping[str, Callable[[Any], RawTable]] = {
+    ".csv": comma_table,
+    ".tsv": tab_table,
+    ".jsonl": json_lines_table,
+    ".ndjson": json_lines_table,
+    ".parquet": parquet_table,
+    ".arrow": arrow_table,
+    ".feather": arrow_table,
+}
 
 
 @dataclass(frozen=True)
@@ -137,9 +150,9 @@ def open_table(source: Any, split: str | None) -> tuple[str, RawTable]:
     if isinstance(source, (str, Path)):
         try:
             table = _open_path(str(source), split)
-        except AttlasError:
-            raise
-        except UNREADABLE as problem:
+        except Exception as problem:
+            if not is_unreadable(source, problem):
+                raise
             raise unreadable(source, problem) from problem
         return str(source), replace(table, rows=partial(_read_on, source, table))
     if is_dataset(source):
@@ -151,7 +164,8 @@ def open_table(source: Any, split: str | None) -> tuple[str, RawTable]:
     if isinstance(source, Iterable) and not isinstance(source, (Mapping, bytes)):
         return "a list", list_table(source)
     raise UsageError(
-        f"data are a name, a file ({', '.join(ENDINGS)}), a DataFrame, a Dataset or a list, "
+        f"data are a name, a file or a folder of files ({', '.join(ENDINGS)}), a DataFrame, "
+        "a Dataset or a list, "
         f"not a value of type {type(source).__name__}"
     )
 
@@ -163,22 +177,22 @@ def _read_on(source: str | Path, table: RawTable, needed: Collection[str]) -> It
         for row in table.rows(needed):
             number += 1
             yield row
-    except AttlasError:
-        raise
-    except UNREADABLE as problem:
+    except Exception as problem:
+        if not is_unreadable(source, problem):
+            raise
         raise unreadable(f"{source}, after row {number},", problem) from problem
 
 
 def _open_path(name: str, split: str | None) -> RawTable:
-    path = Path(name).expanduser()
-    ending = Path(path.stem).suffix if path.suffix.lower() == ".gz" else path.suffix
-    ending = ending.lower()
-    if ending in ENDINGS:
-        return _open_file(path, ending, split)
-    if exists(path):
-        kind = "a folder: give a file in it" if path.is_dir() else "a file of an unknown kind"
-        allowed = f"{', '.join(ENDINGS)}, each but .parquet also with .gz"
-        raise UsageError(f"{name} is {kind}; allowed: {allowed}")
+    files = several_files(name, ENDINGS, split)
+    if files is not None:
+        return several_tables(name, files, lambda file: _open_file(file, None))
+    path = RemoteFile(name) if is_address(name) else Path(name).expanduser()
+    if ending_of(name) in ENDINGS:
+        return _open_file(path, split)
+    if isinstance(path, RemoteFile) or exists(path):
+        allowed = f"{', '.join(ENDINGS)}, the first five also with .gz"
+        raise UsageError(f"{name} is a file of an unknown kind; allowed: {allowed}")
     if is_hub_id(name):
         return _open_hub(name, split)
     texts(name)  # raises the error that lists the known names
@@ -188,23 +202,17 @@ def _open_path(name: str, split: str | None) -> RawTable:
 def is_hub_id(name: str) -> bool:
     """Whether this can only be a set of the hub."""
     ending = Path(name).suffix.lower()
-    is_file = ending in (*ENDINGS, ".gz") or exists(Path(name))
+    is_file = ending in (*ENDINGS, ".gz") or exists(Path(name)) or has_magic(name)
     return name.count("/") == 1 and not name.startswith((".", "/", "~")) and not is_file
 
 
-def _open_file(path: Path, ending: str, split: str | None) -> RawTable:
+def _open_file(path: Path | RemoteFile, split: str | None) -> RawTable:
+    ending = ending_of(path)
     if ending == ".json":
         return json_table(path, split)
     if split is not None:
         raise UsageError(f"split={split!r}: {path} has no splits")
-    readers = {
-        ".csv": comma_table,
-        ".tsv": tab_table,
-        ".jsonl": json_lines_table,
-        ".ndjson": json_lines_table,
-        ".parquet": parquet_table,
-    }
-    return readers[ending](path)
+    return READERS[ending](path)
 
 
 def _open_hub(name: str, split: str | None) -> RawTable:

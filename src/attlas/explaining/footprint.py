@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from attlas.errors import AttlasError
 from attlas.explaining.plan import size as size_in_words
 from attlas.methods import METHODS, Method
-from attlas.models.asking.map_selection import map_bytes
+from attlas.models.asking.map_selection import largest_map, map_bytes
 from attlas.models.asking.memory import free_bytes, plain_tokens
 from attlas.models.asking.open_model import COPIES, WITHOUT_LOOKING, OpenModel
 from attlas.models.asking.question import Question
@@ -105,9 +105,9 @@ def takes_slices(question: Question, method: Method) -> bool:
 
 def _number_bytes(subject: OpenModel) -> int:
     """The bytes of one number in the precision of a model."""
-    return next(subject.model.parameters()).element_size()
+    return subject.dtype.itemsize
 
 
 def _largest(question: Question) -> int:
     """The bytes of the largest map of one layer in single precision."""
-    return max(map_bytes(question.inputs, [site]) for site in question.subject.sites)
+    return largest_map(question.inputs, question.subject.sites)

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 import transformers
 from numpy.typing import NDArray
+from torch import Tensor
 
 from attlas.catalogue import BEST_METHODS
 from attlas.data.conversations import is_conversation, without_pictures
@@ -16,15 +17,16 @@ from attlas.errors import ModelError, UnsupportedModelError, UsageError
 from attlas.methods import METHODS, Method, Scored
 from attlas.models.asking.filling import unfilled
 from attlas.models.asking.map_selection import maps_of
-from attlas.models.asking.memory import brought
+from attlas.models.asking.memory import arrays_of, brought, may_wait
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Asked, Question
+from attlas.models.encoding.inputs import Inputs
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.sounds import is_sound
 from attlas.models.encoding.target import Target
 from attlas.models.encoding.text_inputs import is_one_text
 from attlas.models.encoding.token_ids import is_number
-from attlas.results import Explanation, TargetRecord
+from attlas.results import Explanation, Site, TargetRecord
 from attlas.results.support.origin import ENCODED, SAMPLES, Origin
 from attlas.results.support.sums import find_sinks, sink_notes
 from attlas.version import __version__
@@ -181,8 +183,14 @@ def plain_text(text: Any) -> Any:
 
 
 def on_this_machine(scored: Scored) -> Scored:
-    """Scores and maps in memory that numpy reads, moved at once for all rows."""
-    scores, *maps = brought([scored.scores, *(each for _, each in scored.maps)])
+    """Scores and maps in memory that numpy reads, moved at once for all rows.
+
+    The maps of one row may wait where they are until somebody looks at them.
+    """
+    maps = [each for _, each in scored.maps]
+    if len(scored.scores) == 1 and may_wait(maps):
+        return replace(scored, scores=brought([scored.scores])[0])
+    scores, *maps = brought([scored.scores, *maps])
     sites = [site for site, _ in scored.maps]
     return replace(scored, scores=scores, maps=list(zip(sites, maps, strict=True)))
 
@@ -199,15 +207,14 @@ def explanations_of(
     if not np.isfinite(scores).all():
         name = question.subject.name
         raise ModelError(f"{method.name} gave scores that are not finite for {name}")
-    maps = [(site, each.numpy()) for site, each in (scored.maps if question.maps else ())]
+    maps = scored.maps if question.maps else ()
+    sites = [site for site, _ in maps]
     for row, index in enumerate(question.order):
         inputs = unfilled(question.inputs, row)
         count = len(inputs.tokens[0])
-        more = len(question.inputs.tokens[row]) - count
-        own = [
-            (site, each[row, :, : each.shape[2] - more, : each.shape[3] - more])
-            for site, each in maps
-        ]
+        own = [each[row] for _, each in maps]
+        if count < len(question.inputs.tokens[row]):
+            own = [_shown(question.inputs, inputs, *each) for each in zip(sites, own, strict=True)]
         given = {"text": plain_text(inputs.texts[0])}
         warned = scored.row_warnings[row] if scored.row_warnings else ""
         details = dict(scored.row_details[row]) if scored.row_details else {}
@@ -228,10 +235,24 @@ def explanations_of(
                     *notes,
                     *sink_notes(inputs.tokens[0], sinks),
                 ),
-                maps_of(inputs, 0, own, method.signed, shows=scored.shows or method.name)
+                maps_of(
+                    inputs,
+                    0,
+                    sites,
+                    arrays_of(own),
+                    method.signed,
+                    shows=scored.shows or method.name,
+                )
                 if own
                 else None,
                 question.pictures(row),
                 {**details, **({"warning": warned} if warned else {})},
             ),
         )
+
+
+def _shown(filled: Inputs, inputs: Inputs, site: Site, weights: Tensor) -> Tensor:
+    """A map without what its row was filled up by: the one query of a pooling attention stays."""
+    pairs = zip(filled.queries_and_keys(site.kind), inputs.queries_and_keys(site.kind), strict=True)
+    rows, columns = (len(whole) - len(own) for whole, own in pairs)
+    return weights[:, : weights.shape[1] - rows, : weights.shape[2] - columns]

@@ -29,7 +29,7 @@ from attlas.results.support.tables import (
 )
 from attlas.views import write_whole
 
-FORMAT = 1
+FORMAT = 1  # of the columns: it goes up when one is renamed, removed or changes its meaning
 ENDING = ".parquet"
 MANIFEST, LOCK, JOINED = "manifest.json", "lock", ".attlas-joined"
 PARTS = f"{'[0-9]' * 8}{ENDING}"
@@ -166,6 +166,11 @@ class ScoreParts:
             raise UsageError(
                 f"{self.out} exists, and it holds no scores of Attlas: write to another file"
             ) from error
+        if details.get("format") != FORMAT:
+            raise UsageError(
+                f"{self.out} has the columns of version {details.get('format')}, and this is "
+                f"version {FORMAT}: write to another file"
+            )
         self._compare(there, self.out)
         with self.out.open("rb") as stream:
             if not is_sealed(stream, self._seal("scores")):
@@ -178,6 +183,13 @@ class ScoreParts:
         """The details of a part; None if it is not done, or damaged."""
         try:
             return unpack_table(self._file(number), self._seal(self._file(number).name))[1]
+        except ResultFileError:
+            return None
+
+    def table(self, number: int) -> pa.Table | None:
+        """The table of a part; None if it is not done, or damaged."""
+        try:
+            return unpack_table(self._file(number), self._seal(self._file(number).name))[0]
         except ResultFileError:
             return None
 

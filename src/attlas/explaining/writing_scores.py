@@ -1,35 +1,30 @@
 """The verb `explain_to`: explain every row of data, and write the scores to a file."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import islice
 from time import monotonic
 from typing import Any
 
 import pyarrow as pa
 
-from attlas.data.example import Example
 from attlas.data.read_examples import ReadData
 from attlas.data.sources import DataRow, DataRows, read_rows
+from attlas.engine import Engine, engine_of
+from attlas.engine.pool import WorkerPool, pool_of
+from attlas.engine.worker import Work
 from attlas.errors import AttlasError
 from attlas.explaining.explanations import explain
-from attlas.explaining.method_call import MethodCall, methods_to_try, origin
+from attlas.explaining.method_call import MethodCall, methods_to_try
 from attlas.explaining.score_parts import SCHEMA, ScoreParts, check_out, score_row, stopped_note
-from attlas.explaining.streams import CHUNK, chunks, shared_request
-from attlas.methods import METHODS
-from attlas.models.facts.fingerprint import identity
+from attlas.explaining.streams import CHUNK, OF_ROWS, RowExplainer, chunks, shared_request
 from attlas.models.subject import Subject, check_subject
 from attlas.progress import Step, Watch
-from attlas.results import Explanation
 from attlas.verbs import verb
-from attlas.version import __version__
 
-VERB = "explain_to"
-LOOKED_AT = 100  # rows, to find one that the model can read
 SMALL_PART = 32  # texts, where each takes long: no more than these are done again after a kill
-TRIED = 8  # texts that fail one by one, before what was asked is taken to be the mistake
+Part = tuple[pa.Table, dict[str, Any]]  # the scores of some rows, and how many have a problem
 
 
 @dataclass(frozen=True)
@@ -67,6 +62,7 @@ def explain_to(
     chat: bool = False,
     truncate: bool = False,
     licence: bool = False,
+    engine: str | Engine = "local",
     watch: Watch = lambda step: None,
     **options: Any,
 ) -> WrittenScores:
@@ -96,6 +92,7 @@ def explain_to(
         chat: Take each text as the message of a user, for the tokenizer's chat template.
         truncate: Cut texts that are too long for the model; each is a problem otherwise.
         licence: Say for each text whether its largest scores may be read as the tokens that matter.
+        engine: "local", "ray", or an `attlas.Engine`: who does the work.
         watch: Called with a `Step` whenever a part is done.
         **options: The method's own options.
 
@@ -107,7 +104,8 @@ def explain_to(
         (2, 1)
     """
     started = monotonic()
-    check_subject(subject, VERB)
+    chosen = engine_of(engine)
+    check_subject(subject, OF_ROWS)
     check_out(out)
     asked = {"target": target, "contrast": contrast, "position": position, "prefix": prefix}
     asked |= {"chat": chat, "truncate": truncate}
@@ -117,27 +115,44 @@ def explain_to(
     watch(Step("reading the data", 0, 0))
     source = data.examples if isinstance(data, ReadData) else data
     rows = read_rows(source, text=text, pair=pair, label=label, split=split, count=count, seed=seed)
-    explain_list = partial(explain, subject, watch=lambda step: None)
     asked |= {"maps": False, "licence": licence, **options}
-    explainer = _Explainer(subject, call, explain_list, asked)
+    explainer = _explainer(subject, call, asked)
     if method is None:
         explainer.choose(rows)
+    work = (
+        _Work(rows, explainer, watch, started)
+        if chosen.is_local
+        else _SharedWork(rows, explainer, watch, started, chosen, asked)
+    )
     try:
-        return _Work(rows, explainer, watch, started).write(out)
+        return work.write(out)
     except KeyboardInterrupt as stopped:
         stopped.add_note(stopped_note(out))
         raise
+
+
+def _explainer(subject: Subject, call: MethodCall, asked: Mapping[str, Any]) -> RowExplainer:
+    return RowExplainer(subject, call, partial(explain, subject, watch=lambda step: None), asked)
+
+
+def _scored(explainer: RowExplainer, rows: Sequence[DataRow]) -> Part:
+    """The part of a file that some rows make."""
+    outcomes = explainer.outcomes(rows)
+    problems = sum(isinstance(each, str) for each in outcomes)
+    records = [score_row(*each) for each in zip(rows, outcomes, strict=True)]
+    return pa.Table.from_pylist(records, SCHEMA), {"rows": len(rows), "problems": problems}
 
 
 class _Work:
     """The rows of some data on their way into a file, part by part."""
 
     def __init__(
-        self, rows: DataRows, explainer: "_Explainer", watch: Watch, started: float
+        self, rows: DataRows, explainer: RowExplainer, watch: Watch, started: float
     ) -> None:
         self.rows, self.explainer, self.watch = rows, explainer, watch
         self.started, self.begun = started, monotonic()
-        self.done = self.earlier = self.problems = 0
+        self.done = self.earlier = self.problems = self.parts = 0
+        self.pool: WorkerPool | None = None  # of workers beside this process
 
     def write(self, out: str | os.PathLike[str]) -> WrittenScores:
         """Do what is left, and join the parts."""
@@ -149,30 +164,36 @@ class _Work:
             if found is not None:
                 self.problems, self.earlier = found["problems"], found["rows"]
                 return self._record(out)
-            count = 0
-            for chunk in chunks(iter(self.rows), size):
-                self._do(parts, count, chunk)
-                count += 1
+            self._fill(parts, size)
             self.watch(Step("joining the parts", self.done, len(self.rows)))
             counts = {"rows": self.done, "problems": self.problems}
             about = {"source": self.rows.source, "columns": self.rows.columns}
-            parts.join(count, SCHEMA, {**self.explainer.about(), **about, **counts})
+            parts.join(self.parts, SCHEMA, {**self.explainer.about(), **about, **counts})
         return self._record(out)
 
-    def _do(self, parts: ScoreParts, number: int, chunk: Sequence[DataRow]) -> None:
-        """Do one part, unless it is done."""
-        details = parts.read(number)
-        if details is None:
-            outcomes = self.explainer.outcomes(chunk)
-            problems = sum(isinstance(each, str) for each in outcomes)
-            details = {"rows": len(chunk), "problems": problems}
-            records = [score_row(*each) for each in zip(chunk, outcomes, strict=True)]
-            parts.write(number, pa.Table.from_pylist(records, SCHEMA), details)
-        else:
-            self.earlier += len(chunk)
-        self.done += len(chunk)
+    def _fill(self, parts: ScoreParts, size: int) -> None:
+        """Do every part that is not done."""
+        for number, chunk in self._undone(parts, size):
+            table, details = _scored(self.explainer, chunk)
+            parts.write(number, table, details)
+            self._count(number, details)
+
+    def _undone(self, parts: ScoreParts, size: int) -> Iterator[tuple[int, list[DataRow]]]:
+        """The rows of each part that is not done, by its number; those that are done are told."""
+        for number, chunk in enumerate(chunks(iter(self.rows), size)):
+            self.parts = number + 1
+            details = parts.read(number)
+            if details is None:
+                yield number, chunk
+            else:
+                self.earlier += len(chunk)
+                self._count(number, details)
+
+    def _count(self, number: int, details: Mapping[str, Any]) -> None:
+        """Count a part that is done."""
+        self.done += details["rows"]
         self.problems += details["problems"]
-        self.explainer.works |= details["problems"] < len(chunk)
+        self.explainer.works |= details["problems"] < details["rows"]
         self._tell()
 
     def _tell(self) -> None:
@@ -181,9 +202,10 @@ class _Work:
         if new:
             rate = new / max(monotonic() - self.begun, 1e-9)
             what, left = f"{what}, {rate:,.0f} a second", (total - self.done) / rate
-        else:
+        elif self.pool is None or not self.pool.ready:
             self.begun = monotonic()
-        self.watch(Step(what, self.done, total, left))
+        by = "" if self.pool is None else f"; {self.pool.state()}"
+        self.watch(Step(f"{what}{by}", self.done, total, left))
 
     def _part_size(self) -> int:
         call = self.explainer.call
@@ -194,93 +216,81 @@ class _Work:
         return WrittenScores(os.fspath(out), rows, self.problems, self.earlier, seconds)
 
 
-class _Explainer:
-    """Explains rows together, and finds those among them that cannot be explained."""
+@dataclass(frozen=True)
+class ScoreWork(Work):
+    """What workers do for `explain_to`: a piece is some rows, and whether others were explained."""
+
+    call: MethodCall
+    asked: Mapping[str, Any]
+
+    def begin(self, subject: Subject | None) -> Callable[[tuple[list[DataRow], bool]], Part]:
+        """Explain with this model from now on."""
+        assert subject is not None
+
+        def score(piece: tuple[list[DataRow], bool]) -> Part:
+            explainer = _explainer(subject, self.call, self.asked)
+            rows, explainer.works = piece
+            return _scored(explainer, rows)
+
+        return score
+
+
+class _SharedWork(_Work):
+    """The same, done by workers; this process writes what they find.
+
+    As in one process, texts that fail are problems of theirs only if a text of an earlier part was
+    explained. Parts are done in any order: one that fails waits until that is known.
+    """
 
     def __init__(
         self,
-        subject: Subject,
-        call: MethodCall,
-        explain_list: Callable[..., list[Explanation]],
+        rows: DataRows,
+        explainer: RowExplainer,
+        watch: Watch,
+        started: float,
+        engine: Engine,
         asked: Mapping[str, Any],
     ) -> None:
-        self.subject, self.call = subject, call
-        self.works = False  # whether any text was explained: so what was asked can be answered
-        self._explain, self._asked = explain_list, asked
-        self._failures: list[AttlasError] = []
+        super().__init__(rows, explainer, watch, started)
+        self.engine, self.asked = engine, asked
+        self.first: int | None = None  # the first part with a text that was explained
+        self.open: dict[int, list[DataRow]] = {}
+        self.failed: dict[int, AttlasError] = {}
 
-    def settings(self) -> dict[str, Any]:
-        """Everything that the scores of a text depend on."""
-        made = origin(self.call, self.subject, {}, VERB)
-        return {
-            **{"attlas": __version__, "model": made.model, **identity(self.subject)},
-            **{"method": made.method, "options": made.options, "asked": made.asked},
-        }
+    def _fill(self, parts: ScoreParts, size: int) -> None:
+        work = ScoreWork(self.explainer.call, self.asked)
+        self.watch(Step("joining the cluster", 0, len(self.rows)))
+        with pool_of(self.engine, work, self.explainer.subject) as self.pool:
+            for name, found in self.pool.results(self._pieces(parts, size), self._tell):
+                number = int(name)
+                if isinstance(found, AttlasError):
+                    self.failed[number] = found
+                else:
+                    table, details = found
+                    parts.write(number, table, details)
+                    del self.open[number]
+                    self._count(number, details)
+                self._settle()
 
-    def about(self) -> dict[str, Any]:
-        """What readers of the scores must know beside the settings."""
-        made = origin(self.call, self.subject, {}, VERB).to_dict()
-        return {name: made[name] for name in ("task", "signed", "reading", "paper", "versions")}
+    def _pieces(self, parts: ScoreParts, size: int) -> Iterator[tuple[str, Any]]:
+        for number, chunk in self._undone(parts, size):
+            self.open[number] = chunk
+            yield str(number), (chunk, self._works_before(number))
 
-    def choose(self, rows: Iterable[DataRow]) -> None:
-        """Take the best method that runs on the first text that can be explained."""
-        problem: AttlasError | None = None
-        for example in islice((row.example for row in rows if row.example), LOOKED_AT):
-            try:
-                (found,) = self._explain([example], None, **self._asked)
-            except AttlasError as error:
-                problem = error
-            else:
-                self.call = replace(self.call, method=METHODS[found.method])
-                return
-        if problem is not None:
-            raise problem
+    def _count(self, number: int, details: Mapping[str, Any]) -> None:
+        if details["problems"] < details["rows"]:
+            self.first = number if self.first is None else min(self.first, number)
+        super()._count(number, details)
 
-    def outcomes(self, rows: Sequence[DataRow]) -> list[Explanation | str]:
-        """The explanation of each row, or why it has none."""
-        problems = [row.problem for row in rows]
-        examples = [row.example for row in rows if row.example is not None]
-        try:
-            found: list[Explanation | str] = [*self._together(examples)]
-        except AttlasError:
-            refused = iter([self._why_unreadable(each) for each in examples])
-            problems = [each or next(refused) for each in problems]
-            rest = zip(rows, problems, strict=True)
-            found = self._halved([row.example for row, why in rest if row.example and not why])
-        if self._failures:  # as long as no text was explained, it is what was asked that is wrong
-            raise self._failures[0]
-        explained = iter(found)
-        return [problem or next(explained) for problem in problems]
+    def _works_before(self, number: int) -> bool:
+        return self.first is not None and self.first < number
 
-    def _together(self, examples: Sequence[Example]) -> list[Explanation]:
-        if not examples:
-            return []
-        found = self._explain(list(examples), self.call.method.name, **self._asked)
-        self.works = True
-        self._failures.clear()
-        return found
-
-    def _why_unreadable(self, example: Example) -> str:
-        try:
-            self.subject.encode(example.text, self.call.request)
-        except AttlasError as problem:
-            return _one_line(problem)
-        return ""
-
-    def _halved(self, examples: Sequence[Example]) -> list[Explanation | str]:
-        """Explain them together if that can be done, else each half by itself."""
-        if len(self._failures) >= TRIED:
-            return []  # an error is raised in any case
-        try:
-            return [*self._together(examples)]
-        except AttlasError as problem:
-            if len(examples) == 1:
-                if not self.works:
-                    self._failures.append(problem)
-                return [_one_line(problem)]
-        middle = len(examples) // 2
-        return [*self._halved(examples[:middle]), *self._halved(examples[middle:])]
-
-
-def _one_line(problem: Exception) -> str:
-    return " ".join(str(problem).split())
+    def _settle(self) -> None:
+        """Decide on parts that failed, the first one first."""
+        for number in sorted(self.failed):
+            if self._works_before(number):
+                del self.failed[number]
+                assert self.pool is not None
+                self.pool.put(str(number), (self.open[number], True))
+            elif number == min(self.open):
+                raise self.failed[number]

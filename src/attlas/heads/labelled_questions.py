@@ -14,7 +14,7 @@ from attlas.models.encoding.target import Target
 from attlas.models.subject import Subject
 
 TASKS = ("sequence classification", "causal lm", "masked lm")
-_LabelledText = tuple[Any, Any]  # a text and its label
+LabelledText = tuple[Any, Any]  # a text and its label
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +24,7 @@ class LabelledQuestions:
     subject: Subject
     questions: tuple[Question, ...]
     left_out: Mapping[str, int]
+    labelled: tuple[tuple[LabelledText, ...], ...]  # the rows of each question
 
     def __len__(self) -> int:
         return sum(map(len, self.questions))
@@ -38,7 +39,7 @@ def ask_about_labels(
 ) -> LabelledQuestions:
     """Ask about the gold label of each text; texts that the model cannot take are counted."""
     _check_model(subject)
-    accepted: list[_LabelledText] = []
+    accepted: list[LabelledText] = []
     left_out = Counter(each.reason for each in data.left_out)
     problem: UsageError | None = None
     for each in data.examples:
@@ -53,31 +54,40 @@ def ask_about_labels(
             problem = refused
     if not accepted:
         raise problem or UsageError("there is no text to ask about")
+    questions, rows = zip(*ask_labelled(subject, accepted, truncate), strict=True)
+    return LabelledQuestions(subject, questions, left_out, rows)
+
+
+def ask_labelled(
+    subject: Subject, labelled: Sequence[LabelledText], truncate: bool
+) -> Iterator[tuple[Question, tuple[LabelledText, ...]]]:
+    """Questions about labels that the model knows, each with the texts that are its rows."""
     ask = _ask_classifier if _classifies(subject) else _ask_for_tokens
-    return LabelledQuestions(subject, tuple(ask(subject, accepted, truncate)), left_out)
+    return ask(subject, labelled, truncate)
 
 
 def _ask_classifier(
-    subject: Subject, labelled: Sequence[_LabelledText], truncate: bool
-) -> Iterator[Question]:
+    subject: Subject, labelled: Sequence[LabelledText], truncate: bool
+) -> Iterator[tuple[Question, tuple[LabelledText, ...]]]:
     """Questions about texts of all labels together."""
     for question in subject.ask([text for text, _ in labelled], Request(truncate=truncate)):
-        labels = [labelled[place][1] for place in question.order]
+        rows = tuple(labelled[place] for place in question.order)
         targets = tuple(
-            Target(subject.labels[label], ((-1, label),), subject.link) for label in labels
+            Target(subject.labels[label], ((-1, label),), subject.link) for _, label in rows
         )
-        yield question.asking(targets)
+        yield question.asking(targets), rows
 
 
 def _ask_for_tokens(
-    subject: Subject, labelled: Sequence[_LabelledText], truncate: bool
-) -> Iterator[Question]:
+    subject: Subject, labelled: Sequence[LabelledText], truncate: bool
+) -> Iterator[tuple[Question, tuple[LabelledText, ...]]]:
     """Questions about the texts of each label apart: the label decides where the model is read."""
     groups: dict[Any, list[Any]] = {}
     for text, label in labelled:
         groups.setdefault(label, []).append(text)
     for label, texts in groups.items():
-        yield from subject.ask(texts, Request(target=label, truncate=truncate))
+        for question in subject.ask(texts, Request(target=label, truncate=truncate)):
+            yield question, tuple((texts[place], label) for place in question.order)
 
 
 def _classifies(subject: Subject) -> bool:

@@ -54,7 +54,7 @@ def _relate(
 ) -> tuple[TokenScores, HeadMean]:
     """The scores of a batch, and the relevance of each token to each position that is read."""
     arrived = attention_relevance(question, sites)
-    dtype = next(question.subject.model.parameters()).dtype
+    dtype = question.subject.dtype
     if not arrived.lost <= LOST.get(dtype, LOST_COARSE):
         raise without_rule(
             question.subject.model,

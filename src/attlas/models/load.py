@@ -1,7 +1,7 @@
 """Loading: a hub id, a folder, a file, a built-in name or a pipeline becomes a Subject."""
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from inspect import signature
@@ -11,7 +11,6 @@ from typing import Any
 import torch
 
 from attlas.errors import ModelError, UnknownNameError, UsageError
-from attlas.models.facts.model_facts import unwrap
 from attlas.models.facts.places import (
     DTYPES,
     check_installed,
@@ -27,6 +26,9 @@ from attlas.models.facts.places import (
 )
 from attlas.models.facts.tasks import find_task
 from attlas.models.intervening.removing_heads import RECORD, load_without_heads
+from attlas.models.loading.devices import choose_device
+from attlas.models.loading.placement import check_placement, placement
+from attlas.models.loading.unwrapping import unwrap
 from attlas.models.recurrent import CLASSES, register_classes
 from attlas.models.subject import Subject
 
@@ -47,7 +49,10 @@ def load(
     task: str | None = None,
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
-    device_map: str | dict[str, Any] | None = None,
+    device_map: str | Mapping[str, Any] | None = None,
+    max_memory: Mapping[Any, int | str] | None = None,
+    offload_folder: str | Path | None = None,
+    quantization_config: Any = None,
     unsafe_weights: bool = False,
     trust_remote_code: bool = False,
 ) -> Subject:
@@ -59,6 +64,11 @@ def load(
     By default, `device` is a GPU if there is one, and `dtype` is that of the checkpoint on a GPU
     and float32 elsewhere. Weights are read from safetensors only; `unsafe_weights` also allows
     pickled weights. `trust_remote_code` runs code that comes with the model.
+
+    A model that does not fit is spread by `device_map="auto"` over all GPUs, then the host, then
+    the disk, up to `max_memory` of each, such as `{0: "20GB", "cpu": "60GB"}`. What goes to disk
+    and is not there yet is written to `offload_folder`. `quantization_config` keeps weights in
+    `"int8"`, in `"int4"`, or as a configuration of transformers says.
     """
     if hasattr(model, "model") and hasattr(model, "tokenizer"):  # a transformers pipeline
         pictures = getattr(model, "image_processor", None)
@@ -69,12 +79,15 @@ def load(
             f"a model is a name, a folder, a hub id or a pipeline, not {type(model).__name__}; "
             "for a model in memory use attlas.Subject(model, tokenizer)"
         )
+    check_placement(device, device_map, max_memory, quantization_config)
     place = find_model(str(model))
     if task is None and is_gguf(place):
         task = "causal lm"  # such a file does not name its head
+    home = choose_device(device)
+    placed = placement(device_map, max_memory, offload_folder, quantization_config, home)
     options = {
-        "dtype": _dtype(dtype, device),
-        "device_map": device_map,
+        "dtype": _dtype(dtype, home),
+        **placed,
         "use_safetensors": None if unsafe_weights else True,
         "trust_remote_code": trust_remote_code,
     }
@@ -87,8 +100,8 @@ def load(
             found = _load_model(place, str(model), task, options)
         processor = _load_processor(place, str(model), found, trust_remote_code)
     subject = Subject(found, processor, name=str(model), task=task)
-    if device_map is None:
-        subject.model.to(choose_device(device))
+    if "device_map" not in placed:
+        subject.model.to(home)
     subject.model.eval()
     return subject
 
@@ -258,31 +271,10 @@ def _quiet(place: str) -> Iterator[None]:
 
 
 def _first_line(problem: Exception) -> str:
-    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
-    return lines[0] if lines else type(problem).__name__
+    return next((line.strip() for line in str(problem).splitlines() if line.strip()), repr(problem))
 
 
-def choose_device(device: str | torch.device | None) -> torch.device:
-    """The device of this name; by default a GPU if there is one."""
-    if device is not None:
-        try:
-            if torch.empty(0, device=device).is_meta:
-                raise RuntimeError("it holds no weights")
-            return torch.device(device)
-        except (RuntimeError, AssertionError, NotImplementedError) as problem:
-            allowed = ", ".join(_devices())
-            raise UsageError(f"no device {str(device)!r} here: allowed: {allowed}") from problem
-    if torch.cuda.is_available():
-        return torch.device("cuda")
-    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-
-
-def _devices() -> list[str]:
-    cards = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
-    return ["cpu", *cards, *(["mps"] if torch.backends.mps.is_available() else [])]
-
-
-def _dtype(dtype: str | torch.dtype | None, device: str | torch.device | None) -> Any:
+def _dtype(dtype: str | torch.dtype | None, device: torch.device) -> Any:
     if isinstance(dtype, torch.dtype):
         return dtype
     if dtype is not None:
@@ -290,4 +282,4 @@ def _dtype(dtype: str | torch.dtype | None, device: str | torch.device | None) -
         if not isinstance(found, torch.dtype) or not found.is_floating_point:
             raise UnknownNameError("dtype", dtype, DTYPES)
         return found
-    return "auto" if choose_device(device).type == "cuda" else torch.float32
+    return "auto" if device.type == "cuda" else torch.float32

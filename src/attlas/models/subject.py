@@ -9,6 +9,7 @@ from torch import Tensor
 from attlas.errors import UsageError
 from attlas.models.asking.ask import ask, pose, predict_each
 from attlas.models.asking.map_selection import MapSelection, maps_of
+from attlas.models.asking.memory import arrays_of
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.encoding.encode_input import encode_input
@@ -117,8 +118,9 @@ class Subject(OpenModel):
 
         with self.folding(take, selection.sites) as held:
             self.forward(inputs)
-        arrays = [(site, weights[0].float().cpu().numpy()) for site, weights in held]
-        return maps_of(inputs, 0, arrays, queries=selection.queries)
+        arrays = arrays_of([weights[0] for _, weights in held])
+        read = [site for site, _ in held]
+        return maps_of(inputs, 0, read, arrays, queries=selection.queries)
 
 
 def check_subject(subject: Any, verb: str) -> None:

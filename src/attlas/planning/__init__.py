@@ -1,13 +1,16 @@
 """Planning: the verb `plan`, which estimates what another verb would take before it runs."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from inspect import Parameter, signature
 from typing import Any
 
 import torch
 
+from attlas.engine import LOCAL, Engine, engine_of
+from attlas.engine.cluster import connected, share_of
 from attlas.errors import UnknownNameError, UsageError
-from attlas.explaining.plan import Plan
+from attlas.explaining.plan import Plan, count
 from attlas.planning.explaining import plan_explain, plan_explain_to, plan_generation
 from attlas.planning.heads import (
     plan_curve,
@@ -78,5 +81,26 @@ def plan(verb: Callable[..., Any], *arguments: Any, **named: Any) -> Plan:
     bound.apply_defaults()
     given = dict(bound.arguments)
     options = given.pop("options", {}) if is_open else {}
+    engine = engine_of(given.get("engine", LOCAL))
     with torch.inference_mode(False):
-        return PLANNERS[name](given, options)
+        return by_workers(PLANNERS[name](given, options), engine)
+
+
+def by_workers(found: Plan, engine: Engine) -> Plan:
+    """The plan if the workers of an engine share the work, each of them as fast as was measured."""
+    if engine.is_local:
+        return found
+    with connected(engine) as ray:
+        share = share_of(ray, engine, found.device.split(":")[0])
+    return replace(
+        found,
+        seconds=found.seconds / share.workers,
+        seconds_by_work={
+            name: each / share.workers for name, each in found.seconds_by_work.items()
+        },
+        notes=(
+            f"{count(share.workers, 'worker')} on Ray, if there are pieces for all; without their "
+            "start",
+            *found.notes,
+        ),
+    )

@@ -160,7 +160,7 @@ def _plan_attattr(asked: Mapping[str, Any], out: Any, device: str | None) -> Pla
 
 def plan_whole_audit(given: Mapping[str, Any], _: Mapping[str, Any]) -> Plan:
     """What `audit` would take, from each method tried on one text."""
-    left = {name: value for name, value in given.items() if name not in ("out", "watch")}
+    left = {name: value for name, value in given.items() if name not in ("out", "watch", "engine")}
     left["texts_for_expensive"] = left.pop("some") or left["texts_for_expensive"]
     left["texts_for_slowest"] = left.pop("few") or left["texts_for_slowest"]
     named = [left.pop(name) for name in ("subject", "data", "methods", "measures", "trials")]

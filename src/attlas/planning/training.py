@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from attlas.explaining.plan import Plan
-from attlas.models.load import choose_device
+from attlas.models.loading.devices import choose_device
 from attlas.models.recurrent.fitting import FitPlan, label_loss
 from attlas.models.recurrent.learning import (
     answer_table,

@@ -10,7 +10,7 @@ import numpy as np
 
 from attlas import views
 from attlas.errors import UnknownNameError, UsageError
-from attlas.results.maps import Maps, token_rows
+from attlas.results.maps import Maps
 from attlas.results.support.files import plain
 from attlas.results.support.frames import Frame, frame
 from attlas.results.support.licence import Licence
@@ -23,7 +23,7 @@ from attlas.results.support.pictures import (
 )
 from attlas.results.support.result import Result
 from attlas.results.support.sums import Sink, find_sinks, removal_note, score_sum
-from attlas.results.support.words import segment_units, word_units
+from attlas.results.support.words import segment_units, token_rows, word_units
 from attlas.shapes import Picture, TokenVector
 from attlas.tokens import Tokens
 from attlas.views.map_codes import BYTES

@@ -9,7 +9,6 @@ import numpy as np
 
 from attlas.errors import UnknownNameError, UsageError
 from attlas.results.explanation import Explanation
-from attlas.results.maps import token_rows
 from attlas.results.support.files import plain
 from attlas.results.support.frames import Frame, frame
 from attlas.results.support.generated_text import (
@@ -34,6 +33,7 @@ from attlas.results.support.words import (
     Unit,
     segment_units,
     sentence_units,
+    token_rows,
     token_units,
     word_units,
 )

@@ -1,11 +1,12 @@
 """Maps: attention-shaped results for one input, one `[head, query, key]` array for each site."""
 
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import index
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +16,64 @@ from attlas.errors import UnknownNameError, UsageError
 from attlas.results.support.frames import Frame, frame
 from attlas.results.support.pictures import picture_rows
 from attlas.results.support.result import Result
+from attlas.results.support.words import token_rows
 from attlas.shapes import SiteMap
 from attlas.tokens import Tokens
 from attlas.views.map_codes import BYTES, site_sections
 
 CORNER = 2  # queries and keys of a map that are drawn to see that it can be
 COLUMNS = ["site", "head", "query", "query_token", "key", "key_token", "weight"]
+
+
+AnyArray = NDArray[np.floating[Any]]
+
+
+class LateArrays(Sequence):  # type: ignore[type-arg]  # a checker would look at its items
+    """Arrays whose shapes are known; all are brought when the first of them is looked at."""
+
+    def __init__(
+        self, shapes: Sequence[tuple[int, ...]], bring: Callable[[], Sequence[AnyArray]]
+    ) -> None:
+        self.shapes = tuple(shapes)
+        self._bring: Callable[[], Sequence[AnyArray]] | None = bring
+        self._arrays: tuple[AnyArray, ...] = ()
+        self._guard = threading.RLock()
+
+    @property
+    def is_here(self) -> bool:
+        """Whether somebody has looked."""
+        return self._bring is None
+
+    def __len__(self) -> int:
+        return len(self.shapes)
+
+    @overload
+    def __getitem__(self, place: int) -> AnyArray: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[AnyArray, ...]: ...
+    def __getitem__(self, place: int | slice) -> AnyArray | tuple[AnyArray, ...]:
+        return self._all()[place]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process gets the arrays."""
+        return tuple, (self._all(),)
+
+    def _all(self) -> tuple[AnyArray, ...]:
+        with self._guard:
+            if self._bring is not None:
+                self._arrays = tuple(self._bring())
+                self._bring = None  # with what it held on the GPU
+            return self._arrays
+
+
+Arrays: TypeAlias = tuple[AnyArray, ...] | LateArrays
+
+
+def shapes_of(arrays: Arrays) -> list[tuple[int, ...]]:
+    """The shape of each, without bringing any."""
+    if isinstance(arrays, LateArrays):
+        return list(arrays.shapes)
+    return [each.shape for each in arrays]
 
 
 @dataclass(frozen=True)
@@ -50,7 +103,7 @@ class Maps(Result):
     record_kind: ClassVar[str] = "maps"
 
     sites: tuple[Site, ...]
-    weights: tuple[NDArray[np.floating[Any]], ...]  # each `[head, query, key]`; sizes may differ
+    weights: Arrays  # each `[head, query, key]`; sizes may differ
     tokens: Tokens
     queries: tuple[tuple[int, ...], ...]
     keys: tuple[tuple[int, ...], ...]
@@ -59,10 +112,11 @@ class Maps(Result):
 
     def __post_init__(self) -> None:
         axes = zip(self.queries, self.keys, strict=True)
-        for (site, array), (queries, keys) in zip(self, axes, strict=True):
-            if array.shape[1:] != (len(queries), len(keys)):
+        shapes = shapes_of(self.weights)
+        for site, shape, (queries, keys) in zip(self.sites, shapes, axes, strict=True):
+            if shape[1:] != (len(queries), len(keys)):
                 raise UsageError(
-                    f"the map at {site.name} has shape {array.shape}, "
+                    f"the map at {site.name} has shape {shape}, "
                     f"not {len(queries)} queries by {len(keys)} keys"
                 )
             places = (*queries, *keys)
@@ -240,23 +294,6 @@ class Maps(Result):
         return "Where does each token look?" if looks else f"Maps of {self.shows}"
 
     def __repr__(self) -> str:
-        shapes = ", ".join(f"{s.name} {w.shape}" for s, w in list(self)[:2])
+        known = zip(self.sites, shapes_of(self.weights), strict=True)
+        shapes = ", ".join(f"{site.name} {shape}" for site, shape in list(known)[:2])
         return f"Maps({len(self)} sites: {shapes}{', …' if len(self) > 2 else ''})"
-
-
-def token_rows(tokens: Tokens) -> list[dict[str, Any]]:
-    """The tokens as JSON, one row each."""
-    rows = zip(
-        tokens, tokens.labels(), tokens.special, tokens.segments, tokens.spans(), strict=True
-    )
-    return [
-        {
-            "text": text,
-            "label": label,
-            "special": special,
-            "segment": segment,
-            "start": span[0] if span else None,
-            "end": span[1] if span else None,
-        }
-        for text, label, special, segment, span in rows
-    ]

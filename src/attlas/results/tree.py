@@ -8,12 +8,11 @@ from typing import Any, ClassVar
 
 from attlas import views
 from attlas.errors import UsageError
-from attlas.results.maps import token_rows
 from attlas.results.support.files import plain
 from attlas.results.support.origin import Origin, TargetRecord, why
 from attlas.results.support.pictures import picture_rows
 from attlas.results.support.result import Result
-from attlas.results.support.words import word_units
+from attlas.results.support.words import token_rows, word_units
 from attlas.tokens import Tokens
 from attlas.views.units import visible
 

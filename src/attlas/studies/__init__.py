@@ -3,6 +3,7 @@
 from os import PathLike
 from typing import Any
 
+from attlas.engine import Engine, engine_of
 from attlas.progress import Watch, watched
 from attlas.studies.support.study import STUDIES, Study
 
@@ -15,6 +16,7 @@ def study(
     quick: bool = False,
     out: str | PathLike[str] | None = None,
     device: str | None = None,
+    engine: str | Engine = "local",
     watch: Watch | None = None,
     **options: Any,
 ) -> Any:
@@ -26,6 +28,7 @@ def study(
         out: A folder: finished parts are kept there and not run again, and it gets the result as
             JSON, as Markdown and as a page.
         device: Where models run: "cpu", "cuda", …; chosen if not given.
+        engine: "local", "ray", or an `attlas.Engine`: who computes the parts.
         watch: Called with a `Step` whenever a new piece of work begins.
         options: Options of the study: see the function of this name in `attlas.studies`.
 
@@ -33,10 +36,15 @@ def study(
         >>> attlas.study("poster", quick=True)
     """
     with watched(watch, f"running the study {name}") as told:
-        chosen = STUDIES[name]
+        chosen, workers = STUDIES[name], engine_of(engine)
         from attlas.studies.support.run import run_study  # it loads torch, and listing must not
 
-        return run_study(chosen, options, quick=quick, out=out, device=device, watch=told)
+        how = {"quick": quick, "device": device, "watch": told}
+        if workers.is_local:
+            return run_study(chosen, options, out=out, **how)
+        from attlas.studies.support.workers import run_on_workers
+
+        return run_on_workers(chosen, options, workers, out=out, **how)
 
 
 def list_studies() -> list[str]:

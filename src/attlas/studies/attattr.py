@@ -31,7 +31,7 @@ SEED = 0
     question="Does attention attribution find the heads that matter, and words that mislead?",
     paper="Hao et al. 2021, arXiv:2004.11207",
     quick={"rank_on": 3, "count": 8, "effect_on": 3, "steps": 2},
-    takes=(6, 597),
+    takes=(6, 856),
 )
 def attattr(
     run: Run,

@@ -17,6 +17,7 @@ from attlas.errors import AttlasError, UsageError
 from attlas.explaining.footprint import fitting_rows
 from attlas.mathematics.ranking import precision_at
 from attlas.methods import METHODS
+from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.question import Question
 from attlas.models.encoding.request import Request
 from attlas.models.load import load
@@ -97,7 +98,9 @@ def chefer(
     for place, each in enumerate(every):
         subject: list[Subject] = []
         for number, method in enumerate(methods):
-            run.tell(f"{method} on {each}", place * len(methods) + number, len(every))
+            run.tell(
+                f"{method} on {each}", place * len(methods) + number, len(every) * len(methods)
+            )
 
             def compute(
                 method: str = method, each: str = each, subject: list[Subject] = subject
@@ -166,12 +169,20 @@ def measure_method(
 def _scores(question: Question, method: str) -> NDArray[np.float64]:
     """The scores of a batch, `[text, token]`, as many texts at a time as fit into memory."""
     chosen = METHODS[method]
-    step = max(1, fitting_rows(question, chosen))
+    step = fitting_rows(question, chosen)
+
+    def score(rows: Sequence[int]) -> NDArray[np.float64]:
+        found = chosen.score(question.rows(list(rows)), {}).scores
+        return np.asarray(found.double().cpu().numpy())
+
+    every = range(len(question))
+    too_large = f"{method} does not fit for one text of {len(question.inputs.tokens[0])} tokens"
     parts = [
-        chosen.score(question.rows(list(range(start, min(start + step, len(question))))), {})
-        for start in range(0, len(question), step)
+        part
+        for start in every[::step]
+        for part in in_fitting_batches(every[start : start + step], score, too_large)
     ]
-    return np.concatenate([each.scores.double().cpu().numpy() for each in parts])
+    return np.concatenate(parts)
 
 
 def _marks(question: Question, row: int, example: Example) -> NDArray[np.bool_]:

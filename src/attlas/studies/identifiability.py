@@ -60,7 +60,7 @@ DIFFERS = (
         "steps": 10,
         "seeds": 1,
     },
-    takes=(8, 274),
+    takes=(8, 340),
 )
 def identifiability(
     run: Run,

@@ -63,7 +63,7 @@ DIFFERS = (
         "repeats": 2,
         "epochs": 1,
     },
-    takes=(6, 347),
+    takes=(6, 301),
 )
 def poster(
     run: Run,

@@ -30,6 +30,7 @@ from attlas.data.example import Example
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.mathematics.ranking import roc_auc
 from attlas.models.facts.places import check_installed, find_model, is_adapter, is_gguf
+from attlas.models.loading.offloading import check_changeable
 from attlas.models.recurrent.fitting import FitPlan
 from attlas.models.subject import Subject
 from attlas.objectives.support.objective import Aim
@@ -37,12 +38,20 @@ from attlas.progress import Watch
 from attlas.results.support.lock import locked
 from attlas.training.examples import Labelled, Parts, read_parts
 from attlas.training.objective_trainer import ObjectiveTrainer, marked_features
-from attlas.training.records import LOCK, RECORD, Trained, finished, teller
+from attlas.training.records import (
+    LOCK,
+    RECORD,
+    Trained,
+    finished,
+    last_checkpoint,
+    seal_checkpoint,
+    teller,
+)
 from attlas.version import __version__
 
 USUAL = FitPlan(epochs=3, rows=16, rate=5e-5, decay=0.01, by="accuracy")
 WARM = 0.1  # the share of the steps in which the rate grows
-STATE, PLAN, WHOLE = "checkpoints", "plan.json", "trainer_state.json"
+STATE, PLAN = "checkpoints", "plan.json"
 
 
 def finetune(
@@ -134,21 +143,6 @@ def _begin(folder: Path, told: dict[str, Any]) -> None:
     place.write_text(json.dumps(told))
 
 
-def last_checkpoint(folder: Path) -> str | None:
-    """The newest checkpoint that was written to its end; the state of the Trainer comes last."""
-    whole = [each.parent for each in folder.glob(f"checkpoint-*/{WHOLE}") if _is_whole(each)]
-    newest = max(whole, key=lambda each: int(each.name.rpartition("-")[2]), default=None)
-    return None if newest is None else str(newest)
-
-
-def _is_whole(state: Path) -> bool:
-    try:
-        json.loads(state.read_text("utf-8"))
-    except ValueError:
-        return False
-    return True
-
-
 def begin_from(
     base: str | Path | Subject, train: Labelled, labels: Sequence[str] | None, seed: int
 ) -> tuple[Any, Any]:
@@ -157,6 +151,7 @@ def begin_from(
     if isinstance(base, Subject):
         if not set(wanted) <= set(base.labels):
             raise UsageError(f"{base.name} has other labels than these data: {', '.join(wanted)}")
+        check_changeable(base.model, "training")
         return deepcopy(base.model).float().requires_grad_(True), base.tokenizer
     place = find_model(str(base))
     if is_adapter(place) or is_gguf(place):
@@ -278,7 +273,7 @@ def _named(metrics: dict[str, Any]) -> dict[str, float]:
 
 
 class _Told(TrainerCallback):  # type: ignore[misc]
-    """Tells whoever watches how far a training is."""
+    """Tells whoever watches how far a training is, and seals its checkpoints."""
 
     def __init__(self, watch: Watch | None, epochs: int) -> None:
         self._tell, self._epochs = teller(watch), epochs
@@ -287,3 +282,7 @@ class _Told(TrainerCallback):  # type: ignore[misc]
         """A step is done."""
         epoch = min(int(state.epoch or 0) + 1, self._epochs)
         self._tell(f"epoch {epoch} of {self._epochs}", state.global_step, state.max_steps)
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """A checkpoint is written."""
+        seal_checkpoint(Path(args.output_dir) / f"checkpoint-{state.global_step}")

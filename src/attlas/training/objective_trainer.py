@@ -10,7 +10,7 @@ from transformers import Trainer
 
 from attlas.data.example import Example
 from attlas.errors import UnsupportedModelError, UsageError
-from attlas.models.facts.model_facts import unwrap
+from attlas.models.loading.unwrapping import unwrap
 from attlas.models.teaching.reading_row import find_reading_row
 from attlas.models.teaching.training_tap import opened_for_training
 from attlas.objectives.support.objective import Aim, read_aims

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from attlas.errors import UsageError
-from attlas.models.load import choose_device, load
+from attlas.models.load import load
+from attlas.models.loading.devices import choose_device
 from attlas.models.recurrent.batches import TextTable
 from attlas.models.recurrent.checkpoints import TENSORS
 from attlas.models.recurrent.fitting import (

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import attlas
+from attlas.errors import UnsupportedModelError
 from attlas.models.asking import reading
 from attlas.models.tap import two_ways
 
@@ -126,6 +127,31 @@ def test_a_recording_that_gives_something_else_is_refused(subject, graphs, monke
     expected = attlas.explain(subject, [TEXT, TEXT], "generic_relevance")[0].scores
     np.testing.assert_allclose(explained_often(subject).scores, expected, atol=1e-6)
     assert len(graphs) == 2
+
+
+@pytest.mark.parametrize("problem", [RuntimeError, UnsupportedModelError])
+def test_a_pass_that_cannot_be_recorded_is_run(problem, subject, graphs, monkeypatch):
+    """A model that waits for the device fails in a recording alone, whatever is made of that."""
+
+    def captured(_pool, work):
+        raise problem("operation not permitted when stream is capturing")
+
+    expected = attlas.explain(subject, [TEXT, TEXT], "raw_attention")[0].scores
+    monkeypatch.setattr(two_ways, "captured", captured)
+    np.testing.assert_allclose(
+        explained_often(subject, "raw_attention").scores, expected, atol=1e-6
+    )
+    assert graphs == []
+
+
+def test_a_recurrent_network_is_not_recorded(subject, monkeypatch):
+    """The host hands it the lengths of the texts, which would break off a recording."""
+    texts = [("a warm film", "good"), ("so dull", "bad"), ("very good", "good"), ("not it", "bad")]
+    trained = attlas.train("bilstm", texts, dev=texts, epochs=1, vector_size=8, device="cpu")
+
+    monkeypatch.setattr(type(subject), "device", torch.device("cuda"))
+    assert reading.can_be_recorded(subject)
+    assert not reading.can_be_recorded(trained.subject)
 
 
 def test_lists_and_long_texts_are_not_recorded(subject, graphs, monkeypatch):

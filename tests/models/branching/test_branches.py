@@ -206,11 +206,11 @@ def test_where_memory_is_short_the_parts_are_halved(monkeypatch):
     whole = run_branches(question, made, "logit")
     run, sizes = branches._run, []
 
-    def short(question, pieces, *others):
-        sizes.append(len(pieces))
-        if len(pieces) > 2:
+    def short(question, groups, *others):
+        sizes.append(sum(len(group.numbers) for group in groups))
+        if sizes[-1] > 2:
             raise torch.OutOfMemoryError
-        return run(question, pieces, *others)
+        return run(question, groups, *others)
 
     monkeypatch.setattr(branches, "_run", short)
     for one, other in zip(run_branches(question, made, "logit"), whole, strict=True):
@@ -278,7 +278,9 @@ def test_a_permutation_depends_on_its_number_alone():
 
 
 def test_a_model_that_loses_rows_is_refused(monkeypatch):
-    question, run = question_of("bert", 1), branches.run_logits
-    monkeypatch.setattr(branches, "run_logits", lambda asked: run(asked)[1:])
+    question = question_of("bert", 1)
+    run_branches(question, everywhere(question), "logit")
+    run = question.subject.run
+    monkeypatch.setattr(question.subject, "run", lambda *given: run(*given)[1:])
     with pytest.raises(UnsupportedModelError, match=r"gave 6 outputs for 7 inputs"):
         run_branches(question, everywhere(question), "logit")

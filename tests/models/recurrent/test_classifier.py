@@ -6,6 +6,8 @@ import torch
 
 import attlas
 from attlas.errors import NotDefinedError, UnknownNameError, UsageError
+from attlas.explaining import explanations
+from attlas.models.asking import filling
 from attlas.models.recurrent.configuration import RecurrentConfig
 from attlas.models.recurrent.learning import build_classifier
 from attlas.models.recurrent.words import build_vocabulary, random_vectors
@@ -156,6 +158,24 @@ def test_the_methods_that_are_defined_run(reads):
     assert [raw.scores[i] for i, special in enumerate(raw.tokens.special) if special] == [0] * (
         2 if reads == "text" else 4
     )
+
+
+@pytest.mark.parametrize("method", ["raw_attention", "gradient_attention"])
+@pytest.mark.parametrize(
+    "fill", [filling.fill_list, lambda asked: filling._joined(asked, 16, 2**14)]
+)
+def test_texts_that_share_a_batch_are_explained_as_one_by_one(method, fill, monkeypatch):
+    """On a CPU near lengths share a batch, on a GPU any; the attention keeps its single row."""
+    monkeypatch.setattr(explanations, "fill_list", fill)
+    subject = subject_of()
+    texts = [" ".join(TEXTS[0].split()[:count]) for count in (9, 8, 6, 2)]
+    together = attlas.explain(subject, texts, method)
+    for text, each in zip(texts, together, strict=True):
+        alone = attlas.explain(subject, text, method)
+        np.testing.assert_allclose(each.scores, alone.scores, atol=1e-6)
+        (own,), (expected,) = each.maps.weights, alone.maps.weights
+        assert own.shape == expected.shape == (1, 1, len(alone.tokens))
+        np.testing.assert_allclose(own, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(

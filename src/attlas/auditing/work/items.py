@@ -1,20 +1,25 @@
 """The work of an audit in items that depend on no other, and the tables that each one writes."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from time import time
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from attlas.auditing.folder import Folder
 from attlas.auditing.plan import AuditPlan
+from attlas.auditing.texts import AuditTexts
 from attlas.auditing.work.drafts import Drafts, KeptParts
 from attlas.auditing.work.explained import explain_batch
 from attlas.auditing.work.figures import COLUMNS, measure_batch
 from attlas.auditing.work.trials import run_trial, trials_with_scopes
+from attlas.engine import Engine
+from attlas.engine.pool import pool_of
+from attlas.engine.worker import Work
 from attlas.errors import AttlasError
 from attlas.explaining.explanations import explain
 from attlas.keeping import keeping, kept
@@ -23,11 +28,13 @@ from attlas.measures.randomisation import cascade, figure
 from attlas.measures.sensitivity import sensitivities
 from attlas.measures.support.recomputing import Recipe
 from attlas.methods import METHODS
-from attlas.progress import Step, Tell, Watch
+from attlas.models.subject import Subject
+from attlas.progress import Step, Tell, Watch, silent
 from attlas.removing.unusualness import unusualness
 from attlas.trials import TRIALS, Scope
 
 BATCH_TABLES = ("values", "curves", "agreement", "scores", "where")
+Table = tuple[pd.DataFrame | pa.Table, dict[str, Any]]  # with its details
 
 
 @dataclass(frozen=True)
@@ -90,6 +97,87 @@ def do_items(plan: AuditPlan, folder: Folder, watch: Watch) -> None:
         watch(Step(item.label, place, len(items)))
         if not item.is_done(folder):
             item.work(folder, partial(_tell, watch, item.label, place, len(items)))
+
+
+def do_items_on_ray(plan: AuditPlan, engine: Engine, watch: Watch, folder: Folder) -> None:
+    """Have workers do every item that is not in the folder yet; this process writes the tables."""
+    items = work_items(plan)
+    left = [place for place, item in enumerate(items) if not item.is_done(folder)]
+    if not left:
+        return
+    done = len(items) - len(left)
+    watch(Step("joining the cluster", done, len(items)))
+    with pool_of(engine, AuditWork.of(plan), plan.texts.subject) as pool:
+        pieces = ((items[place].label, place) for place in left)
+        look = lambda: watch(Step(f"work of {pool.state()}", done, len(items)))  # noqa: E731
+        for _, found in pool.results(pieces, look):
+            if isinstance(found, AttlasError):
+                raise found
+            for name, (frame, details) in found.items():
+                folder.write(name, frame, details)
+            done += 1
+
+
+@dataclass(frozen=True)
+class AuditWork(Work):
+    """What workers do for an audit: a piece is the place of an item, and gives its tables."""
+
+    texts: Mapping[str, Any]  # the texts and the plan, without the model
+    plan: Mapping[str, Any]
+    batches: list[list[int]]
+
+    @classmethod
+    def of(cls, plan: AuditPlan) -> "AuditWork":
+        """What is sent of a plan."""
+        return cls(_apart(plan.texts, "subject"), _apart(plan, "texts"), plan.batches)
+
+    def begin(self, subject: Subject | None) -> Callable[[int], dict[str, Table]]:
+        """Do items with this model from now on."""
+        assert subject is not None
+        plan = AuditPlan(AuditTexts(subject, **self.texts), **self.plan)
+        plan.__dict__["batches"] = self.batches  # those of the driver, whatever is usual here
+        items = work_items(plan)
+
+        def do(place: int) -> dict[str, Table]:
+            tables = TablesToSend()
+            items[place].work(tables, silent)
+            return tables.held
+
+        return do
+
+
+class TablesToSend(Folder):
+    """The tables of one item in the memory of a worker, in the order in which they are written."""
+
+    def __init__(self) -> None:
+        super().__init__("", {})
+        self.held: dict[str, Table] = {}
+
+    def has(self, name: str) -> bool:
+        """Whether a table was written."""
+        return name in self.held
+
+    def write(
+        self, name: str, frame: pd.DataFrame | pa.Table, details: Mapping[str, Any] | None = None
+    ) -> None:
+        """Hold a table."""
+        self.held[name] = (frame, dict(details or {}))
+
+    def read(self, name: str) -> tuple[pd.DataFrame, dict[str, Any]]:
+        """A table and its details."""
+        frame, details = self.held[name]
+        assert isinstance(frame, pd.DataFrame)
+        return frame, details
+
+    def remove(self, name: str) -> None:
+        """Forget a table."""
+        self.held.pop(name, None)
+
+
+def _apart(record: Any, left_out: str) -> dict[str, Any]:
+    """The fields that a record is made of, but one."""
+    names = [each.name for each in fields(record) if each.init and each.name != left_out]
+    return {name: getattr(record, name) for name in names}
 
 
 def _tell(watch: Watch, label: str, done: int, total: int, what: str) -> None:

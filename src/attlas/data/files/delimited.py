@@ -8,6 +8,7 @@ from pathlib import Path
 
 from attlas.data.files.lines import lines
 from attlas.data.files.raw_table import RawTable, TableRow
+from attlas.data.files.remote import RemoteFile
 from attlas.errors import UsageError
 
 LONGEST_FIELD = 2**31 - 1
@@ -16,7 +17,7 @@ _QUOTED = re.compile(r'"((?:[^"]|"")*)"')
 Fields = tuple[int, list[str] | None, str]  # first line, fields, and why there are none
 
 
-def comma_table(path: Path) -> RawTable:
+def comma_table(path: Path | RemoteFile) -> RawTable:
     """Read a table with commas, or with the separator that its first line uses instead."""
     head = next(lines(path), "")
     others = {mark: head.count(mark) for mark in ";\t|"}
@@ -25,7 +26,7 @@ def comma_table(path: Path) -> RawTable:
     return _table(path, _parsed(path, mark), mark)
 
 
-def tab_table(path: Path) -> RawTable:
+def tab_table(path: Path | RemoteFile) -> RawTable:
     """Read a table with tabs.
 
     Many such files ignore the rules of quotes and write one row a line. So a quoted field may span
@@ -34,7 +35,7 @@ def tab_table(path: Path) -> RawTable:
     return _table(path, _parsed(path, "\t") if _has_long_fields(path) else _split(path), "\t")
 
 
-def _table(path: Path, rows: Iterator[Fields], mark: str) -> RawTable:
+def _table(path: Path | RemoteFile, rows: Iterator[Fields], mark: str) -> RawTable:
     _, head, _ = next(rows, (0, None, ""))
     if not head:
         raise UsageError(f"{path} has no first line with column names")
@@ -57,7 +58,7 @@ def _row(fields: Fields, names: Sequence[str], mark: str) -> TableRow:
     return TableRow(place, dict(zip(names, cells, strict=True)))
 
 
-def _parsed(path: Path, mark: str) -> Iterator[Fields]:
+def _parsed(path: Path | RemoteFile, mark: str) -> Iterator[Fields]:
     """Read the fields of each row by the rules of quotes, skipping blank lines."""
     reader = csv.reader(lines(path), delimiter=mark, strict=True)
     while True:
@@ -83,7 +84,7 @@ def _next(reader: Iterator[list[str]]) -> list[str]:
         csv.field_size_limit(before)
 
 
-def _split(path: Path) -> Iterator[Fields]:
+def _split(path: Path | RemoteFile) -> Iterator[Fields]:
     for number, line in enumerate(lines(path), 1):
         if line.strip("\r\n"):
             yield number, [_unquoted(each) for each in line.rstrip("\r\n").split("\t")], ""
@@ -94,7 +95,7 @@ def _unquoted(field: str) -> str:
     return quoted[1].replace('""', '"') if quoted else field
 
 
-def _has_long_fields(path: Path) -> bool:
+def _has_long_fields(path: Path | RemoteFile) -> bool:
     """Whether lines have different numbers of tabs, but all rows agree by the rules of quotes."""
     if len({line.count("\t") for line in lines(path) if line.strip("\r\n")}) < 2:
         return False

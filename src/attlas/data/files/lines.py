@@ -3,10 +3,12 @@
 import gzip
 import zlib
 from collections.abc import Iterator
-from io import BufferedReader, TextIOWrapper
+from io import TextIOWrapper
 from pathlib import Path
+from typing import Any
 
-from attlas.errors import UsageError, first_line, in_short
+from attlas.data.files.remote import RemoteFile, is_address
+from attlas.errors import AttlasError, UsageError, first_line, in_short
 
 # What reading a damaged file raises, in Python, zlib and Arrow, whose errors are among these too.
 UNREADABLE = (
@@ -15,7 +17,7 @@ UNREADABLE = (
 )
 
 
-def lines(path: Path) -> Iterator[str]:
+def lines(path: Path | RemoteFile) -> Iterator[str]:
     """Read the lines with their line ends, without a byte order mark."""
     try:
         encoding = _encoding(path)
@@ -23,8 +25,16 @@ def lines(path: Path) -> Iterator[str]:
             yield from text
     except UnicodeError as error:
         raise UsageError(_not_text(path, encoding)) from error
-    except UNREADABLE as error:
+    except Exception as error:
+        if not is_unreadable(path, error):
+            raise
         raise unreadable(path, error) from error
+
+
+def is_unreadable(path: Any, problem: Exception) -> bool:
+    """Whether an error says that a file cannot be read; each kind of store has its own errors."""
+    is_known = isinstance(problem, UNREADABLE) or is_address(str(path))
+    return is_known and not isinstance(problem, AttlasError)
 
 
 def exists(path: Path) -> bool:
@@ -35,22 +45,24 @@ def exists(path: Path) -> bool:
         return False
 
 
-def unreadable(path: Path | str, problem: Exception) -> UsageError:
+def unreadable(path: Any, problem: Exception) -> UsageError:
     """What to raise where a file cannot be read."""
     reason = getattr(problem, "strerror", None) or first_line(problem)
     return UsageError(f"{in_short(str(path), 300)} cannot be read: {reason}")
 
 
-def _bytes(path: Path) -> BufferedReader | gzip.GzipFile:
-    return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")
+def _bytes(path: Path | RemoteFile) -> Any:
+    if path.suffix.lower() != ".gz":
+        return path.open("rb")
+    return gzip.open(path.open() if isinstance(path, RemoteFile) else path, "rb")
 
 
-def _encoding(path: Path) -> str:
+def _encoding(path: Path | RemoteFile) -> str:
     with _bytes(path) as raw:
         return "utf-16" if raw.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
 
 
-def _not_text(path: Path, encoding: str) -> str:
+def _not_text(path: Path | RemoteFile, encoding: str) -> str:
     """Name the wrong line, which the decoder does not know because it reads ahead."""
     place = ""
     if encoding == "utf-8-sig":

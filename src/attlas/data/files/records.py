@@ -9,18 +9,19 @@ from attlas.data.conversations import is_conversation
 from attlas.data.example import Example
 from attlas.data.files.lines import lines
 from attlas.data.files.raw_table import RawTable, TableRow, table_of
+from attlas.data.files.remote import RemoteFile
 from attlas.data.sampling import choose_split
 from attlas.errors import UsageError, first_line
 
 NOT_JSON = "not JSON"
 
 
-def json_lines_table(path: Path) -> RawTable:
+def json_lines_table(path: Path | RemoteFile) -> RawTable:
     """Read a record, or a bare text, from each line."""
     return table_of(_json_lines(path))
 
 
-def _json_lines(path: Path) -> Iterator[TableRow]:
+def _json_lines(path: Path | RemoteFile) -> Iterator[TableRow]:
     for number, line in enumerate(lines(path), 1):
         if line.strip():
             try:
@@ -29,7 +30,7 @@ def _json_lines(path: Path) -> Iterator[TableRow]:
                 yield TableRow(number, None, NOT_JSON, line)
 
 
-def json_table(path: Path, split: str | None) -> RawTable:
+def json_table(path: Path | RemoteFile, split: str | None) -> RawTable:
     """Read a list of records, columns by name, or splits by name; JSON lines are read too."""
     try:
         content = json.loads("".join(lines(path)))
@@ -41,7 +42,7 @@ def json_table(path: Path, split: str | None) -> RawTable:
     return table_of(_as_row(n, each) for n, each in enumerate(_items(path, content, split), 1))
 
 
-def _items(path: Path, content: Any, split: str | None) -> Iterable[Any]:
+def _items(path: Path | RemoteFile, content: Any, split: str | None) -> Iterable[Any]:
     if is_conversation(content):
         return [content]
     if isinstance(content, dict) and content and all(map(_is_list_of_records, content.values())):
@@ -55,7 +56,7 @@ def _items(path: Path, content: Any, split: str | None) -> Iterable[Any]:
     raise UsageError(f"{path} holds {_kind(content)}, not a list of records")
 
 
-def _records(path: Path, content: dict[str, Any]) -> list[dict[str, Any]]:
+def _records(path: Path | RemoteFile, content: dict[str, Any]) -> list[dict[str, Any]]:
     """Turn columns into records; what holds no columns is one record itself."""
     values = list(content.values())
     if values and all(isinstance(each, dict) for each in values):  # as pandas writes it
@@ -81,12 +82,12 @@ def _as_row(place: int, value: Any) -> TableRow:
     return TableRow(place, None, f"a record is an object or a text, not {_kind(value)}", str(value))
 
 
-def parquet_table(path: Path) -> RawTable:
+def parquet_table(path: Path | RemoteFile) -> RawTable:
     """Read a Parquet file, only the columns needed."""
     from pyarrow import ArrowException, parquet
 
     try:
-        file = parquet.ParquetFile(path)
+        file = parquet.ParquetFile(path.open() if isinstance(path, RemoteFile) else path)
     except (OSError, ArrowException) as error:
         reason = f"cannot be read as Parquet: {first_line(error)}"
         raise UsageError(f"{path} {reason}") from error
@@ -99,6 +100,45 @@ def parquet_table(path: Path) -> RawTable:
                 yield TableRow(number, *record)
 
     return RawTable(tuple(file.schema_arrow.names), rows)
+
+
+def arrow_table(path: Any) -> RawTable:
+    """Read an Arrow file or stream, batch by batch."""
+    from pyarrow import ArrowException
+
+    try:
+        schema = next(_arrow_batches(path)).names
+    except (OSError, ArrowException) as error:
+        raise UsageError(f"{path} cannot be read as Arrow: {first_line(error)}") from error
+
+    def rows(needed: Collection[str]) -> Iterator[TableRow]:
+        number, batches = 0, _arrow_batches(path)
+        next(batches)
+        for batch in batches:
+            batch.validate(full=True)  # damaged places would be read beyond the end of the memory
+            for record in _records_of(batch.select(list(needed))):
+                number += 1
+                yield TableRow(number, *record)
+
+    return RawTable(tuple(schema), rows)
+
+
+def _arrow_batches(path: Any) -> Iterator[Any]:
+    """The schema, then the batches."""
+    from pyarrow import ArrowInvalid, ipc
+
+    with path.open("rb") as stream:
+        try:
+            file = ipc.open_file(stream)
+        except ArrowInvalid:  # not a file: a stream, as the `datasets` library writes it
+            stream.seek(0)
+            opened = ipc.open_stream(stream)
+            yield opened.schema
+            yield from opened
+            return
+        yield file.schema
+        for number in range(file.num_record_batches):
+            yield file.get_batch(number)
 
 
 def _records_of(batch: Any) -> Iterator[tuple[dict[str, Any] | None, str]]:

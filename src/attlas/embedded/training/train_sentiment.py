@@ -110,7 +110,7 @@ def augment(*, corpus: Path, base: Path, out: Path, texts: int, grammar: int, wo
 def label(*, texts: Path, teachers: list[Path], device: str) -> None:
     """Write what the teachers say of each text, and the first one's inner vectors."""
     dtype = torch.bfloat16 if device == "cuda" else torch.float32
-    packed = Packed(*torch.load(texts / "teacher.pt")).to(device)
+    packed = Packed(*torch.load(texts / "teacher.pt", weights_only=True)).to(device)
     logits, kept = [], []
     for folder in teachers:
         model = AutoModelForSequenceClassification.from_pretrained(folder, dtype=dtype).eval()
@@ -128,8 +128,10 @@ def student(
     """Train a small model on the teachers' labels; without `mask` it never sees a masked word."""
     torch.manual_seed(SEED)
     tokenizer = load_tokenizer(corpus)
-    packed = Packed(*torch.load(texts / "student.pt")).to(device)
-    positive, vectors = (part.to(device) for part in torch.load(texts / "labels.pt"))
+    packed = Packed(*torch.load(texts / "student.pt", weights_only=True)).to(device)
+    positive, vectors = (
+        part.to(device) for part in torch.load(texts / "labels.pt", weights_only=True)
+    )
     model = untrained(tokenizer.get_vocab_size()).to(device)
     continues = continuations(tokenizer).to(device) if mask else None
     pace = SentimentPace(steps, seconds, rate=1e-3, rows=1024, room=32_768)

@@ -9,7 +9,7 @@ from torch import Tensor
 from attlas.errors import NotDefinedError, UnknownNameError, UnsupportedModelError, UsageError
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.encoding.inputs import Inputs
-from attlas.models.facts.sites import network_of
+from attlas.models.facts.anatomy import anatomy
 from attlas.results import Site
 from attlas.shapes import Attention, HeadMean, QueryWeights, TokenScores
 
@@ -121,7 +121,7 @@ def check_followed(subject: OpenModel) -> None:
             "follows attention from token to token through layers: use raw_attention or "
             "gradient_attention"
         )
-    network = network_of(subject.model)
+    network = anatomy(subject.model).network
     if network is not None:
         raise NotDefinedError(
             f"{type(subject.model).__name__} mixes its tokens by a recurrent network "

@@ -11,7 +11,7 @@ from attlas.models.encoding.inputs import Inputs
 from attlas.models.encoding.token_ids import is_number
 from attlas.models.tap.call import Call
 from attlas.results import Maps, Site
-from attlas.shapes import SiteMap
+from attlas.results.maps import Arrays, shapes_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,28 +122,27 @@ def largest_map(inputs: Inputs, sites: Collection[Site]) -> int:
 def maps_of(
     inputs: Inputs,
     row: int,
-    weights: Sequence[tuple[Site, SiteMap]],
+    sites: Sequence[Site],
+    arrays: Arrays,
     signed: bool = False,
     queries: Sequence[int] | None = None,
     shows: str = "attention",
 ) -> Maps:
     """Maps of one row of a batch, with the tokens of both axes.
 
-    Each of the `weights` is `[head, query, key]`; `queries` are the rows that they hold.
+    Each of the arrays is `[head, query, key]`; `queries` are the rows that they hold.
     """
-    streams = [inputs.queries_and_keys(site.kind) for site, _ in weights]
+    streams = [inputs.queries_and_keys(site.kind) for site in sites]
     rows = tuple(
         stream.positions if queries is None else tuple(stream.positions[i] for i in queries)
         for stream, _ in streams
     )
     columns = tuple(stream.positions for _, stream in streams)
-    arrays = tuple(array for _, array in weights)
-    for (site, _), array, *axes in zip(weights, arrays, rows, columns, strict=True):
+    for site, shape, *axes in zip(sites, shapes_of(arrays), rows, columns, strict=True):
         expected = (len(axes[0]), len(axes[1]))
-        if array.shape[1:] != expected:
+        if shape[1:] != expected:
             raise UnsupportedModelError(
-                f"the attention at {site.name} is over {array.shape[1]} × {array.shape[2]} places, "
+                f"the attention at {site.name} is over {shape[1]} × {shape[2]} places, "
                 f"not the {expected[0]} × {expected[1]} tokens of the input"
             )
-    sites = tuple(site for site, _ in weights)
-    return Maps(sites, arrays, inputs.tokens[row], rows, columns, signed, shows)
+    return Maps(tuple(sites), arrays, inputs.tokens[row], rows, columns, signed, shows)

@@ -1,12 +1,13 @@
-"""Memory: how much is free, and work in smaller batches when it runs out."""
+"""Memory: how much is free, smaller batches when it runs out, and what comes from a GPU."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
+from time import monotonic
 from typing import Any, ParamSpec, TypeVar
 from weakref import finalize
 
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor
 
 from attlas.errors import AttlasError, is_shortage
+from attlas.results.maps import AnyArray, Arrays, LateArrays
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -22,6 +24,10 @@ _TOKENS = {
     "cpu": 2**11,
     "cuda": 2**15,
 }  # in a good batch; for a CPU: for each core, what its caches hold
+# For so many seconds a GPU is not asked again what is free: that takes as long as a short pass.
+# If it is less by then, work goes on in halves.
+FRESH = 1.0
+_FREE: dict[torch.device, tuple[float, int]] = {}
 _PLAIN = {"cuda": 2**17}  # if nothing is kept for gradients; small models are not busy with less
 
 
@@ -112,13 +118,24 @@ def in_fitting_batches(
 def free_bytes(device: torch.device) -> int | None:
     """How much memory a device can still give; None if it does not say."""
     if device.type == "cuda":
-        known = torch.cuda.memory_stats_as_nested_dict(device)  # the flat version is much slower
-        reserved, allocated = (
-            known.get(f"{kind}_bytes", {}).get("all", {}).get("current", 0)
-            for kind in ("reserved", "allocated")
-        )
-        return int(torch.cuda.mem_get_info(device)[0] + reserved - allocated)
+        asked, free = _FREE.get(device, (0.0, 0))
+        if monotonic() > asked + FRESH:
+            free = _free_there(device)
+            _FREE[device] = monotonic(), free
+        return free
     return _free_here() if device.type == "cpu" else None
+
+
+def _free_there(device: torch.device) -> int:
+    """What a GPU has free and torch keeps of it without use, within what the process may take."""
+    known = torch.cuda.memory_stats_as_nested_dict(device)  # the flat version is much slower
+    reserved, allocated = (
+        known.get(f"{kind}_bytes", {}).get("all", {}).get("current", 0)
+        for kind in ("reserved", "allocated")
+    )
+    free, total = torch.cuda.mem_get_info(device)
+    allowed = int(torch.cuda.get_per_process_memory_fraction(device) * total)
+    return int(min(free + reserved, allowed) - allocated)
 
 
 def _free_here() -> int | None:
@@ -157,34 +174,75 @@ def brought(tensors: Sequence[Tensor]) -> list[Tensor]:
     return [part.view(each.shape) for part, each in pairs]
 
 
-class Homes:
-    """What results from a GPU live in: the memory that it wrote to, as long as that is little.
+def may_wait(tensors: Sequence[Tensor]) -> bool:
+    """Whether these are on a GPU that has room for them until somebody looks at them."""
+    return bool(tensors) and tensors[0].is_cuda and _WAITING.has_room(_bytes(tensors))
 
-    Such memory is scarce, but it is used again as soon as a result is gone, while any other memory
-    must be given by the system page by page, which takes longer than the copy.
-    """
+
+def arrays_of(tensors: Sequence[Tensor]) -> Arrays:
+    """These tensors as arrays; those that may wait are brought when somebody looks at one."""
+    if may_wait(tensors):
+        return late_arrays(tensors, _WAITING)
+    return tuple(each.numpy() for each in brought(tensors)) if tensors else ()
+
+
+def late_arrays(tensors: Sequence[Tensor], room: "Allowance") -> LateArrays:
+    """Arrays that are brought when somebody looks; they take this room until then."""
+    release: list[Callable[[], Any]] = []
+
+    def bring(tensors: Sequence[Tensor]) -> list[AnyArray]:
+        here = [each.numpy() for each in brought(tensors)]
+        release[0]()
+        return here
+
+    late = LateArrays([tuple(each.shape) for each in tensors], partial(bring, tensors))
+    release.append(room.take(late, _bytes(tensors)))
+    return late
+
+
+def _bytes(tensors: Sequence[Tensor]) -> int:
+    return sum(each.nbytes for each in tensors)
+
+
+class Allowance:
+    """How many bytes of some memory are taken, of those that may be, and by what."""
 
     def __init__(self, most: int) -> None:
         self._most, self._held, self._guard = most, 0, threading.RLock()
 
-    def of(self, reached: Tensor) -> Tensor:
-        """The same values, where they are or in memory of numpy's."""
-        array = reached.numpy()
-        size = array.nbytes
+    def has_room(self, size: int) -> bool:
+        """Whether so many bytes more may be taken."""
+        return self._held + size <= self._most
+
+    def take(self, owner: Any, size: int) -> Callable[[], Any]:
+        """Take these bytes until the owner is gone, or what is returned is called."""
         with self._guard:
-            stays = self._held + size <= self._most
-            self._held += size if stays else 0
-        if not stays:
-            return torch.from_numpy(np.empty(len(reached), np.float32)).copy_(reached)
-        finalize(array, self._free, size)
-        return torch.from_numpy(array)
+            self._held += size
+        return finalize(owner, self._free, size)
 
     def _free(self, size: int) -> None:
         with self._guard:
             self._held -= size
 
 
+class Homes(Allowance):
+    """What results from a GPU live in: the memory that it wrote to, as long as that is little.
+
+    Such memory is scarce, but it is used again as soon as a result is gone, while any other memory
+    must be given by the system page by page, which takes longer than the copy.
+    """
+
+    def of(self, reached: Tensor) -> Tensor:
+        """The same values, where they are or in memory of numpy's."""
+        array = reached.numpy()
+        if not self.has_room(array.nbytes):
+            return torch.from_numpy(np.empty(len(reached), np.float32)).copy_(reached)
+        self.take(array, array.nbytes)
+        return torch.from_numpy(array)
+
+
 _HOMES = Homes(2**28)
+_WAITING = Allowance(2**28)
 
 
 def rows_of(device: torch.device, length: int) -> int:

@@ -163,11 +163,10 @@ class OpenModel(ModelFacts):
     @property
     def last_blocks(self) -> list[nn.Module]:
         """The last block of the model, or the last of the text and the last of the picture."""
-        paths = [[path for _, path in self.places]]
-        if self.reads_pairs:
-            seen = [path for site, path in self.places if site.kind in OF_PICTURES]
-            paths = [[path for path in paths[0] if path not in seen], seen]
-        return [find_block(self.model, each[-1]) for each in paths]
+        seen = [path for site, path in self.places if site.kind in OF_PICTURES]
+        paths = [path for _, path in self.places if not self.reads_pairs or path not in seen]
+        ends = [paths[-1], seen[-1]] if self.reads_pairs else [paths[-1]]
+        return [find_block(self.model, path) for path in ends]
 
     def run(self, arguments: Mapping[str, Tensor], first_place: int | None = None) -> Logits:
         """The output as `[batch, place, choice]`, from `first_place` on if the model can do that.
@@ -198,7 +197,7 @@ class OpenModel(ModelFacts):
 
     def _why_not_finite(self) -> str:
         for name, parameter in self.model.named_parameters():
-            if not torch.isfinite(parameter).all():
+            if not parameter.is_meta and not torch.isfinite(parameter).all():
                 return f"the weights of {self.name} are damaged: {name} is not finite"
         return f"the output of {self.name} is not finite in {self.model.dtype}; try float32"
 

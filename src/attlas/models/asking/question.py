@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from attlas.models.asking.open_model import OpenModel
-from attlas.models.asking.resolve import TargetCase, resolve_each
+from attlas.models.asking.resolve import OF_CLASSES, TargetCase, resolve_each
 from attlas.models.encoding.images import as_seen
 from attlas.models.encoding.inputs import Inputs
 from attlas.models.encoding.request import Request
@@ -59,6 +59,14 @@ class Question:
     def is_answered(self) -> bool:
         """Whether the target of each row is known."""
         return all(each.target is not None for each in self.asked)
+
+    @property
+    def is_of_best(self) -> bool:
+        """Whether each target will be the class that the model is found to predict."""
+        subject = self.subject
+        if self.is_answered or subject.task is None or subject.task.name not in OF_CLASSES:
+            return False
+        return subject.link != "identity" and all(each.request.is_open for each in self.asked)
 
     @property
     def answered(self) -> tuple[Asked, ...]:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from attlas.errors import UsageError
 from attlas.models.asking.many_targets import share_of_each
@@ -14,6 +14,7 @@ from attlas.models.asking.map_selection import map_bytes
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question, first_places, learn
 from attlas.models.asking.readout import (
+    blocks_beside_graph,
     last_stream,
     readout_weights,
     shares,
@@ -21,8 +22,9 @@ from attlas.models.asking.readout import (
 )
 from attlas.models.asking.scores import differentiate, own_scores_in_graph, target_scores_in_graph
 from attlas.models.encoding.target import score_each
-from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.facts.evaluation_mode import evaluation_mode, every_module
 from attlas.models.facts.model_lock import model_lock
+from attlas.models.loading.offloading import is_spread
 from attlas.models.tap.call import Call
 from attlas.models.tap.edits import Edit
 from attlas.models.tap.folding import among
@@ -75,6 +77,7 @@ def fold_attention(
     with (
         torch.enable_grad(),
         question.subject.folding(keep_on_patches, _chosen(question, sites)) as held,
+        blocks_beside_graph(question.subject),
         last_stream(question.subject) as stream,
     ):
         total = own_scores_in_graph(question, "logit").sum()
@@ -177,8 +180,12 @@ def _may_be_recorded(question: Question, sites: Collection[Site]) -> bool:
 
 
 def can_be_recorded(subject: OpenModel) -> bool:
-    """Whether a model is on a GPU, and no tap is open on it."""
-    return subject.device.type == "cuda" and not is_tapped(subject.model)
+    """Whether a model is on one GPU, reads no lengths of texts there, and no tap is open on it."""
+    if subject.device.type != "cuda" or is_tapped(subject.model):
+        return False
+    modules = every_module(subject.model)
+    # A recurrent network is handed the lengths of its texts by the host, which none can record.
+    return not is_spread(modules) and not any(isinstance(each, nn.RNNBase) for each in modules)
 
 
 def _read_pass(
@@ -231,9 +238,14 @@ def look_recorded(question: Question) -> None:
     with evaluation_mode(subject.model), torch.no_grad():
         key = ("look", first, hides(inputs.arguments))
         (logits,) = run_recorded(subject.model, key, inputs.arguments, work, checked=False)
+    learn_checked(question, logits)
+
+
+def learn_checked(question: Question, logits: Tensor) -> None:
+    """Find the target of each row from the output of a pass that was not looked at yet."""
     table = logits.cpu()
-    subject.check_finite(table)
-    learn(subject, inputs, question.asked, table)
+    question.subject.check_finite(table)
+    learn(question.subject, question.inputs, question.asked, table)
 
 
 def find_readout(question: Question) -> QueryWeights:

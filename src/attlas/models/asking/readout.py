@@ -11,6 +11,7 @@ from torch import Tensor
 from attlas.errors import ModelError, UnsupportedModelError
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.facts.hooks import hooking
+from attlas.models.facts.sites import find_block
 from attlas.shapes import QueryWeights
 
 NEGLIGIBLE = 1e-6  # of the largest gradient norm in the row
@@ -44,6 +45,29 @@ def last_stream(subject: OpenModel) -> Iterator[list[Tensor]]:
         yield kept
 
 
+@contextmanager
+def blocks_beside_graph(subject: OpenModel) -> Iterator[None]:
+    """Keep no graph from the first block to the last: torch need not look for one at each step.
+
+    It is entered before `last_stream`, where the graph starts.
+    """
+    before: list[bool] = []
+
+    def stop(*_: Any) -> None:
+        before.append(torch.is_grad_enabled())
+        torch.set_grad_enabled(False)
+
+    def go_on(*_: Any) -> None:
+        if before:
+            torch.set_grad_enabled(before.pop())
+
+    with hooking() as hooks:
+        hooks.before(find_block(subject.model, subject.places[0][1]), stop)
+        for block in subject.last_blocks:
+            hooks.after(block, go_on)
+        yield
+
+
 def stream_gradients(
     subject: OpenModel, total: Tensor, stream: Sequence[Tensor]
 ) -> Sequence[Tensor]:
@@ -64,7 +88,7 @@ def readout_weights(subject: OpenModel, *gradients: Tensor | None) -> QueryWeigh
     and a picture, the positions of the picture follow those of the text. Each of the two sums to
     one, or to zero if the target is not read from it.
     """
-    found = [gradient for gradient in gradients if gradient is not None]
+    found = [gradient.to(subject.device) for gradient in gradients if gradient is not None]
     if subject.sites[-1].kind == "pooling":  # it has a single row
         return torch.ones(len(found[0]), 1, device=found[0].device)
     if not any(gradient.any() for gradient in found):

@@ -295,3 +295,4 @@ _RESOLVERS: dict[str, Resolver] = {
     "question answering": _answer,
     "similarity": _classes,
 }
+OF_CLASSES = frozenset(name for name, each in _RESOLVERS.items() if each is _classes)  # tasks

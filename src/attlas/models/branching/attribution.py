@@ -13,8 +13,12 @@ from torch import Tensor
 from attlas.errors import ModelError, UnknownNameError, UsageError
 from attlas.models.asking.map_selection import map_bytes
 from attlas.models.asking.question import Question
-from attlas.models.asking.reading import find_readout, look_recorded, readout_from
-from attlas.models.asking.scores import target_scores
+from attlas.models.asking.reading import (
+    find_readout,
+    learn_checked,
+    look_recorded,
+    readout_from,
+)
 from attlas.models.branching import variants
 from attlas.models.branching.branch_memory import spare_bytes
 from attlas.models.branching.branches import Branch, Branched, run_branches
@@ -79,13 +83,15 @@ def attributions(
     question: Question, sites: Sequence[Site], quadrature: Quadrature
 ) -> Iterator[Attribution]:
     """The attribution of the attention at each of these sites; groups of sites run together."""
-    look_recorded(question)
-    whole = _whole(question)
+    if not question.is_of_best:
+        look_recorded(question)
     first, *more = quadrature.rounds
     readout: QueryWeights | None = None
     for group in _groups(question, sites, len(first.places) + 1, quadrature.memory):
         found = list(_raise(question, group, first, quadrature.memory, with_nothing=True))
-        running = [_begin(each, first, whole) for each in found]
+        running = [_begin(each, first) for each in found]
+        if not question.is_answered:
+            learn_checked(question, found[0].output)
         _refine(question, running, more, quadrature)
         weights = [each.integral() for each in running]
         errors = [
@@ -99,15 +105,6 @@ def attributions(
         for each, own, error in zip(running, weights, errors, strict=True):
             placed = effects_on_patches(own, question.subject.stages(question.inputs))
             yield Attribution(each.site, placed, error, each.error, tuple(each.steps), readout)
-
-
-def _whole(question: Question) -> BatchScores:
-    """The target's probability with unchanged attention."""
-    if not question.known_scores:
-        return target_scores(question, "probability")
-    known = [found["probability"] for found in question.known_scores]
-    kind = torch.promote_types(next(question.subject.model.parameters()).dtype, torch.float32)
-    return torch.tensor(known, device=question.subject.device, dtype=kind)
 
 
 def _readout(question: Question, above: Sequence[Tensor]) -> QueryWeights:
@@ -142,8 +139,8 @@ class _Raised:
     """The attention at a site, its gradients summed by some rules, and what comes with them.
 
     `coarse` is None if the points have no coarser rule, `ahead` if the next rule is another.
-    `last_score` is that of the last variant; `above` are the gradients of the unchanged inputs on
-    the last stream.
+    `last_score` is that of the last variant. The unchanged inputs have their output, their scores
+    (`whole`), and the gradients of these on the last stream (`above`).
     """
 
     site: Site
@@ -152,19 +149,21 @@ class _Raised:
     coarse: Tensor | None
     ahead: Tensor | None
     last_score: Tensor
+    output: Tensor
+    whole: Tensor
     above: Sequence[Tensor]
     is_exact: bool
 
 
-def _begin(found: _Raised, points: Points, whole: BatchScores) -> _Running:
+def _begin(found: _Raised, points: Points) -> _Running:
     """The integral after the first points; the last score is that without attention."""
     begun = _Running(
         found.site,
         found.weights,
         found.fine,
-        [points.steps] * len(whole),
-        found.weights.new_full((len(whole),), torch.nan),
-        whole - found.last_score,
+        [points.steps] * len(found.whole),
+        found.weights.new_full((len(found.whole),), torch.nan),
+        found.whole - found.last_score,
         found.is_exact,
         found.ahead,
     )
@@ -255,6 +254,8 @@ def _summed(found: Branched, points: Points) -> _Raised:
         next(sums) if points.coarser else None,
         next(sums) if points.ahead else None,
         found.scores[-1],
+        found.output,
+        found.whole,
         found.above,
         is_exact=found.weights.dtype == wide,
     )

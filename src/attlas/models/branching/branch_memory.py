@@ -68,4 +68,4 @@ def _row_bytes(question: Question) -> int:
     heads = sum(site.heads for site in subject.sites)
     width = getattr(subject.model.config, "hidden_size", 768)
     numbers = tokens * (heads * tokens + VECTORS_KEPT * width * len(subject.sites))
-    return max(1, len(question) * numbers * next(subject.model.parameters()).element_size())
+    return max(1, len(question) * numbers * subject.dtype.itemsize)

@@ -19,14 +19,15 @@ from torch import Tensor, nn
 
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.asking.memory import in_fitting_batches
+from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import can_be_recorded
 from attlas.models.asking.readout import last_stream
-from attlas.models.asking.scores import run_logits
 from attlas.models.branching.blocks import BlockCall, Path, find_stacks, map_tensors, study_blocks
 from attlas.models.branching.branch_memory import portions
 from attlas.models.branching.branch_tap import BranchTap, VariantGroup
 from attlas.models.branching.variants import Variants
+from attlas.models.encoding.target import Target, best_scores
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.hooks import Hooks, hooking
@@ -49,12 +50,14 @@ class Branched:
     """The results of a branch: the target's score in each variant, and the gradients if asked.
 
     `scores` is `[variant, batch]`. `weights` and `gradients` are `[variant, batch, head, query,
-    key]`: the rewritten attention, and the gradient of the variant's score on it. `above` are the
-    gradients of the unchanged inputs' scores on the last stream.
+    key]`: the rewritten attention, and the gradient of the variant's score on it. The unchanged
+    inputs have their output, their scores, and the gradients of these on the last stream (`above`).
     """
 
     site: Site
     scores: Tensor
+    output: Tensor
+    whole: Tensor  # `[batch]`
     weights: Tensor | None = None
     gradients: Tensor | None = None
     above: Sequence[Tensor] = ()
@@ -68,7 +71,11 @@ def run_branches(
     gradients: bool = False,
     memory: int | None = None,
 ) -> list[Branched]:
-    """Run every variant of every branch; `memory` limits the bytes used at once."""
+    """Run every variant of every branch; `memory` limits the bytes used at once.
+
+    If each target is the class that the model predicts and nobody has looked yet, it is found on
+    the way, and nothing is learnt of it: the caller has the output.
+    """
     if gradients:
         question.subject.check_gradients([branch.site for branch in branches])
     calls = study_blocks(question.subject, question.inputs)
@@ -76,39 +83,40 @@ def run_branches(
     for branch in branches:
         if branch.site.name not in depth:
             raise UsageError(f"unknown site {branch.site.name}: there are {', '.join(depth)}")
-    groups = [
-        VariantGroup(number, branch.site, branch.variants, (variant,), depth[branch.site.name])
+    order = sorted(
+        (depth[branch.site.name], number, variant)
         for number, branch in enumerate(branches)
         for variant in range(branch.variants.count)
-    ]
-    groups.sort(key=lambda group: group.depth)
-    depths = [group.depth for group in groups]
+    )
+    depths = [each[0] for each in order]
     found: dict[int, list[Any]] = {number: [] for number in range(len(branches))}
     too_large = f"one variant of {len(question.inputs.tokens[0])} tokens does not fit"
 
     def run(rows: Sequence[int]) -> Any:
-        return _run(question, [groups[row] for row in rows], calls, of, gradients)
+        groups = _groups(branches, [order[row] for row in rows])
+        return _run(question, groups, calls, of, gradients)
 
     for chunk in portions(question, depths, len(calls), gradients, memory):
         for results in in_fitting_batches(chunk, run, too_large, "variants"):
-            for number, result in results:
-                found[number].append(result)
-    return [_join(branch.site, found[number]) for number, branch in enumerate(branches)]
+            for group, result in results:
+                found[group.branch].append((group.numbers, result))
+    return [_join(each) for each in found.values()]
 
 
 def _run(
     question: Question,
-    groups: Sequence[VariantGroup],
+    merged: Sequence[VariantGroup],
     calls: Sequence[BlockCall],
     of: str,
     gradients: bool,
-) -> list[tuple[int, tuple[Any, ...]]]:
+) -> list[tuple[VariantGroup, Branched]]:
     """One forward pass, and a backward pass if asked, over some groups, lowest first."""
-    merged = _merge(groups)
-    count = len(question)
+    count, subject = len(question), question.subject
     origin = torch.arange(count).repeat(1 + sum(len(group.numbers) for group in merged))
-    whole = question.rows(origin.tolist())
-    subject = question.subject
+    arguments = question.rows(origin.tolist()).inputs.arguments
+    targets = () if question.is_of_best else question.targets
+    places = [target.first_place() for target in targets]
+    first = min(places) if places and subject.predicts_next else None
     known = anatomy(subject.model)
     origin = origin.to(subject.device)
     masked = hides(question.inputs.arguments)
@@ -120,7 +128,7 @@ def _run(
             growth.enter(hooks, subject)
             stream = stack.enter_context(last_stream(subject)) if gradients else []
             try:
-                logits = run_logits(whole.about(replace(whole.inputs, arguments=arguments)))
+                logits = subject.run(arguments, first)
             except UnsupportedModelError as problem:
                 if problem.__cause__ is None:
                     raise
@@ -133,78 +141,79 @@ def _run(
                     f"{subject.name} cannot be asked about variants of its attention: it gave "
                     f"{len(logits)} outputs for {len(origin)} inputs"
                 )
-            scores = _scores(question, logits, of, count)
+            scores = _scores(subject, targets, logits, of, count)
             leaves = [*opened.leaves, *stream]
             total = scores.sum()
             slopes = torch.autograd.grad(total, leaves, materialize_grads=True) if gradients else ()
         found, above = slopes[: len(opened.leaves)], slopes[len(opened.leaves) :]
         kept = [leaf.detach() for leaf in opened.leaves]
-        return [scores.detach(), *kept, *found, *(each[:count] for each in above)]
+        own = [scores.detach(), logits[:count].detach()]
+        return [*own, *kept, *found, *(each[:count] for each in above)]
 
-    arguments = whole.inputs.arguments
     with evaluation_mode(subject.model), torch.set_grad_enabled(gradients):
         if can_be_recorded(subject) and all(group.variants.fixed for group in merged):
-            key = (tuple(merged), question.targets, of, gradients, count, masked)
+            key = (tuple(merged), targets, of, gradients, count, masked)
             found = run_recorded(subject.model, key, arguments, work, checked=not gradients)
-            scores, *rest = found
         else:
-            scores, *rest = work(arguments)
-    size = len(merged) if gradients else 0
-    leaves, slopes, above = rest[:size], rest[size : 2 * size], rest[2 * size :]
-    return _results(merged, scores, leaves, slopes, count, above)
+            found = work(arguments)
+    return _results(merged, found, len(merged) if gradients else 0)
 
 
-def _scores(question: Question, logits: Tensor, of: str, count: int) -> Tensor:
-    """The target of each row, `[1 + variants, batch]`: the unchanged inputs first."""
-    columns = [
-        target.score(logits[index::count], of) for index, target in enumerate(question.targets)
-    ]
+def _scores(
+    subject: OpenModel, targets: Sequence[Target], logits: Tensor, of: str, count: int
+) -> Tensor:
+    """The target of each row, `[1 + variants, batch]`: the unchanged inputs first.
+
+    Without targets it is the class that each of the unchanged inputs is found to be of.
+    """
+    if not targets:
+        return best_scores(logits[:count], logits.unflatten(0, (-1, count)), subject.link, of)
+    columns = [target.score(logits[index::count], of) for index, target in enumerate(targets)]
     return torch.stack(columns, dim=1)
 
 
-def _merge(groups: Sequence[VariantGroup]) -> list[VariantGroup]:
-    """Join the groups of each branch."""
-    merged: dict[int, VariantGroup] = {}
-    for group in groups:
-        known = merged.get(group.branch)
-        numbers = (*known.numbers, *group.numbers) if known else group.numbers
-        merged[group.branch] = VariantGroup(
-            group.branch, group.site, group.variants, numbers, group.depth
-        )
-    return list(merged.values())
+def _groups(
+    branches: Sequence[Branch], order: Sequence[tuple[int, int, int]]
+) -> list[VariantGroup]:
+    """The variants of each branch that run together, by depth, branch and number."""
+    numbers: dict[tuple[int, int], list[int]] = {}
+    for depth, branch, variant in order:
+        numbers.setdefault((depth, branch), []).append(variant)
+    return [
+        VariantGroup(branch, branches[branch].site, branches[branch].variants, tuple(own), depth)
+        for (depth, branch), own in numbers.items()
+    ]
 
 
 def _results(
-    groups: Sequence[VariantGroup],
-    scores: Tensor,
-    leaves: Sequence[Tensor],
-    gradients: Sequence[Tensor],
-    count: int,
-    above: Sequence[Tensor],
-) -> list[tuple[int, tuple[Any, ...]]]:
-    results, start = [], 1
-    for order, group in enumerate(groups):
-        size = len(group.numbers)
-        own = scores[start : start + size]
-        start += size
-        shaped: tuple[Any, ...] = (own, None, None)
-        if gradients:
-            leaf, gradient = leaves[order].detach(), gradients[order]
-            shaped = (own, leaf.unflatten(0, (size, count)), gradient.unflatten(0, (size, count)))
-        results.append((group.branch, (group.numbers, *shaped, above)))
+    groups: Sequence[VariantGroup], found: Sequence[Tensor], size: int
+) -> list[tuple[VariantGroup, Branched]]:
+    """What a pass gave, by groups; `size` is the number of them that have gradients."""
+    scores, output, *rest = found
+    leaves, gradients, above = rest[:size], rest[size : 2 * size], rest[2 * size :]
+    parts = scores.split([1, *(len(group.numbers) for group in groups)])
+    whole, shape = scores[0], (-1, scores.shape[1])
+    results = []
+    for number, (group, own) in enumerate(zip(groups, parts[1:], strict=True)):
+        mine = Branched(group.site, own, output, whole, above=above)
+        if size:
+            leaf, slope = (each[number].unflatten(0, shape) for each in (leaves, gradients))
+            mine = replace(mine, weights=leaf, gradients=slope)
+        results.append((group, mine))
     return results
 
 
-def _join(site: Site, results: Sequence[tuple[Any, ...]]) -> Branched:
-    if len(results) == 1:
-        return Branched(site, *results[0][1:])
-    ordered = sorted(results, key=lambda result: result[0][0])
-    weights, gradients = (
-        None if ordered[0][index] is None else torch.cat([each[index] for each in ordered])
-        for index in (2, 3)
-    )
-    scores = torch.cat([each[1] for each in ordered])
-    return Branched(site, scores, weights, gradients, ordered[0][4])
+def _join(results: Sequence[tuple[tuple[int, ...], Branched]]) -> Branched:
+    """The results of one branch, whose variants may have run in several passes."""
+    first, *others = [each for _, each in sorted(results, key=lambda result: result[0])]
+    if not others:
+        return first
+    joined: dict[str, Any] = {
+        name: torch.cat([getattr(each, name) for each in (first, *others)])
+        for name in ("scores", "weights", "gradients")
+        if getattr(first, name) is not None
+    }
+    return replace(first, **joined)
 
 
 class _Growth:

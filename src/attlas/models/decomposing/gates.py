@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from attlas.models.decomposing.term_states import Constant, TrackedTensors
 from attlas.models.decomposing.term_steps import ADDING, LINEAR, PRODUCTS, TIMES, tensors_in
 from attlas.models.facts.hooks import OwnMode
+from attlas.models.loading.offloading import weight_of
 
 NORM_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 NORMS = {"layer_norm", "rms_norm", "group_norm"}
@@ -131,7 +132,7 @@ def is_norm(module: nn.Module) -> bool:
 
 def linear_norm(module: nn.Module, given: Tensor, gave: Tensor) -> LinearNorm | None:
     """A layer norm as it acted on this input; None if the module is something else."""
-    gain, shift, eps = (getattr(module, name, None) for name in ("weight", "bias", "eps"))
+    gain, shift, eps = (weight_of(module, name) for name in ("weight", "bias", "eps"))
     if not isinstance(gain, Tensor) or not isinstance(eps, float):
         return None
     wide = given.detach() if given.dtype == torch.float64 else given.detach().float()

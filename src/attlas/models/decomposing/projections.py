@@ -265,12 +265,18 @@ def is_linear(module: nn.Module) -> bool:
 def matrix_of(module: nn.Module, like: Tensor) -> tuple[Tensor, Tensor]:
     """The matrix `[in, out]` of a linear module, however it is stored, and its bias."""
     width = like.shape[-1]
-    if isinstance(module, nn.Linear) and module.weight.is_floating_point():
+    if isinstance(module, nn.Linear) and _is_plain(module.weight):
         matrix = module.weight.detach().T
     else:
         unit = torch.eye(width, dtype=like.dtype, device=like.device)
         matrix = module(unit[None])[0] - module(torch.zeros_like(unit)[None])[0]
     return matrix, module(like.new_zeros(1, 1, width))[0, 0].detach()
+
+
+def _is_plain(weight: Tensor) -> bool:
+    """Whether a weight is here, as numbers that may be multiplied: not offloaded, not quantised."""
+    is_own = type(weight) in (Tensor, nn.Parameter) and not weight.is_meta
+    return is_own and weight.is_floating_point()
 
 
 def is_sum(total: Tensor, first: Tensor, second: Tensor) -> bool:

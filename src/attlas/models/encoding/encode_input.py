@@ -130,8 +130,7 @@ def encode_pair(facts: ModelFacts, pair: Any, request: Request) -> Inputs:
 
 def _pixels_of(facts: ModelFacts, image: Any) -> Tensor:
     """The pixels of a picture, on the model's device and in its precision."""
-    weight = next(facts.model.parameters())
-    return images.prepare(facts.image_processor, image).to(weight.device, weight.dtype)
+    return images.prepare(facts.image_processor, image).to(facts.device, facts.dtype)
 
 
 def _count_patches(facts: ModelFacts, arguments: Mapping[str, Tensor]) -> int:
@@ -182,12 +181,11 @@ def _split_pair(pair: Any, objects: bool) -> tuple[Any, Any]:
 
 
 def _object_arguments(facts: ModelFacts, objects: Objects) -> dict[str, Tensor]:
-    weight = next(facts.model.parameters())
     needed, given = feature_width(facts.model), objects.features.shape[1]
     if given != needed:
         raise UsageError(f"this model needs {needed} features for each object, not {given}")
     arrays = {"visual_feats": objects.features, "visual_pos": objects.boxes}
     return {
-        name: torch.as_tensor(array)[None].to(weight.device, weight.dtype)
+        name: torch.as_tensor(array)[None].to(facts.device, facts.dtype)
         for name, array in arrays.items()
     }

@@ -153,8 +153,7 @@ def ids_in(arguments: Mapping[str, Any]) -> list[int]:
 
 def on_device(facts: ModelFacts, value: Tensor) -> Tensor:
     """A tensor on the model's device, and in its precision if it has fractions."""
-    weight = next(facts.model.parameters())
-    return value.to(weight.device, weight.dtype if value.is_floating_point() else None)
+    return value.to(facts.device, facts.dtype if value.is_floating_point() else None)
 
 
 def _with_patches(

@@ -20,6 +20,12 @@ class Request:
     chat: bool = False
     truncate: bool = False
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the user left open what is explained."""
+        given = (self.target, self.contrast, self.position, self.prefix)
+        return all(each is None for each in given)
+
     def __post_init__(self) -> None:
         if self.prefix is not None and not isinstance(self.prefix, str):
             raise UsageError(f"a prefix is a text, not {self.prefix!r}")

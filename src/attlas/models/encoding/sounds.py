@@ -41,8 +41,7 @@ def encode_sound(facts: ModelFacts, given: Any) -> Encoded:
     values = arguments.get(name)
     if not isinstance(values, Tensor) or len(values) != 1:
         raise UsageError(f"a sound that is encoded already needs {name} of one sound, a tensor")
-    weight = next(facts.model.parameters())
-    values = values.to(weight.device, weight.dtype)
+    values = values.to(facts.device, facts.dtype)
     seconds = _seconds(facts, values)
     tokens = _frames(facts, values, _count_frames(facts, values), seconds)
     drawn = _spectrogram(facts, values, rising=tokens.grids[SOUND][0] > 1)

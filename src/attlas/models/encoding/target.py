@@ -150,6 +150,20 @@ def score_each(targets: Sequence[Target], logits: Logits, of: str) -> BatchScore
     return torch.cat(scores)[back]
 
 
+def best_scores(logits: Logits, table: Tensor, link: str, of: str) -> Tensor:
+    """The scores, `[variant, batch]`, of the best choice of each row at the last place.
+
+    `table` has the logits of any number of variants, `[variant, batch, place, choice]`. Nothing is
+    waited for, as it is where a target is made.
+    """
+    own = table[:, :, -1]
+    wide = own if own.dtype == torch.float64 else own.float()
+    if of == "probability":
+        wide = _log_probabilities(wide, link).exp()
+    best = logits[:, -1].argmax(dim=-1)
+    return wide.gather(-1, best[None, :, None].expand(len(wide), -1, 1))[..., 0]
+
+
 def _score_alike(targets: Sequence[Target], logits: Logits, of: str) -> BatchScores:
     """Like `score_each`, for targets with the same link and number of picks."""
     first = targets[0]
@@ -168,6 +182,8 @@ def _gather(
     table: Logits, picks: Sequence[tuple[Pick, ...]], quantity: str, either: bool
 ) -> BatchScores:
     """Sum what each row picks from its own table, `[batch, place, choice]`."""
+    if picks.count(picks[0]) == len(picks):
+        return _sum(table, picks[0], quantity, either)
     _check_choices([pick for row in picks for pick in row], table.shape[-1])
     index = torch.tensor(picks, device=table.device)  # `[batch, pick, (place, choice)]`
     rows = torch.arange(len(table), device=table.device)[:, None]

@@ -8,7 +8,7 @@ from torch import nn
 
 from attlas.models.facts import transformers_internals as internals
 from attlas.models.facts.evaluation_mode import stamp_of
-from attlas.models.facts.sites import Owner, find_owners
+from attlas.models.facts.sites import Owner, find_owners, network_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,6 +18,7 @@ class Anatomy:
     owners: tuple[Owner, ...]
     submodels: tuple[nn.Module, ...]
     configurations: tuple[Any, ...]
+    network: str | None  # of torch, that reads the tokens in turn before attention does
 
     @property
     def has_second_road(self) -> bool:
@@ -59,6 +60,7 @@ class _Kept:
     owners: tuple[tuple[ReferenceType[nn.Module], str, str, str], ...]
     submodels: tuple[ReferenceType[nn.Module], ...]
     configurations: tuple[Any, ...]
+    network: str | None
     stamp: object
 
 
@@ -75,11 +77,13 @@ def anatomy(model: nn.Module) -> Anatomy:
             tuple(find_owners(model)),
             tuple(internals.submodels(model)),
             tuple(internals.configurations(model)),
+            network_of(model),
         )
         _known[model] = _Kept(
             tuple((ref(each.module), each.path, each.kind, each.road) for each in found.owners),
             tuple(ref(each) for each in found.submodels),
             found.configurations,
+            found.network,
             stamp,
         )
     return found
@@ -92,4 +96,5 @@ def _recall(kept: _Kept) -> Anatomy | None:
     if None in models or any(each[0] is None for each in modules):
         return None
     owners = tuple(Owner(m, path, kind, road) for m, path, kind, road in modules if m is not None)
-    return Anatomy(owners, tuple(m for m in models if m is not None), kept.configurations)
+    known = tuple(m for m in models if m is not None)
+    return Anatomy(owners, known, kept.configurations, kept.network)

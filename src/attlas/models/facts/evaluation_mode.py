@@ -14,7 +14,10 @@ from torch import nn
 from attlas.errors import ModelError
 from attlas.models.facts.hooks import Hooks
 from attlas.models.facts.model_lock import hold
+from attlas.models.loading.offloading import LightGraphs, offloaded_modules
 from attlas.restoring import Placed, placing
+
+ODD = {"attention_type", "L_bp_cycles_padded"}  # attributes of BigBird's modules and of HRM's
 
 
 class _Use:
@@ -24,12 +27,21 @@ class _Use:
         self.blocks: list[Placed] = []
         self.changes = Placed()
         self.stamp, self.modules = _look(model)
+        self.odd = [self.modules[number] for number in self.stamp.odd]
         self._training = [module for module in self.modules if module.training]
         self._trainable = [
             parameter
             for module in self.modules
             for parameter in module._parameters.values()
             if parameter is not None and parameter.requires_grad
+        ]
+        self.offloaded = offloaded_modules(self.modules)
+        # Each call of such a module makes its parameters anew.
+        self._renewed = [
+            (module, name)
+            for module in self.modules
+            for name, parameter in module._parameters.items()
+            if self.offloaded and parameter is not None and parameter.requires_grad
         ]
 
     @property
@@ -53,7 +65,8 @@ class _Use:
         allowed = functorch.get_inplace_requires_grad_allowed()
         functorch.set_inplace_requires_grad_allowed(True)
         try:
-            for parameter in self._trainable:
+            renewed = [module._parameters[name] for module, name in self._renewed]
+            for parameter in (*self._trainable, *(each for each in renewed if each is not None)):
                 parameter.requires_grad_(True)
         finally:
             functorch.set_inplace_requires_grad_allowed(allowed)
@@ -64,6 +77,7 @@ class _Found(NamedTuple):
 
     modules: list[ref[nn.Module]]
     shape: tuple[list[int], list[type]]
+    odd: list[int]  # the numbers of those that change what they are while they run
 
 
 _found: WeakKeyDictionary[nn.Module, _Found] = WeakKeyDictionary()
@@ -103,7 +117,8 @@ def _look(model: nn.Module) -> tuple["_Found", list[nn.Module]]:
             found[module] = None
             waiting.extend(module._modules.values())
     modules = list(found)
-    _found[model] = _Found([ref(each) for each in modules], _shape(modules))
+    odd = [number for number, each in enumerate(modules) if not ODD.isdisjoint(each.__dict__)]
+    _found[model] = _Found([ref(each) for each in modules], _shape(modules), odd)
     return _found[model], modules
 
 
@@ -187,6 +202,8 @@ def _enter(model: nn.Module, use: _Use, block: Placed) -> None:
     _keep_sparse(model, use)
     _uncut_cycles(use)
     _refuse_training(model, use)
+    if use.offloaded:
+        LightGraphs(use.offloaded, use.changes)
 
 
 def _leave(model: nn.Module, use: _Use, block: Placed) -> None:
@@ -205,7 +222,7 @@ def _keep_sparse(model: nn.Module, use: _Use) -> None:
     A text that is too short for blocks makes it attend to everything from then on, also in long
     texts. Each text is to be read as a model reads it that has seen no other.
     """
-    found = [(each, each._modules.get("self")) for each in use.modules if _is_sparse(each)]
+    found = [(each, each._modules.get("self")) for each in use.odd if _is_sparse(each)]
     if not found:
         return
 
@@ -226,7 +243,7 @@ def _uncut_cycles(use: _Use) -> None:
     To save memory in training it runs all but the last cycles without gradients. What comes out is
     the same, but a gradient would leave out most of the model.
     """
-    for module in use.modules:
+    for module in use.odd:
         cut: list[int] | None = module.__dict__.get("L_bp_cycles_padded")
         if cut is not None:
             use.changes.note(partial(setattr, module, "L_bp_cycles_padded", cut))

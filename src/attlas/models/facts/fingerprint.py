@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from attlas.models.facts import transformers_internals as internals
 from attlas.models.facts.model_facts import ModelFacts
+from attlas.models.loading.offloading import kept_weights
 
 LIBRARIES = (torch, transformers, tokenizers, numpy, scipy)
 # Where a model or a tokenizer came from, and what each of its calls sets anew.
@@ -35,13 +36,16 @@ def fingerprint(model: nn.Module) -> str:
     """A digest of the weights: the same on every device; different if a value changes or two swap.
 
     It covers the name, type and shape of each tensor, and the sums of its rows and columns. Bits
-    are summed as whole numbers, so the order of a sum does not matter. Weights that are not in
-    memory count by name and shape only.
+    are summed as whole numbers, so the order of a sum does not matter. Weights that are offloaded
+    are read from where they are.
     """
-    total = sha256(type(model).__name__.encode())
+    total, elsewhere = sha256(type(model).__name__.encode()), kept_weights(model)
     for name, value in sorted(model.state_dict().items()):
         if isinstance(value, Tensor):
             total.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+            if value.is_meta and name in elsewhere:
+                kept, own = elsewhere[name]
+                value = kept[own].to(value.dtype)
             total.update(_sums(value.detach()))
     return total.hexdigest()
 
@@ -107,6 +111,8 @@ def _reads(processor: Any) -> Any:
 
 
 def _sums(tensor: Tensor) -> bytes:
+    if hasattr(tensor, "__tensor_flatten__"):  # quantised: its numbers, their scales, and so on
+        return b"".join(_sums(getattr(tensor, each)) for each in tensor.__tensor_flatten__()[0])
     if tensor.is_meta or tensor.numel() == 0:
         return b""
     real = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor

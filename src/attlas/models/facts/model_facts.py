@@ -9,10 +9,12 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
-from attlas.errors import NotDefinedError, UnknownNameError, UnsupportedModelError, UsageError
+from attlas.errors import NotDefinedError, UnknownNameError, UsageError
 from attlas.models.facts import transformers_internals as internals
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.tasks import TASKS, Task, find_task, unexplained_task
+from attlas.models.loading.offloading import device_of, dtype_of
+from attlas.models.loading.unwrapping import unwrap
 from attlas.tokens import PICTURE
 
 _MEDIA = ("pixel_values", "input_features", "input_values")  # arguments beside a text
@@ -78,7 +80,12 @@ class ModelFacts:
     @property
     def device(self) -> torch.device:
         """The device that the inputs go to."""
-        return next(self.model.parameters()).device
+        return device_of(self.model)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The number format of what the model computes, whatever its weights are kept in."""
+        return dtype_of(self.model)
 
     @property
     def reads_images(self) -> bool:
@@ -261,40 +268,3 @@ class ModelFacts:
     def ways_in(self) -> list[nn.Module]:
         """The modules that turn ids or pixels into vectors."""
         return internals.ways_in(self.model)
-
-
-def unwrap(model: Any) -> nn.Module:
-    """The plain model inside a compiled or adapted one; raises for anything that is no model."""
-    if not isinstance(model, nn.Module):
-        raise UnsupportedModelError(
-            f"a model is a torch.nn.Module of transformers, not {type(model).__name__}"
-        )
-    if hasattr(model, "_orig_mod"):  # torch.compile(model)
-        return unwrap(model._orig_mod)
-    if getattr(model, "_compiled_call_impl", None) is not None:  # model.compile()
-        raise UnsupportedModelError(
-            f"{type(model).__name__} was compiled in place: hand over the model before compile()"
-        )
-    quantised = [m for m in model.modules() if ".ao.nn.quantized" in type(m).__module__]
-    if quantised:
-        raise UnsupportedModelError(
-            f"{type(model).__name__} was quantised by torch.ao ({type(quantised[0]).__name__}), "
-            "which lets no gradient through: hand over the model before it was quantised"
-        )
-    if hasattr(model, "peft_config") and hasattr(model, "get_base_model"):
-        return _without_adapter_shell(model)
-    if type(model).__name__ in ("DataParallel", "DistributedDataParallel"):
-        return unwrap(model.module)
-    return model
-
-
-def _without_adapter_shell(model: Any) -> nn.Module:
-    """The base model of a PEFT model, adapters inside its layers included."""
-    for adapter in model.peft_config.values():
-        if getattr(adapter, "is_prompt_learning", False):
-            raise UnsupportedModelError(
-                f"the adapter {adapter.peft_type} adds tokens of its own and cannot be opened; "
-                "adapters inside the layers (such as LoRA) can"
-            )
-    base: nn.Module = model.get_base_model()
-    return base

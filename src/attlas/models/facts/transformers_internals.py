@@ -20,7 +20,7 @@ from transformers.masking_utils import AttentionMaskInterface, eager_mask, sdpa_
 from attlas.restoring import here, placing
 
 _INTERFACE = "ALL_ATTENTION_FUNCTIONS"
-_ATTRIBUTE = "_attn_implementation_internal"
+ATTRIBUTE = "_attn_implementation_internal"
 _OTHER_SIGNS = {
     "softmax",
     "Softmax",
@@ -78,15 +78,15 @@ class _Implementation:
         for each in reversed([*here()]):
             if isinstance(each, _Chosen) and id(config) in each:
                 return each[id(config)][1]
-        if config is None or _ATTRIBUTE not in vars(config):
-            raise AttributeError(_ATTRIBUTE)
-        return vars(config)[_ATTRIBUTE]
+        if config is None or ATTRIBUTE not in vars(config):
+            raise AttributeError(ATTRIBUTE)
+        return vars(config)[ATTRIBUTE]
 
     def __set__(self, config: Any, name: Any) -> None:
-        vars(config)[_ATTRIBUTE] = name
+        vars(config)[ATTRIBUTE] = name
 
 
-setattr(PretrainedConfig, _ATTRIBUTE, _Implementation())
+setattr(PretrainedConfig, ATTRIBUTE, _Implementation())
 
 
 @contextmanager
@@ -127,8 +127,9 @@ def without_cache(configurations: Sequence[Any]) -> Iterator[None]:
     with placing() as placed:
         for config in configurations:
             if getattr(config, "use_cache", None):
-                placed.note(partial(setattr, config, "use_cache", True))
-                config.use_cache = False
+                # Past the checks of a configuration, which take longer than a layer of a pass.
+                placed.note(partial(object.__setattr__, config, "use_cache", True))
+                object.__setattr__(config, "use_cache", False)
         yield
 
 

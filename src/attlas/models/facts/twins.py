@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from attlas.models.facts.evaluation_mode import evaluation_mode, every_module
 from attlas.models.facts.model_facts import ModelFacts
+from attlas.models.loading.offloading import offloaded_modules
 
 AnyFacts = TypeVar("AnyFacts", bound=ModelFacts)
 
@@ -39,9 +40,11 @@ def _shared(model: nn.Module, change: Callable[[Tensor], Tensor]) -> dict[int, A
                 shared[id(value)] = value.copy() if hasattr(value, "copy") else value
             elif name == "config":
                 shared[id(value)] = value
-        for each in module._parameters.values():
-            if each is not None:
-                shared[id(each)] = nn.Parameter(change(each.detach()), requires_grad=False)
+        for each in offloaded_modules([module]):
+            shared[id(each.hook.weights_map)] = each.hook.weights_map
+        for weight in module._parameters.values():
+            if weight is not None:
+                shared[id(weight)] = nn.Parameter(change(weight.detach()), requires_grad=False)
         for buffer in module._buffers.values():
             if buffer is not None:
                 shared[id(buffer)] = change(buffer)

@@ -12,6 +12,7 @@ from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.asking.scores import run_logits
 from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.loading.offloading import check_changeable
 from attlas.models.tap.opening import tap
 from attlas.results import Site
 
@@ -74,6 +75,7 @@ def copy_of(subject: OpenModel) -> OpenModel:
     In half precision the squares of small gradients are zero, and the steps that divide by them
     have no end.
     """
+    check_changeable(subject.model, "training a copy")
     with evaluation_mode(subject.model):
         model = deepcopy(subject.model).eval()
     is_half = subject.model.dtype in (torch.float16, torch.bfloat16)

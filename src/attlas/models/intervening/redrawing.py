@@ -21,6 +21,7 @@ from attlas.models.encoding.encode_input import sample_inputs
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.hooks import hooking
 from attlas.models.facts.sites import find_block
+from attlas.models.loading.offloading import check_changeable
 from attlas.restoring import placing
 
 HEAD, EMBEDDINGS = "head", "embeddings"
@@ -39,6 +40,7 @@ def find_storeys(subject: OpenModel) -> list[Storey]:
 
     A weight that is used twice, such as a tied embedding table, belongs to the lower storey.
     """
+    check_changeable(subject.model, "drawing weights anew")
     paths = [path for _, path in subject.places]
     blocks = list(dict.fromkeys(find_block(subject.model, path) for path in paths))
     level = _levels(subject, blocks)

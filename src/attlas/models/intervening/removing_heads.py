@@ -21,6 +21,7 @@ from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.model_lock import model_lock
 from attlas.models.intervening.head_projections import find_projections
+from attlas.models.loading.offloading import check_changeable
 
 RECORD = "attlas_pruned_heads"  # in a configuration: the heads to remove, by module path
 NOTE = "attlas_note"  # in a configuration: an explanation for whoever opens it
@@ -34,6 +35,7 @@ Removed = Mapping[str, Collection[int]]
 
 def smaller_copy(model: nn.Module, removed: Removed) -> nn.Module:
     """A copy of a model without these heads, whose configuration knows that they are missing."""
+    check_changeable(model, "pruning")
     with model_lock(model):
         copy = deepcopy(model)
     record = _record(copy, removed)

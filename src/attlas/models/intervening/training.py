@@ -15,6 +15,7 @@ from attlas.models.asking.filling import can_fill, filled
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.loading.offloading import check_changeable
 from attlas.progress import Tell, silent
 from attlas.shapes import TextValues
 
@@ -94,6 +95,7 @@ def labelled_batches(
 
 def fresh_copy(subject: OpenModel, start: str, seed: int) -> OpenModel:
     """The same subject with a model of its kind in float32, begun anew; the seed draws weights."""
+    check_changeable(subject.model, "training a copy")
     with _random(seed):
         return subject.with_model(_begun(subject.model, start).float().to(subject.device).eval())
 

@@ -4,10 +4,12 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -72,7 +74,8 @@ def write_checkpoint(
     # The record is in the header too: one file is moved, so the two cannot come apart.
     whole = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
     beside = place / f"{TENSORS}.new"
-    save_file(whole, beside, metadata={"record": json.dumps(record)})
+    said = {"record": json.dumps(record), "digest": _digest(whole)}
+    save_file(whole, beside, metadata=said)
     os.replace(beside, place / TENSORS)
 
 
@@ -82,14 +85,15 @@ def read_checkpoint(
     optimizer: torch.optim.Optimizer,
     plan: Mapping[str, Any],
 ) -> Checkpoint | None:
-    """Bring a model and its optimizer to where a training stopped; None if none was begun there."""
-    from safetensors import safe_open
+    """Bring a model and its optimizer to where a training stopped.
 
-    place = Path(folder) / TENSORS
-    if not place.is_file():
+    None if none was begun there, or if what was written is damaged: it begins anew, and comes to
+    the same.
+    """
+    found = _read_whole(Path(folder) / TENSORS)
+    if found is None:
         return None
-    with safe_open(place, "pt") as file:
-        record = json.loads((file.metadata() or {})["record"])
+    record, tensors = found
     different = {k: v for k, v in record["plan"].items() if plan.get(k) != v and k != "epochs"}
     if different:
         name, value = next(iter(different.items()))
@@ -97,7 +101,6 @@ def read_checkpoint(
             f"{folder} holds a training with {name} {value}, not {plan.get(name)}: choose another "
             "folder, or remove it"
         )
-    tensors = load_file(place)
     model.load_state_dict(_under("model.", tensors))
     slots: dict[int, dict[str, Tensor]] = {}
     for name, value in _under("optimizer.", tensors).items():
@@ -107,6 +110,27 @@ def read_checkpoint(
     optimizer.load_state_dict({"state": slots, "param_groups": groups})
     weights = {name: value.clone() for name, value in _under("best.", tensors).items()}
     return Checkpoint(record["epoch"], record["best"], record["figures"], weights)
+
+
+def _read_whole(place: Path) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
+    """What was written, if it is that to the bit."""
+    if not place.is_file():
+        return None
+    try:
+        with safe_open(place, "pt") as file:
+            said = file.metadata() or {}
+        tensors, record = load_file(place), json.loads(said["record"])
+    except (SafetensorError, OSError, LookupError, ValueError):
+        return None
+    return (record, tensors) if said.get("digest") == _digest(tensors) else None
+
+
+def _digest(tensors: Mapping[str, Tensor]) -> str:
+    total = sha256()
+    for name, value in sorted(tensors.items()):
+        total.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        total.update(value.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return total.hexdigest()
 
 
 def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

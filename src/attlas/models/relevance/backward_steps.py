@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.autograd import Function as Operation
 from torch.nn import functional
 
+from attlas.models.loading.offloading import as_numbers
 from attlas.models.relevance.rules import applied
 
 TINY = 1e-9
@@ -161,7 +162,8 @@ class PositiveLinear(Operation):
         given, weight = ctx.saved_tensors
         wide = torch.promote_types(given.dtype, torch.float32)
         above, below = given.to(wide).clamp(min=0), given.to(wide).clamp(max=0)
-        raising, lowering = weight.to(wide).clamp(min=0), weight.to(wide).clamp(max=0)
+        numbers = as_numbers(weight).to(wide)
+        raising, lowering = numbers.clamp(min=0), numbers.clamp(max=0)
         total = functional.linear(above, raising) + functional.linear(below, lowering)
         shares = relevance[0].to(wide) / (total + TINY)  # the total is never negative
         found = above * (shares @ raising) + below * (shares @ lowering)

@@ -23,6 +23,7 @@ from attlas.models.encoding.target import Pick, Target
 from attlas.models.facts.evaluation_mode import evaluation_mode, merged_adapters
 from attlas.models.facts.sites import find_recurrent
 from attlas.models.facts.twins import twin_of
+from attlas.models.loading.offloading import dtype_of
 from attlas.models.relevance.gradient_rules import AttnRules, CountingRules
 from attlas.models.relevance.positive_rules import PositiveRules
 from attlas.models.relevance.rules import RelevanceRules, caught
@@ -121,7 +122,7 @@ def attention_relevance(question: Question, sites: Collection[Site]) -> Arrived:
 def _in_best_precision(question: Question, sites: Collection[Site]) -> Arrived:
     model, device = question.subject.model, question.subject.device
     with evaluation_mode(model), merged_adapters(model):
-        is_single = next(model.parameters()).dtype == torch.float32
+        is_single = dtype_of(model) == torch.float32
         if not is_single or device.type == "mps":  # there is no float64 on mps
             return _attention_relevance(question, sites)
         try:
@@ -205,7 +206,7 @@ def _why_not(question: Question) -> str:
     """Why relevance cannot be followed through the model; an empty string if it can."""
     with torch.no_grad(), question.subject.tap(sites=()):
         plain = target_scores_in_graph(question, "logit")
-    tolerance = TOLERANCE.get(next(question.subject.model.parameters()).dtype, COARSE)
+    tolerance = TOLERANCE.get(question.subject.dtype, COARSE)
     watched = carry(question, AttnRules).scores
     if not torch.allclose(watched, plain, rtol=tolerance, atol=tolerance):
         return "it computes another output when its operations follow relevance rules"

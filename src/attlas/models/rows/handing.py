@@ -17,7 +17,12 @@ from attlas.models.asking.map_selection import largest_map
 from attlas.models.asking.open_model import OWN_FAILURES, OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import readout_from
-from attlas.models.asking.readout import last_stream, shares, stream_gradients
+from attlas.models.asking.readout import (
+    blocks_beside_graph,
+    last_stream,
+    shares,
+    stream_gradients,
+)
 from attlas.models.asking.scores import own_scores_in_graph
 from attlas.models.encoding.encode_input import sample_inputs
 from attlas.models.facts.anatomy import anatomy
@@ -121,6 +126,7 @@ def hand_over(
         torch.enable_grad(),
         _handing(subject, sites, gradients=False, met=met) as tap,
         _planned(question),
+        blocks_beside_graph(subject),
         last_stream(subject) as stream,
     ):
         total = own_scores_in_graph(question, "logit").sum()
@@ -192,10 +198,11 @@ def _handing(
     gradients: bool,
     met: Met | None = None,
 ) -> Iterator[HandingTap]:
-    known = anatomy(subject.model)
-    tap = HandingTap(subject.model, known.owners, sites, gradients=gradients, met=met)
-    with evaluation_mode(subject.model), opened_by(tap, known, known.with_few_masks):
-        yield tap
+    with evaluation_mode(subject.model):  # before its modules are looked at
+        known = anatomy(subject.model)
+        tap = HandingTap(subject.model, known.owners, sites, gradients=gradients, met=met)
+        with opened_by(tap, known, known.with_few_masks):
+            yield tap
 
 
 def _checked(calls: Sequence[HandedCall], readout: QueryWeights) -> Handover:
@@ -219,9 +226,7 @@ def is_for_rows(question: Question, sites: Sequence[Site]) -> bool:
         return False
     if inputs.picture is not None or inputs.prefix is not None or is_tapped(subject.model):
         return False
-    if subject.stages(inputs) is not None or subject.merges_streams:
-        return False
-    if len({site.kind for site in subject.sites}) > 1:
+    if subject.stages(inputs) is not None:
         return False
     if subject.model not in _agrees:
         _agrees[subject.model] = rows_agree(subject)
@@ -230,6 +235,8 @@ def is_for_rows(question: Question, sites: Sequence[Site]) -> bool:
 
 def rows_agree(subject: OpenModel) -> bool:
     """Whether rows computed again are those of the whole maps, tried on a short input."""
+    if subject.merges_streams or len({site.kind for site in subject.sites}) > 1:
+        return False
     if anatomy(subject.model).has_second_road:
         return False
     inputs = sample_inputs(subject)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TypeVar
 
 import torch
@@ -14,6 +13,7 @@ from attlas.models.tap.opening import tap
 from attlas.results import Site
 
 Held = TypeVar("Held")
+_NOTHING = torch.empty(0)
 
 
 @contextmanager
@@ -30,7 +30,7 @@ def fold_calls(
     def take(call: Call) -> Call:
         with torch.no_grad():
             held.append(keep(call))
-        return replace(call, weights=call.weights.new_empty(0), mask=None, values=None)
+        return Call(call.site, call.path, _NOTHING, None, None)
 
     with evaluation_mode(model), tap(model, wants=among(sites), keep=take):
         yield held

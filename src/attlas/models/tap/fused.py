@@ -19,6 +19,8 @@ _HARMLESS = {
     *("output_router_logits", "position_ids", "cache_position", "return_dict"),
     *("sliding_window", "use_cache"),
 }
+_KNOWN = frozenset({*_HANDED_ON, *_HARMLESS})
+_FUNCTIONS = AttentionInterface()
 _TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 _HALF = 2e-2  # in half precision
 _fusible: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
@@ -44,11 +46,11 @@ def run_fused_as_found(
 def _run(
     module: nn.Module, streams: tuple[Tensor, Tensor, Tensor], mask: Any, given: Mapping[str, Any]
 ) -> Tensor | None:
-    asked = {name for name, value in given.items() if value is not None}
     # A comparison may miss a soft cap, which changes only large scores: refuse unknown arguments.
-    if _fusible.get(module) is False or not asked <= _HARMLESS.union(_HANDED_ON):
+    unknown = given.keys() - _KNOWN
+    if _fusible.get(module) is False or any(given[name] is not None for name in unknown):
         return None
-    fused = AttentionInterface()["sdpa"]
+    fused = _FUNCTIONS["sdpa"]
     options = {name: given[name] for name in _HANDED_ON if name in given}
     try:
         output: Tensor = fused(module, *streams, mask, **options)[0]

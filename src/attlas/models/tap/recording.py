@@ -15,12 +15,14 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from attlas.errors import ModelError
+from attlas.errors import ModelError, UnsupportedModelError
 from attlas.models.facts.evaluation_mode import every_module
 
 MOST_OF_MEMORY = 0.3
 KEPT = 8
 PASSIVE = "transformers.utils.output_capturing"  # whose hooks do nothing unless asked for
+# What a pass raises that cannot be recorded; if it cannot be run either, running it says so.
+UNRECORDABLE = (RuntimeError, UnsupportedModelError)
 Arguments = Mapping[str, Tensor]
 Work = Callable[[Arguments], Sequence[Tensor]]
 Made = TypeVar("Made")
@@ -92,9 +94,13 @@ def fits(passes: Passes, before: int) -> bool:
 
 def captured(pool: Any, work: Callable[[], Made]) -> tuple[Any, Made]:
     """A CUDA graph of this work, and what it writes to."""
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, pool=pool), _NumbersMadeThere():
-        made = work()
+    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
+    try:
+        with torch.cuda.graph(graph, pool=pool), _NumbersMadeThere():
+            made = work()
+    except BaseException:
+        torch.cuda.set_stream(stream)  # where a recording fails, torch stays on its own
+        raise
     return graph, made
 
 
@@ -199,6 +205,6 @@ def _record(arguments: Arguments, work: Work, passes: Passes) -> _Recorded | Non
     passes.pool = passes.pool or new_pool()
     try:
         graph, found = captured(passes.pool, lambda: work(given))
-    except RuntimeError:
+    except UNRECORDABLE:
         return None
     return _Recorded(graph, given, found, work) if fits(passes, before) else None

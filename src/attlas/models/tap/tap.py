@@ -7,8 +7,10 @@ and makes sure that no attention passed unseen.
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from attlas.errors import UnsupportedModelError
@@ -43,11 +45,13 @@ class Tap:
         self.wants = wants
         self.keep = keep
         self.seen = Seen()
+        self._home: torch.device | None = None  # where all attention is handed out: of the first
         self._owners = {id(owner.module): owner for owner in owners}
         self._backends: dict[int, str | None] = {}  # of each configuration, before it was opened
-        self._places: dict[int, list[SiteKeys]] = {}  # the sites of a module's call; no heads known
+        self._places: dict[int, Sequence[SiteKeys]] = {}  # the sites of a call of each module
         self._numbers: Counter[str] = Counter()
         self._unmet: Counter[str] = Counter()
+        self._heads = 0  # of the last call: those of the next are mostly as many
         self._depth = 0
         self.origins = Origins()
         self._inside: list[Owner] = []  # attention modules on the second road that are running
@@ -102,19 +106,26 @@ class Tap:
 
     def arrive(self, owner: Owner, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """An attention module is called: number the call and expect its attention."""
-        places = {owner.kind_of_call(args, kwargs, self.origins.of): slice(None)}
         if owner.is_merged:
-            count = owner.count_other_keys(args, kwargs)
-            places = {owner.kind: slice(None, -count), "cross": slice(-count, None)}
-        self._places[id(owner.module)] = [
-            SiteKeys(Site(kind, self._numbers[kind], 0), keys) for kind, keys in places.items()
-        ]
-        self._numbers.update(places.keys())
+            self._arrive_at_two(owner, owner.count_other_keys(args, kwargs))
+        else:
+            kind = owner.kind_of_call(args, kwargs, self.origins.of)
+            number = self._numbers[kind]
+            self._numbers[kind] = number + 1
+            self._places[id(owner.module)] = _whole_site(kind, number, self._heads)
         self._unmet[owner.path] += 1
         if owner.road != "interface":
             self._inside.append(owner)
         if owner.road == "pieces":
             self._lay_out(owner, args, kwargs)
+
+    def _arrive_at_two(self, owner: Owner, count: int) -> None:
+        """One softmax over the keys of a stream and then so many of another: two sites."""
+        places = {owner.kind: slice(None, -count), "cross": slice(-count, None)}
+        self._places[id(owner.module)] = [
+            SiteKeys(Site(kind, self._numbers[kind], 0), keys) for kind, keys in places.items()
+        ]
+        self._numbers.update(places.keys())
 
     def _lay_out(self, owner: Owner, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Collect the pieces of an attention, read and rewrite their map, and hand it back."""
@@ -179,11 +190,13 @@ class Tap:
         output: Tensor,
     ) -> tuple[Tensor, Tensor]:
         """Read and rewrite the attention of one call; mix the values again if it changed."""
-        used = self._use(self._owners[id(module)], weights, mask, values)
-        if used is not weights:
+        self._home = self._home or weights.device
+        here = weights.to(self._home)
+        used = self._use(self._owners[id(module)], here, mask, values)
+        if used is not here or (here is not weights and self.gradients):
             check_mixing(module, weights, values, output)
-            output = mix(used, values)
-        return output, used
+            output = mix(used.to(weights.device), values)
+        return output, used.to(weights.device)
 
     def take_over(
         self,
@@ -225,15 +238,19 @@ class Tap:
         """Rewrite and record the weights of each site of a call, and join them again."""
         self._unmet[owner.path] -= 1
         parts = self._parts(owner, weights.shape[1])
+        if len(parts) == 1:
+            mixed = None if self.keep is None else values
+            return self._use_part(Call(parts[0].site, owner.path, weights, mask, mixed))
         own = [part.of(weights) for part in parts]
         used = []
         for part, each in zip(parts, own, strict=True):
-            seen = None if mask is None else part.of(mask)
+            seen = None if mask is None else part.of(mask).to(each.device)
             mixed = None if values is None or self.keep is None else part.among(values)
+            mixed = None if mixed is None else mixed.to(each.device)
             used.append(self._use_part(Call(part.site, owner.path, each, seen, mixed)))
         is_same = all(new is old for new, old in zip(used, own, strict=True))
         # A part is a view beside the graph, so it must be joined to have a gradient.
-        return weights if is_same and not (self.gradients and len(parts) > 1) else join(used)
+        return weights if is_same and not self.gradients else join(used)
 
     def _use_part(self, call: Call) -> Tensor:
         """Apply the edits, add the weights to the graph if asked, and record the call."""
@@ -244,7 +261,7 @@ class Tap:
         if self.gradients and not used.requires_grad:
             used = used.detach().requires_grad_()
         if self.wants is None or self.wants(site):
-            self._record(replace(call, weights=used))
+            self._record(call if used is call.weights else replace(call, weights=used))
         return used
 
     def _record(self, call: Call) -> None:
@@ -256,13 +273,20 @@ class Tap:
         else:
             self.seen.calls.append(call if self.keep is None else self.keep(call))
 
-    def _parts(self, owner: Owner, heads: int) -> list[SiteKeys]:
+    def _parts(self, owner: Owner, heads: int) -> Sequence[SiteKeys]:
         """The sites of the current call of a module: one, or two if its softmax is merged."""
-        found = self._places.get(id(owner.module), [SiteKeys(Site(owner.kind, 0, 0), slice(None))])
+        self._heads = heads
+        found = self._places.get(id(owner.module)) or _whole_site(owner.kind, 0, heads)
         if found[0].site.heads != heads:
             found = [replace(part, site=replace(part.site, heads=heads)) for part in found]
             self._places[id(owner.module)] = found
         return found
+
+
+@lru_cache(maxsize=1024)
+def _whole_site(kind: str, number: int, heads: int) -> tuple[SiteKeys]:
+    """The only site of a call."""
+    return (SiteKeys(Site(kind, number, heads), slice(None)),)
 
 
 def split_heads(owner: Owner, weights: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from attlas.models.tap.recording import (
     KEPT,
     PASSES,
+    UNRECORDABLE,
     Arguments,
     Passes,
     captured,
@@ -146,7 +147,7 @@ def _record_ways(arguments: Arguments, run: Run, passes: Passes) -> TwoWays | No
     slope = torch.ones_like(expected.output)
     try:
         recorded = TwoWays(given_to(arguments), run, slope, passes.pool)
-    except RuntimeError:
+    except UNRECORDABLE:
         return None
     if not fits(passes, before):
         return None

@@ -185,3 +185,21 @@ class _Words:
         if stop < len(self.starts) and self.starts[stop] == span[1]:
             return self.starts[stop], self.ends[stop]
         return span
+
+
+def token_rows(tokens: Tokens) -> list[dict[str, Any]]:
+    """The tokens as JSON, one row each."""
+    rows = zip(
+        tokens, tokens.labels(), tokens.special, tokens.segments, tokens.spans(), strict=True
+    )
+    return [
+        {
+            "text": text,
+            "label": label,
+            "special": special,
+            "segment": segment,
+            "start": span[0] if span else None,
+            "end": span[1] if span else None,
+        }
+        for text, label, special, segment, span in rows
+    ]

@@ -1,20 +1,22 @@
 """The claims of the study of better attention, decided on one record for each seed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attlas.results import Claim
-from attlas.studies.better.models import (
+from attlas.studies.better.cases import (
+    IDENTIFIABLE,
+    ORTHOGONAL,
     PLAIN,
     PLANTED,
     RECURRENT,
     SHORTCUTS,
-    SHOWN,
-    UNPLANTED,
-    WEIGHTS,
-    gains,
+    baseline_of,
+    is_baseline,
 )
+from attlas.studies.better.models import SHOWN, WEIGHTS
 from attlas.studies.support.findings import (
+    Rule,
     at_least,
     at_most,
     decided,
@@ -23,9 +25,12 @@ from attlas.studies.support.findings import (
     untested,
 )
 
-MOVIES, WIKI = "eraser_movies", "sst_wiki"
+WIKI, HIDING = "sst_wiki", "deception"
 MOHANKUMAR, PRUTHI = "Mohankumar et al. 2020", "Pruthi et al. 2020"
+BASTINGS, BHARDWAJ = "Bastings et al. 2022", "Bhardwaj et al. 2021"
 Found = Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]  # by data and case, for each seed
+Read = Callable[[Mapping[str, Any]], float | None]
+LESS = "The figure is {}, less that {}."
 
 
 def s_of(each: Mapping[str, Any]) -> float | None:
@@ -45,6 +50,20 @@ def accuracy_of(each: Mapping[str, Any]) -> float:
     return float(each["accuracy"])
 
 
+WORDS: Mapping[Read, str] = {
+    accuracy_of: "the accuracy",
+    s_of: "s",
+    auprc_of: "the AUPRC of the marked words",
+}
+
+
+def gains(found: Found, data: str, case: str, read: Read) -> list[float]:
+    """Seed by seed, how much a figure is higher in a case than in the one it is compared with."""
+    before, after = found[data][baseline_of(data, case)], found[data][case]
+    pairs = [(read(one), read(other)) for one, other in zip(before, after, strict=False)]
+    return [other - one for one, other in pairs if one is not None and other is not None]
+
+
 def claims_on(found: Found) -> list[Claim]:
     """What was published or is hoped for, decided on one record for each seed."""
     claims = [*_on_conicity(found), *_on_rationales(found), *_on_deception(found)]
@@ -52,8 +71,16 @@ def claims_on(found: Found) -> list[Claim]:
     return claims or [untested("Training makes attention better", "hope", "no set was named")]
 
 
+def compared_cases(found: Found, case: str | None = None) -> Iterator[tuple[str, str]]:
+    """Each set and case, or this case, beside which the one it is compared with was trained."""
+    for data, cases in found.items():
+        for each in cases:
+            if case in (None, each) and not is_baseline(each) and baseline_of(data, each) in cases:
+                yield data, each
+
+
 def _has(found: Found, data: str, case: str) -> bool:
-    return case in found.get(data, {}) and (PLAIN in found[data] or UNPLANTED in found[data])
+    return (data, case) in compared_cases(found)
 
 
 def _on_conicity(found: Found) -> list[Claim]:
@@ -61,92 +88,79 @@ def _on_conicity(found: Found) -> list[Claim]:
     cost = "It costs at most 2.5 points of accuracy"
     if not _has(found, RECURRENT, "conicity"):
         return [untested(said, MOHANKUMAR, "SST was not among the data")]
-    after = [each["conicity"] for each in found[RECURRENT]["conicity"]]
-    before = over_seeds([each["conicity"] for each in found[RECURRENT][PLAIN]])
-    return [
-        decided(
-            said,
-            MOHANKUMAR,
-            near(0.20, 0.10),
-            over_seeds(after),
-            published=0.20,
-            found=f"With the labels alone it is {before.value:.2f}.",
-        ),
-        decided(
-            cost,
-            MOHANKUMAR,
-            at_least(-0.025),
-            over_seeds(gains(found, RECURRENT, "conicity", accuracy_of)),
-            published=-0.0184,
-            found="The figure is the accuracy, less that with the labels alone.",
-        ),
+    claims = [
+        _reached(found, said, "conicity", 0.20, PLAIN),
+        _changed(found, RECURRENT, "conicity", accuracy_of, cost, MOHANKUMAR, at_least(-0.025)),
     ]
+    if _has(found, RECURRENT, ORTHOGONAL):
+        said = "The orthogonal LSTM has a conicity of about .28 on SST"
+        cost = "The orthogonal LSTM costs at most 2.5 points of accuracy"
+        claims += [
+            _reached(found, said, ORTHOGONAL, 0.28, baseline_of(RECURRENT, ORTHOGONAL)),
+            _changed(found, RECURRENT, ORTHOGONAL, accuracy_of, cost, MOHANKUMAR, at_least(-0.025)),
+        ]
+    if _has(found, RECURRENT, IDENTIFIABLE):
+        said = "The identifiable encoder layer is as accurate as the usual one"
+        rule = at_least(-0.01)
+        claims += [_changed(found, RECURRENT, IDENTIFIABLE, accuracy_of, said, BHARDWAJ, rule)]
+    return claims
+
+
+def _reached(found: Found, said: str, case: str, published: float, beside: str) -> Claim:
+    after, before = (
+        over_seeds([each["conicity"] for each in found[RECURRENT][name]]) for name in (case, beside)
+    )
+    told = f"With {beside} it is {before.value:.2f}."
+    rule = near(published, 0.10)
+    return decided(said, MOHANKUMAR, rule, after, published=published, found=told)
+
+
+def _changed(
+    found: Found, data: str, case: str, read: Read, said: str, source: str, rule: Rule
+) -> Claim:
+    """A claim on how much a figure changes by a way of training."""
+    what = WORDS[read]
+    beside = baseline_of(data, case)
+    told = LESS.format(what, f"with {beside}" if beside == PLAIN else f"of “{beside}”")
+    return decided(said, source, rule, over_seeds(gains(found, data, case, read)), found=told)
 
 
 def _on_rationales(found: Found) -> list[Claim]:
-    claims = []
-    for data in found:
-        if _has(found, data, "rationale"):
-            claims.append(
-                decided(
-                    f"Training on rationales brings the attention nearer to held-out ones ({data})",
-                    "Strout et al. 2019, and others",
-                    at_least(0.0),
-                    over_seeds(gains(found, data, "rationale", auprc_of)),
-                    found="The figure is the AUPRC of the marked words, less that with the labels "
-                    "alone.",
-                )
-            )
-    return claims
-
-
-def _on_deception(found: Found) -> list[Claim]:
-    if not _has(found, WIKI, "deception"):
-        said = "A model that is trained to hide the words it uses stays as accurate"
-        return [untested(said, PRUTHI, "sst_wiki was not among the data")]
+    said = "Training on rationales brings the attention nearer to held-out ones ({})"
+    source = "Strout et al. 2019, and others"
     return [
-        decided(
-            "A model that is trained to hide the words it uses stays as accurate",
-            PRUTHI,
-            at_least(-0.02),
-            over_seeds(gains(found, WIKI, "deception", accuracy_of)),
-            found="The figure is its accuracy, less that of the honest one.",
-        ),
-        decided(
-            "The test tells the deceptive model from the honest one: its weights find less of "
-            "what matters",
-            "the verdict",
-            at_most(-0.1),
-            over_seeds(gains(found, WIKI, "deception", s_of)),
-            found="The figure is s, less that of the honest one.",
-        ),
+        _changed(found, data, case, auprc_of, said.format(data), source, at_least(0.0))
+        for data, case in compared_cases(found, "rationale")
     ]
 
 
-def _on_faithfulness(found: Found) -> list[Claim]:
+def _on_deception(found: Found) -> list[Claim]:
+    said = "A model that is trained to hide the words it uses stays as accurate ({})"
+    if not _has(found, WIKI, HIDING):
+        return [untested(said.format(WIKI), PRUTHI, "sst_wiki was not among the data")]
+    told = "The test tells the deceptive model from the honest one: its weights find less of what "
+    told += "matters ({})"
     claims = []
-    for data, cases in found.items():
-        for case in cases:
-            if case in (PLAIN, "deception") or PLAIN not in cases or data == SHORTCUTS:
-                continue
-            more = gains(found, data, case, s_of)
-            if not more:
-                continue
-            claims.append(
-                decided(
-                    f"{case} makes the weights more faithful ({data})",
-                    "hope",
-                    at_least(0.0),
-                    over_seeds(more),
-                    found="The figure is s, less that with the labels alone.",
-                )
-            )
+    for data, case in compared_cases(found, HIDING):
+        claims += [
+            _changed(found, data, case, accuracy_of, said.format(data), PRUTHI, at_least(-0.02)),
+            _changed(found, data, case, s_of, told.format(data), "the verdict", at_most(-0.1)),
+        ]
     return claims
 
 
+def _on_faithfulness(found: Found) -> list[Claim]:
+    said = "{} makes the weights more faithful ({})"
+    return [
+        _changed(found, data, case, s_of, said.format(case, data), "hope", at_least(0.0))
+        for data, case in compared_cases(found)
+        if case != HIDING and gains(found, data, case, s_of)
+    ]
+
+
 def _on_shortcuts(found: Found) -> list[Claim]:
-    if not _has(found, SHORTCUTS, PLANTED):
-        return [untested("Attention shows a planted shortcut", "Bastings et al. 2022", "not asked")]
+    if PLANTED not in found.get(SHORTCUTS, {}):
+        return [untested("Attention shows a planted shortcut", BASTINGS, "not asked")]
     claims = []
     for method in SHOWN:
         read = [each["methods"].get(method) for each in found[SHORTCUTS][PLANTED]]
@@ -155,7 +169,7 @@ def _on_shortcuts(found: Found) -> list[Claim]:
             claims.append(
                 decided(
                     f"{method} puts a planted shortcut first",
-                    "Bastings et al. 2022",
+                    BASTINGS,
                     at_least(0.8),
                     over_seeds(known),
                     found="The figure is one over the rank of the planted word, a mean over texts.",
@@ -165,16 +179,17 @@ def _on_shortcuts(found: Found) -> list[Claim]:
 
 
 def _on_keys(found: Found) -> list[Claim]:
-    claims = []
-    for case in ("permuted_keys", "adversarial_keys"):
-        if _has(found, MOVIES, case):
-            claims.append(
-                decided(
-                    f"Training with {case.replace('_', ' ')} improves the model",
-                    "poster, future work",
-                    at_least(0.0),
-                    over_seeds(gains(found, MOVIES, case, accuracy_of)),
-                    found="The figure is the accuracy, less that with the labels alone.",
-                )
-            )
-    return claims
+    said = "Training with {} improves the model ({})"
+    return [
+        _changed(
+            found,
+            data,
+            case,
+            accuracy_of,
+            said.format(case.replace("_", " "), data),
+            "poster, future work",
+            at_least(0.0),
+        )
+        for name in ("permuted_keys", "adversarial_keys")
+        for data, case in compared_cases(found, name)
+    ]

@@ -17,7 +17,7 @@ import torch
 import transformers
 
 from attlas.errors import UsageError
-from attlas.models.load import choose_device
+from attlas.models.loading.devices import choose_device
 from attlas.progress import Step, Watch
 from attlas.results import StudyResult
 from attlas.studies.support.findings import Findings
@@ -58,6 +58,11 @@ class Run:
             if found is not None:
                 self.parts.append(found)
                 return found["found"]
+        return self._computed(compute, asked, place)
+
+    def _computed(
+        self, compute: Callable[[], Any], asked: Mapping[str, Any], place: Path | None
+    ) -> Any:
         begun = monotonic()
         found = {"asked": asked, "found": compute(), "machine": machine(self.device)}
         found |= {"versions": versions(), "seconds": round(monotonic() - begun, 2)}
@@ -108,7 +113,7 @@ def run_study(
     """Run a study; with `out`, keep its parts there and write its JSON, Markdown and page."""
     settings = chosen.settings(options, quick=quick)
     device = str(choose_device(device))
-    folder = None if out is None else _made(Path(out))
+    folder = None if out is None else made(Path(out))
     run = Run(chosen.name, settings, folder, device, watch)
     begun = monotonic()
     found: Findings = chosen.function(run, **settings)
@@ -158,11 +163,19 @@ def versions() -> dict[str, str]:
 def machine(device: str | None) -> str:
     """The device that a study runs on, in words."""
     if device is not None and device.startswith("cuda") and torch.cuda.is_available():
-        exact = torch.get_float32_matmul_precision() == "highest"
-        return (
-            f"{torch.cuda.get_device_name(device)}{'' if exact else ', products rounded to TF32'}"
-        )
+        rounded = " and ".join(rounded_on(torch.device(device)))
+        told = f", {rounded} rounded to TF32" if rounded else ""
+        return f"{torch.cuda.get_device_name(device)}{told}"
     return f"cpu, {os.cpu_count()} cores"
+
+
+def rounded_on(device: torch.device) -> list[str]:
+    """What a device rounds to TF32, by the settings of the process."""
+    settings = {
+        "products": torch.get_float32_matmul_precision() != "highest",
+        "recurrent networks": torch.backends.cudnn.allow_tf32,
+    }
+    return [what for what, is_so in settings.items() if is_so and device.type == "cuda"]
 
 
 def _finite(value: Any) -> Any:
@@ -177,7 +190,8 @@ def _finite(value: Any) -> Any:
     return value if isinstance(value, (str, int)) or value is None else str(value)
 
 
-def _made(folder: Path) -> Path:
+def made(folder: Path) -> Path:
+    """A folder, which is made if it is not there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:

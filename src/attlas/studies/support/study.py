@@ -8,7 +8,7 @@ from typing import Any
 from attlas.errors import UnknownNameError, UsageError
 from attlas.registry import Registry
 
-GIVEN_TO_ALL = ("quick", "out", "device", "watch")  # options of every study, not of one
+GIVEN_TO_ALL = ("quick", "out", "device", "engine", "watch")  # options of every study, not of one
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,9 @@ function drawArrows(plot, x, y) {
     const wing = (by) => `${(endX - 7 * Math.cos(turn + by)).toFixed(1)} ${(endY - 7 * Math.sin(turn + by)).toFixed(1)}`;
     const end = `${endX.toFixed(1)} ${endY.toFixed(1)}`;
     const d = `M${startX.toFixed(1)} ${startY.toFixed(1)}L${end}M${wing(0.4)}L${end}L${wing(-0.4)}`;
-    return [drawn("path", {d, fill: "none", stroke: "currentColor", "stroke-opacity": 0.5})];
+    const inward = endX > PLOT.width / 2 ? "side" : "ahead"; // a name at the edge must not leave the picture
+    const name = drawn("text", {class: inward, x: endX, y: endY - 7}, visible(each.name));
+    return [drawn("path", {d, fill: "none", stroke: "currentColor", "stroke-opacity": 0.5}), name];
   });
 }
 

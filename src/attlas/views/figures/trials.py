@@ -26,6 +26,7 @@ from attlas.views.figures.paper import (
 )
 
 Payload = Mapping[str, Any]
+Place = tuple[float, float]
 _HEIGHT, _PITCH = 1.7, 0.17
 
 
@@ -82,22 +83,31 @@ def _scatter(room: Room, plot: Payload) -> Any:
         points = [(x, y) for x, y in pairs if x is not None and y is not None]
         axes.scatter(*np.array(points, dtype=float).reshape(-1, 2).T, label=group["name"], **look)
     _framed(axes, plot)
-    for start, end in arrow_ends(plot):
+    arrows = arrow_ends(plot)
+    for name, start, end in arrows:
         axes.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": QUIET, "lw": 0.6})
-    if several:
+        _name_end(axes, shorten(name), end)
+    if several and not arrows:
         _name_groups(axes, [shorten(group["name"]) for group in plot["groups"]])
     return axes
 
 
-def arrow_ends(plot: Payload) -> list[tuple[tuple[float, float], tuple[float, float]]]:
-    """Where the arrows of a scatter plot start and end; none if it has none."""
+def _name_end(axes: Any, name: str, end: Place) -> None:
+    """The name of an arrow above its end; at an edge it must not leave the picture."""
+    inward = "right" if end[0] > sum(axes.get_xlim()) / 2 else "left"
+    look = {"textcoords": "offset points", "ha": inward, "parse_math": False, "usetex": False}
+    axes.annotate(name, end, (0, 4), **look)
+
+
+def arrow_ends(plot: Payload) -> list[tuple[str, Place, Place]]:
+    """The name of each arrow of a scatter plot, where it starts, and where it ends."""
     firsts = {
         group["name"]: (group["x"][0], group["y"][0])
         for group in plot["groups"]
         if group["x"] and group["x"][0] is not None and group["y"][0] is not None
     }
     start = firsts.pop(plot.get("arrows_from"), None)
-    return [] if start is None else [(start, end) for end in firsts.values()]
+    return [] if start is None else [(name, start, end) for name, end in firsts.items()]
 
 
 def _name_groups(axes: Any, names: list[str]) -> None:

@@ -1,0 +1,188 @@
+"""The tables and plots of docs/performance.md on what each method costs, and on offload.
+
+    python benchmarks/costs_page.py [FILE...]
+
+Rows of FILE, which costs.py or offloading.py wrote elsewhere, go into `benchmarks/costs.json` and
+`benchmarks/offloading.json`; then the parts of the page between their markers are made anew, and
+the plots `docs/images/costs_<device>.svg`.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).parent.parent
+COSTS, OFFLOADED = (ROOT / "benchmarks" / f"{name}.json" for name in ("costs", "offloading"))
+PAGE, IMAGES = ROOT / "docs" / "performance.md", ROOT / "docs" / "images"
+DEVICES = ("cuda", "cpu")
+SHADES = ("#9ecae1", "#3182bd", "#08306b")
+
+Record = dict[str, Any]
+
+
+def main() -> None:
+    for name in sys.argv[1:]:
+        rows = json.loads(Path(name).read_text(encoding="utf-8"))
+        merge(OFFLOADED if "way" in rows[0] else COSTS, rows)
+    text = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(page(text, read(COSTS), read(OFFLOADED)), encoding="utf-8")
+    for device in DEVICES:
+        own = [each for each in read(COSTS) if each["device"] == device]
+        if own:
+            draw(own, IMAGES / f"costs_{device}.svg")
+
+
+def read(path: Path) -> list[Record]:
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+
+
+def merge(path: Path, rows: Sequence[Record]) -> None:
+    """Put rows in place of those of the same device."""
+    kept = [each for each in read(path) if each["device"] != rows[0]["device"]]
+    lines = ",\n".join(json.dumps(each, ensure_ascii=False) for each in [*kept, *rows])
+    path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+
+
+def page(text: str, costs: Sequence[Record], offloaded: Sequence[Record]) -> str:
+    """The page with its parts made anew."""
+    for device in DEVICES:
+        for name, rows, lines in (("costs", costs, cost_lines), ("offload", offloaded, off_lines)):
+            own = [each for each in rows if each["device"] == device]
+            if own:
+                shown = f"![What each method costs, {device}](images/costs_{device}.svg)"
+                drawn = ["", shown] if name == "costs" else []
+                text = put(text, f"{name} {device}", [*lines(own), "", measured_on(own), *drawn])
+    return text
+
+
+def put(text: str, name: str, lines: Sequence[str]) -> str:
+    pattern = rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)"
+    return re.sub(
+        pattern, lambda found: found[1] + "\n".join(lines) + "\n" + found[2], text, flags=re.S
+    )
+
+
+def measured_on(rows: Sequence[Record]) -> str:
+    last = rows[-1]
+    versions = ", ".join(f"{name} {each}" for name, each in last["versions"].items())
+    return f"{last['machine']}, {versions}, {last['date']}, load {last['load']}."
+
+
+def cost_lines(rows: Sequence[Record]) -> Iterator[str]:
+    """A row for each method: three cells, and how time and memory grow."""
+    corners = cells(rows)
+    heads = [f"{layers} layers, {tokens} tokens" for layers, tokens in corners]
+    yield f"| method | {' | '.join(heads)} | time by tokens | by layers | memory by tokens |"
+    yield "|---" * (len(heads) + 4) + "|"
+    for name in sorted({each["method"] for each in rows}):
+        own = [each for each in rows if each["method"] == name]
+        known = {(each["layers"], each["tokens"]): each for each in own}
+        shown = [taken(known.get(corner)) for corner in corners]
+        grown = [power(own, *each) for each in GROWTHS]
+        yield f"| `{name}` | {' | '.join([*shown, *grown])} |"
+
+
+GROWTHS = (
+    ("tokens", "layers", "seconds"),
+    ("layers", "tokens", "seconds"),
+    ("tokens", "layers", "megabytes"),
+)
+
+
+def cells(rows: Sequence[Record]) -> list[tuple[int, int]]:
+    """The smallest cell, the middle one and the largest."""
+    layers, tokens = (sorted({each[name] for each in rows}) for name in ("layers", "tokens"))
+    return [(layers[i], tokens[i]) for i in range(min(len(layers), len(tokens)))]
+
+
+def taken(row: Record | None) -> str:
+    if row is None:
+        return "–"
+    if row["seconds"] is None:
+        return "refused"
+    seconds = row["seconds"]
+    said = f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+    return f"{said}, {max(row['megabytes'], 0):,.0f} MB"
+
+
+def power(rows: Sequence[Record], by: str, fixed: str, what: str) -> str:
+    """The exponent of growth over the two largest values, at the largest that has both."""
+    for value in sorted({each[fixed] for each in rows}, reverse=True):
+        known = sorted(
+            (each[by], each[what])
+            for each in rows
+            if each[fixed] == value and each[what] is not None and each[what] > 1e-9
+        )
+        if len(known) > 1:
+            (less, low), (more, high) = known[-2:]
+            return f"{np.log(high / low) / np.log(more / less):.1f}"
+    return ""
+
+
+def off_lines(rows: Sequence[Record]) -> Iterator[str]:
+    yield "| method | way | whole | so | differs by |"
+    yield "|---|---|---|---|---|"
+    for each in rows:
+        whole = taken({"seconds": each["whole_seconds"], "megabytes": each["whole_megabytes"]})
+        if "seconds" not in each:
+            yield f"| `{each['method']}` | {each['way']} | {whole} | {each['note']} | |"
+            continue
+        apart = f"{each['difference']:.1e}"
+        yield f"| `{each['method']}` | {each['way']} | {whole} | {taken(each)} | {apart} |"
+
+
+def draw(rows: Sequence[Record], path: Path) -> None:
+    """Seconds and megabytes of each method at the middle depth, a dot for each length."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    depths = sorted({each["layers"] for each in rows})
+    depth = depths[len(depths) // 2]
+    own = [each for each in rows if each["layers"] == depth and each["seconds"] is not None]
+    lengths = sorted({each["tokens"] for each in own})
+    slowest = {
+        name: max(each["seconds"] for each in own if each["method"] == name)
+        for name in {e["method"] for e in own}
+    }
+    names = sorted(slowest, key=slowest.__getitem__)
+    figure, axes = pyplot.subplots(
+        1, 2, figsize=(8, 0.24 * len(names) + 1.2), sharey=True, layout="constrained"
+    )
+    for axis, what, least in zip(axes, ("seconds", "megabytes"), (1e-4, 0.1), strict=True):
+        for number, name in enumerate(names):
+            found = sorted((e["tokens"], max(e[what], least)) for e in own if e["method"] == name)
+            values = [value for _, value in found]
+            axis.plot(values, [number] * len(values), color="#bbbbbb", linewidth=1, zorder=1)
+            shades = [SHADES[lengths.index(tokens) % len(SHADES)] for tokens, _ in found]
+            axis.scatter(values, [number] * len(values), c=shades, s=22, zorder=2)
+        axis.set_xscale("log")
+        axis.set_xlabel(what)
+        axis.grid(axis="x", color="#eeeeee")
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].set_yticks(range(len(names)), names, fontsize=8)
+    marks = [
+        pyplot.Line2D([], [], marker="o", linestyle="", color=SHADES[i % 3])
+        for i in range(len(lengths))
+    ]
+    figure.legend(
+        marks,
+        [f"{each} tokens" for each in lengths],
+        loc="outside upper right",
+        ncols=3,
+        frameon=False,
+        fontsize=8,
+    )
+    figure.suptitle(f"{depth} layers", x=0.01, ha="left", fontsize=9)
+    pyplot.rcParams["svg.hashsalt"] = "attlas"
+    figure.savefig(path, metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""Data in several files: a folder, or a pattern such as reviews/*.parquet."""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from glob import glob, has_magic
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import unquote
+
+from attlas.data.files.raw_table import RawTable, TableRow
+from attlas.data.files.remote import RemoteFile, is_address, remote_files
+from attlas.errors import UsageError
+
+# What the `datasets` library writes beside the data that it saves.
+_BESIDE = ("dataset_info.json", "dataset_dict.json", "state.json")
+Opener = Callable[[Any], RawTable]
+
+
+def several_files(name: str, endings: Collection[str], split: str | None) -> list[Any] | None:
+    """The data files of a folder or a pattern, in order; None if this is neither."""
+    if is_address(name):
+        found, is_several = remote_files(f"{name.rstrip('/')}/{split}" if split else name)
+        files: list[Any] = [RemoteFile(each) for each in found]
+    else:
+        place = Path(name).expanduser()
+        is_several = place.is_dir() or (has_magic(name) and not place.exists())
+        files = _local(place, split) if is_several else []
+    if not is_several:
+        return None
+    own = [each for each in files if _is_data(str(each), name, endings)]
+    if not own:
+        raise UsageError(f"{name} has no file of data: allowed: {', '.join(endings)}")
+    kinds = sorted({ending_of(each) for each in own})
+    if len(kinds) > 1:
+        raise UsageError(
+            f"{name} has files of several kinds ({', '.join(kinds)}): choose one by a pattern, "
+            f"such as {name.rstrip('/')}/*{kinds[0]}"
+        )
+    return own
+
+
+def _local(place: Path, split: str | None) -> list[Path]:
+    if not place.is_dir():
+        if split is not None:
+            raise UsageError(f"split={split!r}: a pattern has no splits, a folder may have")
+        found = map(Path, glob(str(place), recursive=True))
+        return sorted(each for each in found if each.is_file())
+    inside = place if split is None else place / split
+    if not inside.is_dir():
+        known = sorted(each.name for each in place.iterdir() if each.is_dir())
+        raise UsageError(
+            f"split={split!r}: {place} has no such folder; it has {', '.join(known) or 'none'}"
+        )
+    return sorted(path for path in inside.rglob("*") if path.is_file())
+
+
+def _is_data(file: str, name: str, endings: Collection[str]) -> bool:
+    """Whether a file is data: not hidden, no note of a writer, of a known kind."""
+    folder, own = f"{name.rstrip('/')}/", PurePosixPath(file).name
+    inside = PurePosixPath(file.removeprefix(folder) if file.startswith(folder) else own).parts
+    is_hidden = any(part.startswith((".", "_")) for part in inside)
+    return not is_hidden and own not in _BESIDE and ending_of(file) in endings
+
+
+def ending_of(file: Any) -> str:
+    """The kind of a file, by its name; `.gz` is none."""
+    path = PurePosixPath(str(file))
+    return (PurePosixPath(path.stem) if path.suffix.lower() == ".gz" else path).suffix.lower()
+
+
+def several_tables(name: str, files: Sequence[Any], open_one: Opener) -> RawTable:
+    """The tables of files as one: the columns of the first, which all others need too."""
+    first = open_one(files[0])
+    columns = (*first.columns, *(each for each in _folders(files[0]) if each not in first.columns))
+
+    def rows(needed: Collection[str]) -> Iterator[TableRow]:
+        for number, file in enumerate(files):
+            table = first if number == 0 else open_one(file)
+            known = _folders(file)
+            missing = [each for each in needed if each not in (*table.columns, *known)]
+            if missing and table.columns:
+                raise UsageError(f"{file} has no column {missing[0]!r}, though {files[0]} has one")
+            own = [each for each in needed if each in table.columns or not table.columns]
+            yield from map(partial(_within, file, known), table.rows(own))
+
+    return RawTable(columns, rows)
+
+
+def _within(file: Any, known: dict[str, str], row: TableRow) -> TableRow:
+    """A row with its file as a part of its place, and what the folders say."""
+    content = {**known, **row.content} if isinstance(row.content, dict) else row.content
+    return replace(row, place=f"{PurePosixPath(str(file)).name}, {row.place}", content=content)
+
+
+def _folders(file: Any) -> dict[str, str]:
+    """Columns that are written as folders: label=positive/part-0.parquet."""
+    parts = [part.partition("=") for part in PurePosixPath(str(file)).parts[:-1]]
+    return {name: unquote(value) for name, equals, value in parts if name and equals}

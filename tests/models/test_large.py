@@ -1,0 +1,261 @@
+"""Models that do not fit: offloaded to disk, in half precision, of many layers, quantised."""
+
+import gc
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import tiny
+import torch
+from tiny import build
+
+import attlas
+from attlas.errors import AttlasError, ModelError, UnknownNameError, UnsupportedModelError
+from attlas.methods import METHODS
+from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.facts.fingerprint import fingerprint
+from attlas.models.intervening.attention_copy import copy_of
+from attlas.models.loading import placement
+from attlas.models.loading.offloading import is_offloaded, offloaded_modules
+
+TEXT = "a great film and a bad one"
+NAMES = [method.name for method in METHODS]
+
+
+def save_llama(folder, layers, width=32):
+    """A Llama of grouped heads, in shards."""
+    _, tokenizer = tiny.subject_parts("causal lm")
+    settings = {
+        **{"vocab_size": len(tokenizer), "hidden_size": width, "intermediate_size": 2 * width},
+        **{"num_hidden_layers": layers, "num_attention_heads": 4, "num_key_value_heads": 2},
+        **tiny.SPECIAL_IDS,
+    }
+    model = build("Llama", "ForCausalLM", settings, spread=0.3 if layers < 10 else 0.08)
+    model.save_pretrained(folder, max_shard_size="40KB")
+    tokenizer.save_pretrained(folder)
+    return model
+
+
+def bytes_of(model):
+    return sum(each.numel() * each.element_size() for each in model.parameters())
+
+
+def offload(folder, whole, share=0.5):
+    """The same model where only a part of it has room."""
+    return attlas.load(
+        folder,
+        device_map="auto",
+        max_memory={"cpu": int(share * bytes_of(whole.model))},
+        offload_folder=folder / "offloaded",
+    )
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory):
+    """A model that reads and one that writes, each whole and offloaded, by name."""
+    reader, tokenizer = tiny.subject_parts("sequence classification")
+    folders = {name: tmp_path_factory.mktemp(name) for name in ("bert", "llama")}
+    reader.save_pretrained(folders["bert"], max_shard_size="20KB")
+    tokenizer.save_pretrained(folders["bert"])
+    save_llama(folders["llama"], 6)
+    found = {}
+    for name, folder in folders.items():
+        whole = attlas.load(folder)
+        found[name] = whole, offload(folder, whole), folder
+    return found
+
+
+@pytest.fixture(params=["bert", "llama"])
+def pair(request, pairs):
+    whole, spread, _ = pairs[request.param]
+    return whole, spread
+
+
+def state(model):
+    """What is visible of a model: hooks, forwards, and its parameters."""
+    return {
+        name: (
+            list(module._forward_hooks),
+            list(module._forward_pre_hooks),
+            vars(module).get("forward"),
+            vars(module).get("_hf_hook"),
+            module.training,
+            [
+                (each, str(p.device), p.requires_grad)
+                for each, p in module._parameters.items()
+                if p is not None
+            ],
+        )
+        for name, module in model.named_modules()
+    }
+
+
+@pytest.mark.parametrize("method", NAMES)
+def test_every_method_gives_the_scores_of_the_whole_model(pair, method):
+    whole, spread = pair
+    assert is_offloaded(spread.model) and not is_offloaded(whole.model)
+    before = state(spread.model)
+    expected, found = (attlas.explain(each, TEXT, method).scores for each in (whole, spread))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert state(spread.model) == before
+
+
+def test_what_it_writes_is_explained_alike(pairs):
+    whole, spread, _ = pairs["llama"]
+    expected, found = (
+        attlas.explain_generation(each, TEXT, max_new_tokens=3) for each in (whole, spread)
+    )
+    np.testing.assert_allclose(found.scores, expected.scores, atol=1e-5)
+
+
+def test_the_check_passes(pair):
+    result = attlas.check(pair[1])
+    assert result.passed and not any(result.methods.values())
+
+
+@pytest.mark.parametrize("layers", [30, 80])
+def test_many_layers(tmp_path, layers):
+    save_llama(tmp_path, layers, width=16)
+    whole = attlas.load(tmp_path)
+    spread = offload(tmp_path, whole, 0.2)
+    for method in ("attention_rollout", "generic_relevance", "gradient", "leave_one_out"):
+        expected, found = (attlas.explain(each, TEXT, method).scores for each in (whole, spread))
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def brought(model):
+    """The weights in memory that no module of the model holds."""
+    own = {id(each) for each in model.parameters()}
+    gc.collect()
+    return [
+        each
+        for each in gc.get_objects()
+        if type(each) is torch.nn.Parameter and not each.is_meta and id(each) not in own
+    ]
+
+
+def test_a_graph_holds_no_offloaded_weight(pairs):
+    spread = pairs["llama"][1]
+    inputs = spread.encode(TEXT)
+    count = len(brought(spread.model))
+    with evaluation_mode(spread.model), torch.enable_grad(), spread.tap(gradients=True) as seen:
+        total = spread.run(inputs.arguments).sum()
+        assert len(brought(spread.model)) == count
+        gradients = torch.autograd.grad(total, seen.weights)
+    assert all(gradient.any() for gradient in gradients)
+
+
+def test_a_pass_that_fails_leaves_no_weight_behind(pairs):
+    spread = pairs["llama"][1]
+    before = state(spread.model)
+    inside = spread.model.model.layers[4].mlp.down_proj
+
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    handle = inside.register_forward_hook(fail)
+    old, inside._old_forward = inside._old_forward, fail
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            attlas.explain(spread, TEXT, "gradient")
+    finally:
+        handle.remove()
+        inside._old_forward = old
+    assert state(spread.model) == before
+    assert all(
+        w.is_meta
+        for each in offloaded_modules(list(spread.model.modules()))
+        for w in each.module._parameters.values()
+        if w is not None
+    )
+
+
+def test_offloaded_weights_count_in_the_fingerprint(pair):
+    whole, spread = pair
+    assert fingerprint(spread.model) == fingerprint(whole.model)
+    other = offloaded_modules(list(spread.model.modules()))[-1]
+    name = next(other.names())
+    kept = other.hook.weights_map
+    other.hook.weights_map = {**{each: kept[each] for each in other.names()}, name: kept[name] + 1}
+    try:
+        assert fingerprint(spread.model) != fingerprint(whole.model)
+    finally:
+        other.hook.weights_map = kept
+
+
+def test_what_changes_weights_is_refused_in_one_line(pairs):
+    spread = pairs["bert"][1]
+    with pytest.raises(UnsupportedModelError, match=r"^pruning needs all weights in memory"):
+        attlas.prune(spread, {"encoder.0": [0]}, permanently=True)
+    judged = attlas.judge(spread, attlas.explain(spread, TEXT, "gradient"), ["randomisation"])
+    (told,) = [each["note"] for each in judged.to_dict()["measured"]]
+    assert told.startswith("not applicable: drawing weights anew needs all weights in memory")
+    with pytest.raises(AttlasError, match="needs all weights in memory"):
+        copy_of(spread)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_precision_offloaded_is_half_precision_whole(pairs, dtype):
+    folder = pairs["llama"][2]
+    whole = attlas.load(folder, dtype=dtype)
+    spread = attlas.load(
+        folder,
+        dtype=dtype,
+        device_map="auto",
+        max_memory={"cpu": bytes_of(whole.model) // 2},
+        offload_folder=folder / "half",
+    )
+    assert is_offloaded(spread.model) and spread.dtype == getattr(torch, dtype)
+    for method in ("attention_rollout", "gradient"):
+        expected, found = (attlas.explain(each, TEXT, method).scores for each in (whole, spread))
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_placements_that_cannot_be(pairs, monkeypatch):
+    folder = pairs["bert"][2]
+    wrong = [
+        ({"device_map": "atuo"}, UnknownNameError, "did you mean 'auto'"),
+        ({"device_map": "auto", "device": "cpu"}, AttlasError, "not both"),
+        ({"max_memory": {"cpu": "2GB"}}, AttlasError, "device_map='auto'"),
+        ({"device_map": "auto", "max_memory": {"cpu": "much"}}, AttlasError, "such as 2GB"),
+        ({"quantization_config": "int7"}, UnknownNameError, "allowed: int8, int4"),
+    ]
+    for given, kind, said in wrong:
+        with pytest.raises(kind, match=said) as caught:
+            attlas.load(folder, **given)
+        assert "\n" not in str(caught.value)
+    monkeypatch.setattr(placement, "find_spec", lambda name: None)
+    for given, package in [
+        ({"device_map": "auto"}, "accelerate"),
+        ({"quantization_config": "int8"}, "torchao"),
+        ({"quantization_config": "int4"}, "bitsandbytes"),
+    ]:
+        with pytest.raises(ModelError, match=f"needs the package {package}"):
+            attlas.load(folder, **given)
+
+
+def test_the_words_become_those_of_transformers():
+    placed = placement.placement("auto", {"cuda:1": "2GB", "cpu": "4GB", 0: 7}, "here", None, "cpu")
+    assert placed == {
+        **{"device_map": "auto", "max_memory": {1: "2GB", "cpu": "4GB", 0: 7}},
+        "offload_folder": "here",
+    }
+    asked = SimpleNamespace()
+    placed = placement.placement(None, None, None, asked, "cuda:1")
+    assert placed == {"quantization_config": asked, "device_map": {"": "cuda:1"}}
+
+
+def test_eight_bits_are_the_model_of_the_rounded_weights(tmp_path):
+    pytest.importorskip("torchao")
+    save_llama(tmp_path, 3, width=128)
+    small, plain = attlas.load(tmp_path, quantization_config="int8"), attlas.load(tmp_path)
+    with torch.no_grad():
+        for name, weight in small.model.named_parameters():
+            if hasattr(weight, "dequantize") and type(weight) is not torch.nn.Parameter:
+                plain.model.get_parameter(name).copy_(weight.dequantize())
+    assert len(fingerprint(small.model)) == 64
+    for method in NAMES:
+        expected, found = (attlas.explain(each, TEXT, method).scores for each in (plain, small))
+        np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max() + 1e-6)
+    with pytest.raises(UnsupportedModelError, match="quantised"):
+        attlas.prune(small, {"decoder.0": [0]}, permanently=True)
