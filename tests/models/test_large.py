@@ -220,7 +220,7 @@ def test_a_method_that_stays_on_one_device_says_so(pairs, monkeypatch):
 
     method = replace(METHODS["alti"], score_tokens=fail)
     question = pairs["bert"][0].ask([TEXT])[0]
-    with pytest.raises(UnsupportedModelError, match="^alti does not run on a model that is on"):
+    with pytest.raises(UnsupportedModelError, match=r"^alti does not run on a model that is on"):
         method.score(question, {})
     said = "another problem"
     with pytest.raises(RuntimeError, match="another problem"):
