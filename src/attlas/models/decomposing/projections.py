@@ -23,6 +23,7 @@ from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode, merged_adapters
 from attlas.models.facts.hooks import Hooks, hooking
 from attlas.models.facts.sites import find_block
+from attlas.models.loading.offloading import weight_of
 from attlas.models.rows.handed import HandedCall
 from attlas.models.rows.handing import Handover, hand_over
 from attlas.models.tap.call import Call
@@ -264,9 +265,9 @@ def is_linear(module: nn.Module) -> bool:
 
 def matrix_of(module: nn.Module, like: Tensor) -> tuple[Tensor, Tensor]:
     """The matrix `[in, out]` of a linear module, however it is stored, and its bias."""
-    width = like.shape[-1]
-    if isinstance(module, nn.Linear) and _is_plain(module.weight):
-        matrix = module.weight.detach().T
+    width, weight = like.shape[-1], weight_of(module, "weight")
+    if isinstance(module, nn.Linear) and _is_plain(weight):
+        matrix = weight.detach().T
     else:
         unit = torch.eye(width, dtype=like.dtype, device=like.device)
         matrix = module(unit[None])[0] - module(torch.zeros_like(unit)[None])[0]
@@ -274,7 +275,7 @@ def matrix_of(module: nn.Module, like: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _is_plain(weight: Tensor) -> bool:
-    """Whether a weight is here, as numbers that may be multiplied: not offloaded, not quantised."""
+    """Whether a weight is here, as numbers that may be multiplied: not quantised."""
     is_own = type(weight) in (Tensor, nn.Parameter) and not weight.is_meta
     return is_own and weight.is_floating_point()
 
