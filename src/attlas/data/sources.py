@@ -12,6 +12,13 @@ from typing import Any
 from attlas.data.example import Example
 from attlas.data.files.delimited import comma_table, tab_table
 from attlas.data.files.lines import exists, is_unreadable, unreadable
+from attlas.data.files.places import (
+    RemoteFile,
+    ending_of,
+    is_address,
+    several_files,
+    several_tables,
+)
 from attlas.data.files.raw_table import RawTable, TableRow, table_of
 from attlas.data.files.records import (
     arrow_table,
@@ -23,9 +30,7 @@ from attlas.data.files.records import (
     list_table,
     parquet_table,
 )
-from attlas.data.files.remote import RemoteFile, is_address
 from attlas.data.files.rows import Columns, UnusableRow, find_columns, read_row
-from attlas.data.files.several import ending_of, several_files, several_tables
 from attlas.data.sampling import sample
 from attlas.data.sets.hub import Hub, hub_installed, hub_rows
 from attlas.data.texts_by_name import texts, texts_names

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from attlas.data.files.lines import lines
+from attlas.data.files.places import RemoteFile
 from attlas.data.files.raw_table import RawTable, TableRow
-from attlas.data.files.remote import RemoteFile
 from attlas.errors import UsageError
 
 LONGEST_FIELD = 2**31 - 1

@@ -7,7 +7,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
-from attlas.data.files.remote import RemoteFile, is_address
+from attlas.data.files.places import RemoteFile, is_address
 from attlas.errors import AttlasError, UsageError, first_line, in_short
 
 # What reading a damaged file raises, in Python, zlib and Arrow, whose errors are among these too.

@@ -8,8 +8,8 @@ from typing import Any
 from attlas.data.conversations import is_conversation
 from attlas.data.example import Example
 from attlas.data.files.lines import lines
+from attlas.data.files.places import RemoteFile
 from attlas.data.files.raw_table import RawTable, TableRow, table_of
-from attlas.data.files.remote import RemoteFile
 from attlas.data.sampling import choose_split
 from attlas.errors import UsageError, first_line
 
