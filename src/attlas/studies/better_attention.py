@@ -123,7 +123,10 @@ def jobs_of(
 ) -> list[tuple[int, str, BetterCase]]:
     """What is trained: each seed with each set and each case of it."""
     return [
-        (seed, name, case) for seed in seeds for name in data for case in cases_of(name, objectives)
+        (seed, name, case)
+        for seed in range(first_seed, first_seed + seeds)
+        for name in data
+        for case in cases_of(name, objectives)
     ]
 
 
