@@ -13,7 +13,7 @@ from attlas.errors import UnknownNameError, UsageError
 def test_an_unknown_engine_is_told_with_the_nearest():
     with pytest.raises(UnknownNameError, match="unknown engine 'rai': did you mean 'ray'"):
         engine_of("rai")
-    with pytest.raises(UsageError, match="an engine is one of local, ray or an"):
+    with pytest.raises(UsageError, match="an engine is one of local, processes, ray or an"):
         engine_of(8)
 
 

@@ -29,7 +29,7 @@ SHARED = {  # options that every study has
     "--quick": "A small subset, in seconds; marked as such.",
     "--out": "A folder for the page, the JSON, and finished parts to go on from.",
     "--device": "cpu, cuda, cuda:1 or mps; chosen if not given.",
-    "--engine": "Who computes the parts: local, or ray for workers on a cluster.",
+    "--engine": "Who computes the parts: local, processes of this machine, or ray.",
     "--address": "With --engine ray: a running cluster, host:port or auto.",
     "--workers": "With --engine ray: how many.",
     "--json": "Print JSON.",
