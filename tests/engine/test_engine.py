@@ -13,7 +13,7 @@ from attlas.errors import UnknownNameError, UsageError
 def test_an_unknown_engine_is_told_with_the_nearest():
     with pytest.raises(UnknownNameError, match="unknown engine 'rai': did you mean 'ray'"):
         engine_of("rai")
-    with pytest.raises(UsageError, match="an engine is one of local, processes, ray or an"):
+    with pytest.raises(UsageError, match="an engine is one of local, ray or an"):
         engine_of(8)
 
 
@@ -33,7 +33,8 @@ def test_without_ray_the_message_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr(engine, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"pip install 'attlas\[ray\]'"):
         engine_of("ray")
-    assert engine_of("local").is_local
+    assert engine_of("local").is_local and engine_of("local").is_alone
+    assert not Engine("local", workers=2).is_alone
 
 
 def test_a_cluster_that_does_not_answer_is_told_at_once():

@@ -16,7 +16,7 @@ from attlas.engine.pool import WorkerPool
 from attlas.engine.worker import Work
 from attlas.errors import ModelError, UsageError
 
-ENGINE = attlas.Engine("processes", workers=2)
+ENGINE = attlas.Engine("local", workers=2)
 
 
 class Odd(Work):

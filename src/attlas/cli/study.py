@@ -29,7 +29,7 @@ SHARED = {  # options that every study has
     "--quick": "A small subset, in seconds; marked as such.",
     "--out": "A folder for the page, the JSON, and finished parts to go on from.",
     "--device": "cpu, cuda, cuda:1 or mps; chosen if not given.",
-    "--engine": "Who computes the parts: local, processes of this machine, or ray.",
+    "--engine": "Who computes the parts: local, or ray for workers on a cluster.",
     "--address": "With --engine ray: a running cluster, host:port or auto.",
     "--workers": "With --engine ray: how many.",
     "--json": "Print JSON.",
@@ -75,7 +75,7 @@ def study(
         _print_options(known)
         return
     options = parse_extras(own or (), known.options, known.name)
-    engine = sharing.alone()
+    engine = sharing.chosen()
     quiet_libraries()
     from attlas.studies import study as run_study
 
