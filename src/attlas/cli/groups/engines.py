@@ -25,8 +25,8 @@ class EngineOptions:
         int | None,
         typer.Option(
             min=1,
-            help="How many processes share the work; if left out, one, and with --engine ray and for "
-            "audits as many as keep the machines busy.",
+            help="How many processes share the work; if left out, one, or with --engine ray and "
+            "for audits as many as keep the machines busy.",
         ),
     ] = None
 
