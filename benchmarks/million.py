@@ -57,8 +57,7 @@ def explain(given: argparse.Namespace, data: Path, out: Path) -> int:
             print(step.done, *resident(), flush=True)
 
     subject = attlas.load(given.model, device=given.device)
-    several = attlas.Engine("processes", workers=given.workers)
-    engine = several if given.workers > 1 else attlas.Engine()
+    engine = attlas.Engine("local", workers=given.workers)
     attlas.explain_to(subject, data, out, given.method, engine=engine, watch=watch)
     return 0
 

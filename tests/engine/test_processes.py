@@ -16,7 +16,7 @@ from attlas.engine.pool import WorkerPool
 from attlas.engine.worker import Work
 from attlas.errors import ModelError, UsageError
 
-ENGINE = attlas.Engine("processes", workers=2)
+ENGINE = attlas.Engine("local", workers=2)
 
 
 class Odd(Work):
@@ -62,9 +62,8 @@ def test_an_error_of_a_piece_is_its_result(tmp_path):
 
 
 def test_a_piece_that_ends_every_process_is_told(tmp_path):
-    with pytest.raises(
-        ModelError, match="666 ended 3 workers, the last with: a process ended with 3"
-    ):
+    told = "666 ended 3 workers, the last with: ProcessEndedError: a process ended with 3"
+    with pytest.raises(ModelError, match=told):
         results(tmp_path, [666])
 
 

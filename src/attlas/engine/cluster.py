@@ -30,7 +30,7 @@ def connected(engine: Engine) -> Iterator[Any]:
 
     Processes of this machine stand for a cluster of one node.
     """
-    if engine.name == "processes":
+    if engine.is_local:
         from attlas.engine.processes import Processes
 
         own = Processes()
