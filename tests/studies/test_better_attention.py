@@ -1,6 +1,9 @@
 """The study of training for better attention: its rules on planted figures, and its texts."""
 
+import importlib.util
+import json
 from itertools import product
+from pathlib import Path
 
 import pytest
 import torch
@@ -21,12 +24,11 @@ from attlas.studies.better.cases import (
     cases_of,
     is_baseline,
 )
-from attlas.studies.better.claims import claims_on, gains, s_of
+from attlas.studies.better.claims import Records, claims_on, gains, s_of
 from attlas.studies.better.encoders import train_encoder
 from attlas.studies.better.models import judged, share_of_best
 from attlas.studies.better.samples import cut, prepare
-from attlas.studies.better_attention import _all_moves, _notes, arrows, jobs_of
-from attlas.studies.support.run import rounded_on
+from attlas.studies.better_attention import _all_moves, _notes, arrows, jobs_of, put_together
 
 TEXTS = [
     (f"the {what} was {word} {more}", "good" if word == "warm" else "bad")
@@ -39,6 +41,11 @@ def figures(s, auprc=0.3, accuracy=0.8, conicity=0.7):
     return {"accuracy": accuracy, "conicity": conicity, "methods": read}
 
 
+def some(*values, **others):
+    """The figures of so many seeds."""
+    return [{"seed": seed, **figures(value, **others)} for seed, value in enumerate(values)]
+
+
 def verdicts(found):
     return {claim.said: claim.verdict for claim in claims_on(found)}
 
@@ -49,19 +56,19 @@ def test_s_is_of_the_better_reading():
 
 
 def test_what_was_published_is_reproduced_if_it_comes_out():
-    plain = [figures(0.5), figures(0.52), figures(0.51)]
+    plain = some(0.5, 0.52, 0.51)
     found = {
         "sst": {
             PLAIN: plain,
-            "conicity": [figures(0.7 + n / 100, accuracy=0.79, conicity=0.2) for n in range(3)],
+            "conicity": some(0.7, 0.71, 0.72, accuracy=0.79, conicity=0.2),
         },
         "eraser_movies": {
             PLAIN: plain,
-            "rationale": [figures(0.4, auprc=0.5 + n / 100) for n in range(3)],
+            "rationale": some(0.4, 0.4, 0.4, auprc=0.5),
         },
         "sst_wiki": {
             PLAIN: plain,
-            "deception": [figures(0.1 + n / 100) for n in range(3)],
+            "deception": some(0.1, 0.11, 0.12),
         },
     }
     said = verdicts(found)
@@ -73,13 +80,13 @@ def test_what_was_published_is_reproduced_if_it_comes_out():
     (nearer,) = [said[each] for each in said if "held-out ones (eraser_movies)" in each]
     (told,) = [said[each] for each in said if "tells the deceptive model" in each]
     assert nearer == told == "reproduced"
-    worse = {"sst": {PLAIN: plain, "conicity": [figures(0.5, accuracy=0.7, conicity=0.6)] * 3}}
+    worse = {"sst": {PLAIN: plain, "conicity": some(0.5, 0.5, 0.5, accuracy=0.7, conicity=0.6)}}
     said = verdicts(worse)
     assert said["It costs at most 2.5 points of accuracy"] == "not reproduced"
 
 
 def test_gains_are_of_the_same_seed():
-    found = {"sst": {PLAIN: [figures(0.1), figures(0.5)], "masked": [figures(0.3), figures(0.4)]}}
+    found = {"sst": {PLAIN: some(0.1, 0.5), "masked": some(0.3, 0.4)}}
     assert gains(found, "sst", "masked", s_of) == pytest.approx([0.2, -0.1])
 
 
@@ -89,7 +96,7 @@ def test_what_is_found_is_a_share_of_what_can_be():
 
 
 def test_an_arrow_leads_from_the_labels_to_each_objective():
-    plot = arrows("sst", {PLAIN: [figures(0.5)], "masked": [figures(0.6, accuracy=0.9)]})
+    plot = arrows("sst", {PLAIN: some(0.5), "masked": some(0.6, accuracy=0.9)})
     assert plot["arrows_from"] == PLAIN
     assert plot["groups"][1] == {"name": "masked", "x": [0.6], "y": [0.9]}
 
@@ -132,17 +139,17 @@ def test_every_set_is_trained_on_with_its_labels_alone_first():
 def test_models_built_otherwise_are_compared_with_their_own_kind():
     assert baseline_of("sst", ORTHOGONAL) == LSTM and baseline_of("sst", IDENTIFIABLE) == ENCODER
     assert baseline_of("shortcuts", "masked") == PLANTED
-    found = {"sst": {PLAIN: [figures(0.9)], LSTM: [figures(0.2)], ORTHOGONAL: [figures(0.5)]}}
+    found = {"sst": {PLAIN: some(0.9), LSTM: some(0.2), ORTHOGONAL: some(0.5)}}
     assert gains(found, "sst", ORTHOGONAL, s_of) == pytest.approx([0.3])
-    said = verdicts({"sst": {PLAIN: [figures(0.9)], ORTHOGONAL: [figures(0.5)]}})
+    said = verdicts({"sst": {PLAIN: some(0.9, 0.9), ORTHOGONAL: some(0.5, 0.5)}})
     assert not [each for each in said if ORTHOGONAL in each], "there is nothing beside it"
 
 
 def test_one_picture_has_an_arrow_for_each_objective():
     found = {
-        "sst": {PLAIN: [figures(0.5)], "masked": [figures(0.7, accuracy=0.9)]},
-        "sst_wiki": {PLAIN: [figures(0.5)], "masked": [figures(0.6)], "conicity": [figures(0.4)]},
-        "shortcuts": {UNPLANTED: [figures(0.1)], PLANTED: [figures(0.5)]},
+        "sst": {PLAIN: some(0.5), "masked": some(0.7, accuracy=0.9)},
+        "sst_wiki": {PLAIN: some(0.5), "masked": some(0.6), "conicity": some(0.4)},
+        "shortcuts": {UNPLANTED: some(0.1), PLANTED: some(0.5)},
     }
     (plot,) = _all_moves(found)
     start, *ends = plot["groups"]
@@ -154,16 +161,29 @@ def test_one_picture_has_an_arrow_for_each_objective():
 def test_jobs_come_seed_by_seed():
     jobs = jobs_of(("sst", "sst_wiki"), (), 2)
     assert [seed for seed, _, _ in jobs] == sorted(seed for seed, _, _ in jobs)
+    assert [seed for seed, _, _ in jobs_of(("sst",), ("masked:weight=1",), 1, 3)] == [3, 3]
     assert len(jobs) == 2 * (len(cases_of("sst")) + len(cases_of("sst_wiki")))
 
 
-def test_what_is_rounded_is_told(monkeypatch):
-    assert rounded_on(torch.device("cpu")) == []
-    monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high")
-    assert rounded_on(torch.device("cuda"))[0] == "products"
-    part = {"rounded": ["products"]}
-    assert _notes({"sst": {PLAIN: [part]}}) == ["In some parts products were rounded to TF32."]
-    assert _notes({"sst": {PLAIN: [{"rounded": []}]}}) == []
+def test_unequal_numbers_of_seeds_are_told():
+    found = {"sst": {PLAIN: some(0.5, 0.6), "masked": some(0.5)}}
+    assert _notes(found) == ["2 seeds of: sst, labels alone.", "1 seed of: sst, masked."]
+    assert _notes({"sst": {PLAIN: some(0.5)}}) == []
+
+
+def test_no_claim_is_decided_on_one_seed():
+    said = verdicts({"sst": {PLAIN: some(0.5, 0.5), "conicity": some(0.9), "masked": some(0.9)}})
+    assert set(said.values()) == {"not tested here"}
+
+
+def test_records_are_put_together_by_seed():
+    records = Records()
+    for seed, name, case in jobs_of(("sst",), ("masked:weight=1",), 3):
+        if (seed, case.name) != (0, "masked"):
+            records.add(seed, name, case, figures(0.5 + seed / 10))
+    findings = put_together(records)
+    assert findings.seeds == (0, 1, 2)
+    assert gains(records.found, "sst", "masked", s_of) == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("kind", [ENCODER, IDENTIFIABLE])
@@ -189,3 +209,21 @@ def test_a_method_that_is_not_defined_says_so():
     )
     assert "pool" in found["attention_rollout"]["refused"]
     assert s_of({"methods": found}) is None
+
+
+def test_a_study_is_put_together_from_what_is_there(tmp_path):
+    path = Path(__file__).parents[2] / "scripts" / "better_attention_so_far.py"
+    spec = importlib.util.spec_from_file_location("so_far", path)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    settings = script.STUDIES[script.NAME].settings({"vectors": "mine"}, quick=False)
+    run = script.Run(script.NAME, settings, tmp_path, "cpu", lambda _: None)
+    own = importlib.import_module("attlas.studies.better_attention")
+    for job in jobs_of(("sst_wiki",), ("deception:weight=1",), 2):
+        s = 0.2 if job[2].name == "deception" else 0.9
+        run.kept(own.part_of(*job), lambda s=s: figures(s), apart_from=own.APART)
+    assert script.put_together(tmp_path, "mine") == 4
+    found = json.loads((tmp_path / "better_attention.json").read_text("utf-8"))
+    (told,) = [each for each in found["claims"] if each["said"].startswith("The test tells")]
+    assert told["ours"]["value"] == pytest.approx(-0.7) and found["seeds"] == [0, 1]
+    assert script.put_together(tmp_path, "others") == 0

@@ -4,6 +4,7 @@ import json
 from time import process_time
 
 import pytest
+import torch
 from part_folders import check_files
 
 import attlas
@@ -12,6 +13,7 @@ from attlas.errors import UnknownNameError, UsageError
 from attlas.results.study_result import QUICK, VERDICTS
 from attlas.studies import STUDIES
 from attlas.studies.support.findings import Findings, untested
+from attlas.studies.support.run import Run, rounded_on
 from attlas.studies.support.study import Study
 
 MOST_SECONDS = 16  # of one core: 8 seconds of two
@@ -176,3 +178,20 @@ def test_a_record_that_cannot_be_is_refused():
         Study("x", needs, "a", "q?", "p").settings({}, quick=False)
     with pytest.raises(UsageError, match="cannot have an option 'out'"):
         Study("x", lambda run, *, out=1: None, "a", "q?", "p")
+
+
+def test_what_a_device_rounds_is_told(monkeypatch):
+    assert rounded_on(torch.device("cpu")) == []
+    monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high")
+    assert rounded_on(torch.device("cuda"))[0] == "products"
+
+
+def test_a_part_is_kept_once_it_is_computed(tmp_path):
+    run = Run("mine", {"steps": 3, "seeds": 2}, tmp_path, "cpu", lambda _: None)
+    assert not run.is_kept("first")
+    run.kept("first", lambda: 5)
+    assert run.is_kept("first")
+    more = Run("mine", {"steps": 4, "seeds": 2}, tmp_path, "cpu", lambda _: None)
+    seeds = Run("mine", {"steps": 3, "seeds": 9}, tmp_path, "cpu", lambda _: None)
+    assert seeds.is_kept("first") and not more.is_kept("first")
+    assert not Run("mine", {}, None, "cpu", lambda _: None).is_kept("first")

@@ -14,6 +14,7 @@ import torch
 
 from attlas.engine.cluster import WorkerShare, connected, share_of
 from attlas.engine.engine import Engine
+from attlas.engine.processes import Processes
 from attlas.engine.worker import RefusedPiece, SentModel, Work, Worker, packed
 from attlas.errors import AttlasError, ModelError, UsageError, first_line
 from attlas.models.subject import Subject
@@ -51,7 +52,12 @@ class WorkerPool:
     """Workers, as many as there is work for, and at most as many as were asked for."""
 
     def __init__(
-        self, ray: Any, share: WorkerShare, work: Work, subject: Subject | None, ahead: int = 1
+        self,
+        ray: Any | Processes,
+        share: WorkerShare,
+        work: Work,
+        subject: Subject | None,
+        ahead: int = 1,
     ) -> None:
         self.share, self._ahead = share, ahead
         self._ray, self._subject = ray, subject

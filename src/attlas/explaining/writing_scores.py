@@ -122,7 +122,7 @@ def explain_to(
         explainer.choose(rows)
     work = (
         _Work(rows, explainer, watch, started)
-        if chosen.is_local
+        if chosen.is_alone
         else _SharedWork(rows, explainer, watch, started, chosen, asked)
     )
     try:

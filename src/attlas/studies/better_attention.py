@@ -22,7 +22,9 @@ from attlas.studies.better.cases import (
     is_baseline,
 )
 from attlas.studies.better.claims import (
+    Cases,
     Found,
+    Records,
     accuracy_of,
     auprc_of,
     claims_on,
@@ -55,6 +57,7 @@ DIFFERS = (
     "from 0 (chance) to 1, by deleting and by masking; the papers have other measures.",
 )
 
+APART = ("seeds", "first_seed", "data", "objectives")  # settings on which no single model depends
 READ: Mapping[str, Callable[[Mapping[str, Any]], float | None]] = {
     "accuracy": accuracy_of,
     "s of the weights": s_of,
@@ -90,6 +93,7 @@ def better_attention(
     words: int = 160,
     epochs: int | None = None,
     seeds: int = 5,
+    first_seed: int = 0,
 ) -> Findings:
     """Train with the labels alone and with each objective, and compare the attention.
 
@@ -104,33 +108,31 @@ def better_attention(
         words: How many words of each text are read, the first ones.
         epochs: Epochs of training; as usual for each model if not given.
         seeds: How many seeds.
+        first_seed: The first of them; the others follow.
     """
-    found: dict[str, dict[str, list[Any]]] = {}
-    jobs = jobs_of(data, objectives, seeds)
-    for number, (seed, name, case) in enumerate(jobs):
-        run.tell(f"{name}, {case.name}, seed {seed}", number, len(jobs))
-        found.setdefault(name, {}).setdefault(case.name, []).append(do(run, seed, name, case))
-    return Findings(
-        claims=tuple(claims_on(found)),
-        differs=DIFFERS,
-        tables=tuple(_tables(found)),
-        plots=tuple(_plots(found)),
-        seeds=tuple(range(seeds)),
-        notes=tuple(_notes(found)),
-        details={"found": found},
-    )
+    found = Records()
+    jobs = jobs_of(data, objectives, seeds, first_seed)
+    for number, job in enumerate(jobs):
+        run.tell(part_of(*job), number, len(jobs))
+        found.add(*job, do(run, *job))
+    return put_together(found)
 
 
 def jobs_of(
-    data: Sequence[str], objectives: Sequence[str], seeds: int
+    data: Sequence[str], objectives: Sequence[str], seeds: int, first_seed: int = 0
 ) -> list[tuple[int, str, BetterCase]]:
     """What is trained: each seed with each set and each case of it."""
     return [
         (seed, name, case)
-        for seed in range(seeds)
+        for seed in range(first_seed, first_seed + seeds)
         for name in data
         for case in cases_of(name, objectives)
     ]
+
+
+def part_of(seed: int, name: str, case: BetterCase) -> str:
+    """The name of what is kept of one model."""
+    return f"{name}, {case.name}, seed {seed}"
 
 
 def do(run: Run, seed: int, name: str, case: BetterCase) -> dict[str, Any]:
@@ -138,48 +140,78 @@ def do(run: Run, seed: int, name: str, case: BetterCase) -> dict[str, Any]:
     asked = {each: run.settings[each] for each in ("base", "train", "count", "words", "epochs")}
     plan = BetterPlan(**asked, vectors=run.settings["vectors"] or None, device=run.device)
     found: dict[str, Any] = run.kept(
-        f"{name}, {case.name}, seed {seed}",
+        part_of(seed, name, case),
         lambda: train_and_judge(name, case, plan, seed),
-        apart_from=("seeds", "data", "objectives"),
+        apart_from=APART,
     )
     return found
 
 
+def put_together(records: Records) -> Findings:
+    """What the figures of all models say."""
+    found = records.found
+    return Findings(
+        claims=tuple(claims_on(found)),
+        differs=DIFFERS,
+        tables=tuple(_tables(found)),
+        plots=tuple(_plots(found)),
+        seeds=tuple(records.seeds()),
+        notes=tuple(_notes(found)),
+        details={"found": found},
+    )
+
+
 def _notes(found: Found) -> list[str]:
-    """What every reader of the figures should know of how they came about."""
-    parts = [one for cases in found.values() for each in cases.values() for one in each]
-    rounded = sorted({what for one in parts for what in one["rounded"]})
-    told = " and ".join(rounded)
-    return [f"In some parts {told} were rounded to TF32."] if rounded else []
+    """How many seeds each case has, if not all have the same."""
+    counts = {
+        (data, case): len(each) for data, cases in found.items() for case, each in cases.items()
+    }
+    if len(set(counts.values())) < 2:
+        return []
+    told = []
+    for count in sorted(set(counts.values()), reverse=True):
+        own = [f"{data}, {case}" for (data, case), each in counts.items() if each == count]
+        told.append(f"{count} {'seed' if count == 1 else 'seeds'} of: {'; '.join(own)}.")
+    return told
 
 
 def _tables(found: Found) -> list[ComparedTable]:
-    rows: dict[str, Figure] = {}
-    for data, cases in found.items():
-        for case, each in cases.items():
-            for name, read in READ.items():
-                known = [value for value in map(read, each) if value is not None]
-                if known:
-                    rows[f"{data}, {case}: {name}"] = over_seeds(known)
     reading = (
-        "s: how much of what matters the weights find, from 0 to 1, in the better of two readings. "
-        "AUPRC: how well the attention of the last layer ranks what people marked, or the planted "
-        "word. Intervals are over seeds."
+        "s: how much of what matters the weights find, from 0 (chance) to 1, in the better of two "
+        "readings. AUPRC: how well the attention of the last layer ranks what people marked, or "
+        "the planted word. Intervals are over seeds; one seed has none."
     )
-    shown: dict[str, Figure] = {}
-    for case, each in found.get(SHORTCUTS, {}).items():
+    tables = [
+        compared(f"With and without each objective: {data}", reading, _rows(data, cases), PUBLISHED)
+        for data, cases in found.items()
+    ]
+    shown = _shown(found.get(SHORTCUTS, {}))
+    told = "One over the rank of the planted word. Where it gives nothing away it should be low."
+    return [
+        *tables,
+        *([compared("Which methods show a shortcut", told, shown, {})] if shown else []),
+    ]
+
+
+def _rows(data: str, cases: Cases) -> dict[str, Figure]:
+    rows = {}
+    for case, each in cases.items():
+        for name, read in READ.items():
+            known = [value for value in map(read, each) if value is not None]
+            if known:
+                rows[f"{data}, {case}: {name}"] = over_seeds(known)
+    return rows
+
+
+def _shown(cases: Cases) -> dict[str, Figure]:
+    rows = {}
+    for case, each in cases.items():
         for method in SHOWN:
-            known = [one["methods"][method]["AUPRC"] for one in each if method in one["methods"]]
-            if any(one is not None for one in known):
-                values = [one for one in known if one is not None]
-                shown[f"{case}: {method}"] = over_seeds(values)
-    tables = [compared("With and without each objective", reading, rows, PUBLISHED)]
-    if shown:
-        told = (
-            "One over the rank of the planted word. Where it gives nothing away it should be low."
-        )
-        tables.append(compared("Which methods show a shortcut", told, shown, {}))
-    return tables
+            read = [one["methods"][method]["AUPRC"] for one in each if method in one["methods"]]
+            known = [value for value in read if value is not None]
+            if known:
+                rows[f"{case}: {method}"] = over_seeds(known)
+    return rows
 
 
 def _plots(found: Found) -> list[plots.Plot]:
@@ -210,7 +242,7 @@ def _all_moves(found: Found) -> list[plots.Plot]:
     ]
 
 
-def arrows(data: str, cases: Mapping[str, Sequence[Mapping[str, Any]]]) -> plots.Plot:
+def arrows(data: str, cases: Cases) -> plots.Plot:
     """Accuracy against faithfulness: an arrow from the labels alone to each objective."""
     start = PLANTED if data == SHORTCUTS else PLAIN
     places = {

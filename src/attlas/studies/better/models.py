@@ -21,7 +21,6 @@ from attlas.results import Explanation
 from attlas.studies.better.cases import SHORTCUTS, BetterCase
 from attlas.studies.better.encoders import LAYERS, train_encoder
 from attlas.studies.better.samples import prepare
-from attlas.studies.support.run import rounded_on
 from attlas.training.examples import Parts
 from attlas.training.finetune import USUAL, finetune
 from attlas.training.train import train
@@ -55,7 +54,6 @@ def train_and_judge(data: str, case: BetterCase, plan: BetterPlan, seed: int) ->
         "conicity": conicity_on(subject, [str(each.text) for each in asked]),
         "methods": judged(subject, asked, SHOWN if data == SHORTCUTS else WEIGHTS),
         **(_relied(subject, tested) if data == SHORTCUTS else {}),
-        "rounded": rounded_on(choose_device(plan.device)),
     }
 
 

@@ -50,9 +50,7 @@ class Run:
         A part is known by its name and by the settings, `apart_from` those that do not change it,
         so a stopped study goes on with the next part, and one more seed runs one more part.
         """
-        asked = {name: each for name, each in self.settings.items() if name not in apart_from}
-        asked = json.loads(as_json({"part": part, "attlas": __version__, **asked}))
-        place = self._place(part, asked)
+        asked, place = self._asked(part, apart_from)
         if place is not None and place.is_file():
             found = _read(place, asked)
             if found is not None:
@@ -72,6 +70,17 @@ class Run:
             place.parent.mkdir(exist_ok=True)
             write_whole(place, text)
         return json.loads(text)["found"]
+
+    def is_kept(self, part: str, apart_from: Sequence[str] = ("seeds",)) -> bool:
+        """Whether an earlier run kept this part."""
+        place = self._asked(part, apart_from)[1]
+        return place is not None and place.is_file()
+
+    def _asked(self, part: str, apart_from: Sequence[str]) -> tuple[Mapping[str, Any], Path | None]:
+        """What a part depends on, and where it is kept."""
+        given = {name: each for name, each in self.settings.items() if name not in apart_from}
+        asked = json.loads(as_json({"part": part, "attlas": __version__, **given}))
+        return asked, self._place(part, asked)
 
     def seconds(self, passed: float) -> float:
         """The seconds of all its parts, those of before too; without parts, those that passed."""
@@ -117,7 +126,17 @@ def run_study(
     run = Run(chosen.name, settings, folder, device, watch)
     begun = monotonic()
     found: Findings = chosen.function(run, **settings)
-    result = StudyResult(
+    result = result_of(chosen, run, found, quick=quick, passed=monotonic() - begun)
+    if folder is not None:
+        write_result(result, folder)
+    return result
+
+
+def result_of(
+    chosen: Study, run: Run, found: Findings, *, quick: bool, passed: float
+) -> StudyResult:
+    """What a study found, with the settings, the machines, the versions and the time of its run."""
+    return StudyResult(
         chosen.name,
         chosen.question,
         chosen.paper,
@@ -126,17 +145,14 @@ def run_study(
         found.differs,
         found.tables,
         found.plots,
-        settings,
+        run.settings,
         found.seeds,
         found.notes,
-        run.seconds(monotonic() - begun),
-        run.machines() or machine(device),
+        run.seconds(passed),
+        run.machines() or machine(run.device),
         run.versions(),
         found.details,
     )
-    if folder is not None:
-        write_result(result, folder)
-    return result
 
 
 def write_result(result: StudyResult, folder: Path) -> None:
