@@ -1,12 +1,14 @@
 """How much more several workers on Ray explain than one, and how fast methods are by model size.
 
-    python benchmarks/ray_throughput.py workers [--device cuda] [--workers 1 2] [--each 4096]
+    python benchmarks/ray_throughput.py workers [--device cuda] [--workers 1 2] [--each 32]
     python benchmarks/ray_throughput.py rates [--device cuda] [--largest 7000]
 
-workers: `explain_to` with a built-in model, on a Ray of this machine. Each worker has so many texts
-to explain; texts a second are counted from when all workers hold the model, so that starting them
-is no part of it. On a GPU, workers share it. rates: `explain` of texts of 128 tokens, models of
-random weights, in this process. Both print a table; `--json FILE` adds the rows to a file, and
+workers: `explain_to` with a built-in model, on a Ray of this machine; each worker has so many parts
+to do, of `--part` texts. Texts a second are counted while all workers are busy: from the part that
+ends the first quarter of the texts, when all of them hold the model and have done some, to the one
+that ends nine tenths. So neither their start nor their first calls are counted, and not the end,
+where some wait. On a GPU, workers share it. rates: `explain` of texts of 128 tokens, models of
+random weights, in this process. Both print a table; `--json FILE` adds each row to a file, and
 `python benchmarks/sizing.py FILE` makes the tables of docs/cluster.md from it.
 """
 
@@ -26,10 +28,12 @@ from shapes import texts_of
 
 import attlas
 from attlas.engine.cluster import connected
+from attlas.explaining import writing_scores
 from attlas.progress import Step
 
 METHODS = ("raw_attention", "attn_lrp", "integrated_gradients")
 TOKENS = 128
+FROM, TO = 0.25, 0.9  # of the texts: what is counted
 LASTS = 2.0  # seconds that a rate is measured for, about
 SIZES = {  # millions of weights, without embeddings for the last two: layers, width, heads
     110: ("encoder", 12, 768, 12),
@@ -44,17 +48,18 @@ def main() -> None:
     parser.add_argument("what", choices=["workers", "rates"])
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--each", type=int, default=4096, help="texts for each worker")
+    parser.add_argument("--each", type=int, default=32, help="parts for each worker")
+    parser.add_argument("--part", type=int, default=writing_scores.CHUNK, help="texts in a part")
     parser.add_argument("--model", default="sentiment")
     parser.add_argument("--method", default="attn_lrp")
     parser.add_argument("--largest", type=int, default=max(SIZES))
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     torch.set_num_threads(1)
-    rows = list(shared(given) if given.what == "workers" else rates(given))
-    if given.json is not None:
-        known = json.loads(given.json.read_text()) if given.json.exists() else []
-        given.json.write_text(json.dumps([*known, *rows], indent=1) + "\n")
+    for row in shared(given) if given.what == "workers" else rates(given):
+        if given.json is not None:
+            known = json.loads(given.json.read_text()) if given.json.exists() else []
+            given.json.write_text(json.dumps([*known, row], indent=1) + "\n")
 
 
 def machine(device: str) -> str:
@@ -67,12 +72,13 @@ def shared(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     subject = attlas.load(given.model, device=given.device)
     most = attlas.Engine("ray", workers=max(given.workers))
     print(f"{given.method}, {given.model}, {machine(given.device)}")
+    writing_scores.CHUNK = given.part
     first = 0.0
     with connected(most), tempfile.TemporaryDirectory() as folder:
         for count in given.workers:
-            data = Path(folder) / f"{count}.csv"
-            write_texts(data, count * given.each)
-            watch = Watch(count)
+            data, texts = Path(folder) / f"{count}.csv", count * given.each * given.part
+            write_texts(data, texts)
+            watch = Watch(count, texts)
             written = attlas.explain_to(
                 subject,
                 data,
@@ -81,35 +87,44 @@ def shared(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 engine=attlas.Engine("ray", workers=count),
                 watch=watch,
             )
-            assert written.problems == 0 and written.rows == count * given.each
+            assert written.problems == 0 and written.rows == texts
             rate = watch.rate()
             first = first or rate
             print(
                 f"{count:>3} workers {rate:>9,.0f} texts a second   {rate / first:.2f} × one   "
-                f"{written.seconds:.0f} s with their start",
+                f"counted for {watch.seconds:.1f} s of {written.seconds:.0f} s",
                 flush=True,
             )
             yield {
                 **{"what": "workers", "device": given.device, "machine": machine(given.device)},
                 **{"model": given.model, "method": given.method, "workers": count},
-                **{"texts": written.rows, "rate": rate, "seconds": written.seconds},
+                **{"texts": watch.texts, "rate": rate, "seconds": watch.seconds},
             }
 
 
 class Watch:
-    """Notes when all workers hold the model, and when texts are done."""
+    """Notes when parts end while all workers hold the model; which of them count."""
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int, total: int) -> None:
         self._all = f"; {workers} worker{'' if workers == 1 else 's'}"
-        self._seen: list[tuple[float, int]] = []
+        self._total = total
+        self._ended: dict[int, float] = {}  # when so many texts were done
 
     def __call__(self, step: Step) -> None:
-        if step.what.endswith(self._all):
-            self._seen.append((time.perf_counter(), step.done))
+        if step.what.endswith(self._all) and FROM * self._total <= step.done <= TO * self._total:
+            self._ended.setdefault(step.done, time.perf_counter())
+
+    @property
+    def texts(self) -> int:
+        return max(self._ended) - min(self._ended)
+
+    @property
+    def seconds(self) -> float:
+        return max(self._ended.values()) - min(self._ended.values())
 
     def rate(self) -> float:
-        (begun, before), (ended, done) = self._seen[0], self._seen[-1]
-        return (done - before) / (ended - begun)
+        assert self.seconds > 0, "all workers were there too late: give each of them more parts"
+        return self.texts / self.seconds
 
 
 def write_texts(path: Path, count: int) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from time import sleep
 
 import numpy as np
 import psutil
@@ -24,7 +25,7 @@ cluster_utils = pytest.importorskip(
 )
 STORE = 80 * 2**20
 KILLS = times(10, 2)
-TEXTS = 1200
+TEXTS = 2400
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +83,7 @@ def test_a_node_is_killed_in_the_middle(cluster, noted, tmp_path, monkeypatch):
 
     def watch(step):
         both = step.what.endswith("; 2 workers")
+        sleep(0 if both or at_kill else 0.5)  # the second one may be slow to begin
         if both and step.done > TEXTS / 8 and not at_kill:
             at_kill.extend(written)
             cluster.remove_node(second, allow_graceful=False)
