@@ -11,7 +11,6 @@ plot of docs/performance.md.
 """
 
 import argparse
-import ctypes
 import json
 import sys
 import time
@@ -95,8 +94,6 @@ def cell(setup: Setup, subject: attlas.Subject, name: str, tokens: int) -> Recor
 
     try:
         work()
-        if not setup.on_gpu:
-            ctypes.CDLL("libc.so.6").malloc_trim(0)  # or memory that was freed hides what is used
         seconds, megabytes = setup.peak(work)
     except (AttlasError, RuntimeError, MemoryError) as problem:
         return {"seconds": None, "megabytes": None, "note": str(problem).splitlines()[0][:120]}

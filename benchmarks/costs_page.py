@@ -10,7 +10,9 @@ the plots `docs/images/costs_<device>.svg`.
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ ROOT = Path(__file__).parent.parent
 COSTS, OFFLOADED = (ROOT / "benchmarks" / f"{name}.json" for name in ("costs", "offloading"))
 PAGE, IMAGES = ROOT / "docs" / "performance.md", ROOT / "docs" / "images"
 DEVICES = ("cuda", "cpu")
+MOST = 0.75  # of the methods: a cell that fewer have is not in the table
 SHADES = ("#9ecae1", "#3182bd", "#08306b")
 
 Record = dict[str, Any]
@@ -74,7 +77,7 @@ def measured_on(rows: Sequence[Record]) -> str:
 
 
 def cost_lines(rows: Sequence[Record]) -> Iterator[str]:
-    """A row for each method: three cells, and how time and memory grow."""
+    """A row for each method: some cells, and how time and memory grow."""
     corners = cells(rows)
     heads = [f"{layers} layers, {tokens} tokens" for layers, tokens in corners]
     yield f"| method | {' | '.join(heads)} | time by tokens | by layers | memory by tokens |"
@@ -95,9 +98,15 @@ GROWTHS = (
 
 
 def cells(rows: Sequence[Record]) -> list[tuple[int, int]]:
-    """The smallest cell, the middle one and the largest."""
-    layers, tokens = (sorted({each[name] for each in rows}) for name in ("layers", "tokens"))
-    return [(layers[i], tokens[i]) for i in range(min(len(layers), len(tokens)))]
+    """The smallest cell, and the longest and the deepest that most methods have."""
+    methods = {each["method"] for each in rows}
+    count = Counter((each["layers"], each["tokens"]) for each in rows)
+    common = [cell for cell, each in count.items() if each >= MOST * len(methods)]
+    layers, tokens = min(each for each, _ in common), min(each for _, each in common)
+    longest = max(each for depth, each in common if depth == layers)
+    deepest = max(depth for depth, each in common if each == tokens)
+    found = [(layers, tokens), (layers, longest), (deepest, tokens), max(common, key=prod)]
+    return list(dict.fromkeys(found))
 
 
 def taken(row: Record | None) -> str:
@@ -111,20 +120,20 @@ def taken(row: Record | None) -> str:
 
 
 def power(rows: Sequence[Record], by: str, fixed: str, what: str) -> str:
-    """The exponent of growth over the two largest values, at the largest that has both."""
-    for value in sorted({each[fixed] for each in rows}, reverse=True):
-        known = sorted(
-            (each[by], each[what])
-            for each in rows
-            if each[fixed] == value and each[what] is not None and each[what] > 1e-9
-        )
-        if len(known) > 1:
-            (less, low), (more, high) = known[-2:]
-            return f"{np.log(high / low) / np.log(more / less):.1f}"
-    return ""
+    """The exponent of growth, fitted where most sizes were measured."""
+    tracks = [
+        [(each[by], each[what]) for each in rows if each[fixed] == value and (each[what] or 0) > 0]
+        for value in sorted({each[fixed] for each in rows})
+    ]
+    longest = max(tracks, key=len)
+    if len(longest) < 2:
+        return ""
+    sizes, values = np.log(np.array(longest, dtype=float)).T
+    return f"{np.polyfit(sizes, values, 1)[0]:.1f}"
 
 
 def off_lines(rows: Sequence[Record]) -> Iterator[str]:
+    yield f"{rows[0]['layers']} layers, {rows[0]['model_megabytes']:,.0f} MB of weights.\n"
     yield "| method | way | whole | so | differs by |"
     yield "|---|---|---|---|---|"
     for each in rows:
@@ -142,6 +151,8 @@ def draw(rows: Sequence[Record], path: Path) -> None:
 
     matplotlib.use("svg")
     from matplotlib import pyplot
+
+    pyplot.rcParams.update({"svg.hashsalt": "attlas", "svg.fonttype": "none"})
 
     depths = sorted({each["layers"] for each in rows})
     depth = depths[len(depths) // 2]
@@ -180,7 +191,6 @@ def draw(rows: Sequence[Record], path: Path) -> None:
         fontsize=8,
     )
     figure.suptitle(f"{depth} layers", x=0.01, ha="left", fontsize=9)
-    pyplot.rcParams["svg.hashsalt"] = "attlas"
     figure.savefig(path, metadata={"Date": None})
 
 

@@ -131,6 +131,7 @@ LOOKS: dict[str, Look] = {
         lambda: attlas.explain(attlas.load("facts"), attlas.texts("facts", count=1)[0].text)
     ),
     "explanation_picture": Look(a_picture),
+    "explanation_contours": Look(a_picture, pressed("contours")),
     "explanation_caption": Look(a_caption),
     "explanation_sound": Look(a_sound),
     "comparison": Look(
@@ -159,10 +160,12 @@ LOOKS: dict[str, Look] = {
     ),
     "tree": Look(lambda: attlas.attribution_tree(attlas.load(), SENTENCE)),
     "triggers": Look(lambda: attlas.triggers(attlas.load(), "reviews", count=24)),
+    "triggers_classes": Look(lambda: attlas.triggers(attlas.load(), "reviews", count=24), unfolded),
     "judgement": Look(lambda: attlas.judge(attlas.load(), explained())),
     "trial": Look(lambda: attlas.try_trial(attlas.load(), "reviews", "permutation", count=12)),
     "check": Look(lambda: attlas.check(attlas.load())),
     "study": Look(a_study),
+    "study_claims": Look(a_study, unfolded),
     "report": Look(audited),
     "report_findings": Look(audited, unfolded),
     **{f"report_{name}": Look(a_report, unfolded, f"#attlas-{name}") for name in PARTS},

@@ -41,8 +41,8 @@ THEIRS = (
 GPU_PACKAGES = ("nvidia-", "cuda-", "triton")
 HEAD = "| torch | transformers | contracts | types opened, of those with attention | on |"
 TOLD = (
-    "By `python scripts/versions.py`: the contracts of methods, measures and trials, and the\n"
-    "survey of types; `--tests` and `--only` ask for fewer of them."
+    "By `python scripts/versions.py`: the contracts of the parts, and the survey of types;\n"
+    "`--tests` and `--only` ask for fewer of them, and the row says so."
 )
 BEGIN, END = "<!-- versions -->", "<!-- end of versions -->"
 
@@ -183,7 +183,8 @@ def contracts(python: Path, row: Row, given: argparse.Namespace) -> str:
         return "did not start"
     failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", said.stdout, re.M)
     row.notes += [f"{each} fails" for each in failed]
-    return f"{counts.get('passed', 0)} of {sum(counts.values())} hold"
+    rooms = ", ".join(Path(each).parent.name for each in given.tests)
+    return f"{counts.get('passed', 0)} of {sum(counts.values())} hold ({rooms})"
 
 
 def survey(python: Path, row: Row, given: argparse.Namespace) -> str:
@@ -199,7 +200,8 @@ def survey(python: Path, row: Row, given: argparse.Namespace) -> str:
     opened = [each for each in with_attention if each["verdict"] in ("opened", "second road")]
     wrong = [each["kind"] for each in rows if each["verdict"] == "wrong"]
     row.notes += [f"{kind} is opened wrongly" for kind in wrong]
-    return f"{len(opened)} of {len(with_attention)}, {len(wrong)} wrongly"
+    asked = f"; {len(given.only)} types were asked" if given.only else ""
+    return f"{len(opened)} of {len(with_attention)}, {len(wrong)} wrongly{asked}"
 
 
 def ran(command: Sequence[str], minutes: float) -> subprocess.CompletedProcess[str]:

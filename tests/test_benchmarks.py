@@ -15,7 +15,7 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 def scripts(monkeypatch):
     """The modules of the folder, as its scripts import them."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
-    names = ("comparing", "tables", "run", "sizing")
+    names = ("comparing", "tables", "run", "costs_page", "sizing")
     before = set(sys.modules)
     yield SimpleNamespace(**{name: __import__(name) for name in names})
     for name in set(sys.modules) - before:
@@ -36,6 +36,26 @@ def test_the_page_says_what_the_rows_say(scripts):
     text = tables.PAGE.read_text(encoding="utf-8")
     assert text.count("<!-- table: ") == len(tables.DEVICES)
     assert tables.page(text, tables.read(tables.RESULTS)) == text
+
+
+def test_the_page_says_what_the_costs_are(scripts):
+    costs = scripts.costs_page
+    text = costs.PAGE.read_text(encoding="utf-8")
+    rows, offloaded = costs.read(costs.COSTS), costs.read(costs.OFFLOADED)
+    assert rows and offloaded and costs.page(text, rows, offloaded) == text
+    assert all(each["difference"] <= 1e-5 for each in offloaded if "difference" in each)
+
+
+def test_growth_is_an_exponent(scripts):
+    sizes = [(layers, tokens) for layers in (2, 4, 8) for tokens in (10, 20, 40)]
+    rows = [
+        {"method": "a", "layers": n, "tokens": t, "seconds": 3 * n * t**2, "megabytes": t / 10}
+        for n, t in sizes
+    ]
+    growths = [scripts.costs_page.power(rows, *each) for each in scripts.costs_page.GROWTHS]
+    assert growths == ["2.0", "1.0", "1.0"]
+    assert scripts.costs_page.cells(rows) == [(2, 10), (2, 40), (8, 10), (8, 40)]
+    assert scripts.costs_page.cells(rows[:4]) == [(2, 10), (2, 40), (4, 10)]
 
 
 def test_new_rows_replace_those_of_their_comparison_device_and_size_alone(scripts):

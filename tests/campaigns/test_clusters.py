@@ -15,7 +15,7 @@ from audits import without_times
 from campaigning import times
 
 import attlas
-from attlas.engine.pool import AHEAD, WorkerPool
+from attlas.engine.pool import WorkerPool
 from attlas.explaining import writing_scores
 from attlas.explaining.score_parts import ScoreParts
 
@@ -96,7 +96,7 @@ def test_a_node_is_killed_in_the_middle(cluster, noted, tmp_path, monkeypatch):
     assert there.read_bytes() == here.read_bytes()
     assert sorted(written) == [*range(TEXTS // 24)]
     again = {number for number, count in Counter(handed).items() if count > 1}
-    assert 1 <= len(again) <= AHEAD
+    assert 1 <= len(again) <= writing_scores.AHEAD
     assert not again & set(at_kill)
 
 

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from pyarrow import parquet
 
 from attlas.results import HeadImportance, HeadRedundancy, PruneCurve
 
@@ -16,6 +17,13 @@ def test_heads_are_ranked(run, tmp_path):
     assert all(len(line) <= 80 for line in out.splitlines() if "wrote" not in line)
     assert HeadImportance.load(file).examples == 6
     assert "head_importance" in page.read_text("utf-8")
+
+
+def test_the_scores_of_each_text_are_kept(run, tmp_path):
+    out = tmp_path / "heads.parquet"
+    assert run(*RECALL, "--by", "attention", "--out", out)[0] == 0
+    assert parquet.read_table(out).column_names == ["text", "label", "scores"]
+    assert parquet.read_metadata(out).num_rows == 6
 
 
 def test_curves_are_from_texts_that_were_not_ranked_on(run):

@@ -33,7 +33,8 @@ def test_without_ray_the_message_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr(engine, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"pip install 'attlas\[ray\]'"):
         engine_of("ray")
-    assert engine_of("local").is_local
+    assert engine_of("local").is_local and engine_of("local").is_alone
+    assert not Engine("local", workers=2).is_alone
 
 
 def test_a_cluster_that_does_not_answer_is_told_at_once():

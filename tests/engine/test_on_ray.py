@@ -82,6 +82,16 @@ def test_texts_that_fail_are_problems_or_an_error_as_in_one_process(
 
 
 @pytest.mark.slow
+def test_a_model_in_memory_travels_to_workers(cluster, tmp_path):
+    subject = attlas.load("shortcut_token")
+    subject.model.classifier.weight.data *= 0.5
+    here, there = tmp_path / "here.parquet", tmp_path / "there.parquet"
+    attlas.explain_to(subject, TEXTS, here, "attn_lrp")
+    attlas.explain_to(subject, TEXTS, there, "attn_lrp", engine=ONE)
+    assert there.read_bytes() == here.read_bytes()
+
+
+@pytest.mark.slow
 def test_head_importance_is_that_of_one_process(subject, cluster, tmp_path):
     data = [("zap is the word", 1), ("a plain film", 0), ("the word is zap", 1)] * 20
     here, there = tmp_path / "here.parquet", tmp_path / "there.parquet"

@@ -7,7 +7,7 @@ import pytest
 
 import attlas
 from attlas.engine.cluster import WorkerShare
-from attlas.engine.pool import AHEAD, WorkerPool
+from attlas.engine.pool import WorkerPool
 from attlas.engine.worker import SentModel, Work, packed
 from attlas.errors import ModelError, UsageError
 
@@ -95,8 +95,8 @@ class Squares(Work):
         return number * number + 0 / (number + 1)
 
 
-def results(ray, pieces, workers=2, subject=None, work=None):
-    pool = WorkerPool(ray, WorkerShare(workers, 1, 0), work or Squares(), subject)
+def results(ray, pieces, workers=2, ahead=2):
+    pool = WorkerPool(ray, WorkerShare(workers, 1, 0), Squares(), None, ahead)
     found = list(pool.results([(str(each), each) for each in pieces]))
     assert len(dict(found)) == len(found)  # none is handed over twice
     return {int(name): value for name, value in found}
@@ -127,12 +127,13 @@ def test_pieces_are_taken_as_they_are_needed():
 
     pool = WorkerPool(Ray(), WorkerShare(2, 1, 0), Squares(), None)
     next(pool.results(pieces()))
-    assert len(taken) <= 4 * AHEAD
+    assert len(taken) <= 4
 
 
-def test_what_a_lost_worker_left_is_done_by_another_and_nothing_else_is_done_again():
+@pytest.mark.parametrize("ahead", [1, 2, 5])
+def test_what_a_lost_worker_left_is_done_by_another_and_nothing_else_is_done_again(ahead):
     ray = Ray(deadly={3: 2, 8: 1})
-    assert results(ray, range(12)) == {each: each * each for each in range(12)}
+    assert results(ray, range(12), ahead=ahead) == {each: each * each for each in range(12)}
     assert sorted(ray.done) == [*range(12)]
     assert len(ray.killed) == 3
 

@@ -3,6 +3,7 @@
 from copy import deepcopy
 
 import numpy as np
+import pandas as pd
 import pytest
 import subjects
 import tiny
@@ -12,6 +13,7 @@ from subjects import LONG, OTHER, SHORT, small
 import attlas
 from attlas.data.generated import recall
 from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
+from attlas.heads import importance as rank_importance
 from attlas.heads.rankings import RANKINGS, of_unit_length
 from attlas.results import HeadImportance, Site
 
@@ -213,3 +215,39 @@ def test_conversations_are_asked_about_as_the_template_writes_them():
     with attlas.prune(asked, [(asked.sites[0], 1)]) as pruned:
         talk, text = (pruned.predict(each) for each in (talks[0][0], LONG))
     assert talk["probability"].tolist() == text["probability"].tolist()
+
+
+def test_scores_of_each_text_are_kept_and_stopped_work_goes_on(subject, tmp_path, monkeypatch):
+    monkeypatch.setitem(rank_importance.PIECE, "cpu", 1)
+    out = tmp_path / "heads.parquet"
+    scored = []
+    score = rank_importance._score
+
+    def note(question, *given):
+        scored.append(question.order)
+        return score(question, *given)
+
+    def stop(step):
+        if len(scored) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(rank_importance, "_score", note)
+    with pytest.raises(KeyboardInterrupt):
+        importance(subject, "taylor", out=out, watch=stop)
+    found = importance(subject, "taylor", out=out)
+    assert len(scored) == len(DATA) and not (tmp_path / "heads.parquet.parts").exists()
+    table = pd.read_parquet(out)
+    assert sorted(table.text) == sorted(text for text, _ in DATA)
+    assert np.array(table.scores.tolist()).mean(axis=0) == pytest.approx(found.mean, rel=1e-12)
+    again = importance(subject, "taylor", out=out)
+    assert len(scored) == len(DATA)
+    assert again.to_dict() == found.to_dict() == importance(subject, "taylor").to_dict()
+
+
+def test_a_file_of_other_scores_is_refused(subject, tmp_path):
+    out = tmp_path / "heads.parquet"
+    importance(subject, "attention", out=out)
+    with pytest.raises(UsageError, match='ranking is "attention" there and "taylor" here'):
+        importance(subject, "taylor", out=out)
+    with pytest.raises(UsageError, match=r"ends in \.parquet"):
+        importance(subject, "taylor", out=tmp_path / "heads.csv")

@@ -129,7 +129,7 @@ def audit(
 
 def prepared_by(engine: Engine, plan: AuditPlan, watch: Watch) -> Callable[[Folder], None]:
     """What is done in the folder before this process does the work itself: by workers, all."""
-    if engine.is_local:
+    if engine.is_alone:
         return lambda folder: None
     return partial(do_items_on_ray, plan, engine, watch)
 

@@ -137,7 +137,7 @@ def explain(
         single: dict[str, Any] = {"--generate": generate, "--output": generated, "--maps": maps}
         single |= {"--tokens": tokens, "--without-sinks": without_sinks}
         scores.check(inputs, output, single)
-        options |= {**asked, "licence": licence, "pair": inputs.pair, "engine": sharing.alone()}
+        options |= {**asked, "licence": licence, "pair": inputs.pair, "engine": sharing.chosen()}
         _write_scores(loading.load(model), scores, method, options, output)
         return
     scores.refuse_alone()

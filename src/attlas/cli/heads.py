@@ -68,7 +68,7 @@ def heads(
     _check(by or (), prune_curve, effectiveness, redundancy)
     if (prune_curve or effectiveness or redundancy) and (sharing != EngineOptions() or out):
         raise UsageError("--engine, --address, --workers and --out are for the importance of heads")
-    kept = {"engine": sharing.alone(), "out": None if out is None else str(out)}
+    kept = {"engine": sharing.chosen(), "out": None if out is None else str(out)}
     data.check()
     loading.check(model)
     output.check()

@@ -75,7 +75,7 @@ def study(
         _print_options(known)
         return
     options = parse_extras(own or (), known.options, known.name)
-    engine = sharing.alone()
+    engine = sharing.chosen()
     quiet_libraries()
     from attlas.studies import study as run_study
 

@@ -114,15 +114,15 @@ def _reader(
     if isinstance(source, (str, Path)) and is_named(str(source)):
         refuse(f"{source} is a named set, whose columns are known", asked)
         examples = texts(str(source), split=split, count=count, seed=seed)
-        return str(source), {}, lambda: _known(examples)
+        return str(source), {}, partial(_known, examples)
     name, table = open_table(source, split)
     columns = columns_of(table, tuple(asked.values())).named()
+    return name, columns if table.columns else {}, partial(_read, source, split, columns)
 
-    def read() -> Iterator[DataRow]:
-        rows = open_table(source, split)[1].rows(columns.values())
-        return (_data_row(number, row, columns) for number, row in enumerate(rows))
 
-    return name, columns if table.columns else {}, read
+def _read(source: Any, split: str | None, columns: Mapping[str, str]) -> Iterator[DataRow]:
+    rows = open_table(source, split)[1].rows(columns.values())
+    return (_data_row(number, row, columns) for number, row in enumerate(rows))
 
 
 def _known(examples: Iterable[Example]) -> Iterator[DataRow]:

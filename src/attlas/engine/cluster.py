@@ -26,7 +26,19 @@ class WorkerShare:
 
 @contextmanager
 def connected(engine: Engine) -> Iterator[Any]:
-    """Ray, joined to the cluster for the length of the block; one that is joined already stays."""
+    """Ray, joined to the cluster for the length of the block; one that is joined already stays.
+
+    Processes of this machine stand for a cluster of one node.
+    """
+    if engine.is_local:
+        from attlas.engine.processes import Processes
+
+        own = Processes()
+        try:
+            yield own
+        finally:
+            own.shutdown()
+        return
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
     import ray
@@ -36,10 +48,10 @@ def connected(engine: Engine) -> Iterator[Any]:
         return
     address = engine.address or os.environ.get("RAY_ADDRESS")
     quiet = {"log_to_driver": False, "logging_level": "error", "configure_logging": True}
-    own = {"num_cpus": max(os.cpu_count() or 1, engine.workers or 0), "include_dashboard": False}
+    room = {"num_cpus": max(os.cpu_count() or 1, engine.workers or 0), "include_dashboard": False}
     try:
         if address is None:
-            ray.init("local", **own, **quiet, object_store_memory=STORE)
+            ray.init("local", **room, **quiet, object_store_memory=STORE)
         else:
             ray.init(address, **quiet)
     except Exception as problem:

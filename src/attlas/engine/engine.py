@@ -14,13 +14,15 @@ PATIENCE = 5.0  # seconds in which a cluster must answer
 
 @dataclass(frozen=True)
 class Engine:
-    """Who does the work of a verb: this process, or workers on Ray that each hold the model.
+    """Who does the work of a verb: this process, or workers that each hold the model.
 
     Args:
-        name: "local" or "ray".
+        name: "local", with workers that are processes of this machine if there are several, or
+            "ray".
         address: Of a running cluster, `host:port`, or "auto" for that of this machine. Without
             one, `RAY_ADDRESS` is used, and without that Ray is started on this machine.
-        workers: How many; one for each GPU of the cluster, or for each core, if not given.
+        workers: How many. If not given: on Ray one for each GPU of the cluster, or for each core;
+            otherwise none but this process.
     """
 
     name: str = "local"
@@ -32,13 +34,18 @@ class Engine:
             raise UnknownNameError("engine", self.name, NAMES)
         if self.workers is not None and self.workers < 1:
             raise UsageError(f"workers are at least 1, not {self.workers}")
-        if self.name == "local" and self.address is not None:
+        if self.is_local and self.address is not None:
             raise UsageError(f"the address {self.address} is for the engine ray")
 
     @property
     def is_local(self) -> bool:
-        """Whether this process does the work."""
+        """Whether the work is done on this machine, without Ray."""
         return self.name == "local"
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether this process does the work."""
+        return self.is_local and (self.workers or 1) == 1
 
     def check(self) -> None:
         """Refuse an engine that is not installed, or a cluster that does not answer."""

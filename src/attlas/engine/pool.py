@@ -14,11 +14,11 @@ import torch
 
 from attlas.engine.cluster import WorkerShare, connected, share_of
 from attlas.engine.engine import Engine
+from attlas.engine.processes import Processes
 from attlas.engine.worker import RefusedPiece, SentModel, Work, Worker, packed
 from attlas.errors import AttlasError, ModelError, UsageError, first_line
 from attlas.models.subject import Subject
 
-AHEAD = 2  # pieces that a worker has been handed, so that it does not wait for the next one
 LOOK = 1.0  # seconds between two looks at how far the work is, if nothing comes in
 MOST_LOST = 3  # workers that one piece may cost, or that may end before any has begun
 
@@ -51,8 +51,15 @@ class _LostError(AttlasError):
 class WorkerPool:
     """Workers, as many as there is work for, and at most as many as were asked for."""
 
-    def __init__(self, ray: Any, share: WorkerShare, work: Work, subject: Subject | None) -> None:
-        self.share = share
+    def __init__(
+        self,
+        ray: Any | Processes,
+        share: WorkerShare,
+        work: Work,
+        subject: Subject | None,
+        ahead: int = 1,
+    ) -> None:
+        self.share, self._ahead = share, ahead
         self._ray, self._subject = ray, subject
         sent = None if subject is None else SentModel.of(subject)
         threads = min(max(share.cpus, 1), torch.get_num_threads())
@@ -110,7 +117,7 @@ class WorkerPool:
         self._refs.clear()
 
     def _draw(self, source: Iterator[Found]) -> None:
-        while len(self._waiting) < self.share.workers * AHEAD:
+        while len(self._waiting) < self.share.workers * self._ahead:
             piece = next(source, None)
             if piece is None:
                 return
@@ -127,7 +134,7 @@ class WorkerPool:
 
     def _hand_out(self) -> None:
         """Hand pieces to those who have fewest."""
-        for count in range(AHEAD):
+        for count in range(self._ahead):
             for slot in self._slots:
                 if self._waiting and slot.is_open and len(slot.handed) == count:
                     piece = self._waiting.popleft()
@@ -210,12 +217,20 @@ class WorkerPool:
 
 @contextmanager
 def pool_of(
-    engine: Engine, work: Work, subject: Subject | None, device: str | None = None
+    engine: Engine,
+    work: Work,
+    subject: Subject | None,
+    device: str | None = None,
+    ahead: int = 1,
 ) -> Iterator[WorkerPool]:
-    """Workers that hold this model, for the length of the block."""
+    """Workers that hold this model, for the length of the block.
+
+    Each is handed so many pieces `ahead`: with two it does not wait for the next one, but it may
+    keep a piece that another has time for, so one is better where pieces take long.
+    """
     with connected(engine) as ray:
         used = subject.device.type if subject is not None else torch.device(device or "cpu").type
-        pool = WorkerPool(ray, share_of(ray, engine, used), work, subject)
+        pool = WorkerPool(ray, share_of(ray, engine, used), work, subject, ahead)
         try:
             yield pool
         finally:

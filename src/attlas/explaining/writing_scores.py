@@ -23,6 +23,7 @@ from attlas.models.subject import Subject, check_subject
 from attlas.progress import Step, Watch
 from attlas.verbs import verb
 
+AHEAD = 2  # parts that a worker has been handed: they are short
 SMALL_PART = 32  # texts, where each takes long: no more than these are done again after a kill
 Part = tuple[pa.Table, dict[str, Any]]  # the scores of some rows, and how many have a problem
 
@@ -121,7 +122,7 @@ def explain_to(
         explainer.choose(rows)
     work = (
         _Work(rows, explainer, watch, started)
-        if chosen.is_local
+        if chosen.is_alone
         else _SharedWork(rows, explainer, watch, started, chosen, asked)
     )
     try:
@@ -260,7 +261,7 @@ class _SharedWork(_Work):
     def _fill(self, parts: ScoreParts, size: int) -> None:
         work = ScoreWork(self.explainer.call, self.asked)
         self.watch(Step("joining the cluster", 0, len(self.rows)))
-        with pool_of(self.engine, work, self.explainer.subject) as self.pool:
+        with pool_of(self.engine, work, self.explainer.subject, ahead=AHEAD) as self.pool:
             for name, found in self.pool.results(self._pieces(parts, size), self._tell):
                 number = int(name)
                 if isinstance(found, AttlasError):

@@ -193,7 +193,7 @@ def _rest(
         done = sum(map(len, tables.values()))
         watch(Step(f"ranking heads by {work.ranking}{who}", done, len(asked)))
 
-    if engine.is_local or not left:
+    if engine.is_alone or not left:
         for number in left:
             tell()
             yield number, _score(pieces[number][0], RANKINGS[work.ranking], work.options)

@@ -88,7 +88,7 @@ def plan(verb: Callable[..., Any], *arguments: Any, **named: Any) -> Plan:
 
 def by_workers(found: Plan, engine: Engine) -> Plan:
     """The plan if the workers of an engine share the work, each of them as fast as was measured."""
-    if engine.is_local:
+    if engine.is_alone:
         return found
     with connected(engine) as ray:
         share = share_of(ray, engine, found.device.split(":")[0])

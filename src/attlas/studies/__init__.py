@@ -40,7 +40,7 @@ def study(
         from attlas.studies.support.run import run_study  # it loads torch, and listing must not
 
         how = {"quick": quick, "device": device, "watch": told}
-        if workers.is_local:
+        if workers.is_alone:
             return run_study(chosen, options, out=out, **how)
         from attlas.studies.support.workers import run_on_workers
 

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from attlas.engine import Engine
-from attlas.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -15,7 +14,8 @@ class EngineOptions:
     """Who does the work of a command: this process, or workers on Ray."""
 
     engine: Annotated[
-        str, typer.Option(help="Who does the work: local, or ray for workers on a cluster.")
+        str,
+        typer.Option(help="Who does the work: local, or ray for workers on a cluster."),
     ] = "local"
     address: Annotated[
         str | None,
@@ -25,8 +25,8 @@ class EngineOptions:
         int | None,
         typer.Option(
             min=1,
-            help="With --engine ray, and for audits: how many share the work; as many as keep the "
-            "machines busy, if left out.",
+            help="How many processes share the work; if left out, one, or with --engine ray and "
+            "for audits as many as keep the machines busy.",
         ),
     ] = None
 
@@ -40,9 +40,3 @@ class EngineOptions:
             with connected(engine):
                 return engine
         return engine
-
-    def alone(self) -> Engine:
-        """The engine of a command that has no processes of its own to share work with."""
-        if self.engine == "local" and self.workers is not None:
-            raise UsageError("--workers needs --engine ray here")
-        return self.chosen()

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from attlas.errors import UsageError
 from attlas.models.asking.many_targets import share_of_each
@@ -22,15 +22,14 @@ from attlas.models.asking.readout import (
 )
 from attlas.models.asking.scores import differentiate, own_scores_in_graph, target_scores_in_graph
 from attlas.models.encoding.target import score_each
-from attlas.models.facts.evaluation_mode import evaluation_mode, every_module
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.model_lock import model_lock
-from attlas.models.loading.offloading import is_spread
 from attlas.models.tap.call import Call
 from attlas.models.tap.edits import Edit
 from attlas.models.tap.folding import among
 from attlas.models.tap.on_patches import call_on_patches, gradient_on_patches, rows_on_patches
 from attlas.models.tap.opening import is_tapped, tap
-from attlas.models.tap.recording import run_recorded
+from attlas.models.tap.recording import is_recordable, run_recorded
 from attlas.models.tap.two_ways import Ran, hides, two_ways
 from attlas.results import Site
 from attlas.shapes import Attention, QueryWeights, StateRows
@@ -181,11 +180,8 @@ def _may_be_recorded(question: Question, sites: Collection[Site]) -> bool:
 
 def can_be_recorded(subject: OpenModel) -> bool:
     """Whether a model is on one GPU, reads no lengths of texts there, and no tap is open on it."""
-    if subject.device.type != "cuda" or is_tapped(subject.model):
-        return False
-    modules = every_module(subject.model)
-    # A recurrent network is handed the lengths of its texts by the host, which none can record.
-    return not is_spread(modules) and not any(isinstance(each, nn.RNNBase) for each in modules)
+    on_gpu = subject.device.type == "cuda"
+    return on_gpu and not is_tapped(subject.model) and is_recordable(subject.model)
 
 
 def _read_pass(
@@ -199,7 +195,7 @@ def _read_pass(
         subject.model,
         gradients=gradients,
         wants=among(sites),
-        keep=None if gradients else _whole,
+        keep=None if gradients else lambda call: call,
     )
     with (
         torch.enable_grad(),
@@ -215,10 +211,6 @@ def _read_pass(
     ]
     leaves = [*(seen.weights if gradients else ()), *stream]
     return Ran(output, read, leaves, [(each.site, each.path) for each in seen.calls])
-
-
-def _whole(call: Call) -> Call:
-    return call
 
 
 def _chosen(question: Question, sites: Collection[Site] | None) -> Collection[Site]:
@@ -242,7 +234,9 @@ def look_recorded(question: Question) -> None:
 
 
 def learn_checked(question: Question, logits: Tensor) -> None:
-    """Find the target of each row from the output of a pass that was not looked at yet."""
+    """Find targets that are not known from the output of a pass that was not looked at yet."""
+    if question.is_answered:
+        return
     table = logits.cpu()
     question.subject.check_finite(table)
     learn(question.subject, question.inputs, question.asked, table)

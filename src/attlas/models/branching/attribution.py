@@ -5,7 +5,7 @@ Hao, Dong, Wei and Xu, "Self-Attention Attribution", AAAI 2021.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import torch
 from torch import Tensor
@@ -68,7 +68,8 @@ class Attribution:
 
     For each row: how far the attributions are from summing to the effect of the attention, the
     estimated error as a share of the map (NaN if unknown), and the number of steps. `readout` are
-    the positions that the target is read from, as weights.
+    the positions that the target is read from, as weights. All attributions must be taken: whether
+    the output is finite is looked at behind the last.
     """
 
     site: Site
@@ -76,7 +77,12 @@ class Attribution:
     completeness_error: BatchScores
     map_error: BatchScores
     steps: tuple[int, ...]
-    readout: Tensor  # `[batch, position]`, of the last stream
+    read: "_Readout"
+
+    @property
+    def readout(self) -> QueryWeights:
+        """`[batch, position]`, of the last stream; a device is waited for."""
+        return self.read.shares
 
 
 def attributions(
@@ -86,34 +92,42 @@ def attributions(
     if not question.is_of_best:
         look_recorded(question)
     first, *more = quadrature.rounds
-    readout: QueryWeights | None = None
+    readout: _Readout | None = None
     for group in _groups(question, sites, len(first.places) + 1, quadrature.memory):
         found = list(_raise(question, group, first, quadrature.memory, with_nothing=True))
         running = [_begin(each, first) for each in found]
-        if not question.is_answered:
+        if more:
             learn_checked(question, found[0].output)
-        _refine(question, running, more, quadrature)
+            _refine(question, running, more, quadrature)
         weights = [each.integral() for each in running]
         errors = [
             (own.sum(dim=(1, 2, 3)) - each.worth).abs()
             for own, each in zip(weights, running, strict=True)
         ]
-        # Last, since a device is waited for.
-        if not torch.stack(errors).isfinite().all():
-            raise ModelError(f"the output of {question.subject.name} is not finite")
-        readout = _readout(question, found[0].above) if readout is None else readout
+        readout = readout or _Readout(question, found[0].above)
         for each, own, error in zip(running, weights, errors, strict=True):
             placed = effects_on_patches(own, question.subject.stages(question.inputs))
             yield Attribution(each.site, placed, error, each.error, tuple(each.steps), readout)
+        # Last, since a device is waited for.
+        learn_checked(question, found[0].output)
+        if not torch.stack(errors).isfinite().all():
+            raise ModelError(f"the output of {question.subject.name} is not finite")
 
 
-def _readout(question: Question, above: Sequence[Tensor]) -> QueryWeights:
+class _Readout:
     """Where the target is read; a probability near one may have no gradient that tells it."""
-    try:
-        found = readout_from(question, *above)
-    except ModelError:
-        return find_readout(question)
-    return found if bool((found.sum(dim=1) > 0).all()) else find_readout(question)
+
+    def __init__(self, question: Question, above: Sequence[Tensor]) -> None:
+        self._question, self._above = question, above
+
+    @cached_property
+    def shares(self) -> QueryWeights:
+        """The share of each position."""
+        try:
+            found = readout_from(self._question, *self._above)
+        except ModelError:
+            return find_readout(self._question)
+        return found if bool((found.sum(dim=1) > 0).all()) else find_readout(self._question)
 
 
 @dataclass(eq=False)

@@ -117,12 +117,11 @@ def _run(
     targets = () if question.is_of_best else question.targets
     places = [target.first_place() for target in targets]
     first = min(places) if places and subject.predicts_next else None
-    known = anatomy(subject.model)
     origin = origin.to(subject.device)
     masked = hides(question.inputs.arguments)
 
     def work(arguments: Mapping[str, Tensor]) -> list[Tensor]:
-        growth = _Growth(calls, merged, origin, count, masked)
+        growth, known = _Growth(calls, merged, origin, count, masked), anatomy(subject.model)
         opened = BranchTap(subject.model, known.owners, merged, count, gradients)
         with opened_by(opened, known), hooking() as hooks, ExitStack() as stack:
             growth.enter(hooks, subject)

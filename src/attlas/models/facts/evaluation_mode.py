@@ -17,8 +17,6 @@ from attlas.models.facts.model_lock import hold
 from attlas.models.loading.offloading import LightGraphs, offloaded_modules
 from attlas.restoring import Placed, placing
 
-ODD = {"attention_type", "L_bp_cycles_padded"}  # attributes of BigBird's modules and of HRM's
-
 
 class _Use:
     """A model in use: the blocks that use it, and what it was like before the first of them."""
@@ -29,19 +27,15 @@ class _Use:
         self.stamp, self.modules = _look(model)
         self.odd = [self.modules[number] for number in self.stamp.odd]
         self._training = [module for module in self.modules if module.training]
-        self._trainable = [
-            parameter
-            for module in self.modules
-            for parameter in module._parameters.values()
-            if parameter is not None and parameter.requires_grad
-        ]
+        held = [each for module in self.modules for each in module._parameters.values()]
+        self._trainable = [each for each in held if each is not None and each.requires_grad]
         self.offloaded = offloaded_modules(self.modules)
         # Each call of such a module makes its parameters anew.
         self._renewed = [
             (module, name)
-            for module in self.modules
+            for module in (self.modules if self.offloaded else ())
             for name, parameter in module._parameters.items()
-            if self.offloaded and parameter is not None and parameter.requires_grad
+            if parameter is not None and parameter.requires_grad
         ]
 
     @property
@@ -81,17 +75,18 @@ class _Found(NamedTuple):
 
 
 _found: WeakKeyDictionary[nn.Module, _Found] = WeakKeyDictionary()
-
 # Changed only while the lock of the model is held.
 _in_use: WeakKeyDictionary[nn.Module, _Use] = WeakKeyDictionary()
 _planless: list[Placed] = []  # the open blocks of `unplanned_attention`
 _planned: list[bool] = []  # the setting before the first of them
 _plans_guard = threading.RLock()
+ODD = {"attention_type", "L_bp_cycles_padded"}  # attributes of BigBird's modules and of HRM's
 
 
 def every_module(model: nn.Module) -> list[nn.Module]:
     """Every module once; much faster than `modules()`, and faster still if none was exchanged."""
-    return _look(model)[1]
+    use = _in_use.get(model)
+    return _look(model)[1] if use is None else use.modules
 
 
 def stamp_of(model: nn.Module) -> object:

@@ -77,8 +77,7 @@ def device_of(model: nn.Module) -> torch.device:
 
 def dtype_of(model: nn.Module) -> torch.dtype:
     """The number format that a model computes in: that of its first weight with fractions."""
-    found = [each.dtype for each in model.parameters() if each.is_floating_point()]
-    return found[0]
+    return next(each.dtype for each in model.parameters() if each.is_floating_point())
 
 
 def is_spread(modules: list[nn.Module]) -> bool:

@@ -7,7 +7,6 @@ kept in a shared pool of memory, which is limited to a share of the device's.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -16,7 +15,8 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from attlas.errors import ModelError, UnsupportedModelError
-from attlas.models.facts.evaluation_mode import every_module
+from attlas.models.facts.evaluation_mode import every_module, stamp_of
+from attlas.models.loading.offloading import is_spread
 
 MOST_OF_MEMORY = 0.3
 KEPT = 8
@@ -49,6 +49,7 @@ class Passes:
 
 
 PASSES: WeakKeyDictionary[nn.Module, Passes] = WeakKeyDictionary()
+_recordable: WeakKeyDictionary[nn.Module, tuple[object, bool]] = WeakKeyDictionary()
 
 
 def run_recorded(
@@ -78,6 +79,17 @@ def run_recorded(
         known.refused = known.recorded is None
         return found
     return known.recorded.play(arguments, checked)
+
+
+def is_recordable(model: nn.Module) -> bool:
+    """Whether a model is on one device, and the host takes no part in its passes."""
+    stamp, (known, found) = stamp_of(model), _recordable.get(model, (None, False))
+    if known is not stamp:
+        modules = every_module(model)
+        # A recurrent network is handed the lengths of its texts by the host.
+        found = not is_spread(modules) and not any(isinstance(each, nn.RNNBase) for each in modules)
+        _recordable[model] = stamp, found
+    return found
 
 
 def new_pool() -> Any:
@@ -126,20 +138,21 @@ class PassState(NamedTuple):
 def state_of(model: nn.Module, arguments: Arguments) -> PassState:
     """What a recording of this model on arguments of these shapes depends on."""
     modules = every_module(model)
-    held = [each for own in modules for each in (own._parameters.values(), own._buffers.values())]
+    held = [each for own in modules for each in (own._parameters, own._buffers) if each]
+    kept = [each for store in held for each in store.values()]
     called = [each for own in modules for each in (own._forward_hooks, own._forward_pre_hooks)]
     hooks = [hook for each in called if each for hook in each.values()]
     met = any(getattr(hook, "__module__", None) != PASSIVE for hook in hooks)
     return PassState(
         tuple((name, tuple(value.shape)) for name, value in arguments.items()),
-        tuple([each.data_ptr() for each in chain.from_iterable(held) if each is not None]),
+        tuple([each.data_ptr() for each in kept if each is not None]),
         tuple(map(id, hooks)),
         (
             torch.backends.cuda.matmul.allow_tf32,
             torch.is_autocast_enabled("cuda"),
             torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction,
         ),
-        met or any("forward" in own.__dict__ for own in modules),
+        met or bool([own for own in modules if "forward" in own.__dict__]),
     )
 
 

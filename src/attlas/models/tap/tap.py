@@ -238,16 +238,14 @@ class Tap:
         """Rewrite and record the weights of each site of a call, and join them again."""
         self._unmet[owner.path] -= 1
         parts = self._parts(owner, weights.shape[1])
-        if len(parts) == 1:
-            mixed = None if self.keep is None else values
-            return self._use_part(Call(parts[0].site, owner.path, weights, mask, mixed))
-        own = [part.of(weights) for part in parts]
-        used = []
+        own, used = [part.of(weights) for part in parts], []
         for part, each in zip(parts, own, strict=True):
             seen = None if mask is None else part.of(mask).to(each.device)
-            mixed = None if values is None or self.keep is None else part.among(values)
-            mixed = None if mixed is None else mixed.to(each.device)
+            kept = None if self.keep is None else values
+            mixed = None if kept is None else part.among(kept).to(each.device)
             used.append(self._use_part(Call(part.site, owner.path, each, seen, mixed)))
+        if len(parts) == 1:
+            return used[0]
         is_same = all(new is old for new, old in zip(used, own, strict=True))
         # A part is a view beside the graph, so it must be joined to have a gradient.
         return weights if is_same and not self.gradients else join(used)
