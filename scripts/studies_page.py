@@ -48,7 +48,7 @@ def draw(result: StudyResult) -> None:
     page = (PAGES / f"{result.name}.md").read_text("utf-8")
     if f"({place.relative_to(PAGES).as_posix()})" in page:
         place.parent.mkdir(exist_ok=True)
-        result.plot(width="double").figure.savefig(place, dpi=200)
+        result.plot(width="double").figure.savefig(place, dpi=200, bbox_inches="tight")
 
 
 def kept(name: str) -> StudyResult | None:

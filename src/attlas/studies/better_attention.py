@@ -79,7 +79,7 @@ READ: Mapping[str, Callable[[Mapping[str, Any]], float | None]] = {
         "epochs": 1,
         "seeds": 1,
     },
-    takes=(7, 0),
+    takes=(7, 4394),
 )
 def better_attention(
     run: Run,
