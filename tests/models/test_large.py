@@ -1,6 +1,7 @@
 """Models that do not fit: offloaded to disk, in half precision, of many layers, quantised."""
 
 import gc
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -209,6 +210,21 @@ def test_half_precision_offloaded_is_half_precision_whole(pairs, dtype):
     for method in ("attention_rollout", "gradient"):
         expected, found = (attlas.explain(each, TEXT, method).scores for each in (whole, spread))
         np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_a_method_that_stays_on_one_device_says_so(pairs, monkeypatch):
+    said = "Expected all tensors to be on the same device, but found at least two\n, cpu and cuda:0"
+
+    def fail(*_, **__):
+        raise RuntimeError(said)
+
+    method = replace(METHODS["alti"], score_tokens=fail)
+    question = pairs["bert"][0].ask([TEXT])[0]
+    with pytest.raises(UnsupportedModelError, match=r"^alti does not run on a model that is on"):
+        method.score(question, {})
+    said = "another problem"
+    with pytest.raises(RuntimeError, match="another problem"):
+        method.score(question, {})
 
 
 def test_placements_that_cannot_be(pairs, monkeypatch):

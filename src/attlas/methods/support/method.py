@@ -10,7 +10,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from torch import Tensor
 
 from attlas.catalogue import what_it_gives
-from attlas.errors import UnknownNameError, UsageError
+from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
 from attlas.models.asking.question import Question
 from attlas.models.encoding.token_ids import is_number
 from attlas.registry import Registry, check_known
@@ -18,6 +18,7 @@ from attlas.results import Site
 from attlas.shapes import TokenScores
 
 PLAIN = {int, float, str, bool, NoneType}
+TWO_DEVICES = "to be on the same device"  # in torch's own error
 FAMILIES = {
     "W": "the attention weights alone",
     "V": "weights with values or gradients",
@@ -104,7 +105,15 @@ class Method:
 
     def score(self, question: Question, options: Mapping[str, Any]) -> Scored:
         """Score the tokens of a batch."""
-        return self.score_tokens(question, **self.check_options(options))
+        try:
+            return self.score_tokens(question, **self.check_options(options))
+        except RuntimeError as problem:
+            if TWO_DEVICES not in str(problem):
+                raise
+            raise UnsupportedModelError(
+                f"{self.name} does not run on a model that is on several devices: load it on one, "
+                "with max_memory to offload what does not fit"
+            ) from problem
 
 
 def options_of(function: Callable[..., Any]) -> dict[str, Any]:
