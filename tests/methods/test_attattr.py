@@ -306,7 +306,7 @@ def test_the_pass_itself_finds_what_the_model_predicts():
     for one, other in zip(late, early, strict=True):
         assert one.targets == other.targets
         for found, known in zip(one.known_scores, other.known_scores, strict=True):
-            assert found == pytest.approx(known, abs=1e-6)
+            assert found == pytest.approx(known, abs=1e-5)  # of another batch, in float32
 
 
 def test_a_class_that_was_asked_for_is_looked_for_first():
