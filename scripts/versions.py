@@ -130,12 +130,12 @@ def made(row: Row, given: argparse.Namespace) -> Path:
     lines = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
     others.write_text("\n".join(each for each in lines if each.split("==")[0] not in THEIRS))
     pip = [str(python), "-m", "pip", "install", "--quiet", "--constraint", str(others)]
-    torch = f"torch=={row.torch}"
+    torch, free = f"torch=={row.torch}", pip[:5]  # torch has limits of its own for what it needs
     if given.gpu_packages:
-        installed([*pip, torch], given.minutes)
+        installed([*free, torch], given.minutes)
     else:
-        installed([*pip, "--no-deps", torch], given.minutes)
-        installed([*pip[:5], *light_needs(python)], given.minutes)  # its own limits, not ours
+        installed([*free, "--no-deps", torch], given.minutes)
+        installed([*free, *light_needs(python)], given.minutes)
         imported = ran([str(python), "-c", "import torch"], given.minutes)
         if imported.returncode:
             raise NotMade(

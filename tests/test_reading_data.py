@@ -168,7 +168,8 @@ def test_every_verb_refuses_what_is_no_data_in_the_same_words(subject, verb, dat
     with pytest.raises(UsageError) as refused:
         VERBS[verb](subject, data)
     assert str(refused.value) == (
-        "data are a name, a file (.csv, .tsv, .json, .jsonl, .ndjson, .parquet), a DataFrame, "
+        "data are a name, a file or a folder of files (.csv, .tsv, .json, .jsonl, .ndjson, "
+        ".parquet, .arrow, .feather), a DataFrame, "
         f"a Dataset or a list, not a value of type {type(data).__name__}"
     )
 
