@@ -159,8 +159,10 @@ LOOKS: dict[str, Look] = {
         lambda: attlas.prune_curve(attlas.load(), "reviews", count=24, by=["attattr", "random"])
     ),
     "tree": Look(lambda: attlas.attribution_tree(attlas.load(), SENTENCE)),
-    "triggers": Look(lambda: attlas.triggers(attlas.load(), "reviews", count=24)),
-    "triggers_classes": Look(lambda: attlas.triggers(attlas.load(), "reviews", count=24), unfolded),
+    "triggers": Look(lambda: attlas.triggers(attlas.load(), "reviews", candidates=24)),
+    "triggers_classes": Look(
+        lambda: attlas.triggers(attlas.load(), "reviews", candidates=24), unfolded
+    ),
     "judgement": Look(lambda: attlas.judge(attlas.load(), explained())),
     "trial": Look(lambda: attlas.try_trial(attlas.load(), "reviews", "permutation", count=12)),
     "check": Look(lambda: attlas.check(attlas.load())),

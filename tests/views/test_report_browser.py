@@ -51,6 +51,20 @@ def test_the_first_screen_has_the_answer_three_findings_a_text_and_what_to_do(ta
         assert box["y"] + box["height"] < 800
 
 
+def test_an_option_to_type_is_never_broken_after_its_hyphens(tab):
+    options = tab.locator(".next pre .option")
+    assert options.all_text_contents() == ["--method", "--licence", "--method"]
+    lines = "(each) => each.getClientRects().length"
+    for width in range(120, 200, 5):
+        tab.evaluate(
+            "(wide) => document.querySelectorAll('.next pre').forEach("
+            "(each) => { each.style.width = `${wide}px`; })",
+            width,
+        )
+        assert [options.nth(place).evaluate(lines) for place in range(3)] == [1, 1, 1]
+    tab.evaluate("document.querySelectorAll('.next pre').forEach(e => { e.style.width = ''; })")
+
+
 def test_how_to_read_it_stands_first_and_is_short(tab):
     guide, answer = tab.locator(".reading-guide"), tab.locator("#attlas-answer")
     assert guide.bounding_box()["y"] < answer.bounding_box()["y"]

@@ -63,6 +63,9 @@ def test_what_the_weights_find_as_they_are_is_told_if_it_is_surely_less():
     assert titles(rollout, plain(-0.2, 0.2))[1:] == [
         "Taken as it is, attention may find no more than chance"
     ]
+    assert titles(rollout, plain(-1.0, -0.9))[1:] == [
+        "Taken as it is, attention finds less than chance: it points at what matters least"
+    ]
     assert titles(rollout, plain(0.1, 0.4))[1:] == [
         "Taken as it is, attention finds less than half of what matters"
     ]

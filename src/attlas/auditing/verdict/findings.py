@@ -80,6 +80,8 @@ def _as_they_are(
 def _found(s: Figure) -> str:
     """How much attention finds, worded by the interval."""
     assert s.low is not None and s.high is not None
+    if s.high < 0:
+        return "finds less than chance: it points at what matters least"
     if s.low <= 0:
         return "may find no more than chance"
     if s.low > MOST:

@@ -119,9 +119,14 @@ function drawFoot(element, payload) {
   element.append(foot);
 }
 
+// An option of the command line stays on one line: browsers would break it after its hyphens.
+/** @param {string} code */
+const unbrokenOptions = (code) =>
+  code.split(/(?<!\S)(--[\w-]+)/).map((part, index) => (index % 2 ? make("span", "option", part) : part));
+
 /** @param {string} code @param {string} [label] */
 function codeBox(code, label = "copy as Python") {
-  const text = make("pre", "mono", code);
+  const text = make("pre", "mono", ...unbrokenOptions(code));
   const copy = button(label, "copy", async () => {
     try {
       await navigator.clipboard.writeText(code);
