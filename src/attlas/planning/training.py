@@ -60,7 +60,7 @@ def plan_train(given: Mapping[str, Any], _: Mapping[str, Any]) -> Plan:
         weights=weights,
         at_once=plan.rows,
         measured=f"{TIMED} batches of {plan.rows} texts",
-        notes=(f"{plan.epochs} epochs at most", *parts.notes),
+        notes=(f"{plan.epochs} epoch{'' if plan.epochs == 1 else 's'} at most", *parts.notes),
     )
 
 
@@ -106,7 +106,7 @@ def _plan_finetune(given: Mapping[str, Any]) -> Plan:
         weights=weights,
         at_once=plan.rows,
         measured=f"{TIMED} batches of {plan.rows} texts",
-        notes=(f"{plan.epochs} epochs at most", *parts.notes),
+        notes=(f"{plan.epochs} epoch{'' if plan.epochs == 1 else 's'} at most", *parts.notes),
     )
 
 
