@@ -156,13 +156,15 @@ class ScoreParts:
 
     def finished(self) -> dict[str, Any] | None:
         """The details of the whole file; None if it is not there yet."""
-        if not self.out.exists():
+        if not os.path.exists(self.out):
             return None
         try:
             metadata = parquet.read_schema(self.out).metadata or {}
             details: dict[str, Any] = json.loads(metadata[DETAILS])
             there = details["settings"]
-        except (OSError, pa.ArrowException, LookupError, TypeError, ValueError) as error:
+        except (
+            *(OSError, pa.ArrowException, LookupError, TypeError, ValueError, RecursionError),
+        ) as error:
             raise UsageError(
                 f"{self.out} exists, and it holds no scores of Attlas: write to another file"
             ) from error
@@ -251,9 +253,9 @@ def check_out(given: str | os.PathLike[str]) -> None:
     out = Path(given).expanduser()
     if out.suffix.lower() != ENDING:
         raise UsageError(f"scores are written to a file whose name ends in {ENDING}, not to {out}")
-    if not out.parent.is_dir():
+    if not os.path.isdir(out.parent):  # unlike that of Path, for names of any length
         raise UsageError(f"{out} cannot be written: the folder {out.parent} is not there")
-    if out.is_dir():
+    if os.path.isdir(out):
         raise UsageError(f"{out} cannot be written: it is a folder")
 
 
