@@ -266,4 +266,7 @@ def parts_folder(out: Path) -> Path:
 
 def stopped_note(out: str | os.PathLike[str]) -> str:
     """How work that was stopped goes on."""
-    return f"what is done is kept in {parts_folder(Path(out))}; asked again, it goes on from there"
+    folder = parts_folder(Path(out))
+    if not os.path.isdir(folder.expanduser()):
+        return "nothing is kept, as no part of the work was done; asked again, it begins anew"
+    return f"what is done is kept in {folder}; asked again, it goes on from there"
