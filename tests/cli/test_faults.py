@@ -52,6 +52,13 @@ def test_a_text_with_half_a_sign(run):
         assert (status == 0 and out) or (status == 2 and err.count("\n") == 1)
 
 
+def test_signs_that_the_output_cannot_spell():
+    command = [sys.executable, "-m", "attlas", "methods"]
+    plain = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    told = subprocess.run(command, capture_output=True, text=True, env=plain)
+    assert told.returncode == 0 and "\\x" in told.stdout
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
 @pytest.mark.parametrize("words", [["methods"], ["methods", "--json"], ["--version"]])
 def test_a_full_device(words):
