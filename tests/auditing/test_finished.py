@@ -1,6 +1,7 @@
 """A finished audit that was changed: it is done again or refused, and never believed."""
 
 import json
+from hashlib import sha256
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ import attlas
 from attlas.auditing.folder import Folder
 from attlas.errors import UsageError
 from attlas.models.facts.fingerprint import identity
+from attlas.results.support.files import digest_of
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +61,17 @@ def test_a_changed_report_is_made_again(change, finished, whole):
     assert without_times(asked_again(finished)) == without_times(whole[1])
     assert json.loads(path.read_bytes())["verdict"]["word"] == whole[1].verdict.word
     assert without_times(asked_again(finished)) == without_times(whole[1])
+
+
+@pytest.mark.parametrize("content", ["[]", "[" * 100_000], ids=["a list", "brackets"])
+def test_a_forged_report_whose_digest_is_right_is_made_again(content, finished, whole):
+    (finished / "report.json").write_text(content)
+    said = json.loads((finished / "manifest.json").read_text())
+    said["files"]["report.json"] = sha256(content.encode()).hexdigest()
+    del said["digest"]
+    (finished / "manifest.json").write_text(json.dumps({**said, "digest": digest_of(said)}))
+    assert without_times(asked_again(finished)) == without_times(whole[1])
+    assert json.loads((finished / "report.json").read_text())["verdict"]["word"]
 
 
 @pytest.mark.parametrize("name", ["report.html", "results.parquet"])

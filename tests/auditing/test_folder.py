@@ -167,7 +167,7 @@ def test_the_files_of_others_are_left_alone(name, content, message, tmp_path):
     with pytest.raises(AttlasError, match=message), Folder(tmp_path, SETTINGS):
         pass
     assert (tmp_path / name).read_text() == content
-    assert {path.name for path in tmp_path.iterdir()} <= {name, "lock"}
+    assert [path.name for path in tmp_path.iterdir()] == [name]  # and no lock beside it
 
 
 @pytest.mark.parametrize("content", ["mine", "", None], ids=["full", "empty", "nowhere"])
@@ -183,6 +183,15 @@ def test_nothing_is_written_through_a_link(content, tmp_path):
             pass
         assert (target.read_text() if target.exists() else None) == content
         assert (folder / name).is_symlink()
+
+
+def test_a_lock_that_becomes_a_link_meanwhile_is_not_followed(tmp_path, monkeypatch):
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "lock").symlink_to(tmp_path / "mine")
+    monkeypatch.setattr("attlas.results.support.lock.is_lock", lambda path: True)
+    with pytest.raises(ResultFileError, match="cannot write in"), Folder(tmp_path, SETTINGS):
+        pass
+    assert (tmp_path / "mine").read_text() == "mine"
 
 
 def test_drafts_of_others_stay(tmp_path):

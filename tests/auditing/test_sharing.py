@@ -1,6 +1,7 @@
 """An audit that several processes share: the same figures, and nothing done twice."""
 
 import sys
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -59,6 +60,19 @@ def test_what_a_process_left_undone_is_done_in_the_end(tmp_path):
     (line,) = said
     assert line.startswith("one process ended early (") and "--modell" in line
     assert not list(tmp_path.glob("parts/*"))
+
+
+def test_no_more_processes_start_than_there_are_pieces(tmp_path, monkeypatch):
+    started = []
+
+    @contextmanager
+    def none(command, count):
+        started.append(count)
+        yield []
+
+    monkeypatch.setattr(sharing, "_started", none)
+    sharing.run_shared(plan_of(), tmp_path, 1000, lambda _: [], quiet, quiet)
+    assert started == [len(work_items(plan_of())) - 1]
 
 
 def test_claims_of_a_run_that_was_killed_are_forgotten(tmp_path):

@@ -33,7 +33,7 @@ def test_a_wrong_engine_is_one_line(run, tmp_path, command, asked, said):
     ("asked", "said"),
     [
         (("explain", "so good", "--engine", "ray"), "need --data"),
-        (("heads", *DATA, "--workers", "0"), "Invalid value for '--workers'"),
+        (("heads", *DATA, "--workers", "0"), "workers are at least 1, not 0"),
         (("heads", *DATA, "--prune-curve", "--engine", "ray"), "are for the importance of heads"),
         (("heads", *DATA, "--redundancy", "--out", "a.parquet"), "are for the importance of heads"),
     ],

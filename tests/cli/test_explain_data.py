@@ -100,6 +100,16 @@ def test_a_stop_says_how_to_go_on(run, out, monkeypatch):
     assert (status, json.loads(told)["earlier"]) == (0, 4)
 
 
+def test_a_stop_before_anything_is_done_promises_nothing(run, out, monkeypatch):
+    def stop(given, outcome):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(writing_scores, "score_row", stop)
+    status, _, err = run(*ASKED, "--data", "reviews", "--count", "4", "--out", str(out))
+    assert status == 130 and list(out.parent.glob("scores*")) == []
+    assert "; nothing is kept, as no part" in err and "kept in" not in err
+
+
 def test_a_folder_that_cannot_be_written_is_one_line(run, out):
     out.with_name("scores.parquet.parts").write_text("a file")
     status, _, err = run(*ASKED, "--data", "reviews", "--out", out)

@@ -3,12 +3,15 @@
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 import tiny
 import torch
 
 from attlas.cli import main as line
+from attlas.cli.output import tell
+from attlas.views import write_whole
 
 
 @pytest.fixture(scope="module")
@@ -40,12 +43,20 @@ def test_names_that_nothing_has(run, name):
     for words in (["--model", name, "a film"], ["--data", name, "--out", "scores.parquet"]):
         status, _, err = run("explain", *words)
         assert status in (1, 2) and err.count("\n") == 1 and len(err) < 2500
+        assert "cannot write" not in err
 
 
 def test_a_text_with_half_a_sign(run):
     for words in ([], ["--json"]):
         status, out, err = run("explain", *words, "--method", "raw_attention", "a film \udcff")
         assert (status == 0 and out) or (status == 2 and err.count("\n") == 1)
+
+
+def test_signs_that_the_output_cannot_spell():
+    command = [sys.executable, "-m", "attlas", "methods"]
+    plain = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    told = subprocess.run(command, capture_output=True, text=True, env=plain)
+    assert told.returncode == 0 and "\\x" in told.stdout
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
@@ -60,11 +71,21 @@ def test_a_full_device(words):
     assert "Traceback" not in told.stderr and "ignored" not in told.stderr
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
-def test_a_device_is_written_to_and_never_replaced(run):
-    status, _, err = run("explain", "--method", "raw_attention", "--html", "/dev/full", "a film")
-    assert status == 1 and "No space left" in err
-    assert not os.path.isfile("/dev/full")
+def test_a_pipe_is_written_to_and_never_replaced(tmp_path):
+    """What holds for it holds for a device, which a failed test would destroy."""
+    pipe, read = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()), daemon=True)
+    reader.start()
+    write_whole(pipe, "a page")
+    assert pipe.is_fifo()
+    reader.join(20)
+    assert read == ["a page"]
+
+
+def test_a_line_of_ours_says_nothing_to_the_terminal(capsys):
+    tell("attlas: stopped after \x1b[2J\x07 of \x9b31m")
+    assert is_tame(capsys.readouterr().err)
 
 
 SHORTAGES = [

@@ -422,6 +422,39 @@ def test_rows_of_parquet_that_are_no_text_are_left_out(tmp_path):
         read_examples(tmp_path / "b.parquet")
 
 
+def test_a_parquet_file_that_is_damaged_further_on_is_one_line(tmp_path):
+    path = tmp_path / "a.parquet"
+    texts = [f"{number} {'film' * 30}" for number in range(20_000)]
+    parquet.write_table(pa.table({"text": texts}), path, row_group_size=10_000)
+    content = bytearray(path.read_bytes())
+    content[-len(content) // 3 : -len(content) // 3 + 900] = b"\xff" * 900
+    path.write_bytes(content)
+    for read in (read_examples, lambda source: list(read_rows(source))):
+        with pytest.raises(UsageError, match=r"after row \d+, cannot be read") as caught:
+            read(path)
+        assert "\n" not in str(caught.value)
+
+
+def test_brackets_without_end(tmp_path):
+    deep = "[" * 200_000
+    (tmp_path / "a.jsonl").write_text(f'{{"text": "good"}}\n{deep}\n{{"text": "fine"}}\n')
+    read = read_examples(tmp_path / "a.jsonl")
+    assert [each.text for each in read.examples] == ["good", "fine"]
+    assert [(each.row, each.reason) for each in read.left_out] == [(2, "not JSON")]
+    (tmp_path / "a.json").write_text(deep)
+    with pytest.raises(UsageError, match="is not JSON"):
+        read_examples(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize("read", [read_examples, read_rows])
+def test_an_empty_name_is_no_folder(read, tmp_path, monkeypatch):
+    (tmp_path / "a.csv").write_text("text\ngood\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="have no name"):
+        read("")
+    assert read(".")
+
+
 @pytest.mark.parametrize(
     "content",
     [

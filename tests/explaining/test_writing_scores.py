@@ -16,7 +16,7 @@ from pyarrow import parquet
 from subjects import LONG, OTHER, SHORT, subject
 
 import attlas
-from attlas.errors import ResultFileError, UnknownNameError, UsageError
+from attlas.errors import AttlasError, ResultFileError, UnknownNameError, UsageError
 from attlas.explaining import score_parts, writing_scores
 from attlas.results.support.lock import locked
 
@@ -151,6 +151,7 @@ def test_what_no_text_can_be_asked_is_an_error_and_leaves_nothing(classifier, ou
     [
         ({"out": "scores.csv"}, r"ends in \.parquet"),
         ({"out": "nowhere/scores.parquet"}, "the folder .*nowhere is not there"),
+        ({"out": "x" * 300 + ".parquet"}, "cannot make the folder .*name too long"),
         ({"method": "raw_atention"}, "unknown method"),
         ({"layers": 1}, "did you mean 'layer'"),
         ({"target": [0, 1]}, "one target for all"),
@@ -160,7 +161,7 @@ def test_what_no_text_can_be_asked_is_an_error_and_leaves_nothing(classifier, ou
 )
 def test_mistakes_are_told_before_anything_is_written(classifier, tmp_path, given, problem):
     asked = {"data": TEXTS, "out": "scores.parquet", "method": METHOD, **given}
-    with pytest.raises(UsageError, match=problem):
+    with pytest.raises(AttlasError, match=problem):
         attlas.explain_to(classifier, asked.pop("data"), tmp_path / asked.pop("out"), **asked)
     assert names_in(tmp_path) == []
 
@@ -308,6 +309,13 @@ def test_a_folder_of_others_beside_the_file_is_left_alone(classifier, out):
     with pytest.raises(UsageError, match="Attlas did not write it"):
         attlas.explain_to(classifier, TEXTS, out, METHOD)
     assert {path.read_text() for path in parts.iterdir()} == {"mine"}
+
+
+def test_a_file_whose_details_are_brackets_without_end_is_refused(classifier, out):
+    table = pa.table({"a": [1]}).replace_schema_metadata({b"attlas": b"[" * 100_000})
+    parquet.write_table(table, out)
+    with pytest.raises(UsageError, match="holds no scores of Attlas"):
+        attlas.explain_to(classifier, TEXTS, out, METHOD)
 
 
 def test_a_finished_file_that_was_changed_is_refused(classifier, out):

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import attlas
 from attlas.cli.main import commands
-from attlas.errors import UnknownNameError, UsageError
+from attlas.errors import ResultFileError, UnknownNameError, UsageError
 from attlas.training import examples
 from attlas.training import train as module
 from attlas.training.examples import read_parts
@@ -42,6 +42,31 @@ def test_what_was_trained_is_not_trained_again(tmp_path, monkeypatch):
     assert again.record == first.record and again.lines() == first.lines()
     with pytest.raises(UsageError, match="another training"):
         attlas.train("average", TEXTS, tmp_path, dev=TEXTS, seed=1, **QUICK)
+
+
+OTHERS = ("config.json", "model.safetensors", "tokenizer.json", "checkpoints")
+
+
+@pytest.mark.parametrize("how", [{"model": "average"}, {"base": "shortcut_token"}])
+@pytest.mark.parametrize("name", [*OTHERS, "training.json"])
+def test_the_files_of_others_are_left_alone(how, name, tmp_path):
+    (tmp_path / name).write_text("[]")
+    with pytest.raises(UsageError, match=f"{name} exists, but no training wrote it"):
+        attlas.train(data=TEXTS, out=tmp_path, epochs=1, **how)
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [(name, "[]")]
+
+
+@pytest.mark.parametrize("content", ["", "{", "[" * 100_000])
+def test_a_damaged_record_is_one_line(content, tmp_path):
+    (tmp_path / "training.json").write_text(content)
+    with pytest.raises(ResultFileError, match=r"training\.json' cannot be read"):
+        attlas.train("average", TEXTS, tmp_path, **QUICK)
+
+
+def test_a_file_in_the_place_of_the_folder(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(UsageError, match="a file of that name exists"):
+        attlas.train("average", TEXTS, tmp_path / "file", **QUICK)
 
 
 @pytest.mark.parametrize(

@@ -203,7 +203,10 @@ def _finished(folder: Folder) -> Report | None:
     record = folder.content(REPORT)
     if record is None or folder.content(RESULTS) is None:
         return None
-    report = Report.from_dict(json.loads(record))
+    try:
+        report = Report.from_dict(json.loads(record))
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+        return None  # forged, with a digest that is right
     if folder.content(PAGE) is None:
         report.to_html(folder.path / PAGE)
     folder.remove_tables()  # those that a run that was killed at its end has left

@@ -70,7 +70,6 @@ class Folder:
         self._held.close()
 
     def _begin(self, was_begun: bool) -> None:
-        self._refuse_foreign_files()
         manifest = read_manifest(self.path)
         if manifest is None:
             manifest = self._first_manifest()
@@ -102,8 +101,8 @@ class Folder:
         self.manifest = manifest
 
     def _refuse_foreign_files(self) -> None:
-        """Never overwrite what an audit did not write."""
-        if os.path.lexists(self.path / MANIFEST):
+        """Never overwrite what an audit did not write, nor leave a lock beside it."""
+        if read_manifest(self.path) is not None:
             return
         for name in (RESULTS, TABLES, REPORT, PAGE):
             if os.path.lexists(self.path / name):

@@ -76,7 +76,9 @@ def run_shared(
 
     def share(folder: Folder) -> None:
         command = [sys.executable, "-m", "attlas", *words(folder.path)]
-        with threads_for(workers), _started(command, workers - 1) as others:
+        left = sum(not item.is_done(folder) for item in work_items(plan))
+        count = max(1, min(workers, left))  # more would have nothing to do
+        with threads_for(count), _started(command, count - 1) as others:
             meanwhile()
             if others:
                 _do_unclaimed(plan, folder, watch)

@@ -189,6 +189,8 @@ def _read_on(source: str | Path, table: RawTable, needed: Collection[str]) -> It
 
 
 def _open_path(name: str, split: str | None) -> RawTable:
+    if not name:
+        raise UsageError("the data have no name: give a file, a folder (. is this one) or a set")
     files = several_files(name, ENDINGS, split)
     if files is not None:
         return several_tables(name, files, lambda file: _open_file(file, None))

@@ -156,13 +156,15 @@ class ScoreParts:
 
     def finished(self) -> dict[str, Any] | None:
         """The details of the whole file; None if it is not there yet."""
-        if not self.out.exists():
+        if not os.path.exists(self.out):
             return None
         try:
             metadata = parquet.read_schema(self.out).metadata or {}
             details: dict[str, Any] = json.loads(metadata[DETAILS])
             there = details["settings"]
-        except (OSError, pa.ArrowException, LookupError, TypeError, ValueError) as error:
+        except (
+            *(OSError, pa.ArrowException, LookupError, TypeError, ValueError, RecursionError),
+        ) as error:
             raise UsageError(
                 f"{self.out} exists, and it holds no scores of Attlas: write to another file"
             ) from error
@@ -251,9 +253,9 @@ def check_out(given: str | os.PathLike[str]) -> None:
     out = Path(given).expanduser()
     if out.suffix.lower() != ENDING:
         raise UsageError(f"scores are written to a file whose name ends in {ENDING}, not to {out}")
-    if not out.parent.is_dir():
+    if not os.path.isdir(out.parent):  # unlike that of Path, for names of any length
         raise UsageError(f"{out} cannot be written: the folder {out.parent} is not there")
-    if out.is_dir():
+    if os.path.isdir(out):
         raise UsageError(f"{out} cannot be written: it is a folder")
 
 
@@ -264,4 +266,7 @@ def parts_folder(out: Path) -> Path:
 
 def stopped_note(out: str | os.PathLike[str]) -> str:
     """How work that was stopped goes on."""
-    return f"what is done is kept in {parts_folder(Path(out))}; asked again, it goes on from there"
+    folder = parts_folder(Path(out))
+    if not os.path.isdir(folder.expanduser()):
+        return "nothing is kept, as no part of the work was done; asked again, it begins anew"
+    return f"what is done is kept in {folder}; asked again, it goes on from there"

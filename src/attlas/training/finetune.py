@@ -30,24 +30,27 @@ from attlas.data.example import Example
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.mathematics.ranking import roc_auc
 from attlas.models.facts.places import check_installed, find_model, is_adapter, is_gguf
+from attlas.models.load import load
 from attlas.models.loading.offloading import check_changeable
 from attlas.models.recurrent.fitting import FitPlan
 from attlas.models.subject import Subject
 from attlas.objectives.support.objective import Aim
 from attlas.progress import Watch
-from attlas.results.support.lock import locked
+from attlas.results.support.tables import read_json
 from attlas.training.examples import Labelled, Parts, read_parts
 from attlas.training.objective_trainer import ObjectiveTrainer, marked_features
 from attlas.training.records import (
     LOCK,
-    RECORD,
     Trained,
     finished,
+    held_folder,
     last_checkpoint,
     seal_checkpoint,
     teller,
+    write_record,
 )
 from attlas.version import __version__
+from attlas.views import write_whole
 
 USUAL = FitPlan(epochs=3, rows=16, rate=5e-5, decay=0.01, by="accuracy")
 WARM = 0.1  # the share of the steps in which the rate grows
@@ -82,11 +85,10 @@ def finetune(
             folder = Path(stack.enter_context(TemporaryDirectory()))
         else:
             folder = out
-            folder.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(locked(folder / LOCK))
+            stack.enter_context(held_folder(folder))
             before = finished(folder, told)
             if before is not None:
-                return Trained(_opened(folder, device), before)
+                return Trained(load(folder, device=device), before)
             _begin(folder / STATE, told)
         started = monotonic()
         model, tokenizer = begin_from(base, parts.train, labels, plan.seed)
@@ -101,7 +103,7 @@ def finetune(
         if out is not None:
             model.save_pretrained(folder)
             tokenizer.save_pretrained(folder)
-            (folder / RECORD).write_text(json.dumps(record, indent=1))
+            write_record(folder, record)
             shutil.rmtree(folder / STATE)
     if out is not None:
         (out / LOCK).unlink(missing_ok=True)
@@ -127,20 +129,15 @@ def masked_copy(
     return Subject(trained.subject.model, trained.subject.tokenizer, name=name)
 
 
-def _opened(folder: Path, device: torch.device) -> Subject:
-    model = AutoModelForSequenceClassification.from_pretrained(folder).to(device).eval()
-    return Subject(model, AutoTokenizer.from_pretrained(folder), name=str(folder))
-
-
 def _begin(folder: Path, told: dict[str, Any]) -> None:
     """Note what is trained; another training that was begun in the folder is an error."""
     folder.mkdir(exist_ok=True)
     place = folder / PLAN
-    if place.is_file() and json.loads(place.read_text()) != told:
+    if read_json(place) not in (None, told):
         raise UsageError(
             f"{folder.parent} holds another training: choose another folder, or remove it"
         )
-    place.write_text(json.dumps(told))
+    write_whole(place, json.dumps(told))
 
 
 def begin_from(

@@ -1,6 +1,9 @@
 """What a training leaves: the model, the record of its figures, its checkpoints, how far it is."""
 
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import file_digest
 from pathlib import Path
@@ -10,10 +13,17 @@ from typing import Any
 from attlas.errors import UsageError
 from attlas.models.subject import Subject
 from attlas.progress import Step, Watch
+from attlas.results.support.lock import is_lock, locked
+from attlas.results.support.tables import make_folder, read_json
 from attlas.views import write_whole
 
 RECORD, LOCK = "training.json", "training.lock"
 STATE, SEAL = "trainer_state.json", "digests.json"  # in a checkpoint of the Trainer
+# The names of what a training writes that others may have written too.
+WRITTEN = (
+    *("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"),
+    *("checkpoints", "training.safetensors"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +54,41 @@ def _shown(figures: dict[str, float]) -> str:
     return ", ".join(f"{name} {value:.3f}" for name, value in figures.items())
 
 
+@contextmanager
+def held_folder(folder: Path) -> Iterator[None]:
+    """The folder of a training, made if it is not there, and locked within the block.
+
+    What no training wrote is never overwritten. The lock of a training that was stopped stays, so
+    that what is there is known to be its own.
+    """
+    make_folder(folder)
+    is_ours = is_lock(folder / LOCK) or _record_of(folder) is not None
+    there = [] if is_ours else [each for each in WRITTEN if os.path.lexists(folder / each)]
+    if there:
+        raise UsageError(
+            f"{folder / there[0]} exists, but no training wrote it: use another folder"
+        )
+    with locked(folder / LOCK):
+        yield
+
+
 def finished(folder: Path, plan: dict[str, Any]) -> dict[str, Any] | None:
     """The record of the same training, if it is over; another one in the folder is an error."""
-    place = folder / RECORD
-    if not place.is_file():
-        return None
-    record: dict[str, Any] = json.loads(place.read_text())
-    if record["plan"] != json.loads(json.dumps(plan)):
+    record = _record_of(folder)
+    if record is not None and record["plan"] != json.loads(json.dumps(plan)):
         raise UsageError(f"{folder} holds another training: choose another folder, or remove it")
+    return record
+
+
+def write_record(folder: Path, record: dict[str, Any]) -> None:
+    """Write the record that says that a training is over."""
+    write_whole(folder / RECORD, json.dumps(record, indent=1))
+
+
+def _record_of(folder: Path) -> dict[str, Any] | None:
+    record: Any = read_json(folder / RECORD)
+    if record is not None and not (isinstance(record, dict) and "plan" in record):
+        raise UsageError(f"{folder / RECORD} exists, but no training wrote it: use another folder")
     return record
 
 

@@ -26,11 +26,10 @@ from attlas.models.recurrent.learning import Learned, judge_writer, learn, learn
 from attlas.models.subject import Subject
 from attlas.objectives.support.objective import Aim, read_aims
 from attlas.progress import Watch
-from attlas.results.support.lock import locked
 from attlas.training.aiming import aimed_loss
 from attlas.training.examples import Parts, read_parts
 from attlas.training.recipes import WRITERS, choose_plan, choose_recipe
-from attlas.training.records import LOCK, RECORD, Trained, finished, teller
+from attlas.training.records import LOCK, Trained, finished, held_folder, teller, write_record
 from attlas.verbs import verb
 from attlas.version import __version__
 
@@ -171,8 +170,7 @@ class _Training:
         about["texts"] = {name: len(getattr(self.parts, name)) for name in ("train", "dev", "test")}
         if self.out is None:
             return self._finish(learned(**self._told()), about, 0.0)
-        self.out.mkdir(parents=True, exist_ok=True)
-        with locked(self.out / LOCK):
+        with held_folder(self.out):
             before = finished(self.out, {**asdict(self.plan), **about})
             if before is not None:
                 return Trained(load(self.out, device=self.device), before)
@@ -180,7 +178,7 @@ class _Training:
             found = learned(**self._told(), folder=self.out, about=about)
             trained = self._finish(found, about, monotonic() - started)
             found.save(self.out)
-            (self.out / RECORD).write_text(json.dumps(trained.record, indent=1))
+            write_record(self.out, trained.record)
             (self.out / TENSORS).unlink(missing_ok=True)
         (self.out / LOCK).unlink(missing_ok=True)
         return trained

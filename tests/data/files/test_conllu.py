@@ -1,5 +1,7 @@
 """CoNLL-U: words with their heads; multiword tokens, empty nodes and comments are passed over."""
 
+import gzip
+
 import pytest
 
 from attlas.data.files.conllu import Sentence, read_conllu
@@ -56,6 +58,16 @@ def test_what_is_no_sentence_is_refused(tmp_path, line, message):
     path.write_text(line)
     with pytest.raises(UsageError, match=message):
         read_conllu(path)
+
+
+@pytest.mark.parametrize("content", [None, b"1\tword", gzip.compress(FILE.encode())[:-9]])
+def test_a_file_that_cannot_be_read_is_one_line(content, tmp_path):
+    path = tmp_path / "a.conllu.gz"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UsageError, match="cannot be read") as caught:
+        read_conllu(path)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("head", ["9" * 5000, "²", "١", "-1", ""])

@@ -53,6 +53,29 @@ def test_arrow_files_and_streams(tmp_path, name, write):
         check_data(tmp_path / name, text="review")
 
 
+def test_places_beyond_the_end_of_an_arrow_file_are_not_read(tmp_path):
+    path = tmp_path / "a.feather"
+    feather.write_feather(TABLE.select(["text"]), str(path), compression="uncompressed")
+    places = TABLE["text"].chunk(0).buffers()[1].to_pybytes()[: 4 * (len(ROWS) + 1)]
+    assert path.read_bytes().count(places) == 1
+    beyond = (len("film 0") * len(ROWS) + 400).to_bytes(4, "little")
+    path.write_bytes(path.read_bytes().replace(places, places[:-4] + beyond))
+    with pytest.raises(UsageError, match="after row 0, cannot be read") as caught:
+        read_examples(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.feather", "a.arrow"])
+def test_two_columns_of_one_name_are_refused(tmp_path, name):
+    twice = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], ["text", "text"])
+    if name == "a.parquet":
+        parquet.write_table(twice, tmp_path / name)
+    else:
+        write_stream(tmp_path / name, twice)
+    with pytest.raises(UsageError, match="more than one column 'text'"):
+        read_examples(tmp_path / name)
+
+
 def test_what_is_no_arrow_is_one_line(tmp_path):
     (tmp_path / "a.arrow").write_bytes(b"text\nno arrow\n")
     with pytest.raises(UsageError, match="cannot be read as Arrow") as caught:

@@ -8,9 +8,53 @@ from tiny import subject_parts
 
 import attlas
 from attlas.models.facts.evaluation_mode import evaluation_mode
+from attlas.models.facts.hooks import hooking
 from attlas.models.tap import edits
 from attlas.models.tap.opening import tap
-from attlas.restoring import settled
+from attlas.restoring import placing, settled
+
+
+def test_a_verb_that_is_interrupted_undoes_what_its_blocks_left_open():
+    undone, held = [], []
+
+    @settled
+    def work():
+        held.append(placing())  # nobody closes it, and it is not collected either
+        held[0].__enter__().note(lambda: undone.append(True))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert undone == [True]
+
+
+def test_undoing_that_is_interrupted_goes_on():
+    undone = []
+
+    def interrupted():
+        undone.append("first")
+        if len(undone) == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), placing() as placed:
+        placed.note(lambda: undone.append("last"))
+        placed.note(interrupted)
+    assert undone == ["first", "first", "last"]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_hook_whose_handle_never_came_is_taken_away(when, monkeypatch):
+    name = {"before": "register_forward_pre_hook", "after": "register_forward_hook"}[when]
+    register, module = getattr(torch.nn.Module, name), torch.nn.Identity()
+
+    def interrupted(*given, **options):
+        register(*given, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(torch.nn.Module, name, interrupted)
+    with pytest.raises(KeyboardInterrupt), hooking() as hooks:
+        getattr(hooks, when)(module, print)
+    assert not module._forward_hooks and not module._forward_pre_hooks
 
 
 @pytest.fixture

@@ -1,12 +1,14 @@
 """Taps that are closed out of order, in other tasks or from other threads: nothing stays behind."""
 
 import asyncio
+import contextvars
 import threading
 
 import pytest
 import tiny
 import torch
 
+from attlas.models.facts.hooks import OwnMode
 from attlas.models.tap import edits
 from attlas.models.tap.opening import tap
 
@@ -83,6 +85,20 @@ def test_tasks_that_take_turns_see_their_own_edits(case):
     assert torch.equal(run(case), before)
     assert state(case.model) == was
     assert is_free(case.model)
+
+
+def test_a_mode_acts_in_the_context_that_it_was_entered_in_alone():
+    class Doubling(OwnMode):
+        def run(self, func, args, given):
+            return 2 * func(*args, **given) if func is torch.relu else func(*args, **given)
+
+    elsewhere, mode, one = contextvars.copy_context(), Doubling(), torch.ones(1)
+    elsewhere.run(mode.__enter__)
+    try:
+        assert elsewhere.run(torch.relu, one) == 2
+        assert torch.relu(one) == 1
+    finally:
+        elsewhere.run(mode.__exit__)
 
 
 def test_a_tap_that_another_thread_closes(case):

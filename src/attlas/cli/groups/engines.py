@@ -24,7 +24,6 @@ class EngineOptions:
     workers: Annotated[
         int | None,
         typer.Option(
-            min=1,
             help="How many processes share the work; if left out, one, or with --engine ray and "
             "for audits as many as keep the machines busy.",
         ),

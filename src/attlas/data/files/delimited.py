@@ -2,13 +2,12 @@
 
 import csv
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from attlas.data.files.lines import lines
 from attlas.data.files.places import RemoteFile
-from attlas.data.files.raw_table import RawTable, TableRow
+from attlas.data.files.raw_table import RawTable, TableRow, named_once
 from attlas.errors import UsageError
 
 LONGEST_FIELD = 2**31 - 1
@@ -40,9 +39,7 @@ def _table(path: Path | RemoteFile, rows: Iterator[Fields], mark: str) -> RawTab
     if not head:
         raise UsageError(f"{path} has no first line with column names")
     names = tuple(name.strip() or f"column {number}" for number, name in enumerate(head, 1))
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    if repeated:
-        raise UsageError(f"{path} has more than one column {repeated[0]!r}: {', '.join(names)}")
+    named_once(path, names)
     return RawTable(names, lambda needed: (_row(each, names, mark) for each in rows))
 
 

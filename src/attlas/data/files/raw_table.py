@@ -1,10 +1,12 @@
 """RawTable: rows with named columns, from a file or from memory, read one by one."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
 from attlas.data.example import Example, Record
+from attlas.errors import UsageError, in_short
 
 PEEKED = 100  # rows searched for column names, where there is no header
 
@@ -21,6 +23,15 @@ class TableRow:
     content: Record | Example | None
     problem: str = ""
     shown: str = ""  # the beginning of a row that cannot be read
+
+
+def named_once(source: object, names: Sequence[str]) -> tuple[str, ...]:
+    """The names of columns; an error if two columns have one name."""
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        shown = f"{in_short(repeated[0])!r}: {', '.join(names)}"
+        raise UsageError(f"{source} has more than one column {shown}")
+    return tuple(names)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from attlas.data.conversations import is_conversation
 from attlas.data.example import Example
 from attlas.data.files.lines import lines
 from attlas.data.files.places import RemoteFile
-from attlas.data.files.raw_table import RawTable, TableRow, table_of
+from attlas.data.files.raw_table import RawTable, TableRow, named_once, table_of
 from attlas.data.sampling import choose_split
 from attlas.errors import UsageError, first_line
 
@@ -99,7 +99,7 @@ def parquet_table(path: Path | RemoteFile) -> RawTable:
                 number += 1
                 yield TableRow(number, *record)
 
-    return RawTable(tuple(file.schema_arrow.names), rows)
+    return RawTable(named_once(path, file.schema_arrow.names), rows)
 
 
 def arrow_table(path: Any) -> RawTable:
@@ -120,7 +120,7 @@ def arrow_table(path: Any) -> RawTable:
                 number += 1
                 yield TableRow(number, *record)
 
-    return RawTable(tuple(schema), rows)
+    return RawTable(named_once(path, schema), rows)
 
 
 def _arrow_batches(path: Any) -> Iterator[Any]:
@@ -157,9 +157,7 @@ def _records_of(batch: Any) -> Iterator[tuple[dict[str, Any] | None, str]]:
 
 def frame_table(frame: Any) -> RawTable:
     """Read a DataFrame; a value that pandas counts as missing is missing here too."""
-    names = tuple(map(str, frame.columns))
-    if len(set(names)) < len(names):
-        raise UsageError(f"the DataFrame has several columns of one name: {', '.join(names)}")
+    names = named_once("the DataFrame", [str(each) for each in frame.columns])
 
     def rows(needed: Collection[str]) -> Iterator[TableRow]:
         kept = [name for name in names if name in needed]
