@@ -110,11 +110,14 @@ def better_attention(
         seeds: How many seeds.
         first_seed: The first of them; the others follow.
     """
-    found = Records()
+    found, done = Records(), []
     jobs = jobs_of(data, objectives, seeds, first_seed)
     for number, job in enumerate(jobs):
         run.tell(part_of(*job), number, len(jobs))
-        found.add(*job, do(run, *job))
+        done.append(do(run, *job))
+    # Behind all of them: workers are handed the parts that are asked for before one is looked into.
+    for job, record in zip(jobs, done, strict=True):
+        found.add(*job, record)
     return put_together(found)
 
 
