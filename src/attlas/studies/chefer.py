@@ -25,7 +25,7 @@ from attlas.models.subject import Subject
 from attlas.removing.erasures import Erasures
 from attlas.studies.support.findings import Findings
 from attlas.studies.support.run import Run
-from attlas.studies.support.several_models import described, models_at
+from attlas.studies.support.several_models import described, models_at, named
 from attlas.studies.support.study import study
 from attlas.studies.tables.rationale_scores import (
     SHARES,
@@ -108,7 +108,7 @@ def chefer(
                 subject[:] = subject or [load(each, device=run.device)]
                 return measure_method(subject[0], examples, method, tops)
 
-            part = f"{method} on {each}"
+            part = f"{method} on {named(each)}"
             found[method].append(run.kept(part, compute, apart_from=("methods", "model")))
     refused = {name: why for name, each in found.items() if (why := _refusal(each))}
     known = {name: each for name, each in found.items() if name not in refused}
