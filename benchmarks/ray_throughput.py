@@ -1,13 +1,14 @@
-"""How much more several workers on Ray explain than one, and how fast methods are by model size.
+"""How much more several workers explain than one, and how fast methods are by model size.
 
     python benchmarks/ray_throughput.py workers [--device cuda] [--workers 1 2] [--each 32]
     python benchmarks/ray_throughput.py rates [--device cuda] [--largest 7000]
 
-workers: `explain_to` with a built-in model, on a Ray of this machine; each worker has so many parts
-to do, of `--part` texts. Texts a second are counted while all workers are busy: from the part that
-ends the first quarter of the texts, when all of them hold the model and have done some, to the one
-that ends nine tenths. So neither their start nor their first calls are counted, and not the end,
-where some wait. On a GPU, workers share it. rates: `explain` of texts of 128 tokens, models of
+workers: `explain_to` with a built-in model, on a Ray of this machine, or by local processes where
+Ray is not installed (one worker is then this process); each worker has so many parts to do, of
+`--part` texts. Texts a second are counted while all workers are busy: from the part that ends the
+first quarter of the texts, when all of them hold the model and have done some, to the one that ends
+nine tenths. So neither their start nor their first calls are counted, and not the end, where some
+wait. On a GPU, workers share it. rates: `explain` of texts of 128 tokens, models of
 random weights, in this process. Both print a table; `--json FILE` adds each row to a file, and
 `python benchmarks/sizing.py FILE` makes the tables of docs/cluster.md from it.
 """
@@ -20,6 +21,7 @@ import platform
 import tempfile
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -70,21 +72,23 @@ def machine(device: str) -> str:
 
 def shared(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     subject = attlas.load(given.model, device=given.device)
-    most = attlas.Engine("ray", workers=max(given.workers))
-    print(f"{given.method}, {given.model}, {machine(given.device)}")
+    engine = "ray" if find_spec("ray") else "local"
+    most = attlas.Engine(engine, workers=max(given.workers))
+    print(f"{given.method}, {given.model}, {machine(given.device)}, {engine}")
     writing_scores.CHUNK = given.part
     first = 0.0
     with connected(most), tempfile.TemporaryDirectory() as folder:
         for count in given.workers:
             data, texts = Path(folder) / f"{count}.csv", count * given.each * given.part
             write_texts(data, texts)
-            watch = Watch(count, texts)
+            workers = attlas.Engine(engine, workers=count)
+            watch = Watch(workers, texts)
             written = attlas.explain_to(
                 subject,
                 data,
                 data.with_suffix(".parquet"),
                 given.method,
-                engine=attlas.Engine("ray", workers=count),
+                engine=workers,
                 watch=watch,
             )
             assert written.problems == 0 and written.rows == texts
@@ -98,15 +102,16 @@ def shared(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
             yield {
                 **{"what": "workers", "device": given.device, "machine": machine(given.device)},
                 **{"model": given.model, "method": given.method, "workers": count},
-                **{"texts": watch.texts, "rate": rate, "seconds": watch.seconds},
+                **{"texts": watch.texts, "rate": rate, "seconds": watch.seconds, "engine": engine},
             }
 
 
 class Watch:
     """Notes when parts end while all workers hold the model; which of them count."""
 
-    def __init__(self, workers: int, total: int) -> None:
-        self._all = f"; {workers} worker{'' if workers == 1 else 's'}"
+    def __init__(self, engine: attlas.Engine, total: int) -> None:
+        told = f"; {engine.workers} worker{'' if engine.workers == 1 else 's'}"
+        self._all = "" if engine.is_alone else told
         self._total = total
         self._ended: dict[int, float] = {}  # when so many texts were done
 

@@ -71,6 +71,7 @@ def workers(rows: Sequence[Row]) -> Iterator[str]:
     for each in own:
         first = one[each["device"], each["machine"]]
         where = f"{each['machine']}{', shared' if each['device'] == 'cuda' else ''}"
+        where += ", without Ray" if each.get("engine") == "local" else ""
         yield (
             f"| {where} | {each['model']}, `{each['method']}` | {each['workers']} | "
             f"{each['rate']:,.0f} | {each['rate'] / first:.2f} × |"

@@ -5,14 +5,17 @@ scripts/fine_tune.py BASE sst2 --out models/sst2    models/sst2/seed-0 … seed-
 scripts/fine_tune.py BASE rte --out models/rte --first-seed 3 --seeds 1
 
 Each folder holds a model, its tokenizer, and `training.json`: what was done, with what, how long,
-and how good the model is on the dev texts. A folder that is whole is left as it is.
+and how good the model is on the dev texts. A folder with a model is left as it is.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from random import Random
 from time import monotonic
@@ -53,13 +56,15 @@ def fine_tune(base: Path, task: str, seed: int, out: Path, device: str, most: in
         label2id={label: number for number, label in names.items()},
     ).to(device)
     steps = min(max(EPOCHS * -(-len(taught) // ROWS), FEWEST), MOST, most)
-    learn(model, tokenizer, taught, steps, seed)
+    with rounded_products():
+        learn(model, tokenizer, taught, steps, seed)
     right = [
         answer == str(each.label)
         for answer, each in zip(said(model, tokenizer, tested), tested, strict=True)
     ]
-    out.mkdir(parents=True, exist_ok=True)
-    tokenizer.save_pretrained(out)
+    aside = out.parent.with_name(f"{out.parent.name}.unfinished") / out.name
+    tokenizer.save_pretrained(aside)
+    model.save_pretrained(aside)
     record = {
         "base": base.name,
         "task": task,
@@ -71,21 +76,21 @@ def fine_tune(base: Path, task: str, seed: int, out: Path, device: str, most: in
         "seconds": round(monotonic() - begun, 1),
         "machine": machine(device),
         "versions": versions(),
+        "weights": digest_of(aside),
     }
-    (out / RECORD).write_text(f"{json.dumps(record, indent=1)}\n", encoding="utf-8")
-    model.save_pretrained(out)
+    (aside / RECORD).write_text(f"{json.dumps(record, indent=1)}\n", encoding="utf-8")
+    shutil.rmtree(out, ignore_errors=True)  # a record without a model, if anything
+    out.parent.mkdir(parents=True, exist_ok=True)
+    aside.rename(out)
+    with suppress(OSError):  # other models are still being written there
+        aside.parent.rmdir()
     print(
         f"{out}: {record['dev accuracy']:.3f} of {len(tested)}, {record['seconds']} s", flush=True
     )
 
 
 def learn(model: Any, tokenizer: Any, taught: Sequence[Example], steps: int, seed: int) -> None:
-    """AdamW with a linear schedule; the seed decides the order of the texts.
-
-    Products are rounded to TF32 here alone: what explains the model afterwards is exact.
-    """
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high")
+    """AdamW with a linear schedule; the seed decides the order of the texts."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.01)
     schedule = get_linear_schedule_with_warmup(optimizer, round(WARM * steps), steps)
     batches = drawn(len(taught), Random(seed))
@@ -100,8 +105,24 @@ def learn(model: Any, tokenizer: Any, taught: Sequence[Example], steps: int, see
         optimizer.step()
         schedule.step()
         optimizer.zero_grad()
-    torch.set_float32_matmul_precision(before)
     model.eval()
+
+
+@contextmanager
+def rounded_products() -> Iterator[None]:
+    """Products are rounded to TF32 within the block, however it ends, and never behind it."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def digest_of(folder: Path) -> str:
+    """What tells the weights in a folder from those of another training."""
+    files = sorted(folder.glob("*.safetensors"))
+    return sha256(b"".join(each.read_bytes() for each in files)).hexdigest()[:12]
 
 
 def drawn(count: int, random: Random) -> Iterator[list[int]]:

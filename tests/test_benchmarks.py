@@ -8,6 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
+import attlas
+from attlas.progress import Step
+
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 
@@ -19,7 +22,7 @@ def scripts(monkeypatch):
     before = set(sys.modules)
     yield SimpleNamespace(**{name: __import__(name) for name in names})
     for name in set(sys.modules) - before:
-        if name in names or name.startswith("comparisons"):
+        if (BENCHMARKS / f"{name}.py").is_file() or name.startswith("comparisons"):
             del sys.modules[name]
 
 
@@ -155,3 +158,17 @@ def test_new_rows_of_workers_replace_those_of_their_kind_and_device(scripts):
     lines = list(scripts.sizing.workers(found))
     assert lines[2:4] == ["| m | a, `b` | 1 | 10 | 1.00 × |", "| m | a, `b` | 4 | 35 | 3.50 × |"]
     assert lines[4] == "| m, shared | a, `b` | 1 | 7 | 1.00 × |"
+    (*_, line) = scripts.sizing.workers([{**each, "engine": "local"} for each in new])
+    assert line == "| m, without Ray | a, `b` | 4 | 35 | 3.50 × |"
+
+
+@pytest.mark.parametrize(
+    ("workers", "told", "counted"), [(2, "; 2 workers", 30), (1, "", 40)], ids=["two", "alone"]
+)
+def test_rates_are_counted_while_all_workers_are_busy(scripts, workers, told, counted):
+    from ray_throughput import Watch
+
+    watch = Watch(attlas.Engine("local", workers=workers), 100)
+    for done in (10, 40, 50, 80, 100):
+        watch(Step("explaining; 1 worker, 1 starting" if done == 40 else told, done, 100))
+    assert watch.texts == counted

@@ -42,8 +42,10 @@ def compare(setup: Setup) -> Iterator[Row]:
     reference = _maps(exact, text, {"steps": setup.size(108, 12)})
     for precision in ("float32", "tf32", "bfloat16") if setup.on_gpu else ("float32",):
         torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
-        yield from _rows(setup, precision, text, reference)
-    torch.backends.cuda.matmul.allow_tf32 = False
+        try:
+            yield from _rows(setup, precision, text, reference)
+        finally:  # other comparisons follow, also where this one fails
+            torch.backends.cuda.matmul.allow_tf32 = False
 
 
 def _rows(setup: Setup, precision: str, text: str, reference: list[Tensor]) -> Iterator[Row]:

@@ -7,6 +7,7 @@ AttlasError
 ├─ ModelError                          the model could not be loaded or gives no usable output
 │  └─ UnsupportedModelError            the model cannot be opened at its attention
 │     └─ NotDefinedError               what was asked has no meaning on such a model
+├─ ShortageError (also a MemoryError)  not even one of what is asked fits into memory
 └─ ResultFileError                     a saved result is damaged, of another version, or unwritable
 """
 
@@ -95,6 +96,10 @@ class UnsupportedModelError(ModelError):
 
 class NotDefinedError(UnsupportedModelError):
     """By its definition a method has no meaning on such a model: this is no limit of Attlas."""
+
+
+class ShortageError(AttlasError, MemoryError):
+    """Not even one of what is asked fits into memory; of fewer texts at once it may."""
 
 
 class ResultFileError(AttlasError):

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import known_models
 import pytest
+import torch
 
 import attlas
 from attlas.engine.cluster import WorkerShare
@@ -233,3 +234,14 @@ def test_a_model_that_cannot_be_saved_is_told():
     subject.model.save_pretrained = None
     with pytest.raises(UsageError, match="cannot be sent to workers"):
         packed(subject)
+
+
+def test_workers_on_one_gpu_keep_to_their_shares_of_its_memory(monkeypatch):
+    taken = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", taken.append)
+    for gpus, shares in ((0.25, 2), (1, 0), (0, 0)):
+        taken.clear()
+        pool = WorkerPool(Ray(), WorkerShare(2, 1, gpus), Squares(), None)
+        assert len(dict(pool.results((str(each), each) for each in range(4)))) == 4
+        assert len(taken) == shares and all(0.2 < each < gpus for each in taken)

@@ -15,7 +15,7 @@ from tiny_tokenizers import SENTENCE_SPECIALS
 import attlas
 from attlas import Target
 from attlas.catalogue import BEST_METHODS
-from attlas.errors import AttlasError, ModelError, UnsupportedModelError, UsageError
+from attlas.errors import AttlasError, ModelError, ShortageError, UnsupportedModelError, UsageError
 from attlas.explaining import explanations
 from attlas.explaining.method_call import first_that_runs
 from attlas.methods import METHODS, Method, Scored
@@ -242,6 +242,29 @@ def test_a_model_that_does_not_fit_is_asked_for_fewer(monkeypatch):
         AttlasError, match=r"out of memory: raw_attention of one text of 7 tokens does not fit"
     ):
         attlas.explain(asked, texts, "raw_attention")
+
+
+def test_what_fits_for_no_text_of_a_batch_may_fit_for_each_alone(monkeypatch):
+    model, tokenizer = subject_parts(TASK)
+    whole, sizes, most = model.forward, [], 2  # an input and one variant of it
+
+    def forward(*given, **arguments):
+        sizes.append(len(arguments["input_ids"]))
+        if sizes[-1] > most:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return whole(*given, **arguments)
+
+    asked = attlas.Subject(model, tokenizer)
+    texts = ["the cat sat", "the mat sat", "the rat sat"]
+    expected = attlas.explain(asked, texts, "attattr", steps=3)
+    monkeypatch.setattr(model, "forward", forward)
+    found = attlas.explain(asked, texts, "attattr", steps=3)
+    assert max(sizes) > most
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one.scores, other.scores, rtol=1e-4, atol=1e-6)
+    most = 1
+    with pytest.raises(ShortageError, match="out of memory: attattr of one text of 7 tokens"):
+        attlas.explain(asked, texts, "attattr", steps=3)
 
 
 def test_another_failure_is_not_hidden(hungry):

@@ -10,6 +10,7 @@ import torch
 
 import attlas
 from attlas.data.example import Example
+from attlas.studies import STUDIES
 from attlas.studies.better import samples
 from attlas.studies.better.cases import (
     ENCODER,
@@ -29,6 +30,7 @@ from attlas.studies.better.encoders import train_encoder
 from attlas.studies.better.models import judged, share_of_best
 from attlas.studies.better.samples import cut, prepare
 from attlas.studies.better_attention import _all_moves, _notes, arrows, jobs_of, put_together
+from attlas.studies.support.workers import PartialRun
 
 TEXTS = [
     (f"the {what} was {word} {more}", "good" if word == "warm" else "bad")
@@ -163,6 +165,13 @@ def test_jobs_come_seed_by_seed():
     assert [seed for seed, _, _ in jobs] == sorted(seed for seed, _, _ in jobs)
     assert [seed for seed, _, _ in jobs_of(("sst",), ("masked:weight=1",), 1, 3)] == [3, 3]
     assert len(jobs) == 2 * (len(cases_of("sst")) + len(cases_of("sst_wiki")))
+
+
+def test_workers_are_handed_all_models_at_once(tmp_path):
+    given = {"seeds": 2, "data": ("sst", "sst_wiki")}
+    settings = STUDIES["better_attention"].settings(given, quick=False)
+    run = PartialRun("better_attention", settings, tmp_path, "cpu", lambda _: None)
+    assert len(set(run.go(STUDIES["better_attention"]))) == len(jobs_of(given["data"], (), 2))
 
 
 def test_unequal_numbers_of_seeds_are_told():

@@ -4,7 +4,13 @@ import json
 
 import pytest
 
-from attlas.studies.support.several_models import described, models_at, over_models, what_varies
+from attlas.studies.support.several_models import (
+    described,
+    models_at,
+    named,
+    over_models,
+    what_varies,
+)
 
 
 @pytest.fixture
@@ -24,6 +30,15 @@ def test_the_models_of_a_folder(folder):
     assert models_at(str(folder)) == inside
     assert models_at(inside[0]) == [inside[0]] and models_at("sentiment") == ["sentiment"]
     assert models_at(str(folder / "other")) == [str(folder / "other")]
+
+
+def test_a_model_that_was_trained_again_is_another_one(folder):
+    one = f"{folder}/seed-0"
+    assert named(one) == one and named("sentiment") == "sentiment"
+    (folder / "seed-0" / "training.json").write_text('{"weights": "abc"}')
+    assert named(one) == f"{one} of weights abc"
+    (folder / "seed-0" / "config.json").unlink()
+    assert one in models_at(str(folder)), "parts that are kept need its record alone"
 
 
 def test_they_are_described_by_the_record_of_their_training(folder):

@@ -65,7 +65,7 @@ class WorkerPool:
         threads = min(max(share.cpus, 1), torch.get_num_threads())
         actors = ray.remote(num_cpus=share.cpus, num_gpus=share.gpus, max_restarts=0)(Worker)
         given = ray.put(work)
-        self._hire: Callable[[], Any] = lambda: actors.remote(given, sent, threads)
+        self._hire: Callable[[], Any] = lambda: actors.remote(given, sent, threads, share.gpus)
         self._files: Any = None  # the model as files, once a worker has asked for them
         self._slots: list[_Slot] = []
         self._refs: dict[Any, tuple[_Slot, _Piece | None]] = {}

@@ -28,6 +28,7 @@ from attlas.models.subject import Subject
 from attlas.results.support.tables import difference
 
 Do = Callable[[Any], Any]
+OWN = 0.9  # of a worker's share of a GPU's memory; the rest is for what CUDA itself takes there
 # Errors whose only argument is their message, the most special first.
 KINDS = (
     *(TextTooLongError, UsageError, NotDefinedError, UnsupportedModelError, ModelError),
@@ -131,11 +132,21 @@ def packed(subject: Subject) -> dict[str, bytes]:
         return {str(each.relative_to(place)): each.read_bytes() for each in files}
 
 
+def keep_to_share(gpus: float | int) -> None:
+    """Leave the other workers on a GPU their shares of its memory; one alone may take all of it.
+
+    What torch has once taken it keeps for later, where no other process can use it.
+    """
+    if 0 < gpus < 1 and torch.cuda.is_available():
+        torch.cuda.set_per_process_memory_fraction(OWN * gpus)
+
+
 class Worker:
     """What runs in each process of the cluster."""
 
-    def __init__(self, work: Work, sent: SentModel | None, threads: int) -> None:
+    def __init__(self, work: Work, sent: SentModel | None, threads: int, gpus: float | int) -> None:
         torch.set_num_threads(threads)
+        keep_to_share(gpus)
         self._work, self._sent = work, sent
         self._do: Do | None = None
 

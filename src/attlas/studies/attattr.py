@@ -17,7 +17,7 @@ from attlas.models.subject import Subject
 from attlas.progress import Step, Watch
 from attlas.studies.support.findings import Findings
 from attlas.studies.support.run import Run
-from attlas.studies.support.several_models import described, models_at
+from attlas.studies.support.several_models import described, models_at, named
 from attlas.studies.support.study import study
 from attlas.studies.tables.pruned_heads import TaskResult, claims_on, task_plots, task_tables
 
@@ -66,7 +66,7 @@ def attattr(
                 subject = load(where, device=run.device)
                 return _run(subject, task, asked, _named(task, run.watch)).to_dict()
 
-            made = run.kept(f"{task} by {where}", compute, ("tasks", "models"))
+            made = run.kept(f"{task} by {named(where)}", compute, ("tasks", "models"))
             kept.setdefault(task, []).append(made)
     found = {task: list(map(TaskResult.from_dict, own)) for task, own in kept.items()}
     first = [each[0] for each in found.values()]

@@ -17,7 +17,7 @@ from attlas.models.load import load
 from attlas.models.subject import Subject
 from attlas.studies.support.findings import Findings, known_means, over_seeds
 from attlas.studies.support.run import Run
-from attlas.studies.support.several_models import described, models_at
+from attlas.studies.support.several_models import described, models_at, named
 from attlas.studies.support.small_transformer import Architecture, train_classifier
 from attlas.studies.support.study import study
 from attlas.studies.support.token_importance import agreement_by_layer
@@ -95,7 +95,8 @@ def attention_flow(
     for each in models_at(model):
         run.tell(f"sentiment by {each}", 0, 1)
         measure = partial(_sentiment, run, each, data, count)
-        on_data.append(run.kept(f"sentiment by {each}", measure, (*OF_SEEDS, *OF_AGREEMENT)))
+        part = f"sentiment by {named(each)}"
+        on_data.append(run.kept(part, measure, (*OF_SEEDS, *OF_AGREEMENT)))
     size = Architecture(layers=layers, steps=steps)
     found = []
     every = range(first_seed, first_seed + seeds)

@@ -110,11 +110,14 @@ def better_attention(
         seeds: How many seeds.
         first_seed: The first of them; the others follow.
     """
-    found = Records()
+    found, done = Records(), []
     jobs = jobs_of(data, objectives, seeds, first_seed)
     for number, job in enumerate(jobs):
         run.tell(part_of(*job), number, len(jobs))
-        found.add(*job, do(run, *job))
+        done.append(do(run, *job))
+    # Behind all of them: workers are handed the parts that are asked for before one is looked into.
+    for job, record in zip(jobs, done, strict=True):
+        found.add(*job, record)
     return put_together(found)
 
 
@@ -135,16 +138,15 @@ def part_of(seed: int, name: str, case: BetterCase) -> str:
     return f"{name}, {case.name}, seed {seed}"
 
 
-def do(run: Run, seed: int, name: str, case: BetterCase) -> dict[str, Any]:
-    """The figures of one model, computed or kept from before."""
+def do(run: Run, seed: int, name: str, case: BetterCase) -> Any:
+    """The figures of one model, computed or kept from before, or what stands for them."""
     asked = {each: run.settings[each] for each in ("base", "train", "count", "words", "epochs")}
     plan = BetterPlan(**asked, vectors=run.settings["vectors"] or None, device=run.device)
-    found: dict[str, Any] = run.kept(
+    return run.kept(
         part_of(seed, name, case),
         lambda: train_and_judge(name, case, plan, seed),
         apart_from=APART,
     )
-    return found
 
 
 def put_together(records: Records) -> Findings:

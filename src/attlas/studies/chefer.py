@@ -25,7 +25,7 @@ from attlas.models.subject import Subject
 from attlas.removing.erasures import Erasures
 from attlas.studies.support.findings import Findings
 from attlas.studies.support.run import Run
-from attlas.studies.support.several_models import described, models_at
+from attlas.studies.support.several_models import described, models_at, named
 from attlas.studies.support.study import study
 from attlas.studies.tables.rationale_scores import (
     SHARES,
@@ -51,6 +51,7 @@ METHODS_TRIED = (
     "decompx",
     "random_scores",
 )
+DIGITS = 6  # behind the point, of what is kept of each text
 DIFFERS = (
     "The model is the one named in the settings, not a BERT-base fine-tuned on these reviews.",
     "Reviews longer than the model reads are cut, and only marked words that it reads count.",
@@ -108,7 +109,7 @@ def chefer(
                 subject[:] = subject or [load(each, device=run.device)]
                 return measure_method(subject[0], examples, method, tops)
 
-            part = f"{method} on {each}"
+            part = f"{method} on {named(each)}"
             found[method].append(run.kept(part, compute, apart_from=("methods", "model")))
     refused = {name: why for name, each in found.items() if (why := _refusal(each))}
     known = {name: each for name, each in found.items() if name not in refused}
@@ -156,10 +157,12 @@ def measure_method(
             content = erasures.content(number)
             own = scores[row][content]
             marks = _marks(question, row, examples[number])[content]
-            scored["f1"][number] = [f1_at(own, marks, top) for top in tops]
+            found = np.array([f1_at(own, marks, top) for top in tops])
+            scored["f1"][number] = found.round(DIGITS).tolist()
             for name, order in (("positive", -own), ("negative", own)):
                 ways = masked_sets(order)
-                scored[name][number] = erasures.of(number, ways).probability.tolist()
+                left = erasures.of(number, ways).probability.astype(np.float64)
+                scored[name][number] = left.round(DIGITS).tolist()
     return {
         "refused": "",
         **{name: [each[number] for number in sorted(each)] for name, each in scored.items()},

@@ -20,7 +20,7 @@ from attlas.studies.support.identifiable_encoder import (
     encoder_table,
 )
 from attlas.studies.support.run import Run
-from attlas.studies.support.several_models import described, models_at
+from attlas.studies.support.several_models import described, models_at, named
 from attlas.studies.support.small_transformer import make_lesson
 from attlas.studies.support.study import study
 from attlas.studies.tables.hidden_states import (
@@ -94,7 +94,7 @@ def identifiability(
     for each in models_at(model):
         run.tell(f"states of {each}", 0, 1)
         measure = partial(_states, run, each, data, asked)
-        states.append(run.kept(f"states of {each}", measure, (*OF_SEEDS, *OF_ENCODERS)))
+        states.append(run.kept(f"states of {named(each)}", measure, (*OF_SEEDS, *OF_ENCODERS)))
     encoders = []
     every = range(first_seed, first_seed + seeds)
     for seed in every:

@@ -6,7 +6,8 @@ import pickle
 import pytest
 import torch
 
-from attlas.models.asking.memory import Allowance, Homes, late_arrays
+from attlas.models.asking.memory import Allowance, Homes, in_fitting_batches, late_arrays
+from attlas.models.tap.recording import PASSES, Passes
 from attlas.results import Maps, Site
 from attlas.tokens import Tokens
 
@@ -78,3 +79,15 @@ def test_a_process_gets_the_arrays_even_if_nobody_looked():
     late = late_arrays([torch.eye(2)[None]], Allowance(100))
     (again,) = pickle.loads(pickle.dumps(late))
     assert again.tolist() == [[[1, 0], [0, 1]]]
+
+
+def test_recordings_make_room_where_memory_is_short():
+    def work(rows):
+        if len(rows) > 1:
+            PASSES[model] = Passes()
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        assert model not in PASSES
+        return rows[0]
+
+    model = torch.nn.Linear(1, 1)
+    assert list(in_fitting_batches([3, 4], work, "one does not fit")) == [3, 4]

@@ -15,7 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attlas.errors import AttlasError, is_shortage
+from attlas.errors import ShortageError, is_shortage
+from attlas.models.tap.recording import forget_recordings
 from attlas.results.maps import AnyArray, Arrays, LateArrays
 
 Given = ParamSpec("Given")
@@ -97,6 +98,7 @@ def in_fitting_batches(
     """Work on all rows at once, or on halves while memory is short.
 
     `too_large` is the message of the error if a single row does not fit, and `what` the rows are.
+    Where such batches are within others, that error has the outer one go on in halves too.
     """
     try:
         result = work(rows)
@@ -104,10 +106,11 @@ def in_fitting_batches(
         if not is_shortage(problem):
             raise
         if len(rows) == 1:
-            raise AttlasError(f"out of memory: {too_large}") from problem
+            raise ShortageError(f"out of memory: {too_large}") from problem
     else:
         yield result
         return
+    forget_recordings()
     for found in _WATCHED.get():
         found.add(what, len(rows))
     middle = len(rows) // 2

@@ -98,10 +98,15 @@ def new_pool() -> Any:
 
 
 def fits(passes: Passes, before: int) -> bool:
-    """Whether the recordings of a model leave enough of the device's memory to others."""
+    """Whether the recordings of a model leave enough of the process's memory to others."""
     total = torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory
     passes.held += max(0, torch.cuda.memory_reserved() - before)
-    return passes.held <= MOST_OF_MEMORY * total
+    return passes.held <= MOST_OF_MEMORY * torch.cuda.get_per_process_memory_fraction() * total
+
+
+def forget_recordings() -> None:
+    """Give up the memory of all recordings, which is theirs alone."""
+    PASSES.clear()
 
 
 def captured(pool: Any, work: Callable[[], Made]) -> tuple[Any, Made]:

@@ -80,7 +80,8 @@ class Run:
         """What a part depends on, and where it is kept."""
         given = {name: each for name, each in self.settings.items() if name not in apart_from}
         asked = json.loads(as_json({"part": part, "attlas": __version__, **given}))
-        return asked, self._place(part, asked)
+        place = None if self.folder is None else self.folder / PARTS / file_of(self.study, asked)
+        return asked, place
 
     def seconds(self, passed: float) -> float:
         """The seconds of all its parts, those of before too; without parts, those that passed."""
@@ -102,12 +103,12 @@ class Run:
         """Say how far the study is."""
         self.watch(Step(what, done, total))
 
-    def _place(self, part: str, asked: Mapping[str, Any]) -> Path | None:
-        if self.folder is None:
-            return None
-        digest = sha256(as_json(asked).encode()).hexdigest()[:12]
-        word = re.sub(r"[^a-z0-9]+", "-", part.lower()).strip("-")
-        return self.folder / PARTS / f"{self.study}-{word}-{digest}.json"
+
+def file_of(study: str, asked: Mapping[str, Any]) -> str:
+    """The name of the file of a part, by what it depends on."""
+    digest = sha256(as_json(asked).encode()).hexdigest()[:12]
+    word = re.sub(r"[^a-z0-9]+", "-", str(asked["part"]).lower()).strip("-")
+    return f"{study}-{word}-{digest}.json"
 
 
 def run_study(

@@ -16,12 +16,24 @@ def models_at(name: str) -> list[str]:
     """The models in a folder that holds folders of models, in the order of their names.
 
     What is no such folder is a model itself: a built-in name, or a folder with its configuration.
+    Where only the record of a training is left, parts of a study that are kept name its model.
     """
     folder = Path(name)
-    if not folder.is_dir() or (folder / CONFIGURATION).is_file():
+    if not folder.is_dir() or _is_model(folder):
         return [name]
-    inside = sorted(each.parent for each in folder.glob(f"*/{CONFIGURATION}"))
+    inside = sorted(each for each in folder.iterdir() if _is_model(each))
     return [each.as_posix() for each in inside] or [name]
+
+
+def named(model: str) -> str:
+    """A model as parts of a study name it: trained again, it is another one."""
+    path = Path(model) / TRAINING
+    record = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    return f"{model} of weights {record['weights']}" if "weights" in record else model
+
+
+def _is_model(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in (CONFIGURATION, TRAINING))
 
 
 def described(models: Sequence[str]) -> str:
