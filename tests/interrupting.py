@@ -6,6 +6,8 @@ It looks at the start of each function and behind each call of a function in C.
 import sys
 import threading
 
+import torch
+
 # The files that put things in place and take them away.
 CHANGING = (
     *("attlas/restoring", "contextlib", "facts/hooks", "facts/model_lock", "facts/evaluation_mode"),
@@ -64,6 +66,7 @@ def state_of(model):
     """What an interrupt may not change: modes, what is frozen, hooks, forwards, settings, bits."""
     modules = list(model.modules())
     return (
+        torch.is_grad_enabled(),
         [module.training for module in modules],
         [each.requires_grad for each in model.parameters()],
         [len(each._forward_hooks) + len(each._forward_pre_hooks) for each in modules],

@@ -89,13 +89,25 @@ def settled(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
     @wraps(function)
     def call(*given: Given.args, **named: Given.kwargs) -> Returned:
         before = tuple(_OF_THREAD.placed)
+        put_back = [look() for look in _SETTINGS]
         try:
             return function(*given, **named)
         except KeyboardInterrupt:
             undo_since(before)
+            for each in put_back:
+                each()
             raise
 
     return call
+
+
+def keeps(look: Callable[[], Callable[[], Any]]) -> None:
+    """Have a setting of the thread that others change put back when a verb is interrupted.
+
+    `look` sees what the setting is and returns what puts that back. A library's own block may leave
+    its setting behind, if Ctrl-C comes between the change and the block.
+    """
+    _SETTINGS.append(look)
 
 
 def undo_since(before: tuple[Placed, ...]) -> None:
@@ -107,3 +119,4 @@ def undo_since(before: tuple[Placed, ...]) -> None:
 
 _HERE: ContextVar[tuple[Placed, ...]] = ContextVar("what is put in place here", default=())
 _OF_THREAD = _OfThread()
+_SETTINGS: list[Callable[[], Callable[[], Any]]] = []

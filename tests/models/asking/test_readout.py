@@ -167,3 +167,19 @@ def test_a_stream_with_tokens_first_is_read_at_the_right_place():
         own = maps if maps.shape[0] == 1 else maps.permute(2, 3, 0, 1)
         expected = own[0].mean(0)[-1]  # XLNet sums up in its last token
         assert explanation.scores == pytest.approx(expected.numpy(), abs=1e-5)
+
+
+def test_a_pass_that_fails_within_the_blocks_leaves_gradients_on():
+    own = small("Bert", "ForSequenceClassification", **BERT_SHAPE, **CLASSES)
+    attlas.explain(own, TEXT, "raw_attention")
+
+    def fail(*_):
+        raise MemoryError("within a block")
+
+    handle = own.model.bert.encoder.layer[0].attention.register_forward_hook(fail)
+    with pytest.raises((MemoryError, ModelError)):
+        attlas.explain(own, TEXT, "raw_attention")
+    handle.remove()
+    found = torch.is_grad_enabled()
+    torch.set_grad_enabled(True)
+    assert found

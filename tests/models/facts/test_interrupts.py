@@ -28,6 +28,19 @@ def test_a_verb_that_is_interrupted_undoes_what_its_blocks_left_open():
     assert undone == [True]
 
 
+def test_a_verb_that_is_interrupted_leaves_gradients_as_they_were():
+    @settled
+    def work():
+        torch.set_grad_enabled(False)  # as a block of torch does that is not yet entered
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    found = torch.is_grad_enabled()
+    torch.set_grad_enabled(True)
+    assert found
+
+
 def test_undoing_that_is_interrupted_goes_on():
     undone = []
 

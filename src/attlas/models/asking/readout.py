@@ -65,7 +65,10 @@ def blocks_beside_graph(subject: OpenModel) -> Iterator[None]:
         hooks.before(find_block(subject.model, subject.places[0][1]), stop)
         for block in subject.last_blocks:
             hooks.after(block, go_on)
-        yield
+        try:
+            yield
+        finally:
+            go_on()  # where the pass ended within the blocks
 
 
 def stream_gradients(

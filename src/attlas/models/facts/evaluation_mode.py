@@ -1,7 +1,7 @@
 """Evaluation mode: a model is locked, without dropout and frozen; all is restored afterwards."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
@@ -15,7 +15,7 @@ from attlas.errors import ModelError
 from attlas.models.facts.hooks import Hooks
 from attlas.models.facts.model_lock import hold
 from attlas.models.loading.offloading import LightGraphs, offloaded_modules
-from attlas.restoring import Placed, placing
+from attlas.restoring import Placed, keeps, placing
 
 
 class _Use:
@@ -261,6 +261,13 @@ def _refuse_training(model: nn.Module, use: _Use) -> None:
             )
 
     Hooks(use.changes).before_any(model, refuse)
+
+
+def _gradients_as_now() -> Callable[[], object]:
+    return partial(torch.set_grad_enabled, torch.is_grad_enabled())
+
+
+keeps(_gradients_as_now)
 
 
 def _is_sparse(module: nn.Module) -> bool:
