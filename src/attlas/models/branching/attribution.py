@@ -15,7 +15,7 @@ from attlas.models.asking.map_selection import map_bytes
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import (
     find_readout,
-    learn_checked,
+    learn_targets,
     look_recorded,
     readout_from,
 )
@@ -97,7 +97,7 @@ def attributions(
         found = list(_raise(question, group, first, quadrature.memory, with_nothing=True))
         running = [_begin(each, first) for each in found]
         if more:
-            learn_checked(question, found[0].output)
+            learn_targets(question, found[0].output)
             _refine(question, running, more, quadrature)
         weights = [each.integral() for each in running]
         errors = [
@@ -109,7 +109,7 @@ def attributions(
             placed = effects_on_patches(own, question.subject.stages(question.inputs))
             yield Attribution(each.site, placed, error, each.error, tuple(each.steps), readout)
         # Last, since a device is waited for.
-        learn_checked(question, found[0].output)
+        learn_targets(question, found[0].output)
         if not torch.stack(errors).isfinite().all():
             raise ModelError(f"the output of {question.subject.name} is not finite")
 
