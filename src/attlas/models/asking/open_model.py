@@ -283,6 +283,8 @@ class OpenModel(ModelFacts):
 
 
 def _rows(device: torch.device, bytes_a_row: int, wanted: int | None = None) -> int:
+    if wanted == 1:  # it must fit, however little is free
+        return 1
     most, room = MOST_ROWS.get(device.type, MOST_ROWS["cpu"]), MAP_BYTES
     if wanted is not None and bytes_a_row * min(wanted, most) <= min(WITHOUT_LOOKING, room):
         return most  # asking a GPU what is free takes long

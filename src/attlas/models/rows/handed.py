@@ -133,7 +133,7 @@ class HandedCall:
         It is the gradient of fused attention on its values if the row is the gradient on its
         output. None where fused attention was not proven, or where slices are faster.
         """
-        return self.pull_fused(row) if self.pulls else None
+        return self.pull_fused(row) if self.mixed or self.pulls else None
 
     def pull_fused(self, row: Tensor) -> Tensor | None:
         """What `pull` returns, on any device."""
