@@ -11,7 +11,7 @@ from transformers import HrmTextConfig, HrmTextModel
 
 from attlas.errors import ModelError
 from attlas.models.facts.evaluation_mode import evaluation_mode, every_module
-from attlas.models.facts.planned_attention import planned_attention, unplanned_attention
+from attlas.models.loading.planned_attention import planned_attention, unplanned_attention
 
 
 def half_frozen():

@@ -163,11 +163,10 @@ class OpenModel(ModelFacts):
     @property
     def last_blocks(self) -> list[nn.Module]:
         """The last block of the model, or the last of the text and the last of the picture."""
-        if not self.reads_pairs:
-            return [find_block(self.model, self.places[-1][1])]
         seen = [path for site, path in self.places if site.kind in OF_PICTURES]
         others = [path for _, path in self.places if path not in seen]
-        return [find_block(self.model, path) for path in (others[-1], seen[-1])]
+        ends = (others[-1], seen[-1]) if self.reads_pairs else (self.places[-1][1],)
+        return [find_block(self.model, path) for path in ends]
 
     def run(self, arguments: Mapping[str, Tensor], first_place: int | None = None) -> Logits:
         """The output as `[batch, place, choice]`, from `first_place` on if the model can do that.
@@ -283,10 +282,9 @@ class OpenModel(ModelFacts):
 
 
 def _rows(device: torch.device, bytes_a_row: int, wanted: int | None = None) -> int:
-    if wanted == 1:  # it must fit, however little is free
-        return 1
     most, room = MOST_ROWS.get(device.type, MOST_ROWS["cpu"]), MAP_BYTES
-    if wanted is not None and bytes_a_row * min(wanted, most) <= min(WITHOUT_LOOKING, room):
+    known = wanted is not None and bytes_a_row * min(wanted, most) <= min(WITHOUT_LOOKING, room)
+    if known or wanted == 1:  # one must fit, however little is free
         return most  # asking a GPU what is free takes long
     if device.type == "cuda":
         room = max(room, torch.cuda.get_device_properties(device).total_memory // OF_DEVICE)

@@ -12,8 +12,8 @@ from torch import nn
 from attlas.errors import ModelError
 from attlas.models.facts.hooks import Hooks
 from attlas.models.facts.model_lock import hold
-from attlas.models.facts.planned_attention import plan_nothing
 from attlas.models.loading.offloading import LightGraphs, offloaded_modules
+from attlas.models.loading.planned_attention import plan_nothing
 from attlas.restoring import Placed, placing
 
 

@@ -27,8 +27,8 @@ from attlas.models.asking.scores import own_scores_in_graph
 from attlas.models.encoding.encode_input import sample_inputs
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode
-from attlas.models.facts.planned_attention import planned_attention
 from attlas.models.facts.sites import Owner
+from attlas.models.loading.planned_attention import planned_attention
 from attlas.models.rows.handed import HandedCall
 from attlas.models.tap.eager_attention import mix
 from attlas.models.tap.folding import among
