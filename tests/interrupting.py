@@ -11,7 +11,8 @@ import torch
 # The files that put things in place and take them away.
 CHANGING = (
     *("attlas/restoring", "contextlib", "facts/hooks", "facts/model_lock", "facts/evaluation_mode"),
-    *("tap/opening", "facts/transformers_internals", "nn/modules/module", "utils/hooks"),
+    *("loading/planned_attention", "tap/opening", "facts/transformers_internals"),
+    *("nn/modules/module", "utils/hooks"),
 )
 
 

@@ -83,23 +83,28 @@ def test_markup_is_labelled_without_the_signs_of_byte_level_tokenizers():
 
 
 def later(calls):
-    """Tokens that are placed when somebody looks; `calls` counts how often they were."""
+    """Tokens that are found when somebody looks; `calls` says what was found, in turn."""
+
+    def spell():
+        calls.append("texts")
+        return "so", "good"
 
     def place():
-        calls.append(1)
+        calls.append("places")
         return "so good", ((0, 2), (2, 7))
 
-    return Tokens.placed_later(("so", "good"), (False, False), "text", place)
+    return Tokens.found_later((False, False), "text", spell, place)
 
 
-def test_tokens_are_placed_once_and_only_when_looked_at():
+def test_tokens_are_spelled_once_and_placed_only_when_looked_at():
     calls = []
     tokens = later(calls)
-    assert (len(tokens), list(tokens), tokens.special) == (2, ["so", "good"], (False, False))
-    assert calls == []
+    assert (len(tokens), tokens.special, tokens.segments) == (2, (False, False), ("text", "text"))
+    assert list(tokens) == ["so", "good"] == list(tokens.texts)
+    assert calls == ["texts"]
     assert tokens.offsets == ((0, 2), (2, 7))
     assert tokens.sources == {"text": "so good"}
-    assert calls == [1]
+    assert calls == ["texts", "places"]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +117,7 @@ def test_tokens_are_placed_once_and_only_when_looked_at():
         lambda tokens: tokens.first(2),
     ],
 )
-def test_tokens_placed_later_are_tokens(used):
+def test_tokens_found_later_are_tokens(used):
     known = tokens_of("so good", ("so", 0, 2), ("good", 2, 7))
     assert used(later([])) == known
     assert later([]) == known

@@ -78,9 +78,9 @@ def placing(content: Any = None) -> Iterator[Placed]:
             raise
 
 
-def here() -> Iterator[Any]:
+def here() -> list[Any]:
     """The content of everything that is open in this context, the first one first."""
-    return (each.content for each in _HERE.get() if each.is_open)
+    return [each.content for each in _HERE.get() if each.is_open]
 
 
 def settled(function: Callable[Given, Returned]) -> Callable[Given, Returned]:

@@ -36,34 +36,38 @@ class Tokens(Sequence[str]):
             )
 
     @classmethod
-    def placed_later(
+    def found_later(
         cls,
-        texts: tuple[str, ...],
         special: tuple[bool, ...],
         segment: str,
+        spell: Callable[[], tuple[str, ...]],
         place: Callable[[], tuple[str, tuple[Span | None, ...]]],
     ) -> "Tokens":
-        """Tokens of one segment whose source and offsets are found when somebody looks at them."""
-        tokens = cls(texts, (None,) * len(texts), special, (segment,) * len(texts))
+        """Tokens of one segment that are spelled, and placed, when somebody looks at that."""
+        tokens = cls((), (), (), ())
         own = tokens.__dict__
-        del own["offsets"], own["sources"]
-        own["_later"] = segment, place
+        del own["texts"], own["offsets"], own["sources"]
+        own.update(special=special, segments=(segment,) * len(special))
+        own.update(_spell=spell, _place=(segment, place))
         return tokens
 
     def __getattr__(self, name: str) -> Any:
-        if name not in ("offsets", "sources") or "_later" not in self.__dict__:
+        own = self.__dict__
+        if name == "texts" and "_spell" in own:
+            own["texts"] = own["_spell"]()
+        elif name in ("offsets", "sources") and "_place" in own:
+            segment, place = own["_place"]
+            source, own["offsets"] = place()
+            own["sources"] = {segment: source}
+        else:
             raise AttributeError(name)
-        segment, place = self.__dict__["_later"]
-        source, offsets = place()
-        self.__dict__.update(offsets=offsets, sources={segment: source})
-        self.__dict__.pop("_later", None)
-        return self.__dict__[name]
+        return own[name]
 
     def __getstate__(self) -> dict[str, Any]:
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def __len__(self) -> int:
-        return len(self.texts)
+        return len(self.special)
 
     @overload
     def __getitem__(self, index: int) -> str: ...

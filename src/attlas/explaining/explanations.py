@@ -27,6 +27,7 @@ from attlas.models.asking.memory import in_fitting_batches, telling_shortages
 from attlas.models.asking.question import Question
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.text_inputs import ManyTexts, OneText, are_pairs, texts_of
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.subject import Subject, check_subject
 from attlas.progress import Watch
 from attlas.removing.erasures import Erasures
@@ -226,7 +227,8 @@ def _explain_each(
 
     def score(rows: Sequence[int]) -> tuple[Question, Scored]:
         asked = batch if len(rows) == len(batch) else batch.rows(rows)
-        return asked, on_this_machine(method.score(asked, options))
+        with evaluation_mode(question.subject.model):  # once for all that the method does
+            return asked, on_this_machine(method.score(asked, options))
 
     held = question.subject.rows_holding(
         question.inputs, map_sites(method, question) if question.maps else (), len(question)

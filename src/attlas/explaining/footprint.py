@@ -61,6 +61,8 @@ def fitting_rows(question: Question, method: Method) -> int:
     if each * len(question) <= WITHOUT_LOOKING:
         return len(question)
     check_fits(question, method)
+    if len(question) == 1:
+        return 1
     free = free_bytes(question.subject.device)
     most = len(question) if free is None else int(SHARE * free) // each
     return max(1, min(len(question), most))

@@ -24,7 +24,6 @@ from attlas.models.encoding.inputs import Inputs
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.sounds import is_sound
 from attlas.models.encoding.target import Target
-from attlas.models.encoding.text_inputs import is_one_text
 from attlas.models.encoding.token_ids import is_number
 from attlas.results import Explanation, Site, TargetRecord
 from attlas.results.support.origin import ENCODED, SAMPLES, Origin
@@ -167,7 +166,7 @@ def _as_json(argument: Any) -> Any:
 
 def plain_text(text: Any) -> Any:
     """A text as a file can store it; words become a list of one text, pictures their type."""
-    if isinstance(text, list) and not is_one_text(text):
+    if isinstance(text, list) and text and isinstance(text[0], str):
         return [text]
     if is_conversation(text):
         return without_pictures(text)

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from operator import index
 from os import PathLike
 from pathlib import Path
@@ -84,7 +85,7 @@ class Site:
     layer: int
     heads: int
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The name of the site, such as `encoder.0`; a map over the whole model is `all`."""
         return self.kind if self.kind == "all" else f"{self.kind}.{self.layer}"

@@ -116,6 +116,13 @@ def test_hooks_are_called_so_nothing_is_recorded(subject, graphs):
     assert (len(called), graphs) == (two_ways.SIGHTS + 1, [])
 
 
+def test_what_keeps_a_model_from_training_is_nobodys_hook(subject, graphs):
+    subject.model.train()
+    assert any(parameter.requires_grad for parameter in subject.model.parameters())
+    explained_often(subject)
+    assert len(graphs) == 2
+
+
 def test_an_open_tap_is_met_so_nothing_is_recorded(subject, graphs):
     with subject.tap(attlas.edits.uniform()):
         explained_often(subject)

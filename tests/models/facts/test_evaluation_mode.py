@@ -10,12 +10,8 @@ from torch import nn
 from transformers import HrmTextConfig, HrmTextModel
 
 from attlas.errors import ModelError
-from attlas.models.facts.evaluation_mode import (
-    evaluation_mode,
-    every_module,
-    planned_attention,
-    unplanned_attention,
-)
+from attlas.models.facts.evaluation_mode import evaluation_mode, every_module
+from attlas.models.loading.planned_attention import planned_attention, unplanned_attention
 
 
 def half_frozen():

@@ -157,9 +157,9 @@ def _lengthened(subject: OpenModel, inputs: Inputs, width: int) -> Inputs:
 
 def fillers(tokens: Tokens) -> int:
     """How many filling tokens a text ends with."""
-    texts = tokens.texts
-    if not texts or texts[-1] != FILLER:
+    if not any(tokens.special[-1:]) or tokens.texts[-1] != FILLER:
         return 0
+    texts = tokens.texts
     return next((n for n, text in enumerate(reversed(texts)) if text != FILLER), len(texts))
 
 

@@ -106,17 +106,17 @@ def map_bytes(inputs: Inputs, sites: Collection[Site]) -> int:
     heads: dict[str, int] = {}
     for site in sites:
         heads[site.kind] = heads.get(site.kind, 0) + site.heads
-    total = 0
-    for kind, count in heads.items():
-        queries, keys = inputs.queries_and_keys(kind)
-        total += count * len(queries) * len(keys) * 4
-    return total
+    return sum(_bytes(inputs, *each) for each in heads.items())
+
+
+def _bytes(inputs: Inputs, kind: str, heads: int) -> int:
+    queries, keys = inputs.queries_and_keys(kind)
+    return heads * len(queries) * len(keys) * 4
 
 
 def largest_map(inputs: Inputs, sites: Collection[Site]) -> int:
     """How many bytes the largest map of one row of a batch takes at one of these sites."""
-    heads = {site.kind: site for site in sorted(sites, key=lambda site: site.heads)}
-    return max(map_bytes(inputs, [site]) for site in heads.values())
+    return max(_bytes(inputs, *each) for each in {(site.kind, site.heads) for site in sites})
 
 
 def maps_of(

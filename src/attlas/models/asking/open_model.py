@@ -49,7 +49,7 @@ class OpenModel(ModelFacts):
 
     _cut: Sequence[Site] = ()  # sites that no gradient reaches, although they count
 
-    @property
+    @cached_property
     def sites(self) -> tuple[Site, ...]:
         """The places where attention happens, in the order of call."""
         return tuple(site for site, _ in self.places)
@@ -164,8 +164,8 @@ class OpenModel(ModelFacts):
     def last_blocks(self) -> list[nn.Module]:
         """The last block of the model, or the last of the text and the last of the picture."""
         seen = [path for site, path in self.places if site.kind in OF_PICTURES]
-        paths = [path for _, path in self.places if not self.reads_pairs or path not in seen]
-        ends = [paths[-1], seen[-1]] if self.reads_pairs else [paths[-1]]
+        others = [path for _, path in self.places if path not in seen]
+        ends = (others[-1], seen[-1]) if self.reads_pairs else (self.places[-1][1],)
         return [find_block(self.model, path) for path in ends]
 
     def run(self, arguments: Mapping[str, Tensor], first_place: int | None = None) -> Logits:
@@ -173,6 +173,14 @@ class OpenModel(ModelFacts):
 
         Places are counted from the end, so it makes no difference whether the output was cut.
         """
+        logits = self.run_unchecked(arguments, first_place)
+        self.check_finite(logits)
+        return logits
+
+    def run_unchecked(
+        self, arguments: Mapping[str, Tensor], first_place: int | None = None
+    ) -> Logits:
+        """Like `run`, for a caller who looks at the output anyway: nothing is waited for."""
         if self.task is None:
             raise UsageError(
                 f"{self.headless}; explain a pair of texts, which it can compare "
@@ -183,16 +191,13 @@ class OpenModel(ModelFacts):
             extra["logits_to_keep"] = -first_place
         output = self._output({k: v for k, v in arguments.items() if k != COMPARED}, extra)
         if COMPARED in arguments:
-            logits = similarity(output.last_hidden_state, arguments, self.pooling)
-        else:
-            logits = self.task.logits(output)
-        if not _is_recorded(logits):
-            self.check_finite(logits)
-        return logits
+            return similarity(output.last_hidden_state, arguments, self.pooling)
+        return self.task.logits(output)
 
     def check_finite(self, logits: Tensor) -> None:
-        """Raise if the output is not finite, and say why."""
-        if not torch.isfinite(logits).all():
+        """Raise if the output is not finite, and say why; a recorded one has no values yet."""
+        is_recorded = logits.is_cuda and torch.cuda.is_current_stream_capturing()
+        if not is_recorded and not torch.isfinite(logits).all():
             raise ModelError(self._why_not_finite())
 
     def _why_not_finite(self) -> str:
@@ -276,14 +281,10 @@ class OpenModel(ModelFacts):
         return _rows(self.device, map_bytes(inputs, sites), wanted)
 
 
-def _is_recorded(tensor: Tensor) -> bool:
-    """Whether a CUDA graph is recording: then the tensor has no values yet."""
-    return tensor.is_cuda and torch.cuda.is_current_stream_capturing()
-
-
 def _rows(device: torch.device, bytes_a_row: int, wanted: int | None = None) -> int:
     most, room = MOST_ROWS.get(device.type, MOST_ROWS["cpu"]), MAP_BYTES
-    if wanted is not None and bytes_a_row * min(wanted, most) <= min(WITHOUT_LOOKING, room):
+    known = wanted is not None and bytes_a_row * min(wanted, most) <= min(WITHOUT_LOOKING, room)
+    if known or wanted == 1:  # one must fit, however little is free
         return most  # asking a GPU what is free takes long
     if device.type == "cuda":
         room = max(room, torch.cuda.get_device_properties(device).total_memory // OF_DEVICE)

@@ -167,13 +167,14 @@ def first_places(subject: OpenModel, inputs: Inputs, asked: Sequence[Asked]) -> 
 def look(subject: OpenModel, inputs: Inputs, asked: Sequence[Asked]) -> None:
     """Run the model once, and learn from its output."""
     with evaluation_mode(subject.model), torch.no_grad():
-        logits = subject.run(inputs.arguments, first_places(subject, inputs, asked))
+        logits = subject.run_unchecked(inputs.arguments, first_places(subject, inputs, asked))
     learn(subject, inputs, asked, logits)
 
 
 def learn(subject: OpenModel, inputs: Inputs, asked: Sequence[Asked], logits: Logits) -> None:
-    """Find the target of each input from the output of the unchanged model."""
+    """Find the target of each input from the output of the unchanged model, which is checked."""
     table = logits.detach().cpu()  # each row is looked at by itself
+    subject.check_finite(table)
     chains = inputs.chains or ((),) * len(inputs)
     cases = [
         TargetCase(subject, each.request, tokens, row, text, chain)

@@ -156,8 +156,9 @@ def _play(question: Question, sites: Collection[Site], *, gradients: bool) -> Pl
             return None
         output, (weights, masks, values) = recorded.play(inputs.arguments)
         table = output.cpu()
-        subject.check_finite(table)
-        if not question.is_answered:
+        if question.is_answered:
+            subject.check_finite(table)
+        else:
             learn(subject, inputs, asked, table)
         with torch.enable_grad():
             scores = score_each(question.targets, table.requires_grad_(), "logit")
@@ -230,16 +231,13 @@ def look_recorded(question: Question) -> None:
     with evaluation_mode(subject.model), torch.no_grad():
         key = ("look", first, hides(inputs.arguments))
         (logits,) = run_recorded(subject.model, key, inputs.arguments, work, checked=False)
-    learn_checked(question, logits)
+    learn_targets(question, logits)
 
 
-def learn_checked(question: Question, logits: Tensor) -> None:
+def learn_targets(question: Question, logits: Tensor) -> None:
     """Find targets that are not known from the output of a pass that was not looked at yet."""
-    if question.is_answered:
-        return
-    table = logits.cpu()
-    question.subject.check_finite(table)
-    learn(question.subject, question.inputs, question.asked, table)
+    if not question.is_answered:
+        learn(question.subject, question.inputs, question.asked, logits)
 
 
 def find_readout(question: Question) -> QueryWeights:

@@ -215,8 +215,10 @@ def _show_id(tokenizer: Any, index: int) -> str:
 def show_ids(tokenizer: Any, ids: Sequence[int]) -> str:
     """Token ids as readable text."""
     text: str = tokenizer.decode(list(ids))
+    if text:
+        return text
     names = tokenizer.convert_ids_to_tokens(list(ids))  # None for choices beyond the vocabulary
-    return text or " ".join(name or f"[{number}]" for name, number in zip(names, ids, strict=True))
+    return " ".join(name or f"[{number}]" for name, number in zip(names, ids, strict=True))
 
 
 def _answer(case: TargetCase) -> Resolved:

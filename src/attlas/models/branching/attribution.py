@@ -15,7 +15,7 @@ from attlas.models.asking.map_selection import map_bytes
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import (
     find_readout,
-    learn_checked,
+    learn_targets,
     look_recorded,
     readout_from,
 )
@@ -95,22 +95,20 @@ def attributions(
     readout: _Readout | None = None
     for group in _groups(question, sites, len(first.places) + 1, quadrature.memory):
         found = list(_raise(question, group, first, quadrature.memory, with_nothing=True))
-        running = [_begin(each, first) for each in found]
+        running = _begin(found, first)
         if more:
-            learn_checked(question, found[0].output)
+            learn_targets(question, found[0].output)
             _refine(question, running, more, quadrature)
         weights = [each.integral() for each in running]
-        errors = [
-            (own.sum(dim=(1, 2, 3)) - each.worth).abs()
-            for own, each in zip(weights, running, strict=True)
-        ]
+        sums = torch.stack([own.sum(dim=(1, 2, 3)) for own in weights])
+        errors = (sums - torch.stack([each.worth for each in running])).abs()
         readout = readout or _Readout(question, found[0].above)
         for each, own, error in zip(running, weights, errors, strict=True):
             placed = effects_on_patches(own, question.subject.stages(question.inputs))
             yield Attribution(each.site, placed, error, each.error, tuple(each.steps), readout)
         # Last, since a device is waited for.
-        learn_checked(question, found[0].output)
-        if not torch.stack(errors).isfinite().all():
+        learn_targets(question, found[0].output)
+        if not errors.isfinite().all():
             raise ModelError(f"the output of {question.subject.name} is not finite")
 
 
@@ -169,21 +167,21 @@ class _Raised:
     is_exact: bool
 
 
-def _begin(found: _Raised, points: Points) -> _Running:
-    """The integral after the first points; the last score is that without attention."""
-    begun = _Running(
-        found.site,
-        found.weights,
-        found.fine,
-        [points.steps] * len(found.whole),
-        found.weights.new_full((len(found.whole),), torch.nan),
-        found.whole - found.last_score,
-        found.is_exact,
-        found.ahead,
-    )
-    if found.coarse is not None:
-        begun.error = _error(begun, slice(None), found.weights * found.coarse, points)
-    return begun
+def _begin(found: Sequence[_Raised], points: Points) -> list[_Running]:
+    """The integrals after the first points; the last scores are those without attention."""
+    wholes = torch.stack([each.whole for each in found])
+    worths = wholes - torch.stack([each.last_score for each in found])
+    unknown = found[0].weights.new_full((wholes.shape[1],), torch.nan)
+    running = []
+    for each, worth in zip(found, worths, strict=True):
+        steps = [points.steps] * len(worth)
+        begun = _Running(
+            each.site, each.weights, each.fine, steps, unknown, worth, each.is_exact, each.ahead
+        )
+        if each.coarse is not None:
+            begun.error = _error(begun, slice(None), each.weights * each.coarse, points)
+        running.append(begun)
+    return running
 
 
 def _error(each: _Running, rows: Tensor | slice, before: Tensor, points: Points) -> Tensor:

@@ -9,7 +9,7 @@ from typing import Any
 
 from attlas.data.conversations import ALLOWED
 from attlas.errors import TextTooLongError, UsageError
-from attlas.models.encoding.token_ids import decode_with_offsets, offsets_by_decoding
+from attlas.models.encoding.token_ids import decode_with_offsets, offsets_by_decoding, spellings_of
 from attlas.tokens import Span, Tokens
 
 MOST_SHOWN = 60  # characters of what was cut
@@ -49,10 +49,11 @@ def encode(
 
     `names` are the names of the segments: first that of a single text, then the two of a pair.
     """
-    if _are_ids(text):
-        found = encode_ids(tokenizer, list(map(int, text)), names[0])
-    else:
+    ids = _ids_of(text)
+    if ids is None:
         found = _tokenize(tokenizer, split_segments(text, names))
+    else:
+        found = encode_ids(tokenizer, ids, names[0])
     return fit(found, limit, truncate)
 
 
@@ -95,25 +96,15 @@ def split_segments(text: Any, names: Sequence[str]) -> Segments:
 
 def encode_ids(tokenizer: Any, ids: Sequence[int], name: str) -> Encoded:
     """Encode token ids as they are; the text is what they decode to, when somebody looks at it."""
-    texts = _texts_of(tokenizer, ids)
-    special = mark_special(tokenizer, ids, (False,) * len(ids))
-    place = partial(decode_with_offsets, tokenizer, tuple(ids), special)
-    tokens = Tokens.placed_later(texts, special, name, place)
-    arguments = {"input_ids": list(ids), "attention_mask": [1] * len(ids)}
-    return Encoded(tokens, arguments, added=(False,) * len(ids))
-
-
-def _texts_of(tokenizer: Any, ids: Sequence[int]) -> tuple[str, ...]:
-    count, distinct = len(tokenizer), list(dict.fromkeys(ids))
-    wrong = [number for number in distinct if not 0 <= number < count]
-    if wrong:  # unless this vocabulary has gaps in its ids
-        known = set(tokenizer.get_vocab().values())
-        wrong = [number for number in wrong if number not in known]
-    texts = [] if wrong else tokenizer.convert_ids_to_tokens(distinct)
-    wrong += [number for number, text in zip(distinct, texts, strict=False) if text is None]
-    if wrong:
-        raise UsageError(f"unknown token id {wrong[0]}: this tokenizer has 0 to {count - 1}")
-    return tuple(map(dict(zip(distinct, texts, strict=True)).__getitem__, ids))
+    added, own, spellings = (False,) * len(ids), tuple(ids), spellings_of(tokenizer, ids)
+    special = mark_special(tokenizer, ids, added)
+    tokens = Tokens.found_later(
+        special,
+        name,
+        lambda: tuple(map(spellings.__getitem__, own)),
+        partial(decode_with_offsets, tokenizer, own, special),
+    )
+    return Encoded(tokens, {"input_ids": list(ids), "attention_mask": [1] * len(ids)}, added=added)
 
 
 def encode_all(
@@ -284,11 +275,14 @@ def _spans(words: Sequence[str]) -> tuple[Span, ...]:
     return tuple(spans)
 
 
-def _are_ids(text: Any) -> bool:
+def _ids_of(text: Any) -> list[int] | None:
+    """The ids that a text was given as; None if it was not."""
     if isinstance(text, (str, bytes, bytearray, tuple)) or not isinstance(text, Sequence):
-        return False
+        return None
     kinds = set(map(type, text))  # few, however long the text is
-    return bool(kinds) and bool not in kinds and all(issubclass(each, Integral) for each in kinds)
+    if not kinds or bool in kinds or not all(issubclass(each, Integral) for each in kinds):
+        return None
+    return list(text) if kinds == {int} else list(map(int, text))
 
 
 def _describe(text: Any) -> str:

@@ -138,6 +138,8 @@ def _blocks(value: Tensor, rows: int, index: Tensor) -> Tensor:
 def stack(inputs: Sequence[Inputs]) -> Inputs:
     """Join inputs of the same shape into one batch."""
     first = inputs[0]
+    if len(inputs) == 1:
+        return first
     return replace(
         first,
         arguments={k: torch.cat([each.arguments[k] for each in inputs]) for k in first.arguments},

@@ -66,6 +66,20 @@ def _known(tokenizer: Any, target: str, ids: list[int]) -> list[int]:
     return ids
 
 
+def spellings_of(tokenizer: Any, ids: Sequence[int]) -> dict[int, str]:
+    """How the tokenizer writes each of these ids; raises if it does not know one."""
+    count, distinct = len(tokenizer), list(dict.fromkeys(ids))
+    wrong = [number for number in distinct if not 0 <= number < count]
+    if wrong:  # unless this vocabulary has gaps in its ids
+        known = set(tokenizer.get_vocab().values())
+        wrong = [number for number in wrong if number not in known]
+    texts = [] if wrong else tokenizer.convert_ids_to_tokens(distinct)
+    wrong += [number for number, text in zip(distinct, texts, strict=False) if text is None]
+    if wrong:
+        raise UsageError(f"unknown token id {wrong[0]}: this tokenizer has 0 to {count - 1}")
+    return dict(zip(distinct, texts, strict=True))
+
+
 def decode_with_offsets(
     tokenizer: Any, ids: Sequence[int], special: Sequence[bool]
 ) -> tuple[str, tuple[Span | None, ...]]:

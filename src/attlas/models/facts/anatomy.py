@@ -7,7 +7,7 @@ from weakref import ReferenceType, WeakKeyDictionary, ref
 from torch import nn
 
 from attlas.models.facts import transformers_internals as internals
-from attlas.models.facts.evaluation_mode import stamp_of
+from attlas.models.facts.evaluation_mode import known_in_use, stamp_of
 from attlas.models.facts.sites import Owner, find_owners, network_of
 
 
@@ -69,6 +69,16 @@ _known: WeakKeyDictionary[nn.Module, _Kept] = WeakKeyDictionary()
 
 def anatomy(model: nn.Module) -> Anatomy:
     """Return the anatomy of a model, cached: finding it takes longer than a short pass on a GPU."""
+    known = known_in_use(model)
+    if known is None:
+        return _anatomy(model)
+    if "anatomy" not in known:
+        known["anatomy"] = _anatomy(model)
+    found: Anatomy = known["anatomy"]
+    return found
+
+
+def _anatomy(model: nn.Module) -> Anatomy:
     stamp = stamp_of(model)
     kept = _known.get(model)
     found = _recall(kept) if kept is not None and kept.stamp is stamp else None

@@ -1,10 +1,8 @@
 """Evaluation mode: a model is locked, without dropout and frozen; all is restored afterwards."""
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import chain
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, ref
 
@@ -15,6 +13,7 @@ from attlas.errors import ModelError
 from attlas.models.facts.hooks import Hooks
 from attlas.models.facts.model_lock import hold
 from attlas.models.loading.offloading import LightGraphs, offloaded_modules
+from attlas.models.loading.planned_attention import plan_nothing
 from attlas.restoring import Placed, keeps, placing
 
 
@@ -24,10 +23,12 @@ class _Use:
     def __init__(self, model: nn.Module) -> None:
         self.blocks: list[Placed] = []
         self.changes = Placed()
+        self.known: dict[str, Any] = {}
         self.stamp, self.modules = _look(model)
         self.odd = [self.modules[number] for number in self.stamp.odd]
         self._training = [module for module in self.modules if module.training]
-        held = [each for module in self.modules for each in module._parameters.values()]
+        stores = [module._parameters for module in self.modules]
+        held = [each for own in stores if own for each in own.values()]
         self._trainable = [each for each in held if each is not None and each.requires_grad]
         self.offloaded = offloaded_modules(self.modules)
         # Each call of such a module makes its parameters anew.
@@ -77,9 +78,6 @@ class _Found(NamedTuple):
 _found: WeakKeyDictionary[nn.Module, _Found] = WeakKeyDictionary()
 # Changed only while the lock of the model is held.
 _in_use: WeakKeyDictionary[nn.Module, _Use] = WeakKeyDictionary()
-_planless: list[Placed] = []  # the open blocks of `unplanned_attention`
-_planned: list[bool] = []  # the setting before the first of them
-_plans_guard = threading.RLock()
 ODD = {"attention_type", "L_bp_cycles_padded"}  # attributes of BigBird's modules and of HRM's
 
 
@@ -96,6 +94,12 @@ def stamp_of(model: nn.Module) -> object:
     """
     use = _in_use.get(model)
     return _look(model)[0] if use is None else use.stamp
+
+
+def known_in_use(model: nn.Module) -> dict[str, Any] | None:
+    """What was found of the modules of a model since it is in use; None if it is not."""
+    use = _in_use.get(model)
+    return None if use is None else use.known
 
 
 def _look(model: nn.Module) -> tuple["_Found", list[nn.Module]]:
@@ -119,54 +123,8 @@ def _look(model: nn.Module) -> tuple["_Found", list[nn.Module]]:
 
 def _shape(modules: Sequence[Any]) -> tuple[list[int], list[type]]:
     """The ids of the children of these modules in turn, and the types of the modules."""
-    children = chain.from_iterable([each._modules.values() for each in modules])
-    return list(map(id, children)), list(map(type, modules))
-
-
-@contextmanager
-def unplanned_attention() -> Iterator[None]:
-    """Keep torch from using cuDNN's fused attention within the block.
-
-    cuDNN plans, for up to a second, for every new shape of a batch, and an audit has thousands.
-    The setting is one for the process: the last block to end restores it.
-    """
-    with placing() as block:
-        _plan_nothing(block)
-        yield
-
-
-@contextmanager
-def planned_attention() -> Iterator[None]:
-    """Let torch use cuDNN's fused attention within the block after all, if it was allowed to.
-
-    For a long input it is about twice as fast; planning pays if the input's length comes again.
-    """
-    with _plans_guard:
-        again = bool(_planless) and _planned[0]
-    torch.backends.cuda.enable_cudnn_sdp(again or torch.backends.cuda.cudnn_sdp_enabled())
-    try:
-        yield
-    finally:
-        with _plans_guard:
-            if again and _planless:
-                torch.backends.cuda.enable_cudnn_sdp(False)
-
-
-def _plan_nothing(block: Placed) -> None:
-    block.note(partial(_plan_again, block))
-    with _plans_guard:
-        if not _planless:
-            _planned[:] = [torch.backends.cuda.cudnn_sdp_enabled()]
-        _planless.append(block)
-        torch.backends.cuda.enable_cudnn_sdp(False)
-
-
-def _plan_again(block: Placed) -> None:
-    with _plans_guard:
-        if _planless == [block]:
-            torch.backends.cuda.enable_cudnn_sdp(_planned[0])
-        if block in _planless:
-            _planless.remove(block)
+    inside = [each._modules for each in modules]
+    return [id(each) for own in inside if own for each in own.values()], list(map(type, modules))
 
 
 @contextmanager
@@ -193,7 +151,7 @@ def _enter(model: nn.Module, use: _Use, block: Placed) -> None:
     use.blocks.append(block)
     _in_use[model] = use
     use.stand_still()
-    _plan_nothing(use.changes)
+    plan_nothing(use.changes)
     _keep_sparse(model, use)
     _uncut_cycles(use)
     _refuse_training(model, use)

@@ -24,6 +24,7 @@ _OTHER_STREAM = (
     "context",
     "cross_attention_states",
 )
+_OTHER_STREAMS = frozenset(_OTHER_STREAM)
 _IS_CROSS = ("is_cross_attention", "encoder_decoder_attention")
 
 BLOCK_LISTS = (nn.ModuleList, nn.Sequential)  # of the blocks of a stage
@@ -99,7 +100,9 @@ class Owner:
         kind: Any = type(self.module)
         names = _parameters(kind)
         own = args[0] if args else kwargs.get(names[0])
-        handed = [kwargs[name] for name in _OTHER_STREAM if name in kwargs and name != names[0]]
+        handed = []
+        if not _OTHER_STREAMS.isdisjoint(kwargs):
+            handed = [kwargs[name] for name in _OTHER_STREAM if name in kwargs and name != names[0]]
         if len(args) > 1:
             named = zip(names[1:], args[1:], strict=False)
             handed += [value for name, value in named if name in _OTHER_STREAM]

@@ -50,7 +50,7 @@ class StandInForEager(str):
         return other == "eager" or str.__eq__(self, other)
 
     def __ne__(self, other: object) -> bool:
-        return not self == other
+        return other != "eager" and str.__ne__(self, other)
 
 
 IMPLEMENTATION = StandInForEager("attlas")
@@ -75,7 +75,7 @@ class _Implementation:
     """
 
     def __get__(self, config: Any, kind: Any = None) -> Any:
-        for each in reversed([*here()]):
+        for each in reversed(here()):
             if isinstance(each, _Chosen) and id(config) in each:
                 return each[id(config)][1]
         if config is None or ATTRIBUTE not in vars(config):
@@ -113,8 +113,9 @@ def padding_known(model: nn.Module) -> Iterator[None]:
         yield
         return
     with placing() as placed:
-        placed.note(partial(setattr, text, "pad_token_id", None))
-        text.pad_token_id = -1
+        # Past the checks of a configuration, which take longer than a layer of a pass.
+        placed.note(partial(object.__setattr__, text, "pad_token_id", None))
+        object.__setattr__(text, "pad_token_id", -1)
         yield
 
 
@@ -127,7 +128,6 @@ def without_cache(configurations: Sequence[Any]) -> Iterator[None]:
     with placing() as placed:
         for config in configurations:
             if getattr(config, "use_cache", None):
-                # Past the checks of a configuration, which take longer than a layer of a pass.
                 placed.note(partial(object.__setattr__, config, "use_cache", True))
                 object.__setattr__(config, "use_cache", False)
         yield

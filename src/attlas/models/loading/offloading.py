@@ -4,7 +4,7 @@ A graph of gradients would hold every weight that was brought, so that in the en
 were in memory. While a model is used, its graphs hold where a weight is, and bring it once more.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from threading import get_ident
 from typing import Any, NamedTuple
@@ -30,14 +30,18 @@ class Offloaded(NamedTuple):
 
 def offloaded_modules(modules: list[nn.Module]) -> list[Offloaded]:
     """Those of the modules whose weights are elsewhere."""
-    found = [(each, vars(each).get("_hf_hook")) for each in modules]
+    found = [each for each in modules if "_hf_hook" in each.__dict__]
     return [
         Offloaded(module, each)
-        for module, hook in found
-        if hook is not None
-        for each in getattr(hook, "hooks", (hook,))
+        for module in found
+        for each in _hooks_of(module)
         if getattr(each, "offload", False)
     ]
+
+
+def _hooks_of(module: Any) -> Sequence[Any]:
+    hook = module._hf_hook
+    return () if hook is None else getattr(hook, "hooks", (hook,))
 
 
 def is_offloaded(model: nn.Module) -> bool:

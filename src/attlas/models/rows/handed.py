@@ -83,6 +83,13 @@ class HandedCall:
             dim=1,
         )
 
+    def beside_graph(self) -> "HandedCall":
+        """The call with what it was handed outside of the graph of the pass."""
+        if not any(each.requires_grad for each in self.streams):
+            return self
+        query, key, value = (each.detach() for each in self.streams)
+        return replace(self, streams=(query, key, value))
+
     @torch.enable_grad()
     def with_graph(self) -> "HandedCall":
         """The call with the graph of its fused output, if there is one: `pull` needs it."""
@@ -126,7 +133,7 @@ class HandedCall:
         It is the gradient of fused attention on its values if the row is the gradient on its
         output. None where fused attention was not proven, or where slices are faster.
         """
-        return self.pull_fused(row) if self.pulls else None
+        return self.pull_fused(row) if self.mixed or self.pulls else None
 
     def pull_fused(self, row: Tensor) -> Tensor | None:
         """What `pull` returns, on any device."""
@@ -181,7 +188,8 @@ class HandedCall:
             if not (self.by_sdpa and looks_back(self.module, query, self.given)):
                 return every, None
             stop = self.keys if self._is_biased else min(last + 1, self.keys)
-            return slice(0, stop), causal_mask(query, rows, stop)
+            sees_all = len(rows) == 1 and stop == last + 1
+            return slice(0, stop), None if sees_all else causal_mask(query, rows, stop)
         mask = self.mask if self.mask.shape[-2] == 1 else self.mask.index_select(-2, rows)
         keys = every if self._is_biased else _seen_keys(mask[..., every])
         mask = mask[..., keys]

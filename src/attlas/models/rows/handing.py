@@ -26,8 +26,9 @@ from attlas.models.asking.readout import (
 from attlas.models.asking.scores import own_scores_in_graph
 from attlas.models.encoding.encode_input import sample_inputs
 from attlas.models.facts.anatomy import anatomy
-from attlas.models.facts.evaluation_mode import evaluation_mode, planned_attention
+from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.sites import Owner
+from attlas.models.loading.planned_attention import planned_attention
 from attlas.models.rows.handed import HandedCall
 from attlas.models.tap.eager_attention import mix
 from attlas.models.tap.folding import among
@@ -97,18 +98,17 @@ class HandingTap(Tap):
         (part,) = self._parts(owner, streams[0].shape[1])
         by_sdpa = self.came_with(module) == "sdpa"
         call = HandedCall(part.site, module, streams, mask, given, by_sdpa)
-        is_read = self.wants is None or self.wants(part.site)
-        if is_read and not self.gradients and call.pulls:
+        if self.wants is not None and not self.wants(part.site):
+            return call.output()
+        if call.pulls and not self.gradients:
             call = call.with_graph()
         output = call.output()
-        if is_read:
-            if self.gradients and not output.requires_grad:
-                output = output.detach().requires_grad_()
-            query, key, value = (each.detach() for each in streams)
-            self.calls.append(replace(call, streams=(query, key, value)))
-            self.outputs.append(output)
-            if self._met is not None:
-                self._met(self.calls[-1], output.detach())
+        if self.gradients and not output.requires_grad:
+            output = output.detach().requires_grad_()
+        self.calls.append(call.beside_graph())
+        self.outputs.append(output)
+        if self._met is not None:
+            self._met(self.calls[-1], output.detach())
         return output
 
 

@@ -47,7 +47,7 @@ def _run(
     module: nn.Module, streams: tuple[Tensor, Tensor, Tensor], mask: Any, given: Mapping[str, Any]
 ) -> Tensor | None:
     # A comparison may miss a soft cap, which changes only large scores: refuse unknown arguments.
-    unknown = given.keys() - _KNOWN
+    unknown = () if _KNOWN.issuperset(given) else given.keys() - _KNOWN
     if _fusible.get(module) is False or any(given[name] is not None for name in unknown):
         return None
     fused = _FUNCTIONS["sdpa"]

@@ -9,7 +9,7 @@ thread.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import cache, partial
+from functools import cache
 from typing import Any, TypeVar
 
 from torch import Tensor, nn
@@ -18,7 +18,6 @@ from attlas.models.facts import transformers_internals as internals
 from attlas.models.facts.anatomy import Anatomy, anatomy
 from attlas.models.facts.hooks import Hooks
 from attlas.models.facts.model_lock import hold
-from attlas.models.facts.sites import Owner
 from attlas.models.tap.call import Call, Seen
 from attlas.models.tap.eager_attention import run_eager
 from attlas.models.tap.edits import Edit
@@ -123,22 +122,14 @@ def _watch(opened: Tap, known: Anatomy, hooks: Hooks) -> None:
         opened.end(failed=output is None)
 
     for owner in known.owners:
-        hooks.before(owner.module, partial(_arrive, opened, owner), with_kwargs=True)
+        hooks.before(owner.module, opened.arrive, with_kwargs=True)
         if owner.road != "interface":
-            hooks.after(owner.module, partial(_leave, opened, owner), always_call=True)
+            hooks.after(owner.module, opened.leave, always_call=True)
     if takes_both(opened.model):
         opened.origins.watch(opened.model, hooks)
     for model in known.submodels:
         hooks.before(model, lambda *_: opened.begin())
         hooks.after(model, end, always_call=True)
-
-
-def _arrive(opened: Tap, owner: Owner, _: nn.Module, args: Any, kwargs: Any) -> None:
-    opened.arrive(owner, args, kwargs)
-
-
-def _leave(opened: Tap, owner: Owner, *_: Any) -> None:
-    opened.leave(owner)
 
 
 @cache

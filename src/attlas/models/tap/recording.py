@@ -15,11 +15,16 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from attlas.errors import ModelError, UnsupportedModelError
-from attlas.models.facts.evaluation_mode import every_module, stamp_of
+from attlas.models.facts.evaluation_mode import (
+    evaluation_mode,
+    every_module,
+    stamp_of,
+)
 from attlas.models.loading.offloading import is_spread
 
 MOST_OF_MEMORY = 0.3
 KEPT = 8
+OWN = evaluation_mode.__module__  # whose hooks come and go with each use
 PASSIVE = "transformers.utils.output_capturing"  # whose hooks do nothing unless asked for
 # What a pass raises that cannot be recorded; if it cannot be run either, running it says so.
 UNRECORDABLE = (RuntimeError, UnsupportedModelError)
@@ -146,7 +151,8 @@ def state_of(model: nn.Module, arguments: Arguments) -> PassState:
     held = [each for own in modules for each in (own._parameters, own._buffers) if each]
     kept = [each for store in held for each in store.values()]
     called = [each for own in modules for each in (own._forward_hooks, own._forward_pre_hooks)]
-    hooks = [hook for each in called if each for hook in each.values()]
+    found = [hook for each in called if each for hook in each.values()]
+    hooks = [hook for hook in found if getattr(hook, "__module__", None) != OWN]
     met = any(getattr(hook, "__module__", None) != PASSIVE for hook in hooks)
     return PassState(
         tuple((name, tuple(value.shape)) for name, value in arguments.items()),

@@ -104,15 +104,15 @@ class Tap:
                 f"{len(self.seen.calls)} were"
             )
 
-    def arrive(self, owner: Owner, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    def arrive(self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """An attention module is called: number the call and expect its attention."""
+        owner = self._owners[id(module)]
         if owner.is_merged:
             self._arrive_at_two(owner, owner.count_other_keys(args, kwargs))
         else:
             kind = owner.kind_of_call(args, kwargs, self.origins.of)
-            number = self._numbers[kind]
-            self._numbers[kind] = number + 1
-            self._places[id(owner.module)] = _whole_site(kind, number, self._heads)
+            self._places[id(module)] = _whole_site(kind, self._numbers[kind], self._heads)
+            self._numbers[kind] += 1
         self._unmet[owner.path] += 1
         if owner.road != "interface":
             self._inside.append(owner)
@@ -137,9 +137,9 @@ class Tap:
         if used is not weights or used.requires_grad:
             self._pieces.use(used)
 
-    def leave(self, owner: Owner) -> None:
+    def leave(self, module: nn.Module, *_: Any) -> None:
         """An attention module has returned or failed."""
-        if self._inside and self._inside[-1] is owner:
+        if self._inside and self._inside[-1].module is module:
             self._inside.pop()
             self._pieces = None
             self._settle(None)

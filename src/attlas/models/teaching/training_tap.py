@@ -33,12 +33,12 @@ class TrainingTap(Tap):
         self.change = change
         self.states: dict[Site, Tensor] = {}  # that enter each attention, `[batch, token, feature]`
 
-    def arrive(self, owner: Owner, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    def arrive(self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """An attention module is called: keep what it is handed to attend from."""
-        super().arrive(owner, args, kwargs)
-        handed, _ = owner.streams(args, kwargs)
+        super().arrive(module, args, kwargs)
+        handed, _ = self._owners[id(module)].streams(args, kwargs)
         if isinstance(handed, Tensor):
-            for part in self._places[id(owner.module)]:
+            for part in self._places[id(module)]:
                 self.states[part.site] = handed
 
     def take_over(
