@@ -10,8 +10,9 @@ from torch import Tensor
 
 from attlas.errors import ModelError, UnsupportedModelError
 from attlas.models.asking.open_model import OpenModel
-from attlas.models.facts.hooks import hooking
+from attlas.models.facts.hooks import Hooks, hooking
 from attlas.models.facts.sites import find_block
+from attlas.restoring import placing
 from attlas.shapes import QueryWeights
 
 NEGLIGIBLE = 1e-6  # of the largest gradient norm in the row
@@ -61,14 +62,13 @@ def blocks_beside_graph(subject: OpenModel) -> Iterator[None]:
         if before:
             torch.set_grad_enabled(before.pop())
 
-    with hooking() as hooks:
+    with placing() as placed:
+        placed.note(go_on)  # where the pass ends within the blocks
+        hooks = Hooks(placed)
         hooks.before(find_block(subject.model, subject.places[0][1]), stop)
         for block in subject.last_blocks:
             hooks.after(block, go_on)
-        try:
-            yield
-        finally:
-            go_on()  # where the pass ended within the blocks
+        yield
 
 
 def stream_gradients(
