@@ -68,6 +68,7 @@ def state_of(model):
     modules = list(model.modules())
     return (
         torch.is_grad_enabled(),
+        torch._C._functorch.get_dynamic_layer_stack_depth(),
         [module.training for module in modules],
         [each.requires_grad for each in model.parameters()],
         [len(each._forward_hooks) + len(each._forward_pre_hooks) for each in modules],

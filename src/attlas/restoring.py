@@ -93,9 +93,9 @@ def settled(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
         try:
             return function(*given, **named)
         except KeyboardInterrupt:
-            undo_since(before)
             for each in put_back:
                 each()
+            undo_since(before)
             raise
 
     return call

@@ -41,6 +41,23 @@ def test_a_verb_that_is_interrupted_leaves_gradients_as_they_were():
     assert found
 
 
+def test_a_verb_that_is_interrupted_leaves_no_transform_open():
+    functorch = torch._C._functorch
+    depth = functorch.get_dynamic_layer_stack_depth()
+
+    @settled
+    def work():
+        functorch._vmap_increment_nesting(2, "error")  # `vmap` does, before its own block
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    found = functorch.get_dynamic_layer_stack_depth()
+    functorch.pop_dynamic_layer_stack_and_undo_to_depth(depth)
+    assert found == depth
+    torch.nn.Linear(2, 2).requires_grad_(False)
+
+
 def test_undoing_that_is_interrupted_goes_on():
     undone = []
 

@@ -225,7 +225,15 @@ def _gradients_as_now() -> Callable[[], object]:
     return partial(torch.set_grad_enabled, torch.is_grad_enabled())
 
 
+def _transforms_as_now() -> Callable[[], object]:
+    """The open transforms of functions: `vmap` opens one before the block that would close it."""
+    functorch: Any = torch._C._functorch
+    depth = functorch.get_dynamic_layer_stack_depth()
+    return partial(functorch.pop_dynamic_layer_stack_and_undo_to_depth, depth)
+
+
 keeps(_gradients_as_now)
+keeps(_transforms_as_now)
 
 
 def _is_sparse(module: nn.Module) -> bool:
