@@ -12,6 +12,7 @@ import torch
 
 import attlas
 from attlas.cli.explain import _position
+from attlas.cli.main import COMMANDS
 
 TEXT = "not a great film, but I could not look away"
 
@@ -92,6 +93,14 @@ def test_check_and_methods(run, folder):
     assert all(name in out for name in attlas.list_methods())
     status, out, _ = run("methods", "--json")
     assert [row["name"] for row in json.loads(out)] == attlas.list_methods()
+
+
+def test_the_help_says_of_each_command_what_it_does_in_a_whole_sentence(run):
+    _, out, _ = run("--help")
+    listed = out.partition("Commands:")[2]
+    assert all(f"  {name}  " in listed for name in COMMANDS)
+    assert "..." not in listed
+    assert "for your model and your texts." in " ".join(listed.split())
 
 
 def test_the_version_is_printed(run):

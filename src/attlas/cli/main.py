@@ -5,6 +5,7 @@ To add a command, write a file with a function of the same name, and add the nam
 
 import atexit
 import gc
+import inspect
 import os
 import sys
 from contextlib import suppress
@@ -44,7 +45,9 @@ def commands() -> Any:
     )
     for name in COMMANDS:
         module = import_module(f"attlas.cli.{name}")
-        app.command(**getattr(module, "HOW", {}))(spread(getattr(module, name)))
+        command = getattr(module, name)
+        summary = (inspect.getdoc(command) or "").partition("\n")[0]  # whole: typer cuts it short
+        app.command(short_help=summary, **getattr(module, "HOW", {}))(spread(command))
 
     def show_version(asked: bool | None) -> None:
         if asked:
