@@ -67,6 +67,8 @@ def opened(browser, address):
         tab.on("request", lambda request: seen.append((base, request.url)))
         tab.goto(state.pop("link", None) or f"{base}#{urlencode(state)}")
         tab.wait_for_selector(ready)
+        # The views are drawn twice, for the answer and for its explanation.
+        tab.wait_for_selector("#laboratory:not(.busy)", state="attached")
         return tab
 
     yield open_state
