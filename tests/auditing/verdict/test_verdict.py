@@ -85,12 +85,13 @@ def test_the_word_is_that_of_its_cell_in_the_grid():
     assert verdict(evidence_of(BEHIND), Rules(floor=0.8)).word == "not supported"
 
 
-def test_methods_that_use_more_than_the_weights_are_listed_and_move_nothing():
+def test_methods_that_use_more_than_the_weights_are_listed_and_move_the_advice_alone():
     given = evidence_of(BEHIND)
     for own in given.evidence.values():
         own.methods["attn_lrp"] = own.best
     alone, beside = verdict(given), verdict(replace(given, families={"attn_lrp": "P"}))
-    assert replace(beside, readings=()) == alone
+    assert replace(beside, readings=(), next_step=alone.next_step) == alone
+    assert "Use attn_lrp instead" in beside.next_step and "Use attn_lrp" not in alone.next_step
     (reading,) = beside.readings
     assert reading.better and reading.s.value == pytest.approx(1) and reading.gain.low > 0
 

@@ -195,6 +195,25 @@ def test_where_supported_is_ruled_out_the_next_step_names_the_better_method():
     assert said.endswith("About 1,300 texts in all would tell how far the weights can be read.")
 
 
+@pytest.mark.parametrize(
+    ("gains", "named"),
+    [
+        ({"attn_lrp": 0.3}, "attn_lrp"),
+        ({"attn_lrp": 0.3, "attattr": 0.4}, "attattr"),
+        ({"attn_lrp": 0.2}, "gradient"),  # which finds a quarter more
+        ({}, "gradient"),
+    ],
+)
+def test_the_next_step_names_what_finds_most(gains, named):
+    said = advice.next_step(told("partly", GOOD, BEHIND, gains=gains))
+    assert f"Use {named} instead" in said and f"--method {named}" in said
+
+
+def test_a_reading_that_finds_surely_more_is_named_where_no_reference_does():
+    said = advice.next_step(told("partly", gains={"alti": 0.1}))
+    assert "Use alti instead" in said
+
+
 def test_a_removal_against_the_weights_rules_supported_out():
     assert told("too few texts", OPEN, replace(GOOD, s=between(0.1, 0.2))).is_ruled_out()
     assert told("too few texts", OPEN, replace(GOOD, less_reference=None)).is_ruled_out()

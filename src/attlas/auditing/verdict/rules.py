@@ -29,7 +29,7 @@ weights are listed beside; they never move the word.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import InitVar, dataclass, replace
+from dataclasses import InitVar, dataclass, field, replace
 from math import inf
 
 from attlas.errors import UsageError
@@ -180,6 +180,7 @@ class WeightsTest:
     same_word: float
     rules: Rules
     model: str = ""
+    gains: Mapping[str, float] = field(default_factory=dict)  # of readings that find surely more
 
     def removals(self, finding: str) -> list[str]:
         """The removals with this finding."""

@@ -83,6 +83,7 @@ def verdict(tested: Tested, rules: Rules | None = None) -> Verdict:
     tests = _test(crossed.evidence, tested, rules)
     by_split = [_test(each.evidence, tested, rules) for each in splits]
     word, same = _word(tests, by_split, used, rules)
+    readings = _readings(tested, crossed)
     method = crossed.name_of(WEIGHTS)
     assert method is not None
     told = WeightsTest(
@@ -91,6 +92,7 @@ def verdict(tested: Tested, rules: Rules | None = None) -> Verdict:
         {each: crossed.name_of(REFERENCE, each) for each in tests},
         _texts_needed(tests, used, rules, text_count(tested.evidence)) if word == TOO_FEW else None,
         text_count(tested.evidence), same, rules, tested.model,
+        {each.method: each.gain.value or 0.0 for each in readings if each.better},
     )  # fmt: skip
     directions = tuple(_directions(tested, method))
     return Verdict(
@@ -110,7 +112,7 @@ def verdict(tested: Tested, rules: Rules | None = None) -> Verdict:
             GridWord(each.floor, each.margin, _word(tests, by_split, used, each)[0])
             for each in rules.grid()
         ),
-        _readings(tested, crossed),
+        readings,
         wording.notes(told),
         wording.plain(told),
     )
