@@ -165,7 +165,11 @@ def explain(
 
     def run(chosen: Method, notes: tuple[str, ...]) -> list[Explanation]:
         chosen.check_options(options)  # also if there are no texts
-        calls = [MethodCall(chosen, each, options, maps, licence, notes) for each in requests]
+        known = {
+            number: MethodCall(chosen, each, options, maps, licence, notes)
+            for number, each in {id(each): each for each in requests}.items()
+        }
+        calls = [known[id(each)] for each in requests]  # texts of one request share its call
         return _explain_all(subject, given, calls, watch) if calls else []
 
     explanations = [

@@ -15,7 +15,7 @@ from attlas.catalogue import BEST_METHODS
 from attlas.data.conversations import is_conversation, without_pictures
 from attlas.errors import ModelError, UnsupportedModelError, UsageError
 from attlas.methods import METHODS, Method, Scored
-from attlas.models.asking.filling import unfilled
+from attlas.models.asking.filling import shown_tokens, unfilled
 from attlas.models.asking.map_selection import maps_of
 from attlas.models.asking.memory import arrays_of, brought, may_wait
 from attlas.models.asking.open_model import OpenModel
@@ -58,20 +58,26 @@ def requests_for(count: int | None, asked: Mapping[str, Any], request: Request) 
 
     With several texts, a list, Series or array holds one value for each of them.
     """
+    shared: dict[str, Any] = {}
     columns: dict[str, list[Any]] = {}
     for name, value in asked.items():
         given = value.tolist() if getattr(value, "ndim", 0) == 1 else value
         if count is None or not isinstance(given, list):
-            columns[name] = [given] * (1 if count is None else count)
+            shared[name] = _as_saved(name, given)
         elif len(given) == count:
-            columns[name] = given
+            columns[name] = [_as_saved(name, each) for each in given]
         else:
             raise UsageError(f"{count} texts but {len(given)} in {name}: give one for each")
-    saved = [
-        Target.from_dict(each) if isinstance(each, Mapping) else each for each in columns["target"]
-    ]
-    rows = zip(*{**columns, "target": saved}.values(), strict=True)
-    return [replace(request, **dict(zip(columns, row, strict=True))) for row in rows]
+    common = replace(request, **shared)
+    if not columns:
+        return [common] * (1 if count is None else count)
+    rows = zip(*columns.values(), strict=True)
+    return [replace(common, **dict(zip(columns, row, strict=True))) for row in rows]
+
+
+def _as_saved(name: str, given: Any) -> Any:
+    """A value of a request; a saved target may be given as its record."""
+    return Target.from_dict(given) if name == "target" and isinstance(given, Mapping) else given
 
 
 def first_that_runs(
@@ -208,23 +214,27 @@ def explanations_of(
         raise ModelError(f"{method.name} gave scores that are not finite for {name}")
     maps = scored.maps if question.maps else ()
     sites = [site for site, _ in maps]
+    origins: dict[int, Origin] = {}  # texts of one call share all but the text
     for row, index in enumerate(question.order):
-        inputs = unfilled(question.inputs, row)
-        count = len(inputs.tokens[0])
+        tokens = shown_tokens(question.inputs, row)
+        count = len(tokens)
         own = [each[row] for _, each in maps]
-        if count < len(question.inputs.tokens[row]):
+        inputs = unfilled(question.inputs, row) if own else question.inputs
+        if own and count < len(question.inputs.tokens[row]):
             own = [_shown(question.inputs, inputs, *each) for each in zip(sites, own, strict=True)]
-        given = {"text": plain_text(inputs.texts[0])}
+        call = calls[index]
+        if id(call) not in origins:
+            origins[id(call)] = origin(call, question.subject, {}, "explain")
         warned = scored.row_warnings[row] if scored.row_warnings else ""
         details = dict(scored.row_details[row]) if scored.row_details else {}
-        sinks = () if method.signed else find_sinks(inputs.tokens[0], scores[row, :count])
+        sinks = () if method.signed else find_sinks(tokens, scores[row, :count])
         yield (
             index,
             Explanation(
-                inputs.tokens[0],
+                tokens,
                 scores[row, :count],
                 target_record(asked[row], method),
-                origin(calls[index], question.subject, given, "explain"),
+                origins[id(call)].about(plain_text(question.inputs.texts[row])),
                 asked[row].prediction,
                 (
                     *([warned] if warned else []),
@@ -232,7 +242,7 @@ def explanations_of(
                     *scored.notes,
                     *(scored.row_notes[row] if scored.row_notes else ()),
                     *notes,
-                    *sink_notes(inputs.tokens[0], sinks),
+                    *sink_notes(tokens, sinks),
                 ),
                 maps_of(
                     inputs,

@@ -71,7 +71,7 @@ def score_row(row: DataRow, outcome: Explanation | str) -> dict[str, Any]:
         record |= {"text": plain_first, "pair": second, "true_label": row.example.label}
     if isinstance(outcome, str):
         return {**record, "problem": outcome}
-    spans = [span or (None, None) for span in outcome.tokens.offsets]
+    spans = outcome.tokens.offsets
     best = outcome.prediction[0] if outcome.prediction else {}
     return {
         **record,
@@ -85,8 +85,8 @@ def score_row(row: DataRow, outcome: Explanation | str) -> dict[str, Any]:
         "scores": outcome.scores,
         "special": outcome.tokens.special,
         "segments": outcome.tokens.segments,
-        "starts": [start for start, _ in spans],
-        "ends": [end for _, end in spans],
+        "starts": [span and span[0] for span in spans],
+        "ends": [span and span[1] for span in spans],
         "warning": outcome.warning or None,
         "notes": outcome.notes,
         "licence": outcome.licence.word if outcome.licence else None,
@@ -222,12 +222,14 @@ class ScoreParts:
 
     def _groups(self, count: int) -> Iterator[pa.Table]:
         tables: list[pa.Table] = []
+        held = 0
         for number in range(count):
             file = self._file(number)
             tables.append(unpack_table(file, self._seal(file.name))[0])
-            if sum(each.nbytes for each in tables) >= ROW_GROUP:
+            held += tables[-1].nbytes
+            if held >= ROW_GROUP:
                 yield pa.concat_tables(tables)
-                tables = []
+                tables, held = [], 0
         if tables:
             yield pa.concat_tables(tables)
 

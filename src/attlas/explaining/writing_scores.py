@@ -16,6 +16,7 @@ from attlas.engine.pool import WorkerPool, pool_of
 from attlas.engine.worker import Work
 from attlas.errors import AttlasError
 from attlas.explaining.explanations import explain
+from attlas.explaining.long_lived import set_aside
 from attlas.explaining.method_call import MethodCall, methods_to_try
 from attlas.explaining.score_parts import SCHEMA, ScoreParts, check_out, score_row, stopped_note
 from attlas.explaining.streams import CHUNK, OF_ROWS, RowExplainer, chunks, shared_request
@@ -126,7 +127,8 @@ def explain_to(
         else _SharedWork(rows, explainer, watch, started, chosen, asked)
     )
     try:
-        return work.write(out)
+        with set_aside():
+            return work.write(out)
     except KeyboardInterrupt as stopped:
         stopped.add_note(stopped_note(out))
         raise

@@ -163,22 +163,29 @@ def fillers(tokens: Tokens) -> int:
     return next((n for n, text in enumerate(reversed(texts)) if text != FILLER), len(texts))
 
 
+def shown_tokens(inputs: Inputs, row: int) -> Tokens:
+    """The tokens of one row of a batch, without those that it was filled up with."""
+    tokens = inputs.tokens[row]
+    more = fillers(tokens)
+    return tokens.first(len(tokens) - more) if more else tokens
+
+
 def unfilled(inputs: Inputs, row: int) -> Inputs:
     """One row of a batch as it is shown: without its filling tokens, and without arguments."""
-    tokens, source, more = inputs.tokens[row], inputs.source, fillers(inputs.tokens[row])
-    if more:
-        tokens = tokens.first(len(tokens) - more)
-        source = replace(source, stop=source.stop - more)
+    tokens, source = shown_tokens(inputs, row), inputs.source
+    source = replace(source, stop=source.stop - len(inputs.tokens[row]) + len(tokens))
     texts = inputs.texts[row : row + 1]
     return replace(inputs, arguments={}, tokens=(tokens,), texts=texts, source=source)
 
 
 def _followed(tokens: Tokens, more: int) -> Tokens:
     """The tokens with `more` special ones behind them that stand for no text."""
-    return replace(
-        tokens,
-        texts=tokens.texts + (FILLER,) * more,
-        offsets=tokens.offsets + (None,) * more,
-        special=tokens.special + (True,) * more,
-        segments=tokens.segments + tokens.segments[-1:] * more,
+    return Tokens(
+        tokens.texts + (FILLER,) * more,
+        tokens.offsets + (None,) * more,
+        tokens.special + (True,) * more,
+        tokens.segments + tokens.segments[-1:] * more,
+        tokens.sources,
+        tokens.words,
+        tokens.grids,
     )

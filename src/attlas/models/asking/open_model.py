@@ -31,7 +31,7 @@ from attlas.shapes import Logits
 from attlas.tokens import PICTURE
 from attlas.verbs import refuse_unknown
 
-MOST_ROWS = {"cpu": 64, "cuda": 512}
+MOST_ROWS = {"cpu": 128, "cuda": 512}
 MAP_BYTES = 2**30  # how much attention a batch may hold, or more on a large GPU
 OF_DEVICE = 32  # there, one part in so many of its memory
 OF_FREE = 4  # of the memory that is free, one part in so many at most

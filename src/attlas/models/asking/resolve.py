@@ -14,7 +14,7 @@ from attlas.models.encoding.chat_parts import chat_text
 from attlas.models.encoding.request import Request
 from attlas.models.encoding.sounds import check_letters
 from attlas.models.encoding.target import Pick, Prediction, Ranked, Target, best_choices, rank
-from attlas.models.encoding.token_ids import following_ids, is_number, token_ids
+from attlas.models.encoding.token_ids import following_ids, is_number, show_ids, token_ids
 from attlas.models.facts.model_facts import ModelFacts
 from attlas.shapes import Logits
 from attlas.tokens import Tokens
@@ -60,8 +60,14 @@ def resolve_each(cases: Sequence[TargetCase], logits: Logits) -> list[Resolved]:
     task, link = cases[0].subject.task, cases[0].subject.link
     if task is None or _RESOLVERS[task.name] is not _classes:
         return [resolve(case) for case in cases]
-    best = rank(logits[:, -1], link)
-    return [resolve(replace(case, ranked=its)) for case, its in zip(cases, best, strict=True)]
+    found: dict[tuple[int, int], Target] = {}  # texts of one request and one class share it
+    resolved: list[Resolved] = []
+    for case, its in zip(cases, rank(logits[:, -1], link), strict=True):
+        key = id(case.request), its.largest
+        if key not in found:
+            found[key] = resolve(replace(case, ranked=its))[0]
+        resolved.append((found[key], its.named(case.subject.labels.__getitem__), ()))
+    return resolved
 
 
 def _classes(case: TargetCase) -> Resolved:
@@ -210,15 +216,6 @@ def _one_token(case: TargetCase, given: Any) -> int:
 
 def _show_id(tokenizer: Any, index: int) -> str:
     return show_ids(tokenizer, [index])
-
-
-def show_ids(tokenizer: Any, ids: Sequence[int]) -> str:
-    """Token ids as readable text."""
-    text: str = tokenizer.decode(list(ids))
-    if text:
-        return text
-    names = tokenizer.convert_ids_to_tokens(list(ids))  # None for choices beyond the vocabulary
-    return " ".join(name or f"[{number}]" for name, number in zip(names, ids, strict=True))
 
 
 def _answer(case: TargetCase) -> Resolved:

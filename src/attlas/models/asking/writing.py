@@ -9,7 +9,6 @@ import torch
 from attlas.errors import UsageError
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Asked, Question
-from attlas.models.asking.resolve import show_ids
 from attlas.models.encoding.continuations import (
     as_inputs,
     check_length,
@@ -20,7 +19,7 @@ from attlas.models.encoding.continuations import (
 from attlas.models.encoding.encode import Encoded, encode_ids
 from attlas.models.encoding.inputs import Inputs, Stream
 from attlas.models.encoding.target import QUANTITIES, Target, best_choices
-from attlas.models.encoding.token_ids import following_ids, token_ids
+from attlas.models.encoding.token_ids import following_ids, show_ids, token_ids
 from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.model_facts import MASK
 from attlas.tokens import Tokens

@@ -168,10 +168,8 @@ def _encoded(
     offsets = arguments.pop("offset_mapping", None)
     if offsets is None:
         offsets = offsets_by_decoding(tokenizer, ids, special, "".join(texts.sources.values()))
-    spans = tuple(
-        None if mark or span is None else span for span, mark in zip(offsets, special, strict=True)
-    )
-    names = tuple(vocabulary.names[number] for number in ids)
+    spans = tuple([None if mark else span for span, mark in zip(offsets, special, strict=True)])
+    names = tuple(map(vocabulary.names.__getitem__, ids))
     tokens = Tokens(names, spans, special, segments, texts.sources, texts.words)
     return Encoded(tokens, arguments, added=added)
 
@@ -196,7 +194,7 @@ def mark_special(tokenizer: Any, ids: Sequence[int], added: Sequence[bool]) -> t
 def _marked(special: frozenset[int], ids: Sequence[int], added: Sequence[bool]) -> tuple[bool, ...]:
     if special.isdisjoint(ids):
         return tuple(added)
-    return tuple(mark or number in special for number, mark in zip(ids, added, strict=True))
+    return tuple([mark or number in special for number, mark in zip(ids, added, strict=True)])
 
 
 def _special_ids(tokenizer: Any) -> frozenset[int]:

@@ -80,6 +80,15 @@ def spellings_of(tokenizer: Any, ids: Sequence[int]) -> dict[int, str]:
     return dict(zip(distinct, texts, strict=True))
 
 
+def show_ids(tokenizer: Any, ids: Sequence[int]) -> str:
+    """Token ids as readable text."""
+    text: str = tokenizer.decode(list(ids))
+    if text:
+        return text
+    names = tokenizer.convert_ids_to_tokens(list(ids))  # None for choices beyond the vocabulary
+    return " ".join(name or f"[{number}]" for name, number in zip(names, ids, strict=True))
+
+
 def decode_with_offsets(
     tokenizer: Any, ids: Sequence[int], special: Sequence[bool]
 ) -> tuple[str, tuple[Span | None, ...]]:

@@ -22,9 +22,7 @@ from attlas.restoring import here, placing
 _INTERFACE = "ALL_ATTENTION_FUNCTIONS"
 ATTRIBUTE = "_attn_implementation_internal"
 _OTHER_SIGNS = {
-    "softmax",
-    "Softmax",
-    "scaled_dot_product_attention",
+    *("softmax", "Softmax", "scaled_dot_product_attention"),
     "multi_head_attention_forward",
 }
 _MIXES_TWICE = {"DiffLlamaAttention"}
@@ -34,6 +32,7 @@ _TAKES_BOOLEAN_MASKS = {"NemotronAsrStreamingEncoderAttention"}
 _HEAD_COUNTS = ("num_attention_heads", "num_heads", "n_heads", "n_head", "num_attn_heads")
 
 AttentionFunction = Callable[..., tuple[Any, Any]]
+Masks = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class StandInForEager(str):
@@ -57,11 +56,13 @@ IMPLEMENTATION = StandInForEager("attlas")
 WITH_BOOLEAN_MASKS = StandInForEager("attlas_boolean")
 
 
-def register(attend: AttentionFunction) -> None:
-    """Register `attend` as an attention implementation, with the masks of eager and of sdpa."""
-    for name, mask in ((IMPLEMENTATION, eager_mask), (WITH_BOOLEAN_MASKS, sdpa_mask)):
+def register(
+    attend: AttentionFunction, names: Sequence[str], masks: Masks = lambda own: own
+) -> None:
+    """Register `attend` under two names, with the masks of eager and of sdpa, or made from them."""
+    for name, mask in zip(names, (eager_mask, sdpa_mask), strict=True):
         AttentionInterface.register(str(name), attend)
-        AttentionMaskInterface.register(str(name), mask)
+        AttentionMaskInterface.register(str(name), masks(mask))
 
 
 class _Chosen(dict[int, tuple[Any, str]]):

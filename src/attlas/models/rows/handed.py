@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from attlas.models.rows.sliced_masks import SlicedMask
 from attlas.models.tap.eager_attention import (
     added_mask,
     causal_mask,
@@ -49,7 +50,7 @@ class HandedCall:
     site: Site
     module: nn.Module
     streams: tuple[Tensor, Tensor, Tensor]  # query, key and value
-    mask: Tensor | None
+    mask: Tensor | SlicedMask | None
     given: Mapping[str, Any]
     by_sdpa: bool
     gradient: Tensor | None = None
@@ -67,10 +68,14 @@ class HandedCall:
 
     def output(self) -> Tensor:
         """The output of the attention: fused where that was proven, otherwise slice by slice."""
-        fused = self.mixed[0].detach() if self.mixed else self._fused(self.streams)
+        fused = None
+        if self.mixed or not self._is_sliced:
+            fused = self.mixed[0].detach() if self.mixed else self._fused(self.streams)
         if fused is not None:
             return fused
         every = torch.arange(self.queries, device=self.streams[0].device)
+        # Fused attention holds the mask of the rows and no weights: as many rows as heads take one.
+        wide = self.streams[0].shape[1] if is_fusible(self.module) else 1
         in_graph = torch.is_grad_enabled() and any(each.requires_grad for each in self.streams)
         return torch.cat(
             [
@@ -78,7 +83,7 @@ class HandedCall:
                 checkpoint(self._mixed, rows, use_reentrant=False, preserve_rng_state=False)
                 if in_graph
                 else self._mixed(rows)
-                for rows in every.split(self._rows_at_once(1))
+                for rows in every.split(self._rows_at_once(1) * wide)
             ],
             dim=1,
         )
@@ -105,7 +110,7 @@ class HandedCall:
     def spelled_out(self) -> tuple[Tensor, Tensor]:
         """The output and the weights of all rows at once, which only a short input bears."""
         query, key, _ = self.streams
-        mask = self.mask
+        mask = self._whole_mask
         if self.by_sdpa:
             mask = mask_of_fused(self.module, query, key, mask, self.given)
         return run_eager(self.module, *self.streams, mask, **self.given)
@@ -162,13 +167,24 @@ class HandedCall:
         if not is_fusible(self.module):
             return None
         run = run_fused_as_found if self.by_sdpa else run_fused
-        return run(self.module, streams, self.mask, self.given)
+        return run(self.module, streams, self._whole_mask, self.given)
 
     def _mixed(self, rows: Tensor) -> Tensor:
         query, key, value = self.streams
         keys, mask = self._narrowed(rows, int(rows[-1]))
         streams = (query[:, :, rows], key[:, :, keys], value[:, :, keys])
-        return run_eager(self.module, *streams, mask, **self._given(rows))[0]
+        given = self._given(rows)
+        fused = run_fused(self.module, streams, mask, given) if is_fusible(self.module) else None
+        return run_eager(self.module, *streams, mask, **given)[0] if fused is None else fused
+
+    @property
+    def _is_sliced(self) -> bool:
+        """Whether the mask is made by rows; fused attention on a GPU takes it whole."""
+        return isinstance(self.mask, SlicedMask) and self.streams[0].device.type not in FUSED_ON
+
+    @property
+    def _whole_mask(self) -> Tensor | None:
+        return self.mask.whole if isinstance(self.mask, SlicedMask) else self.mask
 
     def _gradient_on(self, rows: Tensor, keys: slice) -> Tensor:
         """The gradient on the weights: that on the output times the values."""
@@ -190,10 +206,16 @@ class HandedCall:
             stop = self.keys if self._is_biased else min(last + 1, self.keys)
             sees_all = len(rows) == 1 and stop == last + 1
             return slice(0, stop), None if sees_all else causal_mask(query, rows, stop)
-        mask = self.mask if self.mask.shape[-2] == 1 else self.mask.index_select(-2, rows)
+        mask = self._mask_of(rows, self.mask)
         keys = every if self._is_biased else _seen_keys(mask[..., every])
         mask = mask[..., keys]
         return keys, added_mask(mask, query) if self.by_sdpa else mask
+
+    @staticmethod
+    def _mask_of(rows: Tensor, mask: Tensor | SlicedMask) -> Tensor:
+        if isinstance(mask, SlicedMask):
+            return mask.rows(rows)
+        return mask if mask.shape[-2] == 1 else mask.index_select(-2, rows)
 
     @property
     def _is_biased(self) -> bool:

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-from attlas.errors import UnsupportedModelError
+from attlas.errors import AttlasError, UnsupportedModelError
 from attlas.models.asking.as_found import distance, rounding
 from attlas.models.asking.many_targets import share_of_each
 from attlas.models.asking.map_selection import largest_map
@@ -30,6 +30,7 @@ from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.sites import Owner
 from attlas.models.loading.planned_attention import planned_attention
 from attlas.models.rows.handed import HandedCall
+from attlas.models.rows.sliced_masks import everywhere, name_of_sliced, sliced
 from attlas.models.tap.eager_attention import mix
 from attlas.models.tap.folding import among
 from attlas.models.tap.opening import is_tapped, opened_by
@@ -43,6 +44,7 @@ Met = Callable[[HandedCall, Tensor], None]
 SIGHTS = 2  # so often must a shape have come before attention is planned for it
 _seen: WeakKeyDictionary[nn.Module, Counter[tuple[int, int]]] = WeakKeyDictionary()
 _agrees: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
+_slices: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()  # whether masks may be sliced
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +99,7 @@ class HandingTap(Tap):
         self._unmet[owner.path] -= 1
         (part,) = self._parts(owner, streams[0].shape[1])
         by_sdpa = self.came_with(module) == "sdpa"
-        call = HandedCall(part.site, module, streams, mask, given, by_sdpa)
+        call = HandedCall(part.site, module, streams, sliced(mask), given, by_sdpa)
         if self.wants is not None and not self.wants(part.site):
             return call.output()
         if call.pulls and not self.gradients:
@@ -197,12 +199,35 @@ def _handing(
     *,
     gradients: bool,
     met: Met | None = None,
+    whole: bool = False,
 ) -> Iterator[HandingTap]:
+    if not whole and subject.model not in _slices:
+        _slices[subject.model] = _slices_agree(subject)
     with evaluation_mode(subject.model):  # before its modules are looked at
         known = anatomy(subject.model)
         tap = HandingTap(subject.model, known.owners, sites, gradients=gradients, met=met)
-        with opened_by(tap, known, known.with_few_masks):
+        name = known.with_few_masks
+        with opened_by(
+            tap, known, name if whole or not _slices[subject.model] else name_of_sliced(name)
+        ):
             yield tap
+
+
+def _slices_agree(subject: OpenModel) -> bool:
+    """Whether a model takes masks made by rows for its own, tried on a short input."""
+    inputs = sample_inputs(subject)
+    with _handing(subject, subject.sites, gradients=False, whole=True):
+        expected = subject.forward(inputs)
+    _slices[subject.model] = True
+    try:
+        with _handing(subject, subject.sites, gradients=False) as tap, everywhere():
+            found = subject.forward(inputs)
+        fits = all(_rows_are_of_map(call, call.queries) for call in tap.calls)
+    except (*OWN_FAILURES, AttlasError):
+        return False
+    finally:
+        del _slices[subject.model]
+    return fits and distance(found, expected) <= rounding(found)
 
 
 def _checked(calls: Sequence[HandedCall], readout: QueryWeights) -> Handover:

@@ -134,4 +134,4 @@ def _watch(opened: Tap, known: Anatomy, hooks: Hooks) -> None:
 
 @cache
 def _register() -> None:
-    internals.register(attend)
+    internals.register(attend, (internals.IMPLEMENTATION, internals.WITH_BOOLEAN_MASKS))

@@ -92,6 +92,10 @@ class Origin:
         object.__setattr__(self, "asked", asked)
         object.__setattr__(self, "options", plain(self.options))
 
+    def about(self, text: Any) -> "Origin":
+        """The origin of the same call about this text, its first argument."""
+        return replace(self, asked={"text": text, **self.asked})
+
     def to_dict(self) -> dict[str, Any]:
         """The origin as JSON; a pair of texts is `{"pair": [one, other]}`, for a list is words."""
         record = asdict(self)
