@@ -38,7 +38,10 @@ function drawImportances(element, payload, state) {
 }
 
 /** @param {number} value */
-const headFigure = (value) => minus(String(Number(value.toPrecision(3))));
+const headFigure = (value) => {
+  const text = value.toPrecision(3);
+  return minus(text.includes("e") ? String(Number(text)) : text);
+};
 
 /** @param {HeadFigure} head @param {number} count */
 const headWords = (head, count) =>
