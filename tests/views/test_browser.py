@@ -169,6 +169,19 @@ def test_a_thumbnail_opens_its_head(show):
     assert tab.locator(".axis.key").all_text_contents()[3:6] == ["great", "film", "s"]
 
 
+def test_the_tab_key_stops_once_among_the_heads_and_arrows_move(show):
+    tab = show(samples.film())
+    stops = tab.locator('.thumb[tabindex="0"]')
+    assert tab.locator(".thumb").count() > 2 and stops.count() == 1
+    assert stops.get_attribute("aria-pressed") == "true"
+    tab.get_by_role("button", name="layer 1, head 1").click()
+    tab.keyboard.press("ArrowDown")
+    tab.keyboard.press("ArrowRight")
+    tab.keyboard.press("Enter")
+    assert tab.locator(".pane h3").first.inner_text() == "layer 2 · head 2"
+    assert stops.count() == 1 and stops.get_attribute("title") == "layer 2 · head 2"
+
+
 def test_the_matrix_tells_weights_and_lists_a_row(show):
     tab = show(samples.film())
     tab.get_by_role("button", name="layer 0, head 1").click()

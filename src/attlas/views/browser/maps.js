@@ -129,8 +129,13 @@ function drawHeads(element, payload, state) {
     }
     element.append(row);
   });
-  const mark = () => thumbs.forEach(({thumb, layer, head}) =>
-    thumb.setAttribute("aria-pressed", String(layer === state.layer && head === state.head)));
+  rove(element, ".thumb", widest.shape[0]);
+  // The Tab key stops once, at the open head: a model may have a thousand.
+  const mark = () => thumbs.forEach(({thumb, layer, head}) => {
+    const isOpen = layer === state.layer && head === state.head;
+    thumb.setAttribute("aria-pressed", String(isOpen));
+    thumb.tabIndex = isOpen ? 0 : -1;
+  });
   const colour = () => inTurn(thumbs, ({canvas, layer, head}) =>
     fillCanvas(canvas, shownHead(payload, state, layer, head), 48, signed, state.theme));
   state.on(["layer", "head"], mark);
