@@ -258,11 +258,12 @@ function sumRows(sums, targets, special) {
     make("span", "mono figure", figure(number, limit, false)), make("span", "quiet", words));
   const missed = restOf || Math.abs(rest) > 0.005 * limit;
   const [target] = targets, one = targets.length === 1, plus = restOf ? "" : "+ ";
+  const named = [...new Set(special.map((token) => token.label))];
   const apart = special.some((token) => token.score), held = special.reduce((sum, token) => sum + (token.score ?? 0), 0);
   return [
     ...(restOf ? [] : [row("base value", base, visible(of ?? ""))]),
     ...(apart ? [row(`${plus}scores`, scores - held, "without special tokens"),
-      row("+ special tokens", held, visible(special.map((token) => token.label).join(" ")))]
+      row("+ special tokens", held, named.length > 4 ? `${special.length} of them` : visible(named.join(" ")))]
       : [row(`${plus}all scores`, scores, special.length ? "special tokens included" : "")]),
     ...(missed ? [row(restOf ? "+ the rest" : "+ what they miss", rest, restOf ? visible(restOf) : "")] : []),
     row(`= ${one ? "" : "mean "}${visible(target.quantity)}`, value, one ? visible(target.name) : ""),
