@@ -161,17 +161,30 @@ def test_the_keyboard_reaches_every_unit(show):
 
 def test_a_thumbnail_opens_its_head(show):
     tab = show(samples.film())
-    tab.get_by_role("button", name="encoder.2, head 3").click()
-    assert tab.locator(".pane h3").first.inner_text() == "encoder.2 · head 3"
+    tab.get_by_role("button", name="layer 2, head 3").click()
+    assert tab.locator(".pane h3").first.inner_text() == "layer 2 · head 3"
     assert tab.locator('.thumb[aria-pressed="true"]').count() == 1
     size = tab.locator(".matrix canvas").evaluate("each => [each.width, each.height]")
     assert size == [14, 14]
     assert tab.locator(".axis.key").all_text_contents()[3:6] == ["great", "film", "s"]
 
 
+def test_the_tab_key_stops_once_among_the_heads_and_arrows_move(show):
+    tab = show(samples.film())
+    stops = tab.locator('.thumb[tabindex="0"]')
+    assert tab.locator(".thumb").count() > 2 and stops.count() == 1
+    assert stops.get_attribute("aria-pressed") == "true"
+    tab.get_by_role("button", name="layer 1, head 1").click()
+    tab.keyboard.press("ArrowDown")
+    tab.keyboard.press("ArrowRight")
+    tab.keyboard.press("Enter")
+    assert tab.locator(".pane h3").first.inner_text() == "layer 2 · head 2"
+    assert stops.count() == 1 and stops.get_attribute("title") == "layer 2 · head 2"
+
+
 def test_the_matrix_tells_weights_and_lists_a_row(show):
     tab = show(samples.film())
-    tab.get_by_role("button", name="encoder.0, head 1").click()
+    tab.get_by_role("button", name="layer 0, head 1").click()
     matrix = tab.locator(".matrix canvas")
     cell = matrix.bounding_box()["width"] / 14
     matrix.hover(position={"x": 2.5 * cell, "y": 3.5 * cell})
@@ -212,7 +225,7 @@ def pixels(tab, selector):
 def test_signed_maps_and_several_kinds_of_attention(show):
     tab = show(signed_maps())
     names = tab.locator(".head-row:not(.numbers) > span").all_text_contents()
-    assert names == ["encoder 0", "cross 0"]
+    assert names == ["encoder.0", "cross.0"]
     assert "Maps of attention × gradient" in tab.locator("h2").all_text_contents()
     red, _, blue = pixels(tab, ".matrix canvas")[5 * 14 + 5]
     assert blue > red  # below zero is blue, and the legend says so
@@ -409,16 +422,28 @@ def test_special_tokens_are_told_of_if_they_hold_something(show):
 
 
 def test_scores_that_add_up_say_how(show):
+    figures = [".sum .figure", ".sum .figure + .quiet"]
     found = {"base": 0.125, "of": "every token masked", "scores": 0.165}
     tab = show({**samples.film(), "sum": found})
-    assert tab.locator(".sum .figure").all_text_contents() == ["0.125", "0.165", "0.290"]
-    assert "every token masked" in tab.locator(".sum").inner_text()
+    numbers, words = (tab.locator(each).all_text_contents() for each in figures)
+    assert numbers == ["0.125", "−0.245", "0.410", "0.290"]  # the special ones are not coloured
+    assert words[:3] == ["every token masked", "without special tokens", "[CLS] [SEP]"]
     tab = show({**samples.film(), "sum": {**found, "scores": 0.1}})
-    assert tab.locator(".sum .figure").all_text_contents() == ["0.125", "0.100", "0.065", "0.290"]
+    numbers = tab.locator(".sum .figure").all_text_contents()
+    assert numbers == ["0.125", "−0.310", "0.410", "0.065", "0.290"]
     assert show(samples.film()).locator(".sum").count() == 0
     tab = show({**samples.film(), "sum": {"rest_of": "biases", "scores": 0.34}})
-    assert tab.locator(".sum .figure").all_text_contents() == ["0.340", "−0.050", "0.290"]
+    numbers = tab.locator(".sum .figure").all_text_contents()
+    assert numbers == ["−0.070", "0.410", "−0.050", "0.290"]
     assert "base value" not in tab.locator(".sum").inner_text()
+
+
+def test_scores_without_special_tokens_add_up_in_one_row(show):
+    payload = samples.film()
+    payload["tokens"] = [{**each, "special": False} for each in payload["tokens"]]
+    tab = show({**payload, "sum": {"rest_of": "biases", "scores": 0.34}})
+    assert tab.locator(".sum .figure").all_text_contents() == ["0.340", "−0.050", "0.290"]
+    assert "special" not in tab.locator(".sum").inner_text()
 
 
 def test_a_warning_stands_above_the_scores(show):

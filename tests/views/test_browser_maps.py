@@ -295,7 +295,7 @@ def test_without_sinks_a_row_is_scaled_to_sum_to_one(show):
 
 def test_a_rectangle_is_enlarged_and_escape_shows_all(show):
     tab = show(samples.film())
-    tab.get_by_role("button", name="encoder.0, head 1").click()
+    tab.get_by_role("button", name="layer 0, head 1").click()
     matrix = tab.locator(".matrix canvas")
     matrix.scroll_into_view_if_needed()
     box = matrix.bounding_box()

@@ -93,8 +93,8 @@ def test_a_chosen_patch_shows_where_it_looks(show):
     tab.locator("h1").hover()
     tab.locator(".patch").nth(5).hover()
     assert f"weight {(2 * 97 / 255) ** 2 * 0.93:.2g}" in tab.locator(".tip").inner_text()
-    assert tab.locator(".told").inner_text().startswith("patch 1,1: attention here, encoder.0")
-    tab.get_by_role("button", name="encoder.0, head 1").click()
+    assert tab.locator(".told").inner_text().startswith("patch 1,1: attention here, layer 0")
+    tab.get_by_role("button", name="layer 0, head 1").click()
     assert paper_of(tab, 4) == f"rgb{LIGHT.plain}"  # the second head at the one before
     tab.locator(".patch").nth(5).click()
     assert paper_of(tab, 5) == before
@@ -186,8 +186,8 @@ def test_a_word_that_is_pointed_at_colours_the_patches_by_its_map(show):
     assert paper_of(tab, 7) == f"rgb{LIGHT.plain}"
     assert paper_of(tab, 8) == f"rgb{background(HALF, False, LIGHT)}"
     told = tab.locator(".pictures ~ .told").inner_text()
-    assert told == "sky: attention here, cross.0 · head 0; strongest weight 0.500"
-    tab.get_by_role("button", name="cross.0, head 1").click()
+    assert told == "sky: attention here, layer 0 · head 0; strongest weight 0.500"
+    tab.get_by_role("button", name="layer 0, head 1").click()
     tab.locator(".flow .unit", has_text="sky").hover()
     assert paper_of(tab, 20) == f"rgb{LIGHT.plain}"
     tab.locator("h1").hover()
@@ -233,8 +233,10 @@ def test_contours_are_where_the_scores_have_their_level(show):
     payload = samples.photograph(1, 1)
     tab = show(payload)
     assert not tab.locator(".contours").is_visible()
+    words = tab.get_by_text("Lines at 25, 50, 75\u00a0% of the strongest patch")
+    assert not words.is_visible()
     tab.get_by_role("button", name="contours").click()
-    assert tab.locator(".contours").is_visible()
+    assert tab.locator(".contours").is_visible() and words.is_visible()
     assert tab.evaluate("getComputedStyle(document.querySelector('.patch')).opacity") == "0"
     half = tab.locator('.contour[data-level="0.5"]').get_attribute("d")
     points = {tuple(map(float, each.split())) for each in re.findall(r"[\d.]+ [\d.]+", half)}

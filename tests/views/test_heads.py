@@ -194,12 +194,12 @@ def test_the_ranking_can_be_chosen_and_each_head_looked_at(show):
     tab.get_by_role("button", name="accuracy_difference").click()
     assert cells.all_text_contents() == ["−50", "25", "0", "100"]
     first = tab.locator(".first-heads li").first.locator("> .mono").all_text_contents()
-    assert first == ["encoder.1 head 1", "0.4", "0.3 to 0.5"]
+    assert first == ["encoder.1 head 1", "0.400", "0.300 to 0.500"]  # three digits each
     told = tab.locator(".importance .told")
     assert told.inner_text().startswith("encoder.1 head 1: 0.4")
     cells.first.hover()
     assert told.inner_text() == (
-        "encoder.0 head 0: −0.2 (95 % interval −0.3 to −0.1), number 4 of 4"
+        "encoder.0 head 0: −0.200 (95 % interval −0.300 to −0.100), number 4 of 4"
     )
     colours = cells.evaluate_all("all => all.map(each => each.style.backgroundColor)")
     assert len(set(colours)) == 4

@@ -34,6 +34,10 @@ def shown(payload, width=120):
     return console.file.getvalue()
 
 
+def test_a_chance_is_never_zero():
+    assert "< .001" in shown(judgement(row(p=0.0002)))
+
+
 def test_the_terminal_has_a_line_for_each_measure():
     given = judgement(row(), nothing("sensitivity", "not applicable"), row(circular=True))
     lines = [" ".join(line.split()) for line in shown(given).splitlines()]

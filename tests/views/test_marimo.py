@@ -76,7 +76,7 @@ def test_a_head_chosen_in_marimo_is_known_in_python(browser, address):
     thumbs = tab.locator(".attlas .thumb")
     thumbs.last.wait_for(timeout=60_000)
     for thumb in (thumbs.last, thumbs.first):
-        title = thumb.get_attribute("title")  # such as "encoder.1 · head 2"
+        title = thumb.get_attribute("title")  # such as "layer 1 · head 2"
         site, head = title.split(" · head ")
         thumb.click()
         told = f"Python knows layer {site.split('.')[1]}, head {head}"

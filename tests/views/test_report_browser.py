@@ -91,7 +91,7 @@ def test_the_text_of_the_first_screen_shows_the_weights_beside_what_matters(tab)
     assert rows.nth(1).locator(".against").all_text_contents() == ["clumsy", "overwrought"]
     assert "orange speaks for POSITIVE" in rows.nth(1).inner_text()
     licence, facts = tab.locator(".first-example > p").all_inner_texts()
-    assert licence.startswith("On this text the map misleads: its strongest words are not those")
+    assert licence.startswith("On this text the map may mislead: its strongest words are not surely")
     assert "The model says POSITIVE 0.87" in facts and "find 0.31 of what matters" in facts
 
 
@@ -109,7 +109,7 @@ def test_an_answer_without_a_reference_has_a_sign_of_its_own(show):
     alone = {name: replace(each, less_reference=None) for name, each in made.bounds.items()}
     verdict = replace(made, word="too few texts", bounds=alone, texts_needed=80)
     tab = show(report(verdict=verdict).payload())
-    assert tab.locator(".verdict-mark").inner_text() == "…"
+    assert tab.locator(".verdict-mark").inner_text() == "?"
     assert tab.locator("#attlas-verdict .bounds .who").all_text_contents() == [
         "Wraw_attention",
         "more than another text's raw_attention",
@@ -162,6 +162,18 @@ def test_a_finding_opens_with_its_plot_a_text_and_what_it_does_not_show(show):
     body.get_by_role("link", name="All about it").click()
     tab.locator("#attlas-standing-methods").wait_for(state="visible")
     assert tab.url.endswith("#attlas-standing")
+
+
+def test_a_finding_on_another_reading_of_the_weights_has_no_text_of_this_one(show):
+    payload = report().payload()
+    shown = payload["examples"][0]["readings"][0]["method"]
+    other = {**payload["standings"][0], "method": "another_reading", "family": "W"}
+    payload["standings"].append(other)
+    payload["findings"][0]["sentence"] = "The weights (another_reading) find less."
+    payload["findings"][1]["sentence"] = f"The weights ({shown}) find more."
+    tab = show(payload)
+    flows = [tab.locator(f"#attlas-finding-{n} .map-row .flow").count() for n in (1, 2)]
+    assert flows == [0, 2]
 
 
 def test_the_plot_of_a_finding_has_the_method_that_it_names(show):

@@ -37,7 +37,7 @@ def test_what_is_chosen_is_restored_from_the_address(show):
     chosen = dict(part.split("=") for part in address[1:].split("&"))
     assert chosen == {"layer": "1", "head": "2", "unit": "tokens", "scheme": "dark", "row": "5"}
     again = show(samples.film(), address)
-    assert pressed(again) == ["encoder.1 · head 2"]
+    assert pressed(again) == ["layer 1 · head 2"]
     assert again.locator(".matrix .chosen-row").count() == 1
     assert again.locator(".flow .unit").nth(5).inner_text() == "s"
     assert again.locator('.attlas[data-theme="dark"]').count() == 1
@@ -65,12 +65,12 @@ def test_no_kind_of_result_is_hurt_by_a_hostile_address(show, name):
 def test_the_address_can_be_edited_while_the_page_is_open(show):
     tab = show(samples.film())
     tab.evaluate("location.hash = 'layer=2&head=3'")
-    tab.locator('.thumb[aria-pressed="true"][title="encoder.2 · head 3"]').wait_for()
+    tab.locator('.thumb[aria-pressed="true"][title="layer 2 · head 3"]').wait_for()
 
 
 def test_a_place_on_the_page_stays_in_the_address(show):
     tab = show(samples.film(), "#somewhere&head=4")
-    assert pressed(tab) == ["encoder.0 · head 4"]
+    assert pressed(tab) == ["layer 0 · head 4"]
     tab.locator(".thumb").nth(1).click()
     assert hash_of(tab) == "#somewhere&head=1"
 
@@ -82,7 +82,7 @@ def test_a_layer_that_has_fewer_heads_shows_its_first(show):
     site["limits"] = site["limits"][:2]
     payload["maps"]["sites"][0]["limits"][5] = 0.99
     tab = show(payload, "#layer=1")
-    assert pressed(tab) == ["encoder.1 · head 0"]
+    assert pressed(tab) == ["layer 1 · head 0"]
 
 
 def test_chosen_output_and_ranking_are_kept(show):
@@ -101,10 +101,10 @@ def test_chosen_output_and_ranking_are_kept(show):
 def test_a_payload_may_say_how_it_opens_and_the_address_has_the_last_word(show):
     payload = {**samples.film(), "opens": {"layer": 3, "head": 1, "unit": "tokens", "row": "x"}}
     tab = show(payload)
-    assert pressed(tab) == ["encoder.3 · head 1"]
+    assert pressed(tab) == ["layer 3 · head 1"]
     assert tab.locator(".flow .unit").count() == 14
     assert hash_of(tab) == ""
-    assert pressed(show(payload, "#head=5")) == ["encoder.3 · head 5"]
+    assert pressed(show(payload, "#head=5")) == ["layer 3 · head 5"]
 
 
 def test_what_a_payload_opens_can_be_emptied_in_the_address(show):

@@ -71,6 +71,16 @@ def test_the_page_shows_every_class_of_a_row_that_is_opened(show):
 
 
 @pytest.mark.browser
+def test_on_a_phone_each_drop_carries_its_name(show):
+    tab = show(triggers())
+    row = tab.locator(".triggers summary")
+    assert "drop beyond random" not in row.inner_text()  # it stands over the column
+    tab.set_viewport_size({"width": 390, "height": 844})
+    assert "drop beyond random 54 (0 to 80)" in " ".join(row.inner_text().split())
+    assert not tab.locator(".triggers .head").get_by_text("drop beyond random").is_visible()
+
+
+@pytest.mark.browser
 def test_what_may_be_chance_is_folded(show):
     (sure,) = triggers()["triggers"]
     chance = {**sure, "text": "perhaps", "strongest": effect("NEGATIVE", 0.9, low=0.0)}

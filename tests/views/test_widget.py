@@ -167,11 +167,11 @@ def test_a_chosen_head_comes_back_to_the_model(widget):
 @pytest.mark.browser
 def test_the_model_chooses_the_head_and_a_wrong_one_is_put_right(widget):
     tab = widget({"layer": 2, "head": 3, "heed": 1})
-    assert pressed(tab) == "encoder.2 · head 3"
+    assert pressed(tab) == "layer 2 · head 3"
     tab.evaluate("model.set('state', {...model.get('state'), layer: 1, head: 4})")
-    assert pressed(tab) == "encoder.1 · head 4"
+    assert pressed(tab) == "layer 1 · head 4"
     tab.evaluate("model.set('state', {layer: 1, head: 77, unit: {}, row: '<b>'})")
-    assert pressed(tab) == "encoder.1 · head 4"
+    assert pressed(tab) == "layer 1 · head 4"
     tab.wait_for_function("saved.at(-1).head === 4 && saved.at(-1).unit === 'words'")
     count = tab.evaluate("saved.length")
     tab.wait_for_timeout(500)

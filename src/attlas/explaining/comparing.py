@@ -155,7 +155,7 @@ def _sum(explanation: Explanation, word: ComparedWord, index: int) -> float:
 def _agreement(
     found: Sequence[Explanation], scores: MethodScores, pair: tuple[int, int], count: int
 ) -> PairAgreement:
-    signed = {found[index].origin.signed for index in pair}
+    signed = {found[index].origin.shows_sides for index in pair}
     rows = scores[list(pair)]
     rows = rows[:, np.isfinite(rows).all(axis=0)]
     words, strengths = rows.shape[1], np.abs(rows)

@@ -212,7 +212,7 @@ def _licensed(
         HeatMap(
             number,
             each.scores[erasures[0].content(number)].astype(np.float64),
-            each.origin.signed,
+            each.origin.shows_sides,
             text_seed(texts[number]),
         )
         for number, each in explanations.items()

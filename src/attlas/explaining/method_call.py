@@ -158,6 +158,7 @@ def origin(call: MethodCall, subject: OpenModel, asked: Mapping[str, Any], verb:
             "transformers": transformers.__version__,
         },
         verb=verb,
+        takes_sides=method.takes_sides,
     )
 
 

@@ -130,7 +130,7 @@ class Comparison(Result):
                 raise UsageError(f"no explanation {index}: there are 0 to {len(self) - 1}")
         rows = self.scores[[one, other]]
         limits = np.array([self.limits[one], self.limits[other]])
-        signed = {self.explanations[index].origin.signed for index in (one, other)}
+        signed = {self.explanations[index].origin.shows_sides for index in (one, other)}
         shares = (np.abs(rows) if len(signed) > 1 else rows) / np.where(limits, limits, 1)[:, None]
         shared = np.isfinite(rows).all(axis=0)
         words = [word.text for word, is_shared in zip(self.words, shared, strict=True) if is_shared]
@@ -193,7 +193,7 @@ class Comparison(Result):
 
     def payload(self) -> dict[str, Any]:
         """What a page, a notebook or a terminal draws; its tokens are the words."""
-        first, signs = self.explanations[0], {each.origin.signed for each in self.explanations}
+        first, signs = self.explanations[0], {each.origin.shows_sides for each in self.explanations}
         models = {each.origin.model for each in self.explanations}
         differ = any(word.texts for word in self.words)
         reading = [READING, *([TEXTS] if differ else []), *([MIXED] if len(signs) > 1 else [])]
@@ -226,7 +226,7 @@ class Comparison(Result):
             "model": each.origin.model,
             "method": each.method,
             "target": asdict(each.target),
-            "signed": each.origin.signed,
+            "signed": each.origin.shows_sides,
             "scores": _numbers(scores),
             "limit": self.limits[index],
             "special": special / size if size else 0.0,

@@ -212,8 +212,12 @@ class Explanation(Result):
             "warning": self.warning,
             "notes": [note for note in self.notes if note != self.warning],
             "code": self.code(),
-            "maps": self.maps.payload_section(precision) if self.maps else None,
+            "maps": self._shown_maps(precision),
         }
+
+    def _shown_maps(self, precision: Any) -> dict[str, Any] | None:
+        section = self.maps.payload_section(precision) if self.maps else None
+        return section and {**section, "signed": section["signed"] and self.origin.takes_sides}
 
     def code(self) -> str:
         """The Python lines that compute this again; you must fill in a picture yourself."""

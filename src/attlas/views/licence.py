@@ -61,7 +61,7 @@ def _cells(payload: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
         yield (
             visible(row["removal"]),
             _percent(row["share"]),
-            _p(row["p"]),
+            chance_words(row["p"]),
             "" if row["reliability"] is None else f"{row['reliability']:.2f}",
             f"{which} ({beside})" if which else "",
             _tokens(payload, row["enough"]),
@@ -73,7 +73,8 @@ def _percent(value: float | None) -> str:
     return "" if value is None else f"{100 * value:.0f} %".replace("-", "−")
 
 
-def _p(value: float | None) -> str:
+def chance_words(value: float | None) -> str:
+    """A p-value; it is never zero."""
     if value is None:
         return ""
     return "< .001" if value < 0.001 else f"{value:.3f}"

@@ -10,7 +10,7 @@ from attlas.views.units import ShownUnit, visible
 
 Payload = Mapping[str, Any]
 ARROWS = {"higher": "↑", "lower": "↓"}
-MARKS = {"supported": "✓", "not supported": "✕", "partly": "◐", "too few texts": "…"}
+MARKS = {"supported": "✓", "not supported": "✕", "partly": "◐", "too few texts": "?"}
 FAMILIES = ("W", "V", "P", "reference", "control")
 LETTERS = "W the weights  V with values or gradients  P propagation  R reference  C control"
 SIGNS = "  ".join(f"{mark} {word}" for word, mark in MARKS.items())

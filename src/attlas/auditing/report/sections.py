@@ -224,7 +224,7 @@ def _reading(
     return Reading(
         name,
         tuple(float(value) for value in scores),
-        METHODS[name].signed,
+        METHODS[name].takes_sides,
         tuple(sorted(int(place) for place in first)),
         _label(question, bool(after.chosen[0])),
         float(after.probability[0]),

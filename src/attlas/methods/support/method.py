@@ -61,7 +61,7 @@ class Method:
     name: str
     score_tokens: Callable[..., Scored]
     family: str  # a key of FAMILIES
-    signed: bool  # whether a score below zero means "against the target"
+    signed: bool  # whether a score may be below zero; if it is `of` the target: against the target
     of: str | None  # logit or probability of the target; None: the target plays no part
     paper: str
     reading: str  # one sentence: what a score says
@@ -93,6 +93,11 @@ class Method:
     def options(self) -> Mapping[str, Any]:
         """Its options with their defaults."""
         return options_of(self.score_tokens)
+
+    @property
+    def takes_sides(self) -> bool:
+        """Whether a score says if a token speaks for or against the target."""
+        return self.signed and self.of is not None
 
     @property
     def gives(self) -> str:

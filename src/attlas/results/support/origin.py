@@ -84,6 +84,7 @@ class Origin:
     versions: Mapping[str, str] = field(default_factory=dict)
     verb: str = "explain"
     part: str = ""  # calls on what the verb returned: `.row(3)`
+    takes_sides: bool = True  # whether what is below zero speaks against the target
 
     def __post_init__(self) -> None:
         text, asked = self.asked.get("text"), plain(self.asked)
@@ -99,6 +100,8 @@ class Origin:
     def to_dict(self) -> dict[str, Any]:
         """The origin as JSON; a pair of texts is `{"pair": [one, other]}`, for a list is words."""
         record = asdict(self)
+        if self.takes_sides:  # as most do: files are those of earlier versions
+            del record["takes_sides"]
         if isinstance(self.asked.get("text"), tuple):
             record["asked"]["text"] = {"pair": list(self.asked["text"])}
         return record
@@ -115,11 +118,16 @@ class Origin:
         """The origin of what a further call on the result returns: `.row(3)`."""
         return replace(self, part=self.part + call)
 
+    @property
+    def shows_sides(self) -> bool:
+        """Whether views have colours for and against the target."""
+        return self.signed and self.takes_sides
+
     def view_facts(self) -> dict[str, Any]:
         """The fields that views show."""
-        names = ("model", "task", "method", "signed", "paper", "reading", "options", "versions")
+        names = ("model", "task", "method", "paper", "reading", "options", "versions")
         record = asdict(self)
-        return {name: record[name] for name in names}
+        return {"signed": self.shows_sides, **{name: record[name] for name in names}}
 
     def code(self, *, picture: bool) -> str:
         """The Python lines that compute the result again; you must fill in a picture yourself."""

@@ -4,7 +4,8 @@ VIEWS.check = [drawHeader, drawCheckGuide, beside([drawAnswers], [drawMethods]),
 
 /** @param {HTMLElement} element */
 function drawCheckGuide(element) {
-  drawGuide(element, "Exactly: with its attention open, the model gives to the bit what it gives by itself. " +
+  drawGuide(element, "Exactly: with its attention open, the model gives to the bit what it gives in eager attention, " +
+    "the kind that shows its weights. The kind that it came with may round otherwise. " +
     "A method that cannot run on this model has the reason beside its name.");
 }
 

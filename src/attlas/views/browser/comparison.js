@@ -73,7 +73,7 @@ function drawSideBySide(element, payload, state) {
 
 /** @param {ComparedRow} row */
 const specialWords = (row) => row.special < 0.005 ? ""
-  : ` · ${Math.round(100 * row.special)} % on special tokens, left out`;
+  : ` · ${Math.round(100 * row.special)}\u00a0% on special tokens, left out`;
 
 // The words as text, and the patches of pictures over them; each element with its unit.
 /**

@@ -2,11 +2,14 @@
 
 const LOOKS = ["blended", "contours"];
 const CONTOURS = [0.25, 0.5, 0.75];  // shares of the strongest patch
+const CONTOUR_WORDS = `Lines at ${CONTOURS.map((level) => 100 * level).join(", ")}\u00a0% of the strongest patch: the wider, the more.`;
 
 // A switch between colours and lines; the function returned draws the lines of these shares.
 /** @param {HTMLElement} element @param {HTMLElement} over @param {PatchedPicture[]} pictures @param {State} state */
 function contourChoice(element, over, pictures, state) {
   element.firstElementChild?.after(choice("Look of the scores", "look", LOOKS, state));
+  const key = make("p", "hint quiet levels", CONTOUR_WORDS);
+  over.after(key);
   const frames = [...over.querySelectorAll(".frame.over")];
   const drawings = pictures.filter((picture) => pictureOf(picture) && picture.patches.length).map((picture, i) => {
     const [rows, columns] = picture.grid ?? [0, 0];
@@ -19,6 +22,7 @@ function contourChoice(element, over, pictures, state) {
   let last = null;
   const draw = () => {
     over.classList.toggle("contoured", state.look === LOOKS[1]);
+    key.hidden = state.look !== LOOKS[1];
     if (!last || state.look !== LOOKS[1]) return;
     for (const {picture, lines} of drawings) lines.replaceChildren(...contourLines(picture, ...last, state));
   };

@@ -107,9 +107,9 @@ function announce(element, place, box = element.getBoundingClientRect()) {
 
 const ARROW_STEPS = new Map([["ArrowRight", 1], ["ArrowDown", 1], ["ArrowLeft", -1], ["ArrowUp", -1]]);
 
-// One tab stop for many elements; the arrow keys, Home and End move among them.
-/** @param {HTMLElement | SVGElement} container @param {string} selector */
-function rove(container, selector) {
+// One tab stop for many elements; the arrow keys, Home and End move among them, up and down by the columns of a grid.
+/** @param {HTMLElement | SVGElement} container @param {string} selector @param {number} [columns] */
+function rove(container, selector, columns = 1) {
   /** @param {string} wanted @returns {NodeListOf<HTMLElement | SVGElement>} */
   const all = (wanted) => container.querySelectorAll(wanted);
   const [first] = all(selector);
@@ -117,7 +117,7 @@ function rove(container, selector) {
   container.onkeydown = (event) => {
     const ours = [...all(selector)];
     const here = ours.findIndex((each) => event.target instanceof Node && each.contains(event.target));
-    const step = ARROW_STEPS.get(event.key) ?? 0;
+    const step = (ARROW_STEPS.get(event.key) ?? 0) * (/Up|Down/.test(event.key) ? columns : 1);
     if (here < 0 || !(step || event.key === "Home" || event.key === "End")) return;
     const to = event.key === "Home" ? 0 : event.key === "End" ? -1 : here + step;
     const next = step ? ours[to] : ours.at(to);

@@ -30,7 +30,7 @@ function drawImportances(element, payload, state) {
       track([{figure: {...head, value: head.importance}, family: "W"}], span, [{at: 0}]),
       make("span", "mono figure", headFigure(head.importance)),
       make("span", "mono quiet", `${headFigure(head.low)} to ${headFigure(head.high)}`))));
-    rove(grid, ".cell");
+    rove(grid, ".cell", Math.max(...importance.sites.map((site) => site.heads.length)));
     tell(ranked[0]);
   };
   state.on(["ranking", "theme"], show);
@@ -38,7 +38,10 @@ function drawImportances(element, payload, state) {
 }
 
 /** @param {number} value */
-const headFigure = (value) => minus(String(Number(value.toPrecision(3))));
+const headFigure = (value) => {
+  const text = value.toPrecision(3);
+  return minus(text.includes("e") ? String(Number(text)) : text);
+};
 
 /** @param {HeadFigure} head @param {number} count */
 const headWords = (head, count) =>

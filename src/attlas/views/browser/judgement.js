@@ -38,6 +38,6 @@ function measuredRow(row) {
   const words = (text) => (text ? visible(text) : "");
   const told = row.circular ? "circular: computed by what the measure does" : words(row.note);
   return make("tr", "", name, make("td", "", words(row.removal)), number(row.value),
-    number(row.shuffled), number(row.ceiling), number(row.share, 2), number(row.p),
+    number(row.shuffled), number(row.ceiling), number(row.share, 2), make("td", "", chanceWords(row.p)),
     make("td", "quiet", told));
 }

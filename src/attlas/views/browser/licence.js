@@ -29,6 +29,10 @@ function licenceParts(licence, tokens) {
   ];
 }
 
+// A p-value; it is never zero.
+/** @param {number | null} p */
+const chanceWords = (p) => (typeof p !== "number" ? "" : p < 0.001 ? "< .001" : p.toFixed(3));
+
 /** @param {LicenceRemoval} row @param {string[]} tokens */
 function licenceRow(row, tokens) {
   /** @param {unknown} value */
@@ -38,11 +42,10 @@ function licenceRow(row, tokens) {
   /** @param {number[] | null} places */
   const shown = (places) => (places ? places.map((place) => visible(tokens[place])).join(" · ") || "nothing"
     : "none found");
-  const p = !known(row.p) ? "" : row.p < 0.001 ? "< .001" : row.p.toFixed(3);
   const way = known(row.right_way) ? `${percent(row.right_way)} (${percent(row.for_target)})` : "";
   const name = make("th", "", visible(row.removal));
   name.scope = "row";
-  const cells = [percent(row.share), p, known(row.reliability) ? row.reliability.toFixed(2) : "", way,
+  const cells = [percent(row.share), chanceWords(row.p), known(row.reliability) ? row.reliability.toFixed(2) : "", way,
     shown(row.enough), shown(row.needed)];
   return make("tr", "", name, ...cells.map((cell) => make("td", "", make("bdi", "", cell))));
 }

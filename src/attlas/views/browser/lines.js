@@ -46,7 +46,7 @@ function drawLines(element, payload, state) {
 /** @param {MappedPayload} payload @param {State} state */
 function lineControls(payload, state) {
   const {sites} = payload.maps, chips = make("div", "chips"), box = make("div", "controls", ...(sites.length > 1
-    ? [listOf("layer", sites.map((site, layer) => [String(layer), visible(site.name)]), () => String(state.layer),
+    ? [listOf("layer", sites.map((site, layer) => [String(layer), layerName(site, sites).replace("layer ", "")]), () => String(state.layer),
       (value) => openLayer(payload, state, Number(value)), (mark) => state.on(["layer"], mark))] : []), chips);
   chips.setAttribute("role", "group");
   chips.setAttribute("aria-label", "Heads whose lines are drawn");

@@ -29,7 +29,7 @@ function paintLines(view, payload, state, readout, key) {
   markTokens(view, heads, limit, focus, signed, state.theme);
   tellLines(readout, view, heads, focus, payload, signed);
   const names = heads.map(({number}) => number).join(", ");
-  view.canvas.setAttribute("aria-label", `Lines of ${site.name}, heads ${names}: ${view.left.length} tokens to ${view.right.length}`);
+  view.canvas.setAttribute("aria-label", `Lines of ${layerName(site, payload.maps.sites)}, heads ${names}: ${view.left.length} tokens to ${view.right.length}`);
   key.replaceChildren(...(heads.length ? [thicknessScale(limit, signed)] : [make("span", "", "No head is chosen.")]));
 }
 

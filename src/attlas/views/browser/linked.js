@@ -20,7 +20,8 @@ function linkOf(patches, payload, state) {
     ?? ways.map((layer) => weightsAt(sites[layer], [...sites[layer].limits.keys()], asked, patches)).find(Boolean);
   if (!found) return none;
   const word = asked.map((position) => visible(payload.tokens[position].label)).join(" ");
-  const where = found.heads.length === 1 ? mapName(found.site, found.heads[0]) : `${visible(found.site.name)}, mean of its heads`;
+  const where = found.heads.length === 1 ? mapName(found.site, found.heads[0], sites)
+    : `${layerName(found.site, sites)}, mean of its heads`;
   const which = found.turned ? `${shows} of each patch to it` : `${shows} here`;
   return {key: `${asked} ${where} ${found.turned}`, values: found.values, told: [word, `: ${which}, ${where}`]};
 }

@@ -20,8 +20,13 @@ function strongestHead(payload) {
 const isWhole = (site) => site.kind === "all";
 /** @param {MapSite} site @param {number} head */
 const headNumber = (site, head) => site.numbers?.[head] ?? head;
-/** @param {MapSite} site @param {number} head */
-const mapName = (site, head) => isWhole(site) ? "the whole model" : `${visible(site.name)} · head ${headNumber(site, head)}`;
+// A layer by its number; among several kinds of sites by its full name.
+/** @param {MapSite} site @param {MapSite[]} sites */
+const layerName = (site, sites) =>
+  isWhole(site) || sites.some(({kind}) => kind !== site.kind) ? visible(site.name) : `layer ${site.layer}`;
+/** @param {MapSite} site @param {number} head @param {MapSite[]} sites */
+const mapName = (site, head, sites) =>
+  isWhole(site) ? "the whole model" : `${layerName(site, sites)} · head ${headNumber(site, head)}`;
 
 // The layer with the most heads.
 /** @param {MapSite[]} sites */
@@ -72,13 +77,16 @@ function hideSwitch(payload, state) {
   if (!payload.maps.sites.some((site) => sinkColumns(site, payload).length)) return [];
   const box = make("input", "");
   box.type = "checkbox";
-  const mark = () => (box.checked = state.hidden);
+  const scaled = payload.maps.shows === "attention" && !payload.maps.signed;
+  const told = make("span", "", scaled ? "(the rest of each row is scaled to sum to one)" : "");
+  const mark = () => {
+    box.checked = state.hidden;
+    told.hidden = !state.hidden;
+  };
   box.addEventListener("change", () => state.set({hidden: box.checked}));
   state.on(["hidden"], mark);
   mark();
-  const scaled = payload.maps.shows === "attention" && !payload.maps.signed;
-  return [make("label", "sinks", box, "hide the first and special tokens",
-    make("span", "", scaled ? "(the rest of each row is scaled to sum to one)" : ""))];
+  return [make("label", "sinks", box, "hide the first and special tokens", told)];
 }
 
 /** @param {HTMLElement} element @param {MappedPayload} payload @param {State} state */
@@ -98,14 +106,13 @@ function drawMatrixView(element, payload, state) {
 /** @param {HTMLElement} element @param {MappedPayload} payload @param {State} state */
 function drawHeads(element, payload, state) {
   const {sites, signed} = payload.maps;
-  const severalKinds = new Set(sites.map((site) => site.kind)).size > 1;
   const widest = widestOf(sites);
   /** @type {{thumb: HTMLElement, canvas: HTMLCanvasElement, layer: number, head: number}[]} */
   const thumbs = [];
   element.append(make("div", "head-row numbers quiet mono", make("span", "", "head"),
     ...Array.from({length: widest.shape[0]}, (_, head) => make("span", "number", String(headNumber(widest, head))))));
   sites.forEach((site, layer) => {
-    const name = make("span", "layer-name quiet mono", severalKinds ? `${site.kind} ${site.layer}` : `layer ${site.layer}`);
+    const name = make("span", "layer-name quiet mono", layerName(site, sites));
     const row = make("div", "head-row", name);
     name.addEventListener("click", () => announce(name, {site}));
     for (let head = 0; head < site.shape[0]; head++) {
@@ -115,15 +122,20 @@ function drawHeads(element, payload, state) {
         state.set({layer, head, heads: null});
         announce(thumb, {site, head, again});
       });
-      thumb.setAttribute("aria-label", `${site.name}, head ${headNumber(site, head)}`);
-      thumb.title = mapName(site, head);
+      thumb.setAttribute("aria-label", mapName(site, head, sites).replace(" ·", ","));
+      thumb.title = mapName(site, head, sites);
       thumbs.push({thumb, canvas, layer, head});
       row.append(thumb);
     }
     element.append(row);
   });
-  const mark = () => thumbs.forEach(({thumb, layer, head}) =>
-    thumb.setAttribute("aria-pressed", String(layer === state.layer && head === state.head)));
+  rove(element, ".thumb", widest.shape[0]);
+  // The Tab key stops once, at the open head: a model may have a thousand.
+  const mark = () => thumbs.forEach(({thumb, layer, head}) => {
+    const isOpen = layer === state.layer && head === state.head;
+    thumb.setAttribute("aria-pressed", String(isOpen));
+    thumb.tabIndex = isOpen ? 0 : -1;
+  });
   const colour = () => inTurn(thumbs, ({canvas, layer, head}) =>
     fillCanvas(canvas, shownHead(payload, state, layer, head), 48, signed, state.theme));
   state.on(["layer", "head"], mark);

@@ -12,7 +12,7 @@ function drawMatrix(element, payload, state) {
     make("div", "large", make("div", "", scroll, key), chosen));
   const build = () => {
     const site = payload.maps.sites[state.layer], head = shownHead(payload, state), {signed} = payload.maps;
-    title.replaceChildren(mapName(site, state.head));
+    title.replaceChildren(mapName(site, state.head, payload.maps.sites));
     key.replaceChildren(scaleOf(head.limit, signed, state.theme, (weight) => figure(weight, head.limit, signed)));
     const focused = scroll.querySelector("canvas:focus") !== null;
     const matrix = matrixOf(site, payload, state, element.clientWidth);
@@ -83,7 +83,7 @@ function largeCanvas(site, head, part, cell, payload, state) {
   canvas.style.height = `${rows * cell}px`;
   canvas.tabIndex = 0;
   canvas.setAttribute("role", "img");
-  canvas.setAttribute("aria-label", `Weights of ${site.name}, head ${headNumber(site, state.head)}: ${rows} ` +
+  canvas.setAttribute("aria-label", `Weights of ${mapName(site, state.head, payload.maps.sites)}: ${rows} ` +
     `queries by ${columns} keys. The arrow keys move, Enter chooses a row, plus and minus zoom, Escape shows all.`);
   return canvas;
 }

@@ -193,13 +193,13 @@ function paintEdges(context, view, slot, size) {
   if (slot && size / Math.max(queries, keys) >= LEAST_LABEL) return paintTokens(context, view, slot, size);
   if (view.ordered) return;
   context.fillStyle = view.ink.quiet;
-  const {sites} = view.payload.maps, kinds = new Set(sites.map((site) => site.kind)).size > 1;
+  const {sites} = view.payload.maps;
   const step = Math.ceil(14 / view.scale);
   sites.forEach((site, row) => {
     const y = view.y + row * view.scale + size / 2;
     if (row % step || y < view.top || y > view.height) return;
     context.textAlign = "right";
-    context.fillText(kinds || isWhole(site) ? visible(site.name) : `layer ${site.layer}`, view.left - 8, y, view.left - 10);
+    context.fillText(layerName(site, sites), view.left - 8, y, view.left - 10);
   });
   const widest = widestOf(sites), every = Math.ceil(20 / view.scale);
   context.textAlign = "center";

@@ -115,7 +115,7 @@ function tellHead(element, view) {
     return [make("li", order === state.order ? "chosen" : "", make("span", "", orderWords(order)), track,
       make("span", "mono figure", minus(value.toFixed(2))))];
   });
-  element.replaceChildren(make("h3", "", mapName(site, head)), make("p", "readout mono", ...weight),
+  element.replaceChildren(make("h3", "", mapName(site, head, payload.maps.sites)), make("p", "readout mono", ...weight),
     make("p", "quiet", "strongest weight ", make("span", "mono", figure(shown.limit, shown.limit, false))),
     make("ul", "shares", ...rows));
 }

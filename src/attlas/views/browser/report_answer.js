@@ -1,7 +1,7 @@
 // The first screen of a report, for a reader in a hurry; each finding opens for one who doubts it.
 
 /** @type {Record<string, string>} */
-const VERDICT_MARKS = {supported: "✓", "not supported": "✕", partly: "◐", "too few texts": "…"};
+const VERDICT_MARKS = {supported: "✓", "not supported": "✕", partly: "◐", "too few texts": "?"};
 const MOST_FINDINGS = 3;  // on the first screen
 const READING_GUIDE = "Attention gives every word a weight. To test the weights, words are taken away and the " +
   "model is asked again: a word matters if the answer moves. 0: the weights find no more of what matters than " +
@@ -122,9 +122,8 @@ function findingBody(finding, index, payload, state) {
   const plot = make("div", "figure-box");
   (FINDING_PLOTS[finding.section] ?? drawFindingTrack)(plot, payload, finding);
   made.append(saveable(plot, sectionId(`finding-${index + 1}-plot`), () => [FIGURE_HEAD, ...findingRows(finding, payload)]));
-  const texts = payload.examples.filter(isTested);
-  if (texts.length && ["standing", "verdict"].includes(finding.section)) {
-    const example = texts[index % texts.length];
+  const texts = payload.examples.filter(isTested), example = texts[index % texts.length];
+  if (example && isShownBy(example, finding, payload)) {
     made.append(make("h3", "", "In one of the texts", make("span", "quiet", ` ${visible(example.point)}`)),
       ...exampleTruth(example, state, example.readings.slice(0, 1)));
   }
@@ -136,6 +135,14 @@ function findingBody(finding, index, payload, state) {
   }
   return made;
 }
+
+// Whether a text is about what was found: not if the weights were read in another way than on the text.
+/** @param {TestedSample} example @param {Finding} finding @param {ReportPayload} payload */
+const isShownBy = (example, finding, {standings}) => ["standing", "verdict"].includes(finding.section) &&
+  !standings.some(({family, method}) => family === "W" && method !== example.readings[0].method && isNamedIn(finding, method));
+
+/** @param {Finding} finding @param {string} method */
+const isNamedIn = ({sentence}, method) => sentence.split(/[^\w]+/).includes(method);
 
 /** @type {Record<string, (made: HTMLElement, payload: ReportPayload, finding: Finding) => void>} */
 const FINDING_PLOTS = {standing: drawTestedMethods, verdict: drawTestedMethods, removals: drawFindingRemovals, trials: drawFindingTrial};
@@ -151,9 +158,7 @@ function findingRows(finding, payload) {
 function testedStandings({standings, verdict}, finding) {
   const named = new Set([verdict.method, ...verdict.readings.slice(0, 1).map((each) => each.method)]);
   for (const {reference} of Object.values(verdict.bounds)) named.add(reference);
-  /** @param {Standing} given */
-  const isTold = ({method}) => finding.sentence.split(/[^\w]+/).includes(method);
-  return standings.filter((each) => each.family === "control" || named.has(each.method) || isTold(each));
+  return standings.filter((each) => each.family === "control" || named.has(each.method) || isNamedIn(finding, each.method));
 }
 
 /** @param {HTMLElement} made @param {ReportPayload} payload @param {Finding} finding */

@@ -35,7 +35,7 @@ const REMOVED = {delete: "deleted", mask: "masked", pad: "replaced by padding", 
 /** @type {Record<string, string>} */
 const TRUSTED = {
   "may be read as where": "On this text the map can be trusted: its strongest words are among those that matter.",
-  "may not be read as where": "On this text the map misleads: its strongest words are not those that matter.",
+  "may not be read as where": "On this text the map may mislead: its strongest words are not surely those that matter.",
   "cannot be told for this text": "On this text it cannot be told whether the map can be trusted.",
 };
 

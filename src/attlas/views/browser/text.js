@@ -236,18 +236,18 @@ function drawSum(element, payload, state) {
   if (!payload.sum && !payload.sums?.some(Boolean)) return;
   const list = make("ul", "sum");
   section(element, "How the scores add up").append(list);
-  const {sum, target, sums = [], targets = []} = payload;
+  const {sum, target, sums = [], targets = []} = payload, special = payload.tokens.filter((token) => token.special);
   /** @returns {number[]} */
   const shown = () => (isWritten(state) ? rowsShown(state) : []);
-  const show = () => list.replaceChildren(...(sum && target ? sumRows([sum], [target])
-    : sumRows(shown().flatMap((row) => sums[row] ?? []), shown().map((row) => targets[row]))));
+  const show = () => list.replaceChildren(...(sum && target ? sumRows([sum], [target], special)
+    : sumRows(shown().flatMap((row) => sums[row] ?? []), shown().map((row) => targets[row]), special)));
   if (!payload.sum) state.on(["scores"], show);
   show();
 }
 
-// The rows of one sum, or of the mean of several.
-/** @param {ScoreSum[]} sums @param {Target[]} targets */
-function sumRows(sums, targets) {
+// The rows of one sum, or of the mean of several; if special tokens have scores of their own, they have a row.
+/** @param {ScoreSum[]} sums @param {Target[]} targets @param {Token[]} special */
+function sumRows(sums, targets, special) {
   /** @param {number[]} values */
   const mean = (values) => values.reduce((total, each) => total + each, 0) / values.length;
   const {of, rest_of: restOf} = sums[0], base = mean(sums.map((sum) => sum.base ?? 0));
@@ -257,10 +257,14 @@ function sumRows(sums, targets) {
   const row = (name, number, words = "") => make("li", "", make("span", "", name),
     make("span", "mono figure", figure(number, limit, false)), make("span", "quiet", words));
   const missed = restOf || Math.abs(rest) > 0.005 * limit;
-  const [target] = targets, one = targets.length === 1;
+  const [target] = targets, one = targets.length === 1, plus = restOf ? "" : "+ ";
+  const named = [...new Set(special.map((token) => token.label))];
+  const apart = special.some((token) => token.score), held = special.reduce((sum, token) => sum + (token.score ?? 0), 0);
   return [
     ...(restOf ? [] : [row("base value", base, visible(of ?? ""))]),
-    row(restOf ? "all scores" : "+ all scores", scores, "special tokens included"),
+    ...(apart ? [row(`${plus}scores`, scores - held, "without special tokens"),
+      row("+ special tokens", held, named.length > 4 ? `${special.length} of them` : visible(named.join(" ")))]
+      : [row(`${plus}all scores`, scores, special.length ? "special tokens included" : "")]),
     ...(missed ? [row(restOf ? "+ the rest" : "+ what they miss", rest, restOf ? visible(restOf) : "")] : []),
     row(`= ${one ? "" : "mean "}${visible(target.quantity)}`, value, one ? visible(target.name) : ""),
   ];

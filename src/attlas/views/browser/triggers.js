@@ -38,17 +38,21 @@ function triggerRow(trigger) {
   const most = trigger.strongest;
   const summary = make("summary", "", make("bdi", "mono strong", visible(trigger.text)),
     make("bdi", "quiet", visible(most.label)), accuracies(most),
-    make("span", "mono figure", points(most)));
+    dropOf(most));
   /** @param {{query: string, key: string, attribution: number}} entry */
   const pair = (entry) => `${visible(entry.query)} reads ${visible(entry.key)} ${entry.attribution.toPrecision(3)}`;
-  const source = make("p", "quiet", `Found in a text labelled ${visible(trigger.predicted)}, at ` +
+  const source = make("p", "quiet", `Found in a text that the model calls ${visible(trigger.predicted)}, at ` +
     `${visible(trigger.site)}, head ${trigger.head}: ${trigger.entries.map(pair).join("; ")}`);
   const text = make("p", "mono", visible(trigger.found_in));
   const rows = trigger.effects.map((effect) => make("li", "", make("bdi", "", visible(effect.label)),
-    make("span", "quiet", `${effect.texts} texts`), accuracies(effect),
-    make("span", "mono figure", points(effect))));
+    make("span", "quiet", `${effect.texts} texts`), accuracies(effect), dropOf(effect)));
   return make("details", "", summary, make("ul", "", ...rows), source, text);
 }
+
+// On a phone no column stands over it, so it carries its name.
+/** @param {TriggerEffect} effect */
+const dropOf = (effect) => make("span", "figure", make("span", "name quiet", "drop beyond random "),
+  make("span", "mono", points(effect)));
 
 // Three bars: unchanged texts, with random words, with the trigger.
 /** @param {TriggerEffect} effect */

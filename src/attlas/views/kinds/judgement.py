@@ -8,7 +8,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from attlas.views.licence import licence_html, licence_lines
+from attlas.views.licence import chance_words, licence_html, licence_lines
 from attlas.views.markup import MONO, QUIET, card, heading
 from attlas.views.markup import notes as note_lines
 from attlas.views.terminal import notes, request_line
@@ -75,7 +75,7 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
         _words(row["removal"]),
         *(_number(row[name]) for name in ("value", "shuffled", "ceiling")),
         _number(row["share"], 2),
-        _number(row["p"]),
+        chance_words(row["p"]),
         _words(told),
     )
 
