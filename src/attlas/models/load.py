@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from attlas.errors import ModelError, UnknownNameError, UsageError
+from attlas.errors import ModelError, UnknownNameError, UsageError, in_short
 from attlas.models.facts.places import (
     DTYPES,
     check_installed,
@@ -275,7 +275,11 @@ def _quiet(place: str) -> Iterator[None]:
 
 
 def _first_line(problem: Exception) -> str:
-    return next((line.strip() for line in str(problem).splitlines() if line.strip()), repr(problem))
+    """The first line of an error, with the next if that only announces it."""
+    first, *others = [line.strip() for line in str(problem).splitlines() if line.strip()] or [
+        repr(problem)
+    ]
+    return in_short(f"{first} {others[0]}" if first.endswith(":") and others else first, 300)
 
 
 def _dtype(dtype: str | torch.dtype | None, device: torch.device) -> Any:
