@@ -21,7 +21,9 @@ import numpy as np
 ROOT = Path(__file__).parent.parent
 COSTS, OFFLOADED = (ROOT / "benchmarks" / f"{name}.json" for name in ("costs", "offloading"))
 PAGE, IMAGES = ROOT / "docs" / "performance.md", ROOT / "docs" / "images"
-DEVICES = ("cuda", "cpu")
+PLACES = {"cuda": "a GPU", "cpu": "a processor"}
+DEVICES = tuple(PLACES)
+SCRIPTS = {"costs": "costs", "offload": "offloading"}
 MOST = 0.75  # of the methods: a cell that fewer have is not in the table
 SHADES = ("#9ecae1", "#3182bd", "#08306b")
 
@@ -54,13 +56,21 @@ def merge(path: Path, rows: Sequence[Record]) -> None:
 def page(text: str, costs: Sequence[Record], offloaded: Sequence[Record]) -> str:
     """The page with its parts made anew."""
     for device in DEVICES:
-        for name, rows, lines in (("costs", costs, cost_lines), ("offload", offloaded, off_lines)):
+        for name, rows in (("costs", costs), ("offload", offloaded)):
             own = [each for each in rows if each["device"] == device]
-            if own:
-                shown = f"![What each method costs, {device}](images/costs_{device}.svg)"
-                drawn = ["", shown] if name == "costs" else []
-                text = put(text, f"{name} {device}", [*lines(own), "", measured_on(own), *drawn])
+            text = put(text, f"{name} {device}", part(name, device, own))
     return text
+
+
+def part(name: str, device: str, rows: Sequence[Record]) -> list[str]:
+    """What was measured on a device, or with what it is measured."""
+    if not rows:
+        script = f"python benchmarks/{SCRIPTS[name]}.py --device {device}"
+        return [f"On {PLACES[device]}, this is not measured yet: `{script}`."]
+    if name == "offload":
+        return [*off_lines(rows), "", measured_on(rows)]
+    shown = f"![What each method costs, {device}](images/costs_{device}.svg)"
+    return [*cost_lines(rows), "", measured_on(rows), "", shown]
 
 
 def put(text: str, name: str, lines: Sequence[str]) -> str:

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from run import where
 from shapes import texts_of
 
 import attlas
@@ -36,6 +37,7 @@ from attlas.progress import Step
 METHODS = ("raw_attention", "attn_lrp", "integrated_gradients")
 TOKENS = 128
 FROM, TO = 0.25, 0.9  # of the texts: what is counted
+FACTS = ("date", "versions", "load")  # the load is that before the first worker
 LASTS = 2.0  # seconds that a rate is measured for, about
 SIZES = {  # millions of weights, without embeddings for the last two: layers, width, heads
     110: ("encoder", 12, 768, 12),
@@ -76,6 +78,7 @@ def shared(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     most = attlas.Engine(engine, workers=max(given.workers))
     print(f"{given.method}, {given.model}, {machine(given.device)}, {engine}")
     writing_scores.CHUNK = given.part
+    facts = {key: value for key, value in where(given.device).items() if key in FACTS}
     first = 0.0
     with connected(most), tempfile.TemporaryDirectory() as folder:
         for count in given.workers:
@@ -103,6 +106,7 @@ def shared(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 **{"what": "workers", "device": given.device, "machine": machine(given.device)},
                 **{"model": given.model, "method": given.method, "workers": count},
                 **{"texts": watch.texts, "rate": rate, "seconds": watch.seconds, "engine": engine},
+                **facts,
             }
 
 

@@ -22,6 +22,7 @@ ROWS, RESULTS = ROOT / "benchmarks" / "ray.json", ROOT / "benchmarks" / "results
 PAGE = ROOT / "docs" / "cluster.md"
 TEXTS = (10_000, 1_000_000, 100_000_000)
 SENTENCES = re.compile(r"`(\w+)` of (\d+) sentences")
+PLACES = {"cuda": "a GPU", "cpu": "a processor"}
 Row = dict[str, Any]
 
 
@@ -64,9 +65,10 @@ def _put(text: str, name: str, lines: Iterator[str]) -> str:
 
 def workers(rows: Sequence[Row]) -> Iterator[str]:
     """How much more several workers explain than one."""
-    yield "| machine | model, method | workers | texts a second | against one |"
-    yield "|---|---|---|---|---|"
     own = [each for each in rows if each["what"] == "workers"]
+    if own:
+        yield "| machine | model, method | workers | texts a second | against one |"
+        yield "|---|---|---|---|---|"
     one = {(each["device"], each["machine"]): each["rate"] for each in own if each["workers"] == 1}
     for each in own:
         first = one[each["device"], each["machine"]]
@@ -76,6 +78,22 @@ def workers(rows: Sequence[Row]) -> Iterator[str]:
             f"| {where} | {each['model']}, `{each['method']}` | {each['workers']} | "
             f"{each['rate']:,.0f} | {each['rate'] / first:.2f} × |"
         )
+    yield from _measured(own)
+
+
+def _measured(rows: Sequence[Row]) -> Iterator[str]:
+    """When workers were measured, and on what they are not measured yet."""
+    told = [_facts(each) for each in rows if "load" in each]
+    missing = [PLACES[each] for each in PLACES if each not in {row["device"] for row in rows}]
+    told += [f"On {each}, this is not measured yet." for each in missing]
+    if rows and told:
+        yield ""
+    yield from dict.fromkeys(told)
+
+
+def _facts(row: Row) -> str:
+    versions = ", ".join(f"{name} {each}" for name, each in row["versions"].items())
+    return f"On {row['machine']}: {versions}, {row['date']}, load of the machine {row['load']:g}."
 
 
 def of_sentences(records: Sequence[Row]) -> Iterator[Row]:
@@ -93,6 +111,9 @@ def of_sentences(records: Sequence[Row]) -> Iterator[Row]:
 def sizing(rows: Sequence[Row], price: float) -> Iterator[str]:
     """Time and money for so many texts, on one GPU."""
     own = [each for each in rows if each["what"] == "rate" and each["device"] == "cuda"]
+    if not own:
+        yield "On a GPU, this is not measured yet."
+        return
     counts = " | ".join(f"{count:,} texts" for count in TEXTS)
     yield f"| model | tokens | method | texts a second | {counts} |"
     yield "|---" * (4 + len(TEXTS)) + "|"

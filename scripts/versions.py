@@ -31,6 +31,7 @@ CONTRACTS = [f"tests/{room}/test_contract.py" for room in ("methods", "measures"
 # Packages that go with torch and transformers: each pair chooses its own.
 THEIRS = (
     "torch",
+    "setuptools",
     "transformers",
     "tokenizers",
     "huggingface_hub",

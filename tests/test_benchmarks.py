@@ -49,6 +49,27 @@ def test_the_page_says_what_the_costs_are(scripts):
     assert all(each["difference"] <= 1e-5 for each in offloaded if "difference" in each)
 
 
+def test_a_page_says_what_is_not_measured_and_with_what_it_is(scripts):
+    costs, sizing = scripts.costs_page, scripts.sizing
+    text = costs.page(costs.PAGE.read_text(encoding="utf-8"), [], [])
+    for place, device in (("a GPU", "cuda"), ("a processor", "cpu")):
+        for script in ("costs", "offloading"):
+            command = f"python benchmarks/{script}.py --device {device}"
+            assert f"On {place}, this is not measured yet: `{command}`." in text
+            assert (BENCHMARKS / f"{script}.py").is_file()
+    nothing = [f"On {place}, this is not measured yet." for place in ("a GPU", "a processor")]
+    assert list(sizing.workers([])) == nothing
+    assert list(sizing.sizing([], 4)) == nothing[:1]
+
+
+def test_no_table_of_the_pages_is_empty():
+    for name in ("cluster", "performance"):
+        text = (BENCHMARKS.parent / "docs" / f"{name}.md").read_text(encoding="utf-8")
+        for part in re.findall(r"<!-- (?!end)[^>]* -->\n(.*?)<!-- end", text, re.S):
+            rows = part.strip().splitlines()
+            assert rows and not (rows[0].startswith("|") and len(rows) < 3), (name, rows)
+
+
 def test_growth_is_an_exponent(scripts):
     sizes = [(layers, tokens) for layers in (2, 4, 8) for tokens in (10, 20, 40)]
     rows = [
@@ -157,8 +178,15 @@ def test_new_rows_of_workers_replace_those_of_their_kind_and_device(scripts):
     found = scripts.sizing.merged(known, new)
     lines = list(scripts.sizing.workers(found))
     assert lines[2:4] == ["| m | a, `b` | 1 | 10 | 1.00 × |", "| m | a, `b` | 4 | 35 | 3.50 × |"]
-    assert lines[4] == "| m, shared | a, `b` | 1 | 7 | 1.00 × |"
-    (*_, line) = scripts.sizing.workers([{**each, "engine": "local"} for each in new])
+    assert lines[4:] == ["| m, shared | a, `b` | 1 | 7 | 1.00 × |"]
+    facts = {"load": 0.5, "date": "2026-01-01", "versions": {"torch": "9"}}
+    told = list(scripts.sizing.workers([{**each, **facts} for each in new]))[4:]
+    assert told == [
+        "",
+        "On m: torch 9, 2026-01-01, load of the machine 0.5.",
+        "On a GPU, this is not measured yet.",
+    ]
+    _, _, _, line, *_ = scripts.sizing.workers([{**each, "engine": "local"} for each in new])
     assert line == "| m, without Ray | a, `b` | 4 | 35 | 3.50 × |"
 
 

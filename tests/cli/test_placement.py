@@ -26,7 +26,12 @@ def test_words_that_are_none(run):
         (("--device-map", "{"), "--device-map is a word or JSON"),
         (("--device-map", "auto", "--device", "cpu"), "not both"),
         (("--device-map", "auto", "--max-memory", "cpu"), "--max-memory is written device=size"),
+        (("--device-map", "auto", "--max-memory", "gpu=1GB"), "a GPU by its number, not 'gpu'"),
+        (("--device-map", "auto", "--max-memory", "99=1GB"), "no device 'cuda:99' here"),
+        (("--device-map", '{"": "gpu"}'), "no device 'gpu' here"),
+        (("--device-map", '{"nothing": "cpu"}'), "unknown module in device_map 'nothing'"),
         (("--max-memory", "cpu=1GB"), "max_memory is for a device_map"),
+        (("--offload-folder", "there"), "offload_folder is for a device_map"),
         (("--quantization", "int7"), "allowed: int8, int4"),
     ]:
         status, _, error = run("explain", TEXT, *given)

@@ -1,6 +1,7 @@
 """The choice of an engine, and how a cluster is shared: mistakes are one line, told early."""
 
 import socket
+from importlib.util import find_spec
 
 import pytest
 
@@ -8,6 +9,8 @@ import attlas
 from attlas.engine import Engine, engine, engine_of
 from attlas.engine.cluster import WorkerShare, divided
 from attlas.errors import UnknownNameError, UsageError
+
+needs_ray = pytest.mark.skipif(not find_spec("ray"), reason="pip install 'attlas[ray]'")
 
 
 def test_an_unknown_engine_is_told_with_the_nearest():
@@ -37,6 +40,7 @@ def test_without_ray_the_message_says_how_to_install_it(monkeypatch):
     assert not Engine("local", workers=2).is_alone
 
 
+@needs_ray
 def test_a_cluster_that_does_not_answer_is_told_at_once():
     with socket.socket() as taken:  # bound, but nobody listens
         taken.bind(("127.0.0.1", 0))
@@ -45,6 +49,7 @@ def test_a_cluster_that_does_not_answer_is_told_at_once():
             Engine("ray", address).check()
 
 
+@needs_ray
 @pytest.mark.parametrize(
     ("address", "said"),
     [

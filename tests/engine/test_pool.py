@@ -222,10 +222,14 @@ def test_other_libraries_are_told():
         sent.open("shortcut_token")
 
 
-def test_a_model_that_is_spread_over_devices_is_refused():
+@pytest.mark.parametrize(
+    ("places", "said"),
+    [({"bert": 0, "classifier": "cpu"}, "spread over 2 devices"), ({"": "disk"}, "on disk")],
+)
+def test_a_model_that_is_spread_or_on_disk_is_refused(places, said):
     subject = attlas.load("shortcut_token")
-    subject.model.hf_device_map = {"bert": 0, "classifier": "cpu"}
-    with pytest.raises(UsageError, match="is spread over 2 devices"):
+    subject.model.hf_device_map = places
+    with pytest.raises(UsageError, match=f"is {said}"):
         SentModel.of(subject)
 
 

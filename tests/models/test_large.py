@@ -1,6 +1,7 @@
 """Models that do not fit: offloaded to disk, in half precision, of many layers, quantised."""
 
 import gc
+import shutil
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -41,13 +42,14 @@ def bytes_of(model):
     return sum(each.numel() * each.element_size() for each in model.parameters())
 
 
-def offload(folder, whole, share=0.5):
+def offload(folder, whole, share=0.5, **more):
     """The same model where only a part of it has room."""
     return attlas.load(
         folder,
         device_map="auto",
         max_memory={"cpu": int(share * bytes_of(whole.model))},
         offload_folder=folder / "offloaded",
+        **more,
     )
 
 
@@ -112,6 +114,23 @@ def test_what_it_writes_is_explained_alike(pairs):
 def test_the_check_passes(pair):
     result = attlas.check(pair[1])
     assert result.passed and not any(result.methods.values())
+
+
+def test_a_tied_weight_is_found_where_all_weights_are_written_anew(tmp_path):
+    model = save_llama(tmp_path / "whole", 2)
+    model.config.tie_word_embeddings = True
+    model.tie_weights()
+    model.save_pretrained(tmp_path / "whole")
+    shutil.copytree(
+        tmp_path / "whole", tmp_path / "pickled", ignore=shutil.ignore_patterns("model*.safe*")
+    )
+    weights = {k: v for k, v in model.state_dict().items() if k != "lm_head.weight"}
+    torch.save(weights, tmp_path / "pickled" / "pytorch_model.bin")
+    whole = attlas.load(tmp_path / "whole")
+    spread = offload(tmp_path / "pickled", whole, 1e-3, unsafe_weights=True)
+    assert is_offloaded(spread.model) and spread.model.lm_head.weight.is_meta
+    expected, found = (attlas.explain(each, TEXT, "gradient").scores for each in (whole, spread))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("layers", [30, 80])
@@ -234,6 +253,9 @@ def test_placements_that_cannot_be(pairs, monkeypatch):
         ({"device_map": "auto", "device": "cpu"}, AttlasError, "not both"),
         ({"max_memory": {"cpu": "2GB"}}, AttlasError, "device_map='auto'"),
         ({"device_map": "auto", "max_memory": {"cpu": "much"}}, AttlasError, "such as 2GB"),
+        ({"device_map": "auto", "max_memory": {"cpu": True}}, AttlasError, "such as 2GB"),
+        ({"device_map": {}}, AttlasError, "gives no module a place"),
+        ({"quantization_config": 8}, AttlasError, "a configuration of transformers, not 8"),
         ({"quantization_config": "int7"}, UnknownNameError, "allowed: int8, int4"),
     ]
     for given, kind, said in wrong:

@@ -76,12 +76,13 @@ class SentModel:
 
     @classmethod
     def of(cls, subject: Subject) -> "SentModel":
-        """What is sent of a model; one that is spread over devices fits into no worker."""
+        """What is sent of a model; one that is spread or on disk fits into no worker."""
         spread = set(getattr(subject.model, "hf_device_map", {}).values())
-        if len(spread) > 1:
+        if len(spread) > 1 or "disk" in spread:
+            where = "on disk" if len(spread) == 1 else f"spread over {len(spread)} devices"
             raise UsageError(
-                f"{subject.name} is spread over {len(spread)} devices (device_map), and each "
-                "worker holds the model on one: load it on one device, or use the local engine"
+                f"{subject.name} is {where} (device_map), and each worker holds the model on one "
+                "device: load it on one device, or use the local engine"
             )
         return cls(
             subject.name,

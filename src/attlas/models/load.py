@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from attlas.errors import ModelError, UnknownNameError, UsageError
+from attlas.errors import ModelError, UnknownNameError, UsageError, in_short
 from attlas.models.facts.places import (
     DTYPES,
     check_installed,
@@ -27,7 +27,8 @@ from attlas.models.facts.places import (
 from attlas.models.facts.tasks import find_task
 from attlas.models.intervening.removing_heads import RECORD, load_without_heads
 from attlas.models.loading.devices import choose_device
-from attlas.models.loading.placement import check_placement, placement
+from attlas.models.loading.offloading import tie_offloaded
+from attlas.models.loading.placement import check_devices, check_names, check_placement, placement
 from attlas.models.loading.unwrapping import unwrap
 from attlas.models.recurrent import CLASSES, register_classes
 from attlas.models.subject import Subject
@@ -79,11 +80,12 @@ def load(
             f"a model is a name, a folder, a hub id or a pipeline, not {type(model).__name__}; "
             "for a model in memory use attlas.Subject(model, tokenizer)"
         )
-    check_placement(device, device_map, max_memory, quantization_config)
+    check_placement(device, device_map, max_memory, quantization_config, offload_folder)
     place = find_model(str(model))
     if task is None and is_gguf(place):
         task = "causal lm"  # such a file does not name its head
     home = choose_device(device)
+    check_devices(device_map, max_memory)
     placed = placement(device_map, max_memory, offload_folder, quantization_config, home)
     options = {
         "dtype": _dtype(dtype, home),
@@ -154,6 +156,8 @@ def _load_model(
         model, report = load_it(place, output_loading_info=True, **from_file, **options)
     except Exception as problem:
         raise ModelError(_why(name, problem)) from problem
+    check_names(model, options.get("device_map"))
+    tie_offloaded(model)
     missing = sorted(set(report["missing_keys"]) - set(filled))
     if task == "similarity":  # which is read from the last states, not from what pools them
         missing = [each for each in missing if not each.startswith("pooler.")]
@@ -271,14 +275,18 @@ def _quiet(place: str) -> Iterator[None]:
 
 
 def _first_line(problem: Exception) -> str:
-    return next((line.strip() for line in str(problem).splitlines() if line.strip()), repr(problem))
+    """The first line of an error, with the next if that only announces it."""
+    first, *others = [line.strip() for line in str(problem).splitlines() if line.strip()] or [
+        repr(problem)
+    ]
+    return in_short(f"{first} {others[0]}" if first.endswith(":") and others else first, 300)
 
 
 def _dtype(dtype: str | torch.dtype | None, device: torch.device) -> Any:
     if isinstance(dtype, torch.dtype):
         return dtype
     if dtype is not None:
-        found = getattr(torch, dtype, None)
+        found = getattr(torch, str(dtype), None)
         if not isinstance(found, torch.dtype) or not found.is_floating_point:
             raise UnknownNameError("dtype", dtype, DTYPES)
         return found

@@ -43,6 +43,7 @@ def test_a_verb_that_is_interrupted_leaves_gradients_as_they_were():
 
 def test_a_verb_that_is_interrupted_leaves_no_transform_open():
     functorch = torch._C._functorch
+    functorch._vmap_increment_nesting(2, "error")  # that of the caller stays open
     depth = functorch.get_dynamic_layer_stack_depth()
 
     @settled
@@ -53,8 +54,9 @@ def test_a_verb_that_is_interrupted_leaves_no_transform_open():
     with pytest.raises(KeyboardInterrupt):
         work()
     found = functorch.get_dynamic_layer_stack_depth()
-    functorch.pop_dynamic_layer_stack_and_undo_to_depth(depth)
-    assert found == depth
+    while functorch.get_dynamic_layer_stack_depth():
+        functorch._vmap_decrement_nesting()
+    assert found == depth == 1
     torch.nn.Linear(2, 2).requires_grad_(False)
 
 

@@ -229,7 +229,13 @@ def _transforms_as_now() -> Callable[[], object]:
     """The open transforms of functions: `vmap` opens one before the block that would close it."""
     functorch: Any = torch._C._functorch
     depth = functorch.get_dynamic_layer_stack_depth()
-    return partial(functorch.pop_dynamic_layer_stack_and_undo_to_depth, depth)
+
+    def close() -> None:  # one by one: torch 2.11 closes two at once, also one that is not ours
+        while functorch.get_dynamic_layer_stack_depth() > depth:
+            kind = functorch.peek_interpreter_stack().key().name  # Vmap, Grad, Jvp, Functionalize
+            getattr(functorch, f"_{kind[:4].lower()}_decrement_nesting")()
+
+    return close
 
 
 keeps(_gradients_as_now)

@@ -114,6 +114,18 @@ def kept_weights(model: nn.Module) -> Mapping[str, Any]:
     }
 
 
+def tie_offloaded(model: Any) -> None:
+    """Let a weight that is tied to another be found on disk where that one is.
+
+    transformers leaves it out where it writes weights anew: of pickled weights, of a GGUF file.
+    """
+    kept = kept_weights(model)
+    for name, twin in (getattr(model, "all_tied_weights_keys", None) or {}).items():
+        index = getattr(getattr(kept.get(name, ({},))[0], "dataset", None), "index", {})
+        if twin in index:
+            index.setdefault(name, index[twin])
+
+
 class _Brought(NamedTuple):
     """A weight in a graph: where it is, and the part of it that the graph needs."""
 

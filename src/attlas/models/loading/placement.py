@@ -1,7 +1,7 @@
 """Where the weights of a model go, and in how many bits; nothing is loaded to find out."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
 # The package that keeps weights in so many bits, by the word for it.
 QUANTISERS = {"int8": "torchao", "int4": "bitsandbytes"}
 _SIZE = re.compile(r"\d+(\.\d+)? ?[KMGT]i?B", re.IGNORECASE)
+_PLACE = re.compile(r"cpu|disk|mps|(cuda:)?\d+")
 
 
 def check_placement(
@@ -19,20 +20,27 @@ def check_placement(
     device_map: Any = None,
     max_memory: Mapping[Any, Any] | None = None,
     quantization: Any = None,
+    offload_folder: Any = None,
 ) -> None:
     """Refuse a placement that is not possible, before anything is loaded."""
-    if device_map is None and max_memory:
-        raise UsageError("max_memory is for a device_map: give device_map='auto' with it")
+    if device_map is None and (max_memory or offload_folder is not None):
+        word = "max_memory" if max_memory else "offload_folder"
+        raise UsageError(f"{word} is for a device_map: give device_map='auto' with it")
     if device_map is not None:
         _check_map(device, device_map)
         _need("accelerate", "device_map spreads a model over devices")
-    for place, size in (max_memory or {}).items():
-        if not (isinstance(size, int) and size > 0) and not _SIZE.fullmatch(str(size)):
-            raise UsageError(f"max_memory of {place} is a size such as 2GB, not {size!r}")
+    if max_memory:
+        _check_limits(max_memory)
     if isinstance(quantization, str):
         if quantization not in QUANTISERS:
             raise UnknownNameError("quantization", quantization, QUANTISERS)
         _need(QUANTISERS[quantization], f"weights in {quantization}")
+    elif not (isinstance(quantization, Mapping | None) or hasattr(quantization, "quant_method")):
+        words = " or ".join(QUANTISERS)
+        raise UsageError(
+            f"quantization_config is {words}, or a configuration of transformers, "
+            f"not {quantization!r}"
+        )
 
 
 def _check_map(device: Any, device_map: Any) -> None:
@@ -41,6 +49,21 @@ def _check_map(device: Any, device_map: Any) -> None:
     is_word = isinstance(device_map, str) and not re.fullmatch(r"(cpu|cuda|mps)(:\d+)?", device_map)
     if is_word and device_map not in MAPS:
         raise UnknownNameError("device_map", device_map, MAPS)
+    if isinstance(device_map, Mapping) and not device_map:
+        raise UsageError("device_map gives no module a place")
+
+
+def _check_limits(max_memory: Any) -> None:
+    if not isinstance(max_memory, Mapping):
+        raise UsageError(f"max_memory is a size for each device, not {max_memory!r}")
+    for place, size in max_memory.items():
+        if not _PLACE.fullmatch(str(place)):
+            raise UsageError(
+                f"max_memory is for cpu, disk, mps, or a GPU by its number, not {place!r}"
+            )
+        is_number = isinstance(size, int) and not isinstance(size, bool) and size > 0
+        if not is_number and not _SIZE.fullmatch(str(size)):
+            raise UsageError(f"max_memory of {place} is a size such as 2GB, not {size!r}")
 
 
 def _need(package: str, why: str) -> None:
@@ -70,6 +93,30 @@ def placement(
     if offload_folder is not None:
         found["offload_folder"] = str(offload_folder)
     return found
+
+
+def check_devices(device_map: Any, max_memory: Mapping[Any, Any] | None) -> None:
+    """Refuse a device that this machine does not have."""
+    from attlas.models.loading.devices import choose_device  # which needs torch
+
+    for each in _devices(device_map, max_memory):
+        if each not in ("cpu", "disk"):
+            choose_device(f"cuda:{each}" if isinstance(each, int) else each)
+
+
+def check_names(model: Any, device_map: Any) -> None:
+    """Refuse a place for what the model does not have: nothing went there."""
+    if isinstance(device_map, Mapping):
+        modules = [name for name, _ in model.named_modules()]
+        for each in device_map.keys() - {*modules, *model.state_dict()}:
+            raise UnknownNameError("module in device_map", each, filter(None, modules))
+
+
+def _devices(device_map: Any, max_memory: Mapping[Any, Any] | None) -> Iterator[Any]:
+    """All devices that are named."""
+    given = device_map.values() if isinstance(device_map, Mapping) else [device_map]
+    yield from (_numbered(each) for each in given if each is not None and each not in MAPS)
+    yield from map(_numbered, max_memory or ())
 
 
 def _numbered(place: Any) -> Any:
