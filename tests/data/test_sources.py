@@ -5,6 +5,7 @@ import json
 import pandas as pd
 import pytest
 
+from attlas.data.read_examples import check_data
 from attlas.data.sources import read_rows
 from attlas.errors import UsageError
 
@@ -72,3 +73,11 @@ def test_a_broken_line_is_a_row_with_a_problem(tmp_path):
 def test_what_cannot_be_read_row_by_row_is_told(source, problem):
     with pytest.raises(UsageError, match=problem):
         read_rows(source)
+
+
+@pytest.mark.parametrize("name", ["a\0b/c", "x" * 5000, "a/" + "b" * 5000, "\udcff"])
+def test_a_name_that_no_file_has_is_refused_before_any_work(name):
+    with pytest.raises(UsageError) as told:
+        check_data(name)
+        read_rows(name)
+    assert "\n" not in str(told.value) and len(str(told.value)) < 1500

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import attlas
+from attlas.engine import processes
 from attlas.engine.cluster import WorkerShare, connected
 from attlas.engine.pool import WorkerPool
 from attlas.engine.worker import Work
@@ -102,3 +103,18 @@ def is_running(number):
         return "Z" not in Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:
         return False
+
+
+def test_what_python_prints_at_its_start_is_no_answer(tmp_path, monkeypatch):
+    """Its first eight signs would be the length of an answer that never comes."""
+    (tmp_path / "sitecustomize.py").write_text("print('a greeting', flush=True)")
+    paths = [str(tmp_path), os.environ["PYTHONPATH"]]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+    started = processes.Processes()
+    try:
+        worker = started.remote()(dict).remote([("a", 3)])
+        answer = worker.get.remote("a")
+        ready, _ = started.wait([answer], timeout=60)
+        assert ready and started.get(answer) == 3
+    finally:
+        started.shutdown()

@@ -245,6 +245,22 @@ def test_a_run_that_ended_before_the_parts_were_deleted_is_done(classifier, out,
     assert not stopped.exists()
 
 
+def test_only_own_drafts_are_deleted(classifier, out, stopped):
+    own, folder = stopped / ".attlas-0123456789abcdef", stopped / ".attlas-folder"
+    mine = stopped / ".attlas-mine"
+    own.write_text("half of")
+    mine.write_text("mine")
+    folder.mkdir()
+    assert attlas.explain_to(classifier, TEXTS, out, METHOD).rows == 7
+    assert mine.read_text() == "mine" and folder.is_dir() and not own.exists()
+
+
+def test_a_pipe_is_no_file_of_scores(classifier, out):
+    os.mkfifo(out)
+    with pytest.raises(UsageError, match="is no plain file"):
+        attlas.explain_to(classifier, TEXTS, out, METHOD)
+
+
 def test_two_runs_into_one_file_are_refused(classifier, out, stopped):
     with locked(stopped / "lock"), pytest.raises(UsageError, match=r"in use .* another file"):
         attlas.explain_to(classifier, TEXTS, out, METHOD)

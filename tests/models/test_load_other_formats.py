@@ -1,9 +1,13 @@
 """PEFT folders and GGUF files by their path."""
 
+import json
+import shutil
+
 import pytest
 import tiny
 import torch
 from peft import LoraConfig, PromptTuningConfig, TaskType, get_peft_model
+from safetensors.torch import load_file, save_file
 
 import attlas
 from attlas.errors import ModelError, UnsupportedModelError
@@ -68,6 +72,61 @@ def test_adapters_that_cannot_be_opened(tmp_path, monkeypatch):
     monkeypatch.setattr(places, "find_spec", lambda name: None)
     with pytest.raises(ModelError, match="is a PEFT adapter: to load it, install the package peft"):
         attlas.load(tmp_path / "prompts")
+
+
+@pytest.fixture(scope="module")
+def adapter(tmp_path_factory):
+    home = tmp_path_factory.mktemp("adapters")
+    place, _ = saved(home / "base", "sequence classification")
+    model = type(tiny.subject_parts("sequence classification")[0]).from_pretrained(place)
+    config = LoraConfig(task_type="SEQ_CLS", init_lora_weights=False)
+    get_peft_model(model, config).save_pretrained(home / "adapter")
+    return home / "adapter"
+
+
+def changed(folder, **values):
+    path = folder / "adapter_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+
+
+def without(folder, part):
+    path = folder / "adapter_model.safetensors"
+    weights = load_file(path)
+    del weights[next(name for name in weights if part in name)]
+    save_file(weights, path)
+
+
+def write(folder, name, content):
+    (folder / name).write_bytes(content)
+
+
+WEIGHTS, CONFIG = "adapter_model.safetensors", "adapter_config.json"
+DAMAGED = {
+    "a weight is missing": lambda folder: without(folder, "lora_B"),
+    "a weight goes nowhere": lambda folder: changed(folder, target_modules=["query"]),
+    "a layer goes nowhere": lambda folder: changed(folder, layers_to_transform=[0]),
+    "another kind": lambda folder: changed(folder, peft_type="IA3"),
+    "another form": lambda folder: changed(folder, use_dora=True),
+    "no kind": lambda folder: changed(folder, peft_type="x"),
+    "no task": lambda folder: changed(folder, task_type="x"),
+    "weights cut": lambda folder: write(folder, WEIGHTS, (folder / WEIGHTS).read_bytes()[:-9]),
+    "weights empty": lambda folder: write(folder, WEIGHTS, b""),
+    "settings cut": lambda folder: write(folder, CONFIG, b'{"peft'),
+    "settings a list": lambda folder: write(folder, CONFIG, b"[]"),
+    "settings of brackets": lambda folder: write(folder, CONFIG, b"[" * 100_000),
+    "settings no text": lambda folder: write(folder, CONFIG, b"\xff\xfe"),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("way", DAMAGED)
+def test_a_damaged_adapter_is_one_line(way, adapter, tmp_path):
+    folder = shutil.copytree(adapter, tmp_path / "copy")
+    assert attlas.load(folder).labels
+    DAMAGED[way](folder)
+    with pytest.raises(ModelError, match=r"is a damaged PEFT adapter|cannot be loaded") as told:
+        attlas.load(folder)
+    assert "\n" not in str(told.value)
 
 
 def test_a_gguf_file_that_is_not_there(tmp_path):

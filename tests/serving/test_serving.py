@@ -1,8 +1,11 @@
 """The command, the description, and the documentation of the server."""
 
+import asyncio
 import json
 import re
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,11 +14,16 @@ from typer.testing import CliRunner
 
 from attlas.catalogue import REMOVALS
 from attlas.cli.main import commands
+from attlas.errors import ResultFileError, UsageError
 from attlas.models.facts.sites import KINDS
+from attlas.results.support.lock import locked
 from attlas.serving import app as serving
 from attlas.serving import requests
+from attlas.serving.app import run as serve_now
+from attlas.serving.jobs.store import JobStore
+from attlas.serving.laboratory import Workers
 from attlas.serving.routes import ROUTES, description
-from attlas.serving.settings import Settings
+from attlas.serving.settings import Limits, Settings
 from attlas.serving.shelf import Shelf
 
 ROOT = Path(__file__).parents[2]
@@ -130,3 +138,44 @@ def test_the_container_is_not_run_by_root():
     users = [line for line in lines if line.startswith("USER")]
     assert users and users[-1] != "USER root"
     assert lines.index(users[-1]) < next(i for i, x in enumerate(lines) if x.startswith("ENTRY"))
+
+
+def test_a_folder_of_jobs_is_one_servers(monkeypatch, tmp_path):
+    """Another would begin those that the first one runs."""
+    monkeypatch.setattr("attlas.serving.app.make_app", None)
+    with locked(tmp_path / "lock"), pytest.raises(UsageError, match=r"in use .*--keep"):
+        serve_now(Settings(tmp_path, port=0), False, print)
+
+
+@pytest.mark.parametrize("content", [b"no database", b"SQLite format 3\0" + b"\xff" * 2000])
+def test_a_damaged_file_of_jobs_is_one_line(content, tmp_path):
+    (tmp_path / "jobs.sqlite").write_bytes(content)
+    with pytest.raises(ResultFileError, match=r"jobs\.sqlite' cannot be read") as told:
+        JobStore(tmp_path)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["create table jobs (mine text)", "update jobs set request = '['", "drop table jobs"],
+)
+def test_a_file_of_others_jobs_is_one_line(line, tmp_path):
+    store = JobStore(tmp_path)
+    known = {"job": "audit", "model": "m", "title": "t", "state": "done", "created": 1.0}
+    store.add({"id": "1", **known, "request": {}})
+    store.close()
+    with closing(sqlite3.connect(tmp_path / "jobs.sqlite")) as file, file:
+        if line.startswith("create"):
+            file.execute("drop table jobs")
+        file.execute(line)
+    if line.startswith("drop"):  # it is made anew
+        assert JobStore(tmp_path).lines() == []
+        return
+    with pytest.raises(ResultFileError, match=r"jobs\.sqlite' cannot be read"):
+        JobStore(tmp_path)
+
+
+def test_a_request_that_outlives_the_server_says_nothing():
+    loop = asyncio.new_event_loop()
+    loop.close()
+    Workers(Limits())._ended(loop)

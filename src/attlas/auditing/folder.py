@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -26,12 +25,11 @@ from attlas.results.support.tables import (
     read_json,
     unpack_table,
 )
-from attlas.views import write_whole
+from attlas.views import forget_drafts, write_whole
 
 MANIFEST, LOCK, TABLES = "manifest.json", "lock", "parts"
 RESULTS, REPORT, PAGE = "results.parquet", "report.json", "report.html"
 CLAIM = ".claim"
-DRAFT = re.compile(r"\.attlas-[0-9a-f]{16}")
 FORMAT = 2
 
 
@@ -77,18 +75,13 @@ class Folder:
         self._check(manifest)
         make_folder(self._tables)
         if was_begun:
-            self._forget_drafts()
+            for folder in (self.path, self._tables):
+                forget_drafts(folder)
         self._forget_claims()
 
     def _first_manifest(self) -> dict[str, Any]:
         begun = {"started": _now(), "done": False}
         return {"format": FORMAT, "settings": self.settings, **begun}
-
-    def _forget_drafts(self) -> None:
-        """Delete what a run that was killed was writing."""
-        for draft in (*self.path.glob(".attlas-*"), *self._tables.glob(".attlas-*")):
-            if DRAFT.fullmatch(draft.name) and not draft.is_dir():
-                draft.unlink(missing_ok=True)
 
     def _check(self, manifest: dict[str, Any]) -> None:
         """Refuse a folder that was begun with other settings."""

@@ -11,6 +11,7 @@ from typing import Any
 from attlas.errors import AttlasError
 from attlas.models.facts.fingerprint import look
 from attlas.models.subject import Subject
+from attlas.progress import printable
 from attlas.results.report import Report
 from attlas.results.support.files import digest_of
 from attlas.views import write_whole
@@ -55,8 +56,10 @@ def find_record(subject: Subject) -> AuditRecord | None:
     try:
         text = _path(subject).read_text("utf-8")
         record: dict[str, Any] = json.loads(text)
-        found = {method: (low, high) for method, (low, high) in record["found"].items()}
-        return AuditRecord(record["data"], record["texts"], found, record["page"])
+        bounds = record["found"].items()
+        found = {method: (float(low), float(high)) for method, (low, high) in bounds}
+        page = None if record["page"] is None else printable(record["page"])
+        return AuditRecord(printable(record["data"]), int(record["texts"]), found, page)
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
 

@@ -8,6 +8,7 @@ import gc
 import os
 import pickle
 import queue
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -99,11 +100,12 @@ class _Process:
     ) -> None:
         self._changed, self._answers = changed, dict[int, _Answer]()
         self._count, self._calls = 0, queue.SimpleQueue[bytes | None]()
+        self._sign = secrets.token_hex(16)
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed when the process is ended
         cards = torch.cuda.device_count()
         one = {"CUDA_VISIBLE_DEVICES": str(number % cards)} if cards > 1 else {}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "attlas.engine.processes"],
+            [sys.executable, "-m", "attlas.engine.processes", self._sign],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -143,6 +145,7 @@ class _Process:
     def _read(self) -> None:
         stream = self._process.stdout
         assert stream is not None
+        _skip(stream, self._sign.encode())
         while (told := _receive(stream)) is not None:
             number, found = pickle.loads(told)  # from a process that was started here
             with self._changed:
@@ -188,6 +191,13 @@ def _send(stream: IO[bytes], content: bytes) -> None:
     stream.flush()
 
 
+def _skip(stream: IO[bytes], sign: bytes) -> None:
+    """Read on until this sign: what Python or a library prints as it starts is no answer."""
+    seen = b""
+    while not seen.endswith(sign) and (one := stream.read(1)):
+        seen = seen[-len(sign) :] + one
+
+
 def _receive(stream: IO[bytes]) -> bytes | None:
     """The next pickle; None if the pipe has ended, or ends within it."""
     length = stream.read(LENGTH)
@@ -201,6 +211,7 @@ def main() -> None:
     """Make the instance, and call it as the process says that started this one."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print is no answer
+    answers.write(sys.argv[1].encode())
     calls: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(calls,), daemon=True).start()
     kind, given = pickle.loads(calls.get())

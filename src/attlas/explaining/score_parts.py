@@ -27,7 +27,7 @@ from attlas.results.support.tables import (
     seal,
     unpack_table,
 )
-from attlas.views import write_whole
+from attlas.views import forget_drafts, write_whole
 
 FORMAT = 1  # of the columns: it goes up when one is renamed, removed or changes its meaning
 ENDING = ".parquet"
@@ -134,8 +134,7 @@ class ScoreParts:
             raise UsageError(f"{self.folder} {reason}")
 
     def _begin(self) -> None:
-        for draft in self.folder.glob(".attlas-*"):
-            draft.unlink(missing_ok=True)  # left by a run that was killed while writing
+        self._forget_drafts()
         path = self.folder / MANIFEST
         if not any(self.folder.glob(PARTS)):
             write_whole(path, json.dumps(self.settings, ensure_ascii=False, indent=2) + "\n")
@@ -145,6 +144,12 @@ class ScoreParts:
             reason = "is not there: delete the folder to begin anew"
             raise ResultFileError(f"{str(path)!r} {reason}")
         self._compare(there, self.folder)
+
+    def _forget_drafts(self) -> None:
+        """Delete what a run that was killed was writing."""
+        forget_drafts(self.folder)
+        if not (self.folder / JOINED).is_dir():
+            (self.folder / JOINED).unlink(missing_ok=True)
 
     def _compare(self, there: Any, place: Path) -> None:
         differs = difference(there, self.settings)
@@ -243,7 +248,8 @@ class ScoreParts:
     def _remove(self) -> None:
         """Delete the parts; the lock last, as it is held."""
         with suppress(OSError):  # what cannot be deleted does no harm
-            for path in (*self.folder.glob(PARTS), *self.folder.glob(".attlas-*")):
+            self._forget_drafts()
+            for path in self.folder.glob(PARTS):
                 path.unlink()
             for name in (MANIFEST, LOCK):
                 (self.folder / name).unlink(missing_ok=True)
@@ -259,6 +265,8 @@ def check_out(given: str | os.PathLike[str]) -> None:
         raise UsageError(f"{out} cannot be written: the folder {out.parent} is not there")
     if os.path.isdir(out):
         raise UsageError(f"{out} cannot be written: it is a folder")
+    if os.path.exists(out) and not os.path.isfile(out):  # to look into a pipe would take forever
+        raise UsageError(f"{out} cannot be written: it is no plain file")
 
 
 def parts_folder(out: Path) -> Path:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from attlas.errors import ModelError, UnknownNameError, UsageError, in_short
+from attlas.errors import ModelError, UnknownNameError, UsageError, first_line, in_short
 from attlas.models.facts.places import (
     DTYPES,
     check_installed,
@@ -29,7 +29,13 @@ from attlas.models.intervening.removing_heads import RECORD, load_without_heads
 from attlas.models.loading.devices import choose_device
 from attlas.models.loading.offloading import tie_offloaded
 from attlas.models.loading.placement import check_devices, check_names, check_placement, placement
-from attlas.models.loading.unwrapping import unwrap
+from attlas.models.loading.unwrapping import (
+    ADAPTER_WEIGHTS,
+    add_adapter,
+    check_adapter,
+    read_adapter,
+    unwrap,
+)
 from attlas.models.recurrent import CLASSES, register_classes
 from attlas.models.subject import Subject
 
@@ -113,26 +119,24 @@ def _load_adapted(
 ) -> tuple[Any, str]:
     """A model with the weights of an adapter added to its own, and where its tokenizer is."""
     check_installed("peft", f"{name} is a PEFT adapter")
-    import peft
-    from safetensors import safe_open
-
-    settings = peft.PeftConfig.from_pretrained(place)
-    weights = Path(place) / "adapter_model.safetensors"
-    if not weights.is_file():
-        raise ModelError(f"{name} is a PEFT adapter without adapter_model.safetensors")
-    with safe_open(weights, "pt") as file:
-        names = [each for each in file.keys() if ".lora_" not in each]  # noqa: SIM118
-        own = {each.removeprefix(SHELL): file.get_slice(each).get_shape() for each in names}
+    if not (Path(place) / ADAPTER_WEIGHTS).is_file():
+        raise ModelError(f"{name} is a PEFT adapter without {ADAPTER_WEIGHTS}")
+    try:
+        settings, shapes = read_adapter(place)
+    except Exception as problem:
+        raise ModelError(f"{name} is a damaged PEFT adapter: {first_line(problem)}") from problem
+    own = {each.removeprefix(SHELL): shapes[each] for each in shapes if ".lora_" not in each}
     base, kind = str(settings.base_model_name_or_path), ADAPTED.get(str(settings.task_type))
     classes = [shape[0] for shape in own.values() if len(shape) == 2]
     if classes and kind in ("sequence classification", "token classification"):
         options = {**options, "num_labels": min(classes)}
     model = _load_model(find_model(base), base, task or kind, options, filled=own)
     try:
-        adapted = peft.PeftModel.from_pretrained(model, place)
+        adapted = add_adapter(model, place)
     except Exception as problem:
         raise ModelError(_why(name, problem)) from problem
     unwrap(adapted)  # refuses an adapter that adds tokens of its own
+    check_adapter(adapted, set(shapes), name)
     has_words = (Path(place) / "tokenizer_config.json").is_file()
     return adapted.merge_and_unload(), place if has_words else find_model(base)
 

@@ -24,6 +24,8 @@ from starlette.routing import Route
 
 from attlas.errors import UsageError
 from attlas.progress import unseen
+from attlas.results.support.lock import locked
+from attlas.results.support.tables import make_folder
 from attlas.serving.errors import NoSuchThing, Refused, refusal_of
 from attlas.serving.guard import COOKIE, Guard, answer_refusal
 from attlas.serving.jobs.board import warm_up
@@ -36,6 +38,7 @@ from attlas.views.page import view_script, view_style
 JSON = "application/json"
 MEDIA = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 BACKLOG = 2048
+LOCK = "lock"  # in the folder of the jobs
 PATIENCE = 5  # seconds that requests have to end when the server is told to stop
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -189,7 +192,16 @@ def kept_folder() -> Path:
 
 
 def run(settings: Settings, open_page: bool, say: Callable[[str], None]) -> None:
-    """Serve until told to stop (SIGTERM, SIGINT); `say` gets the address to open."""
+    """Serve until told to stop (SIGTERM, SIGINT); `say` gets the address to open.
+
+    The folder of the jobs is one server's: another would begin those that this one runs.
+    """
+    make_folder(settings.keep)
+    with locked(settings.keep / LOCK, "folder (--keep)"):
+        _serve(settings, open_page, say)
+
+
+def _serve(settings: Settings, open_page: bool, say: Callable[[str], None]) -> None:
     listening = _listen(settings)
     port = listening.getsockname()[1]
     address = address_of(settings, port)

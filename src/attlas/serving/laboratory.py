@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, TypeVar
 
@@ -44,7 +45,8 @@ class Workers:
             raise Refused(503, "time", says) from None
 
     def _ended(self, loop: asyncio.AbstractEventLoop) -> None:
-        loop.call_soon_threadsafe(self._leave)
+        with suppress(RuntimeError):  # the server has ended meanwhile
+            loop.call_soon_threadsafe(self._leave)
 
     def _leave(self) -> None:
         self._waiting -= 1

@@ -60,6 +60,7 @@ def read_parts(
     taken for it, always the same one. `count` draws so many texts to train on, by the seed.
     """
     name = _name(data)
+    _check_asked(labels, count)
     if name in MADE:
         read = _generated(name, count or GENERATED, seed)
     elif name in DATA_SETS or name in PARTS_OF:
@@ -83,6 +84,13 @@ def read_parts(
     if len({label for _, label in train}) < 2:
         raise UsageError(f"{name} has texts of fewer than two labels: there is nothing to learn")
     return Parts(train, chosen, tested, name, notes, marked)
+
+
+def _check_asked(labels: Sequence[str] | None, count: int | None) -> None:
+    if count is not None and count < 1:
+        raise UsageError(f"count is 1 or more, not {count}")
+    if labels is not None and not labels:
+        raise UsageError("labels are two or more, or not given")
 
 
 def _name(data: Any) -> str:

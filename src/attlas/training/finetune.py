@@ -40,11 +40,12 @@ from attlas.results.support.tables import read_json
 from attlas.training.examples import Labelled, Parts, read_parts
 from attlas.training.objective_trainer import ObjectiveTrainer, marked_features
 from attlas.training.records import (
-    LOCK,
     Trained,
+    check_learned,
     finished,
     held_folder,
     last_checkpoint,
+    not_ours,
     seal_checkpoint,
     teller,
     write_record,
@@ -96,6 +97,7 @@ def finetune(
             model, tokenizer, parts, plan, aims, folder / STATE, longest, device, watch
         )
         trainer.train(resume_from_checkpoint=last_checkpoint(folder / STATE))
+        check_learned(model)
         record = {**about, **asdict(plan), **_figures(trainer, parts, longest)}
         record |= {"notes": list(parts.notes), "seconds": round(monotonic() - started, 1)}
         record |= {"versions": {"attlas": __version__, "torch": torch.__version__}, "plan": told}
@@ -105,8 +107,6 @@ def finetune(
             tokenizer.save_pretrained(folder)
             write_record(folder, record)
             shutil.rmtree(folder / STATE)
-    if out is not None:
-        (out / LOCK).unlink(missing_ok=True)
     return Trained(Subject(model, tokenizer, name=name), record)
 
 
@@ -131,6 +131,8 @@ def masked_copy(
 
 def _begin(folder: Path, told: dict[str, Any]) -> None:
     """Note what is trained; another training that was begun in the folder is an error."""
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise not_ours(folder)
     folder.mkdir(exist_ok=True)
     place = folder / PLAN
     if read_json(place) not in (None, told):

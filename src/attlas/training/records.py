@@ -2,28 +2,32 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import file_digest
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from attlas.errors import UsageError
+from attlas.errors import ModelError, ResultFileError, UsageError
 from attlas.models.subject import Subject
 from attlas.progress import Step, Watch
+from attlas.results.support.files import digest_of, plain
 from attlas.results.support.lock import is_lock, locked
 from attlas.results.support.tables import make_folder, read_json
 from attlas.views import write_whole
 
 RECORD, LOCK = "training.json", "training.lock"
 STATE, SEAL = "trainer_state.json", "digests.json"  # in a checkpoint of the Trainer
+_NAME = re.compile(r"checkpoint-[0-9]{1,12}")
 # The names of what a training writes that others may have written too.
 WRITTEN = (
     *("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"),
-    *("checkpoints", "training.safetensors"),
+    *("checkpoints", "training.safetensors", "training.safetensors.new"),
 )
+MODEL = ("config.json", "model.safetensors", "tokenizer.json")
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,31 +69,64 @@ def held_folder(folder: Path) -> Iterator[None]:
     is_ours = is_lock(folder / LOCK) or _record_of(folder) is not None
     there = [] if is_ours else [each for each in WRITTEN if os.path.lexists(folder / each)]
     if there:
-        raise UsageError(
-            f"{folder / there[0]} exists, but no training wrote it: use another folder"
-        )
+        raise not_ours(folder / there[0])
     with locked(folder / LOCK):
         yield
+        if (folder / RECORD).exists():
+            with suppress(OSError):  # what cannot be deleted does no harm
+                (folder / LOCK).unlink(missing_ok=True)
+
+
+def not_ours(place: Path) -> UsageError:
+    """What to raise where something is that no training wrote."""
+    return UsageError(f"{place} exists, but no training wrote it: use another folder")
 
 
 def finished(folder: Path, plan: dict[str, Any]) -> dict[str, Any] | None:
-    """The record of the same training, if it is over; another one in the folder is an error."""
+    """The record of the same training, if it is over; another one in the folder is an error.
+
+    So is a model that was changed since: the figures are not of it.
+    """
     record = _record_of(folder)
-    if record is not None and record["plan"] != json.loads(json.dumps(plan)):
+    if record is None:
+        return None
+    if record["plan"] != json.loads(json.dumps(plan)):
         raise UsageError(f"{folder} holds another training: choose another folder, or remove it")
+    written = record.pop("files")
+    changed = [name for name, digest in written.items() if _digest_of(folder / name) != digest]
+    if changed:
+        raise _changed(folder / changed[0])
     return record
 
 
 def write_record(folder: Path, record: dict[str, Any]) -> None:
-    """Write the record that says that a training is over."""
-    write_whole(folder / RECORD, json.dumps(record, indent=1))
+    """Write the record that says that a training is over, with digests of the model and of it."""
+    there = {name: _digest_of(folder / name) for name in MODEL if (folder / name).is_file()}
+    whole = {**record, "files": there}
+    whole["digest"] = digest_of(plain(whole))
+    write_whole(folder / RECORD, json.dumps(plain(whole), indent=1))
 
 
 def _record_of(folder: Path) -> dict[str, Any] | None:
     record: Any = read_json(folder / RECORD)
     if record is not None and not (isinstance(record, dict) and "plan" in record):
-        raise UsageError(f"{folder / RECORD} exists, but no training wrote it: use another folder")
+        raise not_ours(folder / RECORD)
+    if record is not None and record.pop("digest", None) != digest_of(record):
+        raise _changed(folder / RECORD)
     return record
+
+
+def _changed(place: Path) -> ResultFileError:
+    return ResultFileError(
+        f"{str(place)!r} is not what the training wrote: use another folder, or remove this one"
+    )
+
+
+def check_learned(model: Any) -> None:
+    """Refuse a model whose training led to no finite weights: it says nothing."""
+    for name, weight in model.named_parameters():
+        if not bool(weight.isfinite().all()):
+            raise ModelError(f"the training failed: {name} is not finite; try a lower rate")
 
 
 def teller(watch: Watch | None) -> Any:
@@ -115,23 +152,19 @@ def seal_checkpoint(folder: Path) -> None:
 
 def last_checkpoint(folder: Path) -> str | None:
     """The newest checkpoint that is whole, and whose best one is whole too."""
-    whole = {each.parent.name: each.parent for each in folder.glob(f"checkpoint-*/{STATE}")}
-    whole = {name: each for name, each in whole.items() if _is_whole(each)}
+    found = [each for each in folder.glob("checkpoint-*") if _NAME.fullmatch(each.name)]
+    whole = {each.name: each for each in found if _is_whole(each)}
     usable = [each for each in whole.values() if _best_of(each) in (None, *whole)]
     newest = max(usable, key=lambda each: int(each.name.rpartition("-")[2]), default=None)
     return None if newest is None else str(newest)
 
 
 def _is_whole(folder: Path) -> bool:
-    """Whether a checkpoint was written to its end, the state last, and is what was written.
-
-    One without a seal was written to its end just before the training was stopped.
-    """
+    """Whether a checkpoint was written to its end, the seal last, and is what was written."""
     try:
-        json.loads((folder / STATE).read_text("utf-8"))
-        seal = folder / SEAL
-        return not seal.exists() or json.loads(seal.read_text("utf-8")) == _digests(folder)
-    except (OSError, ValueError):
+        said = json.loads((folder / SEAL).read_text("utf-8"))
+        return isinstance(said, dict) and STATE in said and said == _digests(folder)
+    except (OSError, ValueError, RecursionError):
         return False
 
 
@@ -140,10 +173,18 @@ def _best_of(folder: Path) -> str | None:
     return None if best is None else Path(best).name
 
 
-def _digests(folder: Path) -> dict[str, str]:
-    found = {}
+def _digests(folder: Path) -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
     for path in sorted(folder.iterdir()):
         if path.is_file() and path.name != SEAL:
-            with path.open("rb") as stream:
-                found[path.name] = file_digest(stream, "sha256").hexdigest()
+            found[path.name] = _digest_of(path)
     return found
+
+
+def _digest_of(path: Path) -> str | None:
+    """The digest of a file; None if it is not there."""
+    try:
+        with path.open("rb") as stream:
+            return file_digest(stream, "sha256").hexdigest()
+    except OSError:
+        return None

@@ -19,6 +19,7 @@ from attlas.models.recurrent.fitting import (
     Fitted,
     Loss,
     balanced_weight,
+    check_whole,
     evaluate,
     label_loss,
 )
@@ -29,7 +30,14 @@ from attlas.progress import Watch
 from attlas.training.aiming import aimed_loss
 from attlas.training.examples import Parts, read_parts
 from attlas.training.recipes import WRITERS, choose_plan, choose_recipe
-from attlas.training.records import LOCK, Trained, finished, held_folder, teller, write_record
+from attlas.training.records import (
+    Trained,
+    check_learned,
+    finished,
+    held_folder,
+    teller,
+    write_record,
+)
 from attlas.verbs import verb
 from attlas.version import __version__
 
@@ -87,12 +95,14 @@ def train(
 
     Example:
         >>> import attlas
-        >>> texts = [("a fine film", "good"), ("a dull film", "bad")] * 8
+        >>> texts = [(f"a {word} film {end}", word) for word in ("fine", "dull") for end in "abcd"]
         >>> trained = attlas.train("average", texts, epochs=2, vector_size=8)
         >>> trained.subject
         Subject(average: sequence classification)
     """
     given = {"epochs": epochs, "rows": rows, "rate": rate, "patience": patience}
+    for what, number in (("longest", longest), ("vector_size", vector_size), ("fewest", fewest)):
+        check_whole(what, number)
     aims = read_aims(objectives)
     recipe = choose_recipe(model, attention)
     parts = read_parts(data, dev=dev, test=test, labels=labels, count=count, seed=seed, spans=spans)
@@ -180,13 +190,13 @@ class _Training:
             found.save(self.out)
             write_record(self.out, trained.record)
             (self.out / TENSORS).unlink(missing_ok=True)
-        (self.out / LOCK).unlink(missing_ok=True)
         return trained
 
     def _told(self) -> dict[str, Any]:
         return {"plan": self.plan, "device": self.device, "tell": teller(self.watch)}
 
     def _finish(self, found: Learned, about: dict[str, Any], seconds: float) -> Trained:
+        check_learned(found.model)
         judged = judge_writer if self.model in WRITERS else evaluate
         test = judged(found.model, found.table(self.parts.test)) if self.parts.test else {}
         fitted: Fitted = found.fitted

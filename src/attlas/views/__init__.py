@@ -12,7 +12,7 @@ from attlas.views.drop_in import Shown, head_view, model_view
 from attlas.views.elsewhere import visualize_text
 from attlas.views.figures import draw, figure_names
 from attlas.views.figures.latex import latex
-from attlas.views.files import write_whole
+from attlas.views.files import forget_drafts, write_whole
 from attlas.views.kinds import view_of
 from attlas.views.kinds.heads import area_cells, chart_cells
 from attlas.views.page import page
@@ -24,6 +24,7 @@ __all__ = [
     "chart_cells",
     "draw",
     "figure_names",
+    "forget_drafts",
     "fragment",
     "head_view",
     "latex",

@@ -1,12 +1,15 @@
 """Writing files atomically."""
 
 import os
+import re
 import secrets
 import shutil
 from contextlib import suppress
 from pathlib import Path
 
 from attlas.errors import ResultFileError
+
+_DRAFT = re.compile(r"\.attlas-[0-9a-f]{16}")
 
 
 def write_whole(path: str | os.PathLike[str], data: str | bytes) -> Path:
@@ -40,4 +43,11 @@ def _replace(target: Path, content: bytes) -> None:
         os.replace(draft, target)
     finally:
         with suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+def forget_drafts(folder: Path) -> None:
+    """Delete what `write_whole` was writing in a folder of ours when it was killed."""
+    for draft in folder.glob(".attlas-*"):
+        if _DRAFT.fullmatch(draft.name) and not draft.is_dir():
             draft.unlink(missing_ok=True)

@@ -8,6 +8,7 @@ import attlas
 from attlas.errors import NotDefinedError, UnknownNameError, UsageError
 from attlas.explaining import explanations
 from attlas.models.asking import filling
+from attlas.models.recurrent.classifier import RecurrentForSequenceClassification
 from attlas.models.recurrent.configuration import RecurrentConfig
 from attlas.models.recurrent.learning import build_classifier
 from attlas.models.recurrent.words import build_vocabulary, random_vectors
@@ -223,3 +224,5 @@ def test_unknown_parts_are_refused():
         RecurrentConfig(attention="tanh")
     with pytest.raises(UsageError, match="one text"):
         RecurrentConfig(sentences=[4], reads="pair")
+    with pytest.raises(UsageError, match="two or more labels"):
+        RecurrentForSequenceClassification(RecurrentConfig(num_labels=1))

@@ -1,7 +1,7 @@
 """Words: how texts are split, which vectors words get, and what is refused."""
 
 import json
-from zipfile import ZipFile
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import pytest
@@ -103,3 +103,63 @@ def test_characters_come_back_as_they_were():
     tokenizer = build_characters(["May 3", "1999"])
     ids = tokenizer("3 May 1999")["input_ids"]
     assert len(ids) == 12 and tokenizer.decode(ids, skip_special_tokens=True) == "3 May 1999"
+
+
+DAMAGED = {
+    "flipped": lambda place: (place / "table.safetensors").write_bytes(b"\xff" * 99),
+    "too few rows": lambda place: save_table(place, np.ones((2, 2))),
+    "no rows": lambda place: save_table(place, np.ones((0, 2))),
+    "no columns": lambda place: save_table(place, np.ones((5, 0))),
+    "no number": lambda place: save_table(place, np.array([[np.nan, 1]] * 5)),
+    "too large": lambda place: save_table(place, np.full((5, 2), 1e300)),
+    "no model": lambda place: (place / "pieces.json").write_text('{"model": 7}'),
+    "no tokenizer": lambda place: (place / "pieces.json").write_text('{"model": {"vocab": {}}}'),
+}
+
+
+def save_table(place, table):
+    save_file({"embedding.weight": table}, place / "table.safetensors")
+
+
+@pytest.mark.parametrize("way", DAMAGED)
+def test_damaged_vectors_are_one_line(way, folder):
+    DAMAGED[way](folder)
+    with pytest.raises(UsageError) as told:
+        read_vectors(folder, build_vocabulary(["unkindly film"]))
+    assert "\n" not in str(told.value) and len(str(told.value)) < 600
+
+
+def test_a_file_of_brackets_is_no_tokenizer(folder):
+    (folder / "deep.json").write_text("[" * 100_000)
+    assert len(read_vectors(folder, build_vocabulary(["unkindly film"]))) == 6
+
+
+@pytest.mark.parametrize("name", ["a\0b", "x" * 5000])
+def test_names_that_no_vectors_have(name):
+    with pytest.raises(UsageError) as told:
+        read_vectors(name, build_vocabulary(["film"]))
+    assert len(str(told.value)) < 1000
+
+
+@pytest.mark.parametrize("way", ["inside", "directory"])
+def test_a_damaged_wheel_is_one_line(way, folder, tmp_path_factory):
+    wheel = tmp_path_factory.mktemp("wheel") / "vectors.whl"
+    with ZipFile(wheel, "w", ZIP_DEFLATED) as archive:
+        for path in folder.iterdir():
+            archive.write(path, f"vectors/{path.name}")
+    content = bytearray(wheel.read_bytes())
+    place = content.rfind(b"PK\x01\x02") if way == "directory" else 60
+    content[place : place + 8] = b"\xff" * 8
+    wheel.write_bytes(content)
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_vectors(wheel, build_vocabulary(["film"]))
+
+
+def test_a_wheel_that_would_fill_the_disk_is_not_unpacked(folder, tmp_path_factory, monkeypatch):
+    wheel = tmp_path_factory.mktemp("wheel") / "vectors.whl"
+    with ZipFile(wheel, "w") as archive:
+        for path in folder.iterdir():
+            archive.write(path, f"vectors/{path.name}")
+    monkeypatch.setattr("attlas.models.recurrent.words.MOST_UNPACKED", 100)
+    with pytest.raises(UsageError, match="unpack it, and give the folder"):
+        read_vectors(wheel, build_vocabulary(["film"]))

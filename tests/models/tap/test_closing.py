@@ -115,3 +115,16 @@ def test_a_tap_that_another_thread_closes(case):
     with tap(case.model) as seen:  # and it can be opened again where it was opened first
         run(case)
     assert seen.calls
+
+
+def test_modes_that_are_closed_out_of_order_leave_the_stack_as_it_was():
+    before = torch.overrides._get_current_function_mode()
+    first, second = OwnMode(), OwnMode()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__()
+    second.__exit__()
+    found = torch.overrides._get_current_function_mode()
+    while isinstance(torch.overrides._get_current_function_mode(), OwnMode):
+        torch.overrides._pop_mode()  # or every later test would run within it
+    assert found is before

@@ -1,10 +1,13 @@
-"""The plain model inside one that was compiled, adapted or made parallel."""
+"""The plain model inside one that was compiled, adapted or made parallel; adapters from files."""
 
+from pathlib import Path
 from typing import Any
 
 from torch import nn
 
-from attlas.errors import UnsupportedModelError
+from attlas.errors import ModelError, UnsupportedModelError
+
+ADAPTER_WEIGHTS = "adapter_model.safetensors"
 
 
 def unwrap(model: Any) -> nn.Module:
@@ -42,3 +45,33 @@ def _without_adapter_shell(model: Any) -> nn.Module:
             )
     base: nn.Module = model.get_base_model()
     return base
+
+
+def read_adapter(place: str) -> tuple[Any, dict[str, list[int]]]:
+    """The settings of a PEFT adapter, and the shapes of its weights by their names."""
+    from peft import PeftConfig
+    from safetensors import safe_open
+
+    with safe_open(Path(place) / ADAPTER_WEIGHTS, "pt") as file:
+        names = list(file.keys())
+        shapes = {each: list(file.get_slice(each).get_shape()) for each in names}
+    return PeftConfig.from_pretrained(place), shapes
+
+
+def add_adapter(model: nn.Module, place: str) -> Any:
+    """A model with a PEFT adapter around its layers."""
+    from peft import PeftModel
+
+    return PeftModel.from_pretrained(model, place)
+
+
+def check_adapter(adapted: Any, names: set[str], name: str) -> None:
+    """Refuse weights that are missing, which PEFT draws at random, and those that go nowhere."""
+    from peft import get_peft_model_state_dict
+
+    wanted = set(get_peft_model_state_dict(adapted, save_embedding_layers=False))
+    missing = sorted(wanted - names)
+    unused = sorted(names - wanted - set(adapted.state_dict()))
+    if missing or unused:
+        what = f"lacks {missing[0]}" if missing else f"has {unused[0]}, which no layer takes"
+        raise ModelError(f"{name} is a damaged PEFT adapter: it {what}")

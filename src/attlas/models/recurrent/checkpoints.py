@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from attlas.errors import UsageError
+from attlas.errors import ResultFileError, UsageError, first_line
 
 TENSORS, RECORD = "training.safetensors", "training.json"
 
@@ -73,10 +73,19 @@ def write_checkpoint(
     record["figures"] = state.figures
     # The record is in the header too: one file is moved, so the two cannot come apart.
     whole = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
-    beside = place / f"{TENSORS}.new"
-    said = {"record": json.dumps(record), "digest": _digest(whole)}
-    save_file(whole, beside, metadata=said)
-    os.replace(beside, place / TENSORS)
+    said = json.dumps(record)
+    _move_whole(whole, {"record": said, "digest": _digest(said, whole)}, place / TENSORS)
+
+
+def _move_whole(tensors: dict[str, Tensor], said: dict[str, str], place: Path) -> None:
+    beside = place.with_name(f"{TENSORS}.new")
+    try:
+        save_file(tensors, beside, metadata=said)
+        os.replace(beside, place)
+    except (OSError, SafetensorError) as problem:
+        beside.unlink(missing_ok=True)
+        reason = getattr(problem, "strerror", None) or first_line(problem)
+        raise ResultFileError(f"cannot write {str(place)!r}: {reason}") from problem
 
 
 def read_checkpoint(
@@ -119,14 +128,15 @@ def _read_whole(place: Path) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
     try:
         with safe_open(place, "pt") as file:
             said = file.metadata() or {}
-        tensors, record = load_file(place), json.loads(said["record"])
+        tensors, record = load_file(place), said["record"]
     except (SafetensorError, OSError, LookupError, ValueError):
         return None
-    return (record, tensors) if said.get("digest") == _digest(tensors) else None
+    whole = said.get("digest") == _digest(record, tensors)
+    return (json.loads(record), tensors) if whole else None
 
 
-def _digest(tensors: Mapping[str, Tensor]) -> str:
-    total = sha256()
+def _digest(record: str, tensors: Mapping[str, Tensor]) -> str:
+    total = sha256(record.encode())
     for name, value in sorted(tensors.items()):
         total.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
         total.update(value.contiguous().reshape(-1).view(torch.uint8).numpy().data)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.modeling_outputs import SequenceClassifierOutput
 
+from attlas.errors import UsageError
 from attlas.models.recurrent.attentions import PoolingAttention, PoolingLayer, masked_softmax
 from attlas.models.recurrent.configuration import RecurrentConfig
 from attlas.models.recurrent.encoders import (
@@ -42,6 +43,8 @@ class RecurrentForSequenceClassification(PreTrainedModel):  # type: ignore[misc]
 
     def __init__(self, config: RecurrentConfig) -> None:
         super().__init__(config)
+        if config.num_labels < 2:
+            raise UsageError(f"a classifier has two or more labels, not {config.num_labels}")
         width = config.hidden_size
         self.vectors = nn.Embedding(
             config.vocab_size, config.vector_size, padding_idx=config.pad_token_id

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from math import inf
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from attlas.errors import UsageError
+from attlas.errors import UsageError, in_short
 from attlas.mathematics.ranking import roc_auc
 from attlas.models.recurrent.batches import Batch, TextTable
 from attlas.models.recurrent.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
@@ -36,11 +38,16 @@ class FitPlan:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.epochs < 1 or self.rows < 1 or self.rate <= 0:
+        if self.epochs < 1 or self.rows < 1 or not 0 < self.rate < inf:
             raise UsageError(
                 "training takes 1 or more epochs, 1 or more texts at once and a rate above 0, not "
                 f"{self.epochs} epochs, {self.rows} texts and a rate of {self.rate}"
             )
+        check_whole("epochs", self.epochs)
+        check_whole("texts at once", self.rows)
+        check_whole("seed", self.seed, 0, 2**32 - 1)
+        if self.patience is not None:
+            check_whole("patience", self.patience)
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,14 @@ class Fitted:
 
     best: int
     epochs: list[dict[str, float]] = field(default_factory=list)
+
+
+def check_whole(what: str, given: Any, least: int = 1, most: int | None = None) -> None:
+    """Refuse what is no whole number of at least so much."""
+    is_whole = isinstance(given, Integral) and not isinstance(given, bool)
+    if not is_whole or given < least or (most is not None and given > most):
+        allowed = f"{least} or more" if most is None else f"from {least} to {most}"
+        raise UsageError(f"{what}: a whole number, {allowed}, not {in_short(str(given))}")
 
 
 def label_loss(positive_weight: float | None = None) -> Loss:

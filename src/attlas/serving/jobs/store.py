@@ -7,6 +7,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from attlas.errors import ResultFileError, first_line
+from attlas.results.support.tables import make_folder
+
 _TABLE = """
 create table if not exists jobs (
   number integer primary key autoincrement,
@@ -33,13 +36,18 @@ class JobStore:
     """Jobs in one SQLite file; every change is on disk when its call returns."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         self._lock = threading.Lock()
-        self._connection = sqlite3.connect(folder / FILE, check_same_thread=False, timeout=30)
-        self._connection.row_factory = sqlite3.Row
-        with self._lock, self._connection:
-            self._connection.execute("pragma journal_mode=wal")
-            self._connection.execute(_TABLE)
+        try:
+            self._connection = sqlite3.connect(folder / FILE, check_same_thread=False, timeout=30)
+            self._connection.row_factory = sqlite3.Row
+            with self._lock, self._connection:
+                self._connection.execute("pragma journal_mode=wal")
+                self._connection.execute(_TABLE)
+            self._rows(f"select {_LINE}, points, result from jobs", [])
+        except (sqlite3.Error, ValueError, RecursionError) as problem:
+            reason = f"{first_line(problem)}; use another folder (--keep), or remove it"
+            raise ResultFileError(f"{str(folder / FILE)!r} cannot be read: {reason}") from problem
 
     def add(self, record: Record) -> None:
         """Keep a new job."""

@@ -16,16 +16,19 @@ import numpy as np
 import torch
 import transformers
 
-from attlas.errors import UsageError
+from attlas.errors import ResultFileError, UsageError
 from attlas.models.loading.devices import choose_device
 from attlas.progress import Step, Watch
 from attlas.results import StudyResult
+from attlas.results.support.files import digest_of
+from attlas.results.support.tables import make_folder, read_json
 from attlas.studies.support.findings import Findings
 from attlas.studies.support.study import Study
 from attlas.version import __version__
 from attlas.views import write_whole
 
 PARTS = "parts"  # the folder of what is finished
+ENDINGS = (".json", ".md", ".html")  # of what a study writes beside it
 
 
 @dataclass(frozen=True)
@@ -65,11 +68,11 @@ class Run:
         found = {"asked": asked, "found": compute(), "machine": machine(self.device)}
         found |= {"versions": versions(), "seconds": round(monotonic() - begun, 2)}
         self.parts.append({name: each for name, each in found.items() if name != "found"})
-        text = as_json(found)
+        record = json.loads(as_json(found))
         if place is not None:
-            place.parent.mkdir(exist_ok=True)
-            write_whole(place, text)
-        return json.loads(text)["found"]
+            make_folder(place.parent)
+            write_whole(place, as_json({**record, "digest": digest_of(record)}))
+        return record["found"]
 
     def is_kept(self, part: str, apart_from: Sequence[str] = ("seeds",)) -> bool:
         """Whether an earlier run kept this part."""
@@ -124,6 +127,8 @@ def run_study(
     settings = chosen.settings(options, quick=quick)
     device = str(choose_device(device))
     folder = None if out is None else made(Path(out))
+    if folder is not None:
+        refuse_foreign_files(folder, chosen.name)
     run = Run(chosen.name, settings, folder, device, watch)
     begun = monotonic()
     found: Findings = chosen.function(run, **settings)
@@ -154,6 +159,20 @@ def result_of(
         run.versions(),
         found.details,
     )
+
+
+def refuse_foreign_files(folder: Path, study: str) -> None:
+    """Never overwrite what no study wrote; one that was here before has left its JSON."""
+    try:
+        record = read_json(folder / f"{study}.json")
+    except ResultFileError:
+        record = None
+    if isinstance(record, dict) and record.get("name") == study:
+        return
+    for ending in ENDINGS:
+        place = folder / f"{study}{ending}"
+        if os.path.lexists(place):
+            raise UsageError(f"{place} exists, but no study wrote it: use another folder")
 
 
 def write_result(result: StudyResult, folder: Path) -> None:
@@ -220,7 +239,10 @@ def _read(place: Path, asked: Mapping[str, Any]) -> Any:
     """The part that is there already, if it was asked in the same way."""
     try:
         record = json.loads(place.read_text("utf-8"))
+        said = record.pop("digest", None)  # older parts have none
+        if said is not None and said != digest_of(record):
+            raise ValueError("it is not what was written there")
         whole = all(name in record for name in ("found", "machine", "versions", "seconds"))
         return record if record["asked"] == asked and whole else None
-    except (ValueError, KeyError, TypeError) as problem:
+    except (*(ValueError, KeyError, TypeError, AttributeError), RecursionError) as problem:
         raise UsageError(f"{place} is not a part of this study: {problem}") from problem

@@ -29,7 +29,8 @@ def named(model: str) -> str:
     """A model as parts of a study name it: trained again, it is another one."""
     path = Path(model) / TRAINING
     record = json.loads(path.read_text("utf-8")) if path.is_file() else {}
-    return f"{model} of weights {record['weights']}" if "weights" in record else model
+    weights = record.get("weights") or record.get("files", {}).get("model.safetensors")
+    return f"{model} of weights {weights}" if weights else model
 
 
 def _is_model(folder: Path) -> bool:
@@ -40,6 +41,7 @@ def described(models: Sequence[str]) -> str:
     """Which models there are, and how good, where their training left a record."""
     paths = [Path(each) / TRAINING for each in models]
     records = [json.loads(path.read_text("utf-8")) for path in paths if path.is_file()]
+    records = [each for each in records if each.keys() >= {"dev accuracy", "base", "task", "steps"}]
     told = f"Models: {', '.join(models)}."
     if records:
         right = [float(each["dev accuracy"]) for each in records]
