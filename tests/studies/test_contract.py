@@ -144,6 +144,14 @@ def test_parts_that_are_kept_are_not_computed_again(monkeypatch, tmp_path):
         attlas.study("attattr", out=tmp_path)
 
 
+def test_a_page_of_others_is_left_alone(monkeypatch, tmp_path):
+    stand_in(monkeypatch, lambda run: findings(all=run.kept("one", lambda: 3)))
+    (tmp_path / "attattr.html").write_text("mine")
+    with pytest.raises(UsageError, match="no study wrote it"):
+        attlas.study("attattr", out=tmp_path)
+    assert [each.name for each in tmp_path.iterdir()] == ["attattr.html"]
+
+
 def test_a_part_says_where_with_what_and_how_long_it_was_computed(monkeypatch, tmp_path):
     stand_in(monkeypatch, lambda run: findings(all=run.kept("one", lambda: 3)))
     attlas.study("attattr", out=tmp_path)
