@@ -79,7 +79,7 @@ def _as_they_are(
 
 
 def _span(s: Figure) -> tuple[float, float]:
-    """The ends of a plot of what is found: from a little below chance, or as far below as it goes."""
+    """The ends of a plot of what is found: from a little below chance, or as far as it goes."""
     return min(-0.2, floor(10 * (s.low or 0.0)) / 10), 1.0
 
 
