@@ -191,11 +191,15 @@ def test_the_notes_of_a_written_token_are_about_what_it_sees():
 
 def test_no_page_says_that_its_sign_is_for_or_against():
     text = TEXTS["sequence classification"][0]
-    found = attlas.explain(subject("sequence classification"), text, "effective_attention", maps=True)
+    found = attlas.explain(
+        subject("sequence classification"), text, "effective_attention", maps=True
+    )
     assert found.origin.signed and found.maps.signed  # some may be below zero
     shown = found.payload()
     assert not shown["signed"] and not shown["maps"]["signed"]
-    other = attlas.explain(subject("sequence classification"), text, "gradient_attention", maps=True)
+    other = attlas.explain(
+        subject("sequence classification"), text, "gradient_attention", maps=True
+    )
     assert other.payload()["signed"] and other.payload()["maps"]["signed"]
     rows = attlas.compare([found, other]).payload()["rows"]
     assert [row["signed"] for row in rows] == [False, True]

@@ -203,7 +203,7 @@ def test_a_zoom_goes_from_the_model_to_a_head_and_to_a_weight(show):
     canvas.hover(position=middle)
     assert heading.inner_text() == chosen
     told = tab.locator(".facts-of-head .readout").inner_text()
-    layer, head = int(chosen.split()[0].split(".")[1]), int(chosen.split()[-1])
+    layer, head = (int(word) for word in chosen.split() if word.isdigit())
     query, _, key, figure = told.split()
     exact = [
         weight(payload, layer, head, i, j)
@@ -234,7 +234,7 @@ def test_wheel_and_drag_move_the_model_and_a_double_click_opens_a_head(show):
     settled(tab, lambda scale: scale == 1)
     canvas.dblclick(position={"x": 150, "y": 120})
     settled(tab, lambda scale: scale > 2)
-    assert tab.locator(".facts-of-head h3").inner_text() == "layer.0 · head 0"
+    assert tab.locator(".facts-of-head h3").inner_text() == "layer 0 · head 0"
 
 
 def test_a_tile_has_the_colours_of_its_head(show):
@@ -266,12 +266,12 @@ def test_heads_are_sorted_by_pattern_and_by_importance(show):
     order.select_option("importance")
     tab.locator('.model canvas[data-drawn="4"]').wait_for()
     tab.locator(".model canvas").hover(position={"x": 120, "y": 120})
-    assert tab.locator(".facts-of-head h3").inner_text() == "layer.1 · head 0"
+    assert tab.locator(".facts-of-head h3").inner_text() == "layer 1 · head 0"
     order.select_option("first")
     firsts = [head[0, :, :, 0].mean(axis=-1) for head in given]
     layer, head = np.unravel_index(np.argmax(firsts), (2, 2))
     tab.locator(".model canvas").hover(position={"x": 121, "y": 121})
-    tab.locator(".facts-of-head h3", has_text=f"layer.{layer} · head {head}").wait_for()
+    tab.locator(".facts-of-head h3", has_text=f"layer {layer} · head {head}").wait_for()
     figure = tab.locator(".shares .chosen .figure").inner_text()
     assert number(figure) == pytest.approx(np.max(firsts), abs=0.006)
 

@@ -169,7 +169,10 @@ def test_every_explanation_has_the_colours_of_its_own_scale(show):
         assert papers(tab, f".compared .one:nth-of-type({number + 1})") == wanted
     told = tab.locator(".compared .who p").all_inner_texts()
     assert told[0] == "target POSITIVE, for and against it"
-    assert told[1] == "target POSITIVE, strength alone, no sign · 25\u00a0% on special tokens, left out"
+    assert (
+        told[1]
+        == "target POSITIVE, strength alone, no sign · 25\u00a0% on special tokens, left out"
+    )
 
 
 @pytest.mark.browser

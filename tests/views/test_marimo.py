@@ -79,6 +79,6 @@ def test_a_head_chosen_in_marimo_is_known_in_python(browser, address):
         title = thumb.get_attribute("title")  # such as "layer 1 · head 2"
         site, head = title.split(" · head ")
         thumb.click()
-        told = f"Python knows layer {site.split('.')[1]}, head {head}"
+        told = f"Python knows {site}, head {head}"
         tab.get_by_text(told).wait_for(timeout=30_000)
     tab.close()

@@ -91,7 +91,9 @@ def test_the_text_of_the_first_screen_shows_the_weights_beside_what_matters(tab)
     assert rows.nth(1).locator(".against").all_text_contents() == ["clumsy", "overwrought"]
     assert "orange speaks for POSITIVE" in rows.nth(1).inner_text()
     licence, facts = tab.locator(".first-example > p").all_inner_texts()
-    assert licence.startswith("On this text the map may mislead: its strongest words are not surely")
+    assert licence.startswith(
+        "On this text the map may mislead: its strongest words are not surely"
+    )
     assert "The model says POSITIVE 0.87" in facts and "find 0.31 of what matters" in facts
 
 

@@ -75,6 +75,16 @@ def test_what_the_weights_find_as_they_are_is_told_if_it_is_surely_less():
 
 
 @pytest.mark.parametrize(
+    ("low", "high", "least"),
+    [(0.1, 0.4, -0.2), (-0.2, 0.2, -0.2), (-0.31, 0.2, -0.4), (-1, -0.9, -1)],
+)
+def test_the_plot_of_a_finding_reaches_as_far_as_its_interval(low, high, least):
+    given = [plain(low, high)]
+    spans = [each.span for each in findings(read_as("attention_rollout"), None, (), given)]
+    assert spans == [(-0.2, 1.0), (least, 1.0)]
+
+
+@pytest.mark.parametrize(
     ("low", "high", "title"),
     [(0.1, 0.3, "agree little"), (0.6, 0.8, "Methods agree"), (0.4, 0.6, "How far")],
 )

@@ -4,6 +4,7 @@ Each sentence is worded by the interval that stands beside it.
 """
 
 from collections.abc import Iterator, Sequence
+from math import floor
 
 import numpy as np
 
@@ -52,7 +53,7 @@ def _where(verdict: Verdict, removal: str, bounds: Bounds) -> Iterator[Finding]:
         bounds.s,
         "standing",
         "Which way a token pulls: weights have no sign.",
-        (-0.2, 1.0),
+        _span(bounds.s),
         0.0,
     )
 
@@ -72,9 +73,14 @@ def _as_they_are(
         own,
         "standing",
         "That they are of no use: another method may read them.",
-        (-0.2, 1.0),
+        _span(own),
         0.0,
     )
+
+
+def _span(s: Figure) -> tuple[float, float]:
+    """The ends of a plot of what is found: from a little below chance, or as far as it goes."""
+    return min(-0.2, floor(10 * (s.low or 0.0)) / 10), 1.0
 
 
 def _found(s: Figure) -> str:
