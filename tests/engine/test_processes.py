@@ -1,6 +1,7 @@
 """Processes of this machine as workers: every piece is done once, whatever becomes of a process."""
 
 import os
+import pickle
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from attlas.engine.cluster import WorkerShare, connected
 from attlas.engine.pool import WorkerPool
 from attlas.engine.worker import Work
 from attlas.errors import ModelError, UsageError
+from attlas.methods import METHODS
 
 ENGINE = attlas.Engine("local", workers=2)
 
@@ -68,12 +70,18 @@ def test_a_piece_that_ends_every_process_is_told(tmp_path):
         results(tmp_path, [666])
 
 
-def test_processes_write_what_one_writes(tmp_path):
-    own, texts = attlas.load("shortcut_token"), [f"{n} a warm film" for n in range(1100)]
+def test_every_method_goes_to_a_process():
+    for each in METHODS:
+        assert pickle.loads(pickle.dumps(each)) is each
+
+
+@pytest.mark.parametrize(("method", "count"), [("raw_attention", 1100), ("leave_one_out", 70)])
+def test_processes_write_what_one_writes(tmp_path, method, count):
+    own, texts = attlas.load("shortcut_token"), [f"{n} a warm film" for n in range(count)]
     files = [tmp_path / "one.parquet", tmp_path / "two.parquet"]
     for file, engine in zip(files, ("local", ENGINE), strict=True):
-        written = attlas.explain_to(own, texts, file, "raw_attention", engine=engine)
-        assert (written.rows, written.problems, written.earlier) == (1100, 0, 0)
+        written = attlas.explain_to(own, texts, file, method, engine=engine)
+        assert (written.rows, written.problems, written.earlier) == (count, 0, 0)
     one, two = map(pd.read_parquet, files)
     assert one.drop(columns="scores").equals(two.drop(columns="scores"))
     for found, expected in zip(two.scores, one.scores, strict=True):

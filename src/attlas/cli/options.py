@@ -68,7 +68,12 @@ class LoadOptions:
         from attlas.models.loading.placement import check_placement
 
         placed = self._placed()
-        check_placement(self.device, *placed.values(), self.quantization, self.offload_folder)
+        check_placement(
+            self.device,
+            **placed,
+            quantization=self.quantization,
+            offload_folder=self.offload_folder,
+        )
         check_loading(model, self.task, self.device, self.dtype)
 
     def load(self, model: str) -> Any:

@@ -84,6 +84,12 @@ class Method:
         check_known("need of a method", self.needs, NEEDS)
         check_known("cost", [self.cost], COSTS)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """To a worker it goes by its name: there, too, it is registered."""
+        if self.score_tokens.__module__ == "__main__":  # but for that of a script
+            return super().__reduce_ex__(protocol)
+        return _named, (self.name,)
+
     @property
     def summary(self) -> str:
         """The first line of its docstring."""
@@ -166,3 +172,7 @@ def _checked(what: str, value: Any, hint: Any) -> Any:
 
 METHODS = Registry("method", Method, group="attlas.methods", package="attlas.methods")
 method = METHODS.register
+
+
+def _named(name: str) -> Method:
+    return METHODS[name]
