@@ -65,10 +65,13 @@ def _more_texts(test: WeightsTest) -> str:
 
 
 def _better(test: WeightsTest) -> str | None:
-    """What finds most of what finds surely more than the weights: a reference, or a reading."""
-    gains = dict(test.gains)
-    for removal, each in test.tested.items():
-        name, less = test.references[removal], each.less_reference
-        if name is not None and less is not None and less.high < 0:
-            gains[name] = max(gains.get(name, 0.0), -less.mean)
-    return max(gains, key=lambda name: gains[name], default=None)
+    """What finds surely more than the weights: a reference, or a reading that finds still more."""
+    behind = {
+        removal: -each.less_reference.mean
+        for removal, each in test.tested.items()
+        if each.less_reference is not None and each.less_reference.high < 0
+    }
+    reading = max(test.gains, key=lambda name: test.gains[name], default=None)
+    if reading is not None and test.gains[reading] > max(behind.values(), default=0.0):
+        return reading
+    return next((test.references[removal] for removal in behind), None)
