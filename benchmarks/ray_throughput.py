@@ -79,6 +79,8 @@ def shared(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     print(f"{given.method}, {given.model}, {machine(given.device)}, {engine}")
     writing_scores.CHUNK = given.part
     facts = {key: value for key, value in where(given.device).items() if key in FACTS}
+    facts["cores"], counts = os.cpu_count(), " ".join(map(str, given.workers))
+    facts["asked"] = f"--workers {counts} --each {given.each} --part {given.part}"
     first = 0.0
     with connected(most), tempfile.TemporaryDirectory() as folder:
         for count in given.workers:

@@ -93,7 +93,12 @@ def _measured(rows: Sequence[Row]) -> Iterator[str]:
 
 def _facts(row: Row) -> str:
     versions = ", ".join(f"{name} {each}" for name, each in row["versions"].items())
-    return f"On {row['machine']}: {versions}, {row['date']}, load of the machine {row['load']:g}."
+    busy = row["device"] == "cpu" and row["load"] > row["cores"] / 2
+    others = ", from other work: the workers had no core each, and this says little" if busy else ""
+    return (
+        f"On {row['machine']}: `{row['asked']}`, {versions}, {row['date']}, load of the machine "
+        f"before it {row['load']:g}{others}."
+    )
 
 
 def of_sentences(records: Sequence[Row]) -> Iterator[Row]:

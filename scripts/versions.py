@@ -1,7 +1,7 @@
 """The oldest and the newest torch and transformers: do the contracts hold, and what opens?
 
     python scripts/versions.py [--pair TORCH TRANSFORMERS]... [--tests FILE...] [--only TYPE...]
-                               [--minutes 10] [--folder FOLDER] [--gpu-packages] [--write]
+                               [--minutes 60] [--folder FOLDER] [--write]
 
 By default the pairs are the oldest versions that pyproject.toml allows, those of constraints.txt,
 and the newest that pip finds. Each gets a virtual environment of its own in FOLDER, in which the
@@ -9,8 +9,8 @@ contracts of the parts and the survey of model types (scripts/compatibility.py) 
 made or does not end in time is said in its row. `--write` puts the table into
 docs/compatibility.md.
 
-A build of torch for GPUs is installed without the packages of its GPU, unless `--gpu-packages` is
-given: they take gigabytes, and some builds do without them.
+A build of torch for GPUs is installed without the packages of its GPU, which take gigabytes; one
+that cannot be imported without them gets them.
 """
 
 import argparse
@@ -74,7 +74,6 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=(), metavar="TYPE", help="only these types")
     parser.add_argument("--minutes", type=float, default=60.0, help="of each run, at most")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "versions")
-    parser.add_argument("--gpu-packages", action="store_true")
     parser.add_argument("--write", action="store_true", help="put the table into the page")
     given = parser.parse_args()
     rows = []
@@ -132,16 +131,10 @@ def made(row: Row, given: argparse.Namespace) -> Path:
     others.write_text("\n".join(each for each in lines if each.split("==")[0] not in THEIRS))
     pip = [str(python), "-m", "pip", "install", "--quiet", "--constraint", str(others)]
     torch, free = f"torch=={row.torch}", pip[:5]  # torch has limits of its own for what it needs
-    if given.gpu_packages:
+    installed([*free, "--no-deps", torch], given.minutes)
+    installed([*free, *light_needs(python)], given.minutes)
+    if ran([str(python), "-c", "import torch"], given.minutes).returncode:
         installed([*free, torch], given.minutes)
-    else:
-        installed([*free, "--no-deps", torch], given.minutes)
-        installed([*free, *light_needs(python)], given.minutes)
-        imported = ran([str(python), "-c", "import torch"], given.minutes)
-        if imported.returncode:
-            raise NotMade(
-                f"this build needs the packages of its GPU ({last_line(imported.stderr)})"
-            )
     # `--no-deps` for what needs torch, or pip would bring the packages of its GPU after all.
     needs = [*project_needs(), f"transformers=={row.transformers}"]
     installed([*pip, *(each for each in needs if not needs_torch(each))], given.minutes)

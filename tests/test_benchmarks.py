@@ -179,13 +179,16 @@ def test_new_rows_of_workers_replace_those_of_their_kind_and_device(scripts):
     lines = list(scripts.sizing.workers(found))
     assert lines[2:4] == ["| m | a, `b` | 1 | 10 | 1.00 × |", "| m | a, `b` | 4 | 35 | 3.50 × |"]
     assert lines[4:] == ["| m, shared | a, `b` | 1 | 7 | 1.00 × |"]
-    facts = {"load": 0.5, "date": "2026-01-01", "versions": {"torch": "9"}}
+    facts = {"load": 0.5, "date": "2026-01-01", "versions": {"torch": "9"}, "asked": "--each 2"}
+    facts["cores"] = 2
     told = list(scripts.sizing.workers([{**each, **facts} for each in new]))[4:]
     assert told == [
         "",
-        "On m: torch 9, 2026-01-01, load of the machine 0.5.",
+        "On m: `--each 2`, torch 9, 2026-01-01, load of the machine before it 0.5.",
         "On a GPU, this is not measured yet.",
     ]
+    told = list(scripts.sizing.workers([{**each, **facts, "load": 9.0} for each in new]))
+    assert "before it 9, from other work: the workers had no core each" in told[5]
     _, _, _, line, *_ = scripts.sizing.workers([{**each, "engine": "local"} for each in new])
     assert line == "| m, without Ray | a, `b` | 4 | 35 | 3.50 × |"
 
