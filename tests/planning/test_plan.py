@@ -118,6 +118,27 @@ def test_maps_that_cannot_fit_are_refused_with_the_figure(monkeypatch):
     assert ran == []
 
 
+def test_copies_that_run_at_once_are_counted(monkeypatch):
+    """Eight points of a path are eight texts, as far as a batch of them reaches."""
+    (question,) = subject(TASK).ask(["the cat sat"], Request())
+    asked = replace(question, maps=False)
+    for name, weighs in (("integrated_gradients", 8), ("attattr", 4 * len(asked.subject.sites))):
+        method = METHODS[name]
+        one = footprint.footprint(asked, method)
+        found = footprint.peak_bytes(asked, method, 1)
+        assert found >= one.total + (weighs - 1) * one.states
+    monkeypatch.setattr(footprint, "rows_of", lambda device, tokens: 3)
+    monkeypatch.setattr(footprint, "spare_bytes", lambda device: 10)
+    along, branches = METHODS["integrated_gradients"], METHODS["attattr"]
+    each = footprint.footprint(asked, along)
+    assert footprint.peak_bytes(asked, along, 1) == each.total + 2 * each.states
+    assert (
+        footprint.peak_bytes(asked, branches, 1) == footprint.footprint(asked, branches).total + 10
+    )
+    plain = METHODS["gradient"]
+    assert footprint.peak_bytes(asked, plain, 2) == 2 * footprint.footprint(asked, plain).total
+
+
 def test_a_batch_is_chosen_to_fit_what_is_free(monkeypatch):
     (question,) = subject(TASK).ask(["the cat sat"] * 8, Request())
     asked, method = replace(question, maps=False), METHODS["gradient_attention"]

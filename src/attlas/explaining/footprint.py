@@ -6,16 +6,17 @@ from attlas.errors import AttlasError
 from attlas.explaining.plan import size as size_in_words
 from attlas.methods import METHODS, Method
 from attlas.models.asking.map_selection import largest_map, map_bytes
-from attlas.models.asking.memory import free_bytes, plain_tokens
+from attlas.models.asking.memory import free_bytes, plain_tokens, rows_of
 from attlas.models.asking.open_model import COPIES, WITHOUT_LOOKING, OpenModel
 from attlas.models.asking.question import Question
-from attlas.models.branching.branch_memory import VECTORS_KEPT
+from attlas.models.branching.branch_memory import VECTORS_KEPT, spare_bytes
 from attlas.models.rows.handing import is_for_rows
 from attlas.results import Site
 
 VECTORS_NOW = 16  # hidden-state vectors of each token that exist while a block runs
 MAPS_IN_GRAPH = 3  # copies of each layer's attention that a gradient needs
 SLICES = 2**26  # bytes for the slices of a map that is never whole
+FORWARD_AND_BACK = 3  # what a pass with the pass back weighs
 SHARE = 0.5  # of the free memory that a batch may take
 
 
@@ -39,8 +40,7 @@ def footprint(question: Question, method: Method) -> Footprint:
     size = _number_bytes(subject)
     width = getattr(subject.model.config, "hidden_size", None) or 768
     tokens = len(inputs.tokens[0])
-    learns_back = not {"gradients", "embeddings"}.isdisjoint(method.needs)
-    kept = VECTORS_KEPT * len(subject.sites) if learns_back else VECTORS_NOW
+    kept = VECTORS_KEPT * len(subject.sites) if _learns_back(method) else VECTORS_NOW
     rows = 1
     if "removal" in method.needs:  # copies of the text without tokens share a batch
         rows = max(1, plain_tokens(subject.device) // tokens)
@@ -53,6 +53,20 @@ def footprint(question: Question, method: Method) -> Footprint:
             attention = MAPS_IN_GRAPH * map_bytes(inputs, subject.sites) * size // 4
     maps = map_bytes(inputs, map_sites(method, question)) if question.maps else 0
     return Footprint(rows * tokens * kept * width * size, attention, maps)
+
+
+def peak_bytes(question: Question, method: Method, rows: int) -> int:
+    """About what a method takes for so many rows of a question, with the copies that it makes."""
+    each = footprint(question, method)
+    if method.weighs is None or not _learns_back(method):
+        return rows * each.total
+    subject, inputs = question.subject, question.inputs
+    more = (method.weighs(question, method.options) / FORWARD_AND_BACK - 1) * rows
+    if "branches" in method.needs:
+        one = each.states + map_bytes(inputs, subject.sites) * _number_bytes(subject) // 4
+        return rows * each.total + int(min(more * one, spare_bytes(subject.device)))
+    most = rows_of(subject.device, len(inputs.tokens[0]))  # of all texts together
+    return rows * each.total + int(max(0, min(more, most - rows)) * each.states)
 
 
 def fitting_rows(question: Question, method: Method) -> int:
@@ -103,6 +117,11 @@ def map_sites(method: Method, question: Question) -> tuple[Site, ...]:
 def takes_slices(question: Question, method: Method) -> bool:
     """Whether a method makes no map of these inputs, because they are long."""
     return method.by_rows and is_for_rows(question, question.subject.sites)
+
+
+def _learns_back(method: Method) -> bool:
+    """Whether a method needs passes back, for which vectors of all layers are kept."""
+    return not {"gradients", "embeddings"}.isdisjoint(method.needs)
 
 
 def _number_bytes(subject: OpenModel) -> int:

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from attlas.errors import AttlasError
-from attlas.explaining.footprint import fitting_rows, footprint
+from attlas.explaining.footprint import fitting_rows, peak_bytes
 from attlas.explaining.plan import Plan
 from attlas.methods import Method
 from attlas.models.asking.filling import fill_list
@@ -186,9 +186,7 @@ def make_plan(
     """
     lengths = [len(own) for each in questions for own in each.inputs.tokens]
     rows = [min(len(each), fitting_rows(each, method)) for each in questions]
-    peaks = [
-        count * footprint(each, method).total for count, each in zip(rows, questions, strict=True)
-    ]
+    peaks = [peak_bytes(each, method, count) for count, each in zip(rows, questions, strict=True)]
     total = sum(costs.values(), Expense())
     texts = round(scale * len(lengths))
     return Plan(
