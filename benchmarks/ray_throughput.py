@@ -63,7 +63,14 @@ def main() -> None:
     for row in shared(given) if given.what == "workers" else rates(given):
         if given.json is not None:
             known = json.loads(given.json.read_text()) if given.json.exists() else []
-            given.json.write_text(json.dumps([*known, row], indent=1) + "\n")
+            others = [each for each in known if asked(each) != asked(row)]
+            given.json.write_text(json.dumps([*others, row], indent=1) + "\n")
+
+
+def asked(row: dict[str, Any]) -> list[Any]:
+    """What a row measures: measured again, it takes the place of the one before."""
+    names = ("what", "machine", "model", "kind", "millions", "dtype", "method", "workers", "tokens")
+    return [row.get(name) for name in names]
 
 
 def machine(device: str) -> str:

@@ -15,7 +15,6 @@ import json
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from hashlib import sha256
 from pathlib import Path
 from random import Random
 from time import monotonic
@@ -31,6 +30,7 @@ from transformers import (
 from attlas.data import texts
 from attlas.data.example import Example
 from attlas.studies.support.run import machine, versions
+from attlas.studies.support.several_models import weights_of
 
 RECORD = "training.json"
 RATE, ROWS, WARM = 5e-5, 32, 0.1
@@ -76,7 +76,7 @@ def fine_tune(base: Path, task: str, seed: int, out: Path, device: str, most: in
         "seconds": round(monotonic() - begun, 1),
         "machine": machine(device),
         "versions": versions(),
-        "weights": digest_of(aside),
+        "weights": weights_of(aside),
     }
     (aside / RECORD).write_text(f"{json.dumps(record, indent=1)}\n", encoding="utf-8")
     shutil.rmtree(out, ignore_errors=True)  # a record without a model, if anything
@@ -117,12 +117,6 @@ def rounded_products() -> Iterator[None]:
         yield
     finally:
         torch.set_float32_matmul_precision(before)
-
-
-def digest_of(folder: Path) -> str:
-    """What tells the weights in a folder from those of another training."""
-    files = sorted(folder.glob("*.safetensors"))
-    return sha256(b"".join(each.read_bytes() for each in files)).hexdigest()[:12]
 
 
 def drawn(count: int, random: Random) -> Iterator[list[int]]:

@@ -203,3 +203,11 @@ def test_rates_are_counted_while_all_workers_are_busy(scripts, workers, told, co
     for done in (10, 40, 50, 80, 100):
         watch(Step("explaining; 1 worker, 1 starting" if done == 40 else told, done, 100))
     assert watch.texts == counted
+
+
+def test_a_rate_that_is_measured_again_takes_the_place_of_the_one_before(scripts):
+    from ray_throughput import asked
+
+    row = {"what": "workers", "machine": "m", "model": "a", "method": "b", "workers": 2, "rate": 1}
+    assert asked(row) == asked({**row, "rate": 3, "load": 0.5})
+    assert asked(row) != asked({**row, "workers": 4}) and asked(row) != asked({**row, "what": "x"})

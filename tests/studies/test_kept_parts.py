@@ -86,3 +86,11 @@ def test_a_model_of_train_is_known_by_its_weights(tmp_path):
     (tmp_path / "training.json").write_text(json.dumps(record))
     assert named(str(tmp_path)) == f"{tmp_path} of weights abc"
     assert described([str(tmp_path)]) == f"Models: {tmp_path}."
+
+
+def test_a_model_without_a_record_is_known_by_its_weights_too(tmp_path):
+    assert named(str(tmp_path)) == str(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"one")
+    before = named(str(tmp_path))
+    (tmp_path / "model.safetensors").write_bytes(b"two")
+    assert before.startswith(f"{tmp_path} of weights ") and named(str(tmp_path)) != before

@@ -98,6 +98,7 @@ def chefer(
     every = models_at(model)
     for place, each in enumerate(every):
         subject: list[Subject] = []
+        name = named(each)
         for number, method in enumerate(methods):
             run.tell(
                 f"{method} on {each}", place * len(methods) + number, len(every) * len(methods)
@@ -109,7 +110,7 @@ def chefer(
                 subject[:] = subject or [load(each, device=run.device)]
                 return measure_method(subject[0], examples, method, tops)
 
-            part = f"{method} on {named(each)}"
+            part = f"{method} on {name}"
             found[method].append(run.kept(part, compute, apart_from=("methods", "model")))
     refused = {name: why for name, each in found.items() if (why := _refusal(each))}
     known = {name: each for name, each in found.items() if name not in refused}

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,15 @@ def named(model: str) -> str:
     path = Path(model) / TRAINING
     record = json.loads(path.read_text("utf-8")) if path.is_file() else {}
     weights = record.get("weights") or record.get("files", {}).get("model.safetensors")
+    weights = weights or weights_of(path.parent)
     return f"{model} of weights {weights}" if weights else model
+
+
+def weights_of(folder: Path) -> str | None:
+    """What tells the weights in a folder from those of another training; None without any."""
+    files = sorted(folder.glob("*.safetensors"))
+    whole = sha256(b"".join(each.read_bytes() for each in files))
+    return whole.hexdigest()[:12] if files else None
 
 
 def _is_model(folder: Path) -> bool:
