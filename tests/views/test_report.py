@@ -18,6 +18,7 @@ from attlas.views.report_words import (
     grid_cells,
     group_cells,
     named_tokens,
+    number,
     pulls,
     removals_of,
     standing_rows,
@@ -350,3 +351,10 @@ def test_how_strange_texts_without_tokens_are_is_told_with_what_to_do():
     assert lines[mask + 1].strip().startswith("such texts are strange to this model")
     assert mask == delete + 1
     assert "strange to the model" not in in_terminal(bare())
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(-0.004, "0.00"), (-0.006, "−0.01"), (0.0, "0.00"), (None, "–")]
+)
+def test_nothing_is_not_below_zero(value, shown):
+    assert number(value) == shown

@@ -243,7 +243,7 @@ def _interval(figure: Figure) -> str:
 def _number(value: Number) -> str:
     if value is None:
         return "–"
-    shown = f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
+    shown = f"{value:z.3f}" if abs(value) < 10 else f"{value:.1f}"
     return shown.replace("-", "−")
 
 

@@ -70,7 +70,7 @@ def _cells(payload: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
 
 
 def _percent(value: float | None) -> str:
-    return "" if value is None else f"{100 * value:.0f} %".replace("-", "−")
+    return "" if value is None else f"{100 * value:z.0f} %".replace("-", "−")
 
 
 def chance_words(value: float | None) -> str:

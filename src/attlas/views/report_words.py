@@ -239,7 +239,7 @@ def cell_words(cell: Payload) -> str:
 
 def number(value: float | int | None, digits: int = 2) -> str:
     """A number with two decimals, or a dash if it is unknown."""
-    return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
+    return "–" if value is None else f"{value:z.{digits}f}".replace("-", "−")
 
 
 def text_count(count: int) -> str:

@@ -68,7 +68,7 @@ def _as_they_are(
         return
     yield Finding(
         f"Taken as it is, attention {_found(own)}",
-        f"The weights of the last layer ({PLAIN}) find {own.value:.2f} when tokens are "
+        f"The weights of the last layer ({PLAIN}) find {own.value:z.2f} when tokens are "
         f"{REMOVED.get(removal, removal)}.".replace("-", "−"),
         own,
         "standing",
@@ -114,7 +114,7 @@ def _control(removal: str, bounds: Bounds) -> Iterator[Finding]:
         says, title = "surely less", "Surely worse than"
     yield Finding(
         f"{title} a simple rule: {_rule(bounds.control)}",
-        f"Beside {control_name(bounds.control)}, the weights find {less.value:+.2f} when tokens "
+        f"Beside {control_name(bounds.control)}, the weights find {less.value:+z.2f} when tokens "
         f"are {REMOVED.get(removal, removal)}: {says}.".replace("-", "−"),
         less,
         "standing",
@@ -142,7 +142,7 @@ def _reference(removal: str, bounds: Bounds) -> Iterator[Finding]:
         says, title = "surely more", "Surely better than"
     yield Finding(
         f"{title} the best method without attention: {bounds.reference}",
-        f"Beside {bounds.reference}, the weights find {less.value:+.2f} when tokens are "
+        f"Beside {bounds.reference}, the weights find {less.value:+z.2f} when tokens are "
         f"{REMOVED.get(removal, removal)}: {says}.".replace("-", "−"),
         less,
         "standing",

@@ -35,7 +35,7 @@ function ordinal(number) {
 }
 
 /** @param {string} text */
-const minus = (text) => text.replace("-", "−");
+const minus = (text) => text.replace(/^-(?=0(\.0*)?$)/, "").replace("-", "−");
 
 /** @param {number} score @param {number} limit @param {boolean} signed */
 function figure(score, limit, signed) {

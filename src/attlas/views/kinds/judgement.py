@@ -94,4 +94,4 @@ def _words(text: str) -> str:
 
 
 def _number(value: float | None, digits: int = 3) -> str:
-    return "" if value is None else f"{value:.{digits}f}".replace("-", "−")
+    return "" if value is None else f"{value:z.{digits}f}".replace("-", "−")
