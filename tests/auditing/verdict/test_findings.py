@@ -72,6 +72,7 @@ def test_what_the_weights_find_as_they_are_is_told_if_it_is_surely_less():
     assert len(titles(rollout, plain(0.5, 0.8))) == 1  # perhaps no less
     assert len(titles(rollout, plain(-0.2, 0.2, removal="delete"))) == 1
     assert len(titles(rollout, plain(-0.2, 0.2, method="effective_attention"))) == 1
+    assert len(titles(rollout, plain(np.nan, np.nan))) == 1  # nothing can be found
 
 
 @pytest.mark.parametrize(

@@ -64,8 +64,8 @@ def _as_they_are(
     """What the weights find that no method reads, if that is surely less."""
     own = next((e.figure for e in standings if (e.method, e.removal) == (PLAIN, removal)), None)
     least = verdict.bounds[removal].s.low
-    if own is None or own.high is None or least is None or own.high >= least:
-        return
+    if own is None or own.high is None or least is None or not own.high < least:
+        return  # also where nothing can be found, and the figures are no numbers
     yield Finding(
         f"Taken as it is, attention {_found(own)}",
         f"The weights of the last layer ({PLAIN}) find {own.value:z.2f} when tokens are "
