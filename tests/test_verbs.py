@@ -1,7 +1,8 @@
 """Verbs: arguments that are not known, and signs of life from Python."""
 
+import sys
 from inspect import signature
-from time import sleep
+from time import monotonic, sleep
 
 import pytest
 
@@ -45,13 +46,16 @@ def test_a_verb_is_watched_by_standard_error_unless_somebody_does(monkeypatch, c
     monkeypatch.setattr(progress, "FIRST", 0.01)
 
     @verb("counting")
-    def count(*, watch=lambda step: None):
+    def count(*, seconds, watch=lambda step: None):
+        """Work until there is a sign of it, or for so many seconds."""
         watch(progress.Step("three", 1, 2))
-        sleep(0.1)
+        end = monotonic() + seconds
+        while not sys.stderr.getvalue() and monotonic() < end:
+            sleep(0.01)
 
-    count(watch=lambda step: None)
+    count(seconds=0.3, watch=lambda step: None)
     assert capsys.readouterr().err == ""
-    count()
+    count(seconds=30)
     assert capsys.readouterr().err.startswith("attlas: counting 50% ")
 
 
