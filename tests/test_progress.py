@@ -13,7 +13,7 @@ from attlas import progress
 from attlas.progress import Step, hush, unseen, watched
 
 SIGN = 0.02  # seconds between two signs in these tests
-MANY = 0.2  # seconds in which there are several
+MANY = 0.4  # seconds in which there are several
 
 
 class Stream(io.StringIO):
@@ -66,7 +66,7 @@ def test_work_shows_itself_though_it_tells_no_step(stream):
 def test_what_is_imported_at_its_first_use_shows_itself(stream, monkeypatch):
     home = f"attlas.{attlas._HOMES['load']}"
     slow = SimpleNamespace(load="loaded")
-    monkeypatch.delitem(sys.modules, home)
+    monkeypatch.delitem(sys.modules, home, raising=False)
     monkeypatch.setattr(attlas, "import_module", lambda name: (sleep(MANY), slow)[1])
     assert attlas.load == "loaded"
     assert "importing torch" in stream.getvalue()
