@@ -3,6 +3,7 @@
 marimo is no dependency of the tests: it takes 190 MB. Where it is installed, this runs.
 """
 
+import re
 import socket
 import subprocess
 import sys
@@ -76,9 +77,9 @@ def test_a_head_chosen_in_marimo_is_known_in_python(browser, address):
     thumbs = tab.locator(".attlas .thumb")
     thumbs.last.wait_for(timeout=60_000)
     for thumb in (thumbs.last, thumbs.first):
-        title = thumb.get_attribute("title")  # such as "layer 1 · head 2"
-        site, head = title.split(" · head ")
+        title = thumb.get_attribute("title")  # such as "layer 1 · head 2", or "cross.1 · …"
+        layer, head = re.findall(r"\d+", title)
         thumb.click()
-        told = f"Python knows {site}, head {head}"
+        told = f"Python knows layer {layer}, head {head}"
         tab.get_by_text(told).wait_for(timeout=30_000)
     tab.close()
