@@ -116,14 +116,10 @@ class BranchTap(Tap):
         edits = [edit for each in outer for edit in each.hand_down(module, heads)]
         called = _Called(module, parts, streams, mask, given, edits)
         started = self._started(parts)
+        whole = called.output()
         if not started:
-            return called.output()
-        first = started[0][0]
-        last = started[-1][0] + self.count * len(started[-1][1].numbers)
-        outputs = [called.rows(slice(0, first)).output(), *self._rewritten(called)]
-        if last < streams[0].shape[0]:
-            outputs.append(called.rows(slice(last, None)).output())
-        return torch.cat(outputs)
+            return whole
+        return _Laid.apply(whole, torch.cat(self._rewritten(called)), started[0][0])
 
     def _started(self, parts: Sequence[SiteKeys]) -> list[tuple[int, VariantGroup]]:
         """The groups that start at these sites, each with its first row, in the order of rows."""
@@ -188,3 +184,23 @@ def _take(value: Any, rows: slice, total: int) -> Any:
     if isinstance(value, Tensor) and value.ndim == 4 and value.shape[0] == total:
         return value[rows]
     return value
+
+
+class _Laid(torch.autograd.Function):
+    """Some rows laid over others from a place on, without a copy of any gradient.
+
+    The rows underneath get the gradient of those above them, which nobody reads: they start here,
+    so nothing below depends on them.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, whole: Tensor, own: Tensor, first: int) -> Tensor:
+        """The rows of the whole, with these in their place."""
+        last = first + len(own)
+        ctx.rows = slice(first, last)
+        return torch.cat([whole[:first], own, whole[last:]])
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:  # type: ignore[override]
+        """The gradient on the whole and on the rows above."""
+        return gradient, gradient[ctx.rows], None
