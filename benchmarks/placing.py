@@ -121,7 +121,9 @@ def raised(question: Question, places: Sequence[Numbers], gradients: bool) -> li
         Branch(site, replace(variants.scaled(each.tolist()), fixed=()))  # no two passes are alike
         for site, each in zip(question.subject.sites, places, strict=True)
     ]
-    return run_branches(question, branches, "log-odds", gradients=gradients)
+    count = max(map(len, places)) if gradients else 0
+    each = tuple(tuple(float(n == m) for m in range(count)) for n in range(count))
+    return run_branches(question, branches, "log-odds", sums=each)
 
 
 def placed_rules(question: Question) -> list[list[Rule]]:
@@ -144,7 +146,7 @@ def paths(question: Question, rules: Sequence[Sequence[Rule]], reference: int) -
     ]
     for branched, own in zip(raised(question, places, gradients=True), places, strict=True):
         assert branched.weights is not None and branched.gradients is not None
-        maps = (branched.weights[-1] * branched.gradients).flatten(1).double()
+        maps = (branched.weights * branched.gradients[: len(own)]).flatten(1).double()
         odds = branched.scores[:, 0].double().cpu().numpy()
         yield Path(own, odds, maps, maps * torch.as_tensor(spread(odds)).to(maps)[:, None])
 

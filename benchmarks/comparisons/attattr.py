@@ -18,7 +18,8 @@ from torch import Tensor
 from transformers.models.bert import modeling_bert
 
 import attlas
-from attlas.models.branching.attribution import Quadrature, attributions
+from attlas.models.branching.attribution import attributions
+from attlas.models.branching.integrals import Quadrature
 
 STEPS = 20
 PUBLISHED = {"rule": "right", "steps": STEPS}

@@ -1,12 +1,13 @@
 """Long inputs: a decoder of 30 layers in the shape of SmolLM2-135M (a small vocabulary).
 
-Each call is made in a new process. The memory of the second call is what it added: in the allocator
-on a GPU, in the process on a CPU. On a GPU the time is the median of the three calls after it. The
-model is in bfloat16 there, at 8,192 tokens and, for rollout, at more. The differences are at 512
-tokens in float32, from `output_attentions`.
+Each comparison is made in a new process. The memory of the second call is what it added: in the
+allocator on a GPU, in the process on a CPU. On a GPU the times are medians of five calls after it,
+ours and the peer's in turns. The model is in bfloat16 there, at 8,192 tokens and, for rollout, at
+more. The differences are at 512 tokens in float32, from `output_attentions`.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ CASES = {  # method: peer, goal of seconds, goal of megabytes
     "attention_rollout": (FORWARD, 3.0, 1500.0),
     "generic_relevance": (BACKWARD, 5.0, 6000.0),
 }
+Cost = tuple[float, float]  # seconds and megabytes
 LONGER = {32_768: 4.0, MOST: None}  # tokens: how many plain forwards rollout may take
 COMPARED = 512
 
@@ -29,15 +31,14 @@ COMPARED = 512
 def compare(setup: Setup) -> Iterator[Row]:
     tokens = 8192 if setup.on_gpu else setup.size(2048, 128)
     differences = apart(_differences, setup)
-    known: dict[str, tuple[float, float]] = {}
     for name, (peer, factor, megabytes) in CASES.items():
         goal = (factor, megabytes) if setup.on_gpu else (None, None)
-        yield _row(setup, name, peer, tokens, goal, differences.get(name), known)
+        yield _row(setup, name, peer, tokens, goal, differences.get(name))
     if not setup.on_gpu:
-        yield _row(setup, "attention_rollout", "output_attentions", tokens, (None, None), None, {})
+        yield _row(setup, "attention_rollout", "output_attentions", tokens, (None, None), None)
         return
     for longer, most in LONGER.items():
-        yield _row(setup, "attention_rollout", FORWARD, longer, (most, None), None, {})
+        yield _row(setup, "attention_rollout", FORWARD, longer, (most, None), None)
 
 
 def _row(
@@ -47,42 +48,40 @@ def _row(
     tokens: int,
     goal: tuple[float | None, float | None],
     difference: float | None,
-    known: dict[str, tuple[float, float]],
 ) -> Row:
-    if peer not in known:
-        known[peer] = apart(_measured, setup, peer, tokens)
-    seconds, megabytes, note = None, None, ""
-    try:
-        seconds, megabytes = apart(_measured, setup, name, tokens)
-    except (RuntimeError, AttlasError) as problem:  # it does not fit
-        note = str(problem).splitlines()[0][:80]
+    ours, theirs, note = apart(_measured, setup, name, peer, tokens)
     return Row(
         f"`{name}`, SmolLM2's shape, {tokens:,} tokens",
         peer,
-        seconds,
-        known[peer][0],
+        ours[0] if ours else None,
+        theirs[0],
         difference=difference,
         goal=None if goal[0] is None else (goal[0], 0.0),
-        megabytes=megabytes,
-        peer_megabytes=known[peer][1],
-        goal_megabytes=None if goal[1] is None else known[peer][1] + goal[1],
+        megabytes=ours[1] if ours else None,
+        peer_megabytes=theirs[1],
+        goal_megabytes=None if goal[1] is None else theirs[1] + goal[1],
         note=note,
     )
 
 
-def _measured(setup: Setup, name: str, tokens: int) -> tuple[float, float]:
-    """Seconds and megabytes of one call, after everything is loaded."""
+def _measured(setup: Setup, name: str, peer: str, tokens: int) -> tuple[Cost | None, Cost, str]:
+    """Seconds and megabytes of a call of ours, if it fits, and of the peer; then why it did not."""
     ids = random_ids(tokens)
     dtype = torch.bfloat16 if setup.on_gpu else torch.float32
-    work = _work(setup, name, dtype)
+    theirs, ours = (_work(setup, each, dtype) for each in (peer, name))
+    warm = ids if setup.on_gpu else ids[:16]
+    theirs(warm)
+    of_peer = setup.peak(partial(theirs, ids))
     try:
-        work(ids if setup.on_gpu else ids[:16])
-        seconds, megabytes = setup.peak(lambda: work(ids))
-        if setup.on_gpu:
-            seconds = sorted(setup.timed(lambda: work(ids))[0] for _ in range(3))[1]
-        return seconds, megabytes
-    except torch.OutOfMemoryError:  # its own class does not travel between processes
-        raise RuntimeError("out of memory") from None
+        ours(warm)
+        of_ours = setup.peak(partial(ours, ids))
+    except (torch.OutOfMemoryError, AttlasError) as problem:
+        return None, of_peer, str(problem).splitlines()[0][:80]
+    if setup.on_gpu:
+        rounds = 5 if tokens < max(LONGER) else 2
+        seconds = setup.in_turns(partial(ours, ids), partial(theirs, ids), rounds=rounds)
+        of_ours, of_peer = (seconds[0], of_ours[1]), (seconds[1], of_peer[1])
+    return of_ours, of_peer, ""
 
 
 def _work(setup: Setup, name: str, dtype: torch.dtype) -> Callable[[list[int]], Any]:

@@ -14,8 +14,16 @@ from attlas.errors import UnknownNameError, UsageError
 from attlas.models.asking.reading import attention_gradients, read_attention
 from attlas.models.asking.scores import target_scores
 from attlas.models.branching import branches
-from attlas.models.branching.attribution import Quadrature, attributions
-from attlas.models.branching.integrals import added, fixed, kronrod, patterson, rounds, thrice
+from attlas.models.branching.attribution import attributions
+from attlas.models.branching.integrals import (
+    Quadrature,
+    added,
+    fixed,
+    kronrod,
+    patterson,
+    rounds,
+    thrice,
+)
 from attlas.models.encoding.request import Request
 from attlas.models.tap import recording
 

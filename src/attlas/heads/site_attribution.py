@@ -6,7 +6,8 @@ from attlas.errors import UnsupportedModelError
 from attlas.explaining.footprint import check_fits
 from attlas.methods import METHODS
 from attlas.models.asking.question import Question
-from attlas.models.branching.attribution import Attribution, Quadrature, attributions
+from attlas.models.branching.attribution import Attribution, attributions
+from attlas.models.branching.integrals import Quadrature
 from attlas.models.subject import Subject
 from attlas.results import Site
 

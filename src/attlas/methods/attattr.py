@@ -16,7 +16,8 @@ from attlas.methods.support.token_rows import (
     spread_over_tokens,
 )
 from attlas.models.asking.question import Question
-from attlas.models.branching.attribution import Attribution, Quadrature, attributions
+from attlas.models.branching.attribution import Attribution, attributions
+from attlas.models.branching.integrals import Quadrature
 
 QUERIES = ("readout", "all")
 USUAL_STEPS = 8  # of the integral, that the default tolerance takes

@@ -10,7 +10,9 @@ import torch
 import attlas
 from attlas.errors import UnsupportedModelError
 from attlas.models.asking import reading
-from attlas.models.tap import two_ways
+from attlas.models.branching import branches
+from attlas.models.tap import recording, two_ways
+from attlas.models.tap.opening import is_tapped
 
 METHODS = ("raw_attention", "attention_rollout", "gradient_attention", "generic_relevance")
 TEXT, OTHER = "a warm and funny film", "a cold and boring mess"
@@ -31,8 +33,8 @@ class Again:
 def tensors_of(made):
     if isinstance(made, torch.Tensor):
         return [made]
-    if isinstance(made, two_ways._Group):
-        return [made._whole] if made._whole is not None else made._parts
+    if isinstance(made, recording.InPieces):
+        return made._pieces
     return [each for part in made for each in tensors_of(part)]
 
 
@@ -45,10 +47,12 @@ def graphs(monkeypatch):
         made.append(Again(work))
         return made[-1], made[-1].made
 
-    monkeypatch.setattr(two_ways, "captured", captured)
-    monkeypatch.setattr(two_ways, "new_pool", lambda: "pool")
-    monkeypatch.setattr(two_ways, "fits", lambda passes, before: True)
-    monkeypatch.setattr(reading, "can_be_recorded", lambda own: not reading.is_tapped(own.model))
+    for module in (two_ways, recording):
+        monkeypatch.setattr(module, "captured", captured)
+        monkeypatch.setattr(module, "new_pool", lambda: "pool")
+        monkeypatch.setattr(module, "fits", lambda passes, before: True)
+    for module in (reading, branches):
+        monkeypatch.setattr(module, "can_be_recorded", lambda own: not is_tapped(own.model))
     return made
 
 
@@ -72,6 +76,37 @@ def test_a_replay_gives_what_the_pass_gives(method, subject, graphs, monkeypatch
         np.testing.assert_allclose(one.scores, other.scores, atol=1e-6)
         for own, known in zip(one.maps.weights, other.maps.weights, strict=True):
             np.testing.assert_allclose(own, known, atol=1e-6)
+
+
+@pytest.mark.parametrize("options", [{}, {"steps": 2}, {"rule": "right", "steps": 3}])
+def test_a_replay_of_branches_gives_what_the_pass_gives(options, subject, graphs, monkeypatch):
+    texts = [TEXT, TEXT, TEXT, OTHER, TEXT]  # run, recorded, replayed
+    monkeypatch.setattr(branches, "can_be_recorded", lambda own: False)
+    expected = [attlas.explain(subject, text, "attattr", **options) for text in texts]
+    assert graphs == []
+    monkeypatch.setattr(branches, "can_be_recorded", lambda own: True)
+    found = [attlas.explain(subject, text, "attattr", **options) for text in texts]
+    assert any(each.replays > 1 for each in graphs)  # one is that of the proof
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one.scores, other.scores, atol=1e-6)
+        assert one.notes == other.notes
+        for own, known in zip(one.maps.weights, other.maps.weights, strict=True):
+            np.testing.assert_allclose(own, known, atol=1e-6)
+
+
+def test_what_is_copied_in_pieces_is_what_was_written():
+    wide, long = torch.arange(6.0).view(2, 3), torch.arange(4)
+    held = recording.InPieces([wide, None, long, wide, wide + 1])
+    found = held.copies()
+    wide += 10  # after the copy
+    assert [None if each is None else each.tolist() for each in found] == [
+        [[0, 1, 2], [3, 4, 5]],
+        None,
+        [0, 1, 2, 3],
+        [[0, 1, 2], [3, 4, 5]],
+        [[1, 2, 3], [4, 5, 6]],
+    ]
+    assert len(held._pieces) == 2  # a copy for each shape
 
 
 def test_a_replay_does_not_write_over_what_was_handed_out(subject, graphs):

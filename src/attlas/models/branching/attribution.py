@@ -5,12 +5,12 @@ Hao, Dong, Wei and Xu, "Self-Attention Attribution", AAAI 2021.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from attlas.errors import ModelError, UnknownNameError, UsageError
+from attlas.errors import ModelError
 from attlas.models.asking.map_selection import map_bytes
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import (
@@ -22,44 +22,13 @@ from attlas.models.asking.reading import (
 from attlas.models.branching import variants
 from attlas.models.branching.branch_memory import spare_bytes
 from attlas.models.branching.branches import Branch, Branched, run_branches
-from attlas.models.branching.integrals import RULES, Points, fixed, rounds
+from attlas.models.branching.integrals import Points, Quadrature, alike, totals
 from attlas.models.tap.on_patches import effects_on_patches
 from attlas.results import Site
 from attlas.shapes import Attention, BatchScores, QueryWeights
 
-GRADIENT_SHARE = 1 / 8  # of the memory, for gradients
-
-
-@dataclass(frozen=True)
-class Quadrature:
-    """How the integral is computed: with `steps`, or with more points until the error is small.
-
-    `tolerance` is the largest error allowed, as a share of the map.
-    """
-
-    rule: str = "midpoint"
-    steps: int | None = None
-    tolerance: float = 0.01
-    memory: int | None = None  # bytes to use besides the model; None means what is free
-
-    def __post_init__(self) -> None:
-        if self.rule not in RULES:
-            raise UnknownNameError("rule", self.rule, RULES)
-        if self.steps is None and self.rule != "midpoint":
-            raise UsageError(
-                f"the {self.rule} rule needs a number of steps; midpoint finds its own"
-            )
-        if self.steps is not None and self.steps < 1:
-            raise UsageError(f"steps are at least 1, not {self.steps}")
-        if not self.tolerance > 0:
-            raise UsageError(f"tolerance is above 0, not {self.tolerance}")
-        if self.memory is not None and self.memory <= 0:
-            raise UsageError(f"memory is above 0, not {self.memory}")
-
-    @property
-    def rounds(self) -> Sequence[Points]:
-        """The points to take, round after round while the error is too large."""
-        return rounds() if self.steps is None else [fixed(self.steps, self.rule)]
+MAPS_SHARE = 1 / 8  # of the memory, for maps
+MAPS_HELD = 8  # of each site: its weights, sums of gradients, and what is made of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,15 +62,14 @@ def attributions(
         look_recorded(question)
     first, *more = quadrature.rounds
     readout: _Readout | None = None
-    for group in _groups(question, sites, len(first.places) + 1, quadrature.memory):
+    for group in _groups(question, sites, quadrature.memory):
         found = list(_raise(question, group, first, quadrature.memory, with_nothing=True))
         running = _begin(found, first)
         if more:
             learn_targets(question, found[0].output)
             _refine(question, running, more, quadrature)
         weights = [each.integral() for each in running]
-        sums = torch.stack([own.sum(dim=(1, 2, 3)) for own in weights])
-        errors = (sums - torch.stack([each.worth for each in running])).abs()
+        errors = (totals(weights) - torch.stack([each.worth for each in running])).abs()
         readout = readout or _Readout(question, found[0].above)
         for each, own, error in zip(running, weights, errors, strict=True):
             placed = effects_on_patches(own, question.subject.stages(question.inputs))
@@ -172,29 +140,32 @@ def _begin(found: Sequence[_Raised], points: Points) -> list[_Running]:
     wholes = torch.stack([each.whole for each in found])
     worths = wholes - torch.stack([each.last_score for each in found])
     unknown = found[0].weights.new_full((wholes.shape[1],), torch.nan)
-    running = []
-    for each, worth in zip(found, worths, strict=True):
-        steps = [points.steps] * len(worth)
-        begun = _Running(
-            each.site, each.weights, each.fine, steps, unknown, worth, each.is_exact, each.ahead
+    running = [
+        _Running(
+            *(each.site, each.weights, each.fine, [points.steps] * len(worth)),
+            *(unknown, worth, each.is_exact, each.ahead),
         )
-        if each.coarse is not None:
-            begun.error = _error(begun, slice(None), each.weights * each.coarse, points)
-        running.append(begun)
+        for each, worth in zip(found, worths, strict=True)
+    ]
+    if points.coarser:
+        before = [each.weights * each.coarse for each in found if each.coarse is not None]
+        for own, error in zip(running, _errors(running, before, points), strict=True):
+            own.error = error
     return running
 
 
-def _error(each: _Running, rows: Tensor | slice, before: Tensor, points: Points) -> Tensor:
-    """The estimated error of some rows, as a share of the map: by a coarser rule, and by the sum.
-
-    A rule that misses where the target moves does not sum to what the attention is worth.
-    """
-    now = each.integral()[rows]
-    size = now.abs().sum(dim=(1, 2, 3)).clamp_min(1e-30)
-    apart = points.error((now - before).abs().sum(dim=(1, 2, 3)) / size)
-    if not (points.sums_up and each.is_exact):
-        return apart
-    return torch.maximum(apart, (now.sum(dim=(1, 2, 3)) - each.worth[rows]).abs() / size)
+def _errors(running: Sequence[_Running], before: Sequence[Tensor], points: Points) -> list[Tensor]:
+    """The estimated error of each integral and row, as a share of the map; see `Points.errors`."""
+    found = [each.error for each in running]
+    now = [each.integral() for each in running]
+    for places in alike(now):
+        maps, rough = (torch.stack([many[place] for place in places]) for many in (now, before))
+        worth = torch.stack([running[place].worth for place in places])
+        is_exact = running[places[0]].is_exact
+        errors = points.errors(maps, rough, worth if is_exact else None)
+        for place, error in zip(places, errors, strict=True):
+            found[place] = error
+    return found
 
 
 def _refine(
@@ -202,36 +173,50 @@ def _refine(
 ) -> None:
     """Take more points until the error of each site is small enough in each row."""
     for points in more:
-        still = {
-            each.site.name: (each.error > given.tolerance).nonzero()[:, 0].tolist()
-            for each in running
-        }
-        active = [each for each in running if still[each.site.name]]
+        rough = torch.stack([each.error for each in running]) > given.tolerance
+        still = [[row for row, high in enumerate(each) if high] for each in rough.tolist()]
+        active = [(each, own) for each, own in zip(running, still, strict=True) if own]
         if not active:
             return
-        rows = sorted({row for each in active for row in still[each.site.name]})
+        rows = sorted({row for _, own in active for row in own})
         asked = question if len(rows) == len(question) else question.rows(rows)
-        found = _raise(asked, [each.site for each in active], points, given.memory)
-        for each, raised in zip(active, found, strict=True):
-            own = still[each.site.name]
+        found = _raise(asked, [each.site for each, _ in active], points, given.memory)
+        before = [
             _take_in(each, own, [rows.index(row) for row in own], raised, points)
+            for (each, own), raised in zip(active, found, strict=True)
+        ]
+        told = _errors([each for each, _ in active], before, points)
+        for (each, own), error in zip(active, told, strict=True):
+            index = _index(own, error)
+            each.error = each.error.clone()  # sites may share it
+            each.error[index] = error[index]
         for each in running:
             each.ahead = None
 
 
 def _take_in(
     each: _Running, rows: Sequence[int], places: Sequence[int], raised: _Raised, points: Points
-) -> None:
-    """Add more points to some rows of a site, which are at these places of what was raised."""
-    index = torch.tensor(rows, device=raised.fine.device)
-    before = each.integral()[index]
+) -> Tensor:
+    """Add more points to some rows of a site, which are at these places of what was raised.
+
+    Returns what the integral is to be compared with.
+    """
+    index, own = _index(rows, each.gradient), _index(places, raised.fine)
+    before = each.integral()
     known = points.kept * each.gradient[index] if each.ahead is None else each.ahead[index]
-    each.gradient[index] = known + raised.fine[places]
+    each.gradient[index] = known + raised.fine[own]
     if raised.coarse is not None:
-        before = each.weights[index] * raised.coarse[places]
+        before[index] = each.weights[index] * raised.coarse[own]
     for row in rows:
         each.steps[row] = points.steps
-    each.error[index] = _error(each, index, before, points)
+    return before
+
+
+def _index(rows: Sequence[int], table: Tensor) -> Tensor | slice:
+    """An index of these rows; of all of them it copies nothing to the device."""
+    if len(rows) == len(table):
+        return slice(None)
+    return torch.tensor(rows, device=table.device)
 
 
 def _raise(
@@ -246,22 +231,18 @@ def _raise(
     One more variant, the last, is without its attention if asked for: it is only scored.
     """
     factors = [*points.places, *([0.0] if with_nothing else [])]
-    for group in _groups(question, sites, len(factors), memory):
-        branches = [Branch(site, variants.scaled(factors)) for site in group]
-        for found in run_branches(question, branches, "probability", gradients=True, memory=memory):
-            yield _summed(found, points)
+    sums = tuple(each for each in (points.shares, points.coarser, points.ahead) if each)
+    branches = [Branch(site, variants.scaled(factors)) for site in sites]
+    for found in run_branches(question, branches, "probability", sums=sums, memory=memory):
+        yield _raised(found, points)
 
 
-def _summed(found: Branched, points: Points) -> _Raised:
+def _raised(found: Branched, points: Points) -> _Raised:
     assert found.weights is not None and found.gradients is not None
-    count = len(points.places)
-    wide = torch.promote_types(found.weights.dtype, torch.float32)
-    clean = found.weights[count - 1].to(wide) / points.places[-1]
-    table = _table(points, clean.device, wide)
-    sums = iter(torch.tensordot(table, found.gradients[:count].to(wide), dims=1))
+    sums = iter(found.gradients)
     return _Raised(
         found.site,
-        clean,
+        found.weights.to(found.gradients.dtype),
         next(sums),
         next(sums) if points.coarser else None,
         next(sums) if points.ahead else None,
@@ -269,27 +250,20 @@ def _summed(found: Branched, points: Points) -> _Raised:
         found.output,
         found.whole,
         found.above,
-        is_exact=found.weights.dtype == wide,
+        is_exact=found.weights.dtype == found.gradients.dtype,
     )
 
 
-@lru_cache(maxsize=16)
-def _table(points: Points, device: torch.device, kind: torch.dtype) -> Tensor:
-    """The shares of the points in each rule, `[rule, point]`, on the device once and for all."""
-    rules = [each for each in (points.shares, points.coarser, points.ahead) if each]
-    return torch.tensor(rules, dtype=kind, device=device)
-
-
 def _groups(
-    question: Question, sites: Sequence[Site], steps: int, memory: int | None
+    question: Question, sites: Sequence[Site], memory: int | None
 ) -> Iterator[Sequence[Site]]:
-    """Groups of sites whose gradients fit in memory; sites of a group share the work below them."""
-    most = spare_bytes(question.subject.device, GRADIENT_SHARE)
+    """Groups of sites whose maps fit in memory; sites of a group share the work below them."""
+    most = spare_bytes(question.subject.device, MAPS_SHARE)
     most = most if memory is None else min(most, max(memory // 4, 1))
     group: list[Site] = []
     held = 0
     for site in sites:
-        size = steps * len(question) * map_bytes(question.inputs, [site])
+        size = MAPS_HELD * len(question) * map_bytes(question.inputs, [site])
         if group and held + size > most:
             yield group
             group, held = [], 0

@@ -1,6 +1,6 @@
 """The tap of a branched pass: it rewrites the attention of the rows that start at each site."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -94,6 +94,7 @@ class BranchTap(Tap):
         super().__init__(model, owners, gradients=gradients)
         self.count = count
         self.leaves: list[Tensor] = []
+        self.clean: list[Tensor] = []  # the unchanged attention that each leaf was made of
         self._starts: dict[str, list[tuple[int, VariantGroup]]] = {}
         start = count
         for group in groups:
@@ -119,7 +120,8 @@ class BranchTap(Tap):
         whole = called.output()
         if not started:
             return whole
-        return _Laid.apply(whole, torch.cat(self._rewritten(called)), started[0][0])
+        lay: Callable[..., Tensor] = _Laid.apply
+        return lay(whole, torch.cat(self._rewritten(called)), started[0][0])
 
     def _started(self, parts: Sequence[SiteKeys]) -> list[tuple[int, VariantGroup]]:
         """The groups that start at these sites, each with its first row, in the order of rows."""
@@ -159,6 +161,7 @@ class BranchTap(Tap):
         if self.gradients:
             used = used.detach().requires_grad_()
             self.leaves.append(used)
+            self.clean.append(weights)
         return used
 
     def meet_softmax(self, weights: Tensor, visible: Tensor) -> Tensor:
@@ -172,7 +175,7 @@ class BranchTap(Tap):
         started = self._starts.get(site.name, [])
         if not started:
             return weights
-        clean = per_head[: self.count].detach()
+        clean = per_head[: self.count].detach().clone()  # a part would keep the whole
         seen = visible.reshape(per_head.shape)[: self.count]
         new = [self._variants(site, clean, seen, group) for _, group in started]
         first, size = started[0][0], sum(len(each) for each in new)
@@ -201,6 +204,6 @@ class _Laid(torch.autograd.Function):
         return torch.cat([whole[:first], own, whole[last:]])
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
         """The gradient on the whole and on the rows above."""
         return gradient, gradient[ctx.rows], None

@@ -12,10 +12,12 @@ unchanged input, which are computed once. All other rows use fused attention.
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import repeat
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from attlas.errors import UnsupportedModelError, UsageError
 from attlas.models.asking.memory import in_fitting_batches
@@ -23,18 +25,21 @@ from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.asking.reading import can_be_recorded
 from attlas.models.asking.readout import last_stream
-from attlas.models.branching.blocks import BlockCall, Path, find_stacks, map_tensors, study_blocks
+from attlas.models.branching.blocks import BlockCall, study_blocks
 from attlas.models.branching.branch_memory import portions
 from attlas.models.branching.branch_tap import BranchTap, VariantGroup
+from attlas.models.branching.growth import Growth
 from attlas.models.branching.variants import Variants
 from attlas.models.encoding.target import Target, best_scores
 from attlas.models.facts.anatomy import anatomy
 from attlas.models.facts.evaluation_mode import evaluation_mode
-from attlas.models.facts.hooks import Hooks, hooking
+from attlas.models.facts.hooks import hooking
 from attlas.models.tap.opening import opened_by
 from attlas.models.tap.recording import run_recorded
 from attlas.models.tap.two_ways import hides
 from attlas.results import Site
+
+Sums = tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -49,9 +54,10 @@ class Branch:
 class Branched:
     """The results of a branch: the target's score in each variant, and the gradients if asked.
 
-    `scores` is `[variant, batch]`. `weights` and `gradients` are `[variant, batch, head, query,
-    key]`: the rewritten attention, and the gradient of the variant's score on it. The unchanged
-    inputs have their output, their scores, and the gradients of these on the last stream (`above`).
+    `scores` is `[variant, batch]`. `weights` is the unchanged attention, `[batch, head, query,
+    key]`, and `gradients` those of the variants' scores on the rewritten attention, summed as was
+    asked, `[sum, batch, head, query, key]`. The unchanged inputs have their output, their scores,
+    and the gradients of these on the last stream (`above`).
     """
 
     site: Site
@@ -68,14 +74,16 @@ def run_branches(
     branches: Sequence[Branch],
     of: str,
     *,
-    gradients: bool = False,
+    sums: Sums = (),
     memory: int | None = None,
 ) -> list[Branched]:
     """Run every variant of every branch; `memory` limits the bytes used at once.
 
-    If each target is the class that the model predicts and nobody has looked yet, it is found on
-    the way, and nothing is learnt of it: the caller has the output.
+    `sums` has the share of each variant in each sum of gradients that is asked for. If each target
+    is the class that the model predicts and nobody has looked yet, it is found on the way, and
+    nothing is learnt of it: the caller has the output.
     """
+    gradients = bool(sums)
     if gradients:
         question.subject.check_gradients([branch.site for branch in branches])
     calls = study_blocks(question.subject, question.inputs)
@@ -94,7 +102,7 @@ def run_branches(
 
     def run(rows: Sequence[int]) -> Any:
         groups = _groups(branches, [order[row] for row in rows])
-        return _run(question, groups, calls, of, gradients)
+        return _run(question, groups, calls, of, sums)
 
     for chunk in portions(question, depths, len(calls), gradients, memory):
         for results in in_fitting_batches(chunk, run, too_large, "variants"):
@@ -108,10 +116,11 @@ def _run(
     merged: Sequence[VariantGroup],
     calls: Sequence[BlockCall],
     of: str,
-    gradients: bool,
+    sums: Sums,
 ) -> list[tuple[VariantGroup, Branched]]:
     """One forward pass, and a backward pass if asked, over some groups, lowest first."""
-    count, subject = len(question), question.subject
+    count, subject, gradients = len(question), question.subject, bool(sums)
+    shares = _shares(sums, subject.device, torch.promote_types(subject.dtype, torch.float32))
     origin = torch.arange(count).repeat(1 + sum(len(group.numbers) for group in merged))
     arguments = question.rows(origin.tolist()).inputs.arguments
     targets = () if question.is_of_best else question.targets
@@ -121,7 +130,7 @@ def _run(
     masked = hides(question.inputs.arguments)
 
     def work(arguments: Mapping[str, Tensor]) -> list[Tensor]:
-        growth, known = _Growth(calls, merged, origin, count, masked), anatomy(subject.model)
+        growth, known = Growth(calls, merged, origin, count, masked), anatomy(subject.model)
         opened = BranchTap(subject.model, known.owners, merged, count, gradients)
         with opened_by(opened, known), hooking() as hooks, ExitStack() as stack:
             growth.enter(hooks, subject)
@@ -145,13 +154,16 @@ def _run(
             total = scores.sum()
             slopes = torch.autograd.grad(total, leaves, materialize_grads=True) if gradients else ()
         found, above = slopes[: len(opened.leaves)], slopes[len(opened.leaves) :]
-        kept = [leaf.detach() for leaf in opened.leaves]
+        summed = [
+            _summed(shares, group.numbers, slope.unflatten(0, (-1, count)))
+            for group, slope in zip(merged, found, strict=False)
+        ]
         own = [scores.detach(), logits[:count].detach()]
-        return [*own, *kept, *found, *(each[:count] for each in above)]
+        return [*own, *opened.clean, *summed, *(each[:count] for each in above)]
 
     with evaluation_mode(subject.model), torch.set_grad_enabled(gradients):
         if can_be_recorded(subject) and all(group.variants.fixed for group in merged):
-            key = (tuple(merged), targets, of, gradients, count, masked)
+            key = (tuple(merged), targets, of, sums, count, masked)
             found = run_recorded(subject.model, key, arguments, work, checked=not gradients)
         else:
             found = work(arguments)
@@ -189,100 +201,38 @@ def _results(
 ) -> list[tuple[VariantGroup, Branched]]:
     """What a pass gave, by groups; `size` is the number of them that have gradients."""
     scores, output, *rest = found
-    leaves, gradients, above = rest[:size], rest[size : 2 * size], rest[2 * size :]
-    parts = scores.split([1, *(len(group.numbers) for group in groups)])
-    whole, shape = scores[0], (-1, scores.shape[1])
-    results = []
-    for number, (group, own) in enumerate(zip(groups, parts[1:], strict=True)):
-        mine = Branched(group.site, own, output, whole, above=above)
-        if size:
-            leaf, slope = (each[number].unflatten(0, shape) for each in (leaves, gradients))
-            mine = replace(mine, weights=leaf, gradients=slope)
-        results.append((group, mine))
-    return results
+    clean, summed, above = rest[:size], rest[size : 2 * size], rest[2 * size :]
+    whole, *parts = scores.split([1, *(len(group.numbers) for group in groups)])
+    held = zip(clean, summed, strict=True) if size else repeat((None, None))
+    return [
+        (group, Branched(group.site, own, output, whole[0], *each, above))
+        for group, own, each in zip(groups, parts, held, strict=False)
+    ]
+
+
+@lru_cache(maxsize=16)
+def _shares(sums: Sums, device: torch.device, kind: torch.dtype) -> Tensor:
+    """The shares, `[sum, variant]`; kept, because a recorded pass cannot copy them to a device."""
+    return torch.tensor(sums, dtype=kind, device=device)
+
+
+def _summed(shares: Tensor, numbers: Sequence[int], gradients: Tensor) -> Tensor:
+    """The sums of the gradients of some variants, whose numbers follow each other."""
+    kind = torch.promote_types(gradients.dtype, torch.float32)
+    own = shares[:, numbers[0] : numbers[-1] + 1].to(kind)
+    found: Tensor = torch.tensordot(own, gradients[: own.shape[1]].to(kind), dims=1)
+    return found
 
 
 def _join(results: Sequence[tuple[tuple[int, ...], Branched]]) -> Branched:
     """The results of one branch, whose variants may have run in several passes."""
-    first, *others = [each for _, each in sorted(results, key=lambda result: result[0])]
+    every = [each for _, each in sorted(results, key=lambda result: result[0])]
+    first, *others = every
     if not others:
         return first
-    joined: dict[str, Any] = {
-        name: torch.cat([getattr(each, name) for each in (first, *others)])
-        for name in ("scores", "weights", "gradients")
-        if getattr(first, name) is not None
-    }
-    return replace(first, **joined)
-
-
-class _Growth:
-    """Hooks that give each block the rows that exist so far."""
-
-    def __init__(
-        self,
-        calls: Sequence[BlockCall],
-        groups: Sequence[VariantGroup],
-        origin: Tensor,
-        count: int,
-        masked: bool,
-    ) -> None:
-        self.calls = calls
-        self.masked = masked
-        self.origin = origin
-        self.alive = [
-            count * (1 + sum(len(p.numbers) for p in groups if p.depth <= number))
-            for number in range(len(calls))
-        ]
-        self.last = {call.stack: number for number, call in enumerate(calls)}
-        self.number = -1
-
-    def enter(self, hooks: Hooks, subject: Any) -> None:
-        """Put the hooks in place."""
-        for blocks in find_stacks(subject.model, [path for _, path in subject.places]):
-            for block in blocks:
-                # The first of all hooks: the block may own the attention.
-                hooks.before(block, self._before, prepend=True, with_kwargs=True)
-                hooks.after(block, self._after)
-
-    def _before(self, _: nn.Module, args: Any, kwargs: Any) -> Any:
-        self.number += 1
-        call = self.calls[self.number]
-        return map_tensors((args, kwargs), lambda path, tensor: self._handed_in(call, path, tensor))
-
-    def _handed_in(self, call: BlockCall, path: Path, tensor: Tensor) -> Tensor | None:
-        """An argument of a block, for the rows that exist so far.
-
-        A recorded pass always builds its mask. If it hides nothing, it is dropped here, because
-        attention is faster without one.
-        """
-        if path in call.going_in:
-            return self._fit(tensor, call.going_in[path])
-        is_mask = tensor.ndim == 4 and len(tensor) == len(self.origin)
-        if is_mask and not self.masked:
-            return None
-        return self._fit(tensor, (0, 1) if is_mask else None)
-
-    def _after(self, _: nn.Module, __: Any, output: Any) -> Any:
-        call = self.calls[self.number]
-        if self.last[call.stack] != self.number:
-            return output
-        return map_tensors(
-            output,
-            lambda path, tensor: self._fit(tensor, call.coming_out.get(path), len(self.origin)),
-        )
-
-    def _fit(self, tensor: Tensor, axis: tuple[int, int] | None, rows: int | None = None) -> Tensor:
-        """Cut a tensor to `rows`, or extend it by detached copies of the inputs' own rows."""
-        if axis is None:
-            return tensor
-        needed = self.alive[self.number] if rows is None else rows
-        place, entries = axis
-        have = tensor.shape[place] // entries
-        if have == needed:
-            return tensor
-        if have > needed:
-            return tensor.narrow(place, 0, needed * entries)
-        apart = tensor.unflatten(place, (have, entries))
-        index = self.origin[have:needed]
-        more = apart.index_select(place, index).detach().flatten(place, place + 1)
-        return torch.cat([tensor, more], dim=place)
+    gradients = [each.gradients for each in every if each.gradients is not None]
+    return replace(
+        first,
+        scores=torch.cat([each.scores for each in every]),
+        gradients=torch.stack(gradients).sum(dim=0) if gradients else None,
+    )

@@ -3,7 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
+
+from attlas.errors import UnknownNameError, UsageError
 
 RULES = ("midpoint", "right")
 MIDPOINTS = 12  # of the coarser rule that 36 are compared with
@@ -46,13 +49,42 @@ class Points:
     ahead: tuple[float, ...] = ()
     sums_up: bool = False
 
-    def error(self, apart: Tensor) -> Tensor:
-        """The error of the rule, if it and the coarser one are so far apart.
+    def errors(self, maps: Tensor, before: Tensor, worth: Tensor | None) -> Tensor:
+        """The estimated errors of integrals, as shares of the maps, `[site, batch]`.
 
-        Three times as many midpoints have a ninth of the error. Each rule after Gauss's is right
-        for polynomials of twice the degree of the one before: its error is about the square.
+        `maps` and what they were by a coarser rule are `[site, batch, head, query, key]`. Three
+        times as many midpoints have a ninth of the error. Each rule after Gauss's is right for
+        polynomials of twice the degree of the one before: its error is about the square. A rule
+        that misses where the target moves does not sum to what the attention is worth.
         """
-        return apart**2 if self.sums_up else apart / 8
+        size = _size(maps).clamp_min(1e-30)
+        apart = _size(maps - before) / size
+        if not self.sums_up:
+            return apart / 8
+        if worth is None:
+            return apart**2
+        return torch.maximum(apart**2, (maps.sum(dim=(2, 3, 4)) - worth).abs() / size)
+
+
+def _size(maps: Tensor) -> Tensor:
+    return maps.abs().sum(dim=(2, 3, 4))
+
+
+def alike(maps: Sequence[Tensor]) -> list[list[int]]:
+    """The numbers of the maps of each shape: those of one shape can be reckoned together."""
+    found: dict[torch.Size, list[int]] = {}
+    for number, each in enumerate(maps):
+        found.setdefault(each.shape, []).append(number)
+    return list(found.values())
+
+
+def totals(maps: Sequence[Tensor]) -> Tensor:
+    """The sum of each map, `[map, batch]`."""
+    found: dict[int, Tensor] = {}
+    for places in alike(maps):
+        sums = torch.stack([maps[place] for place in places]).sum(dim=(2, 3, 4))
+        found.update(zip(places, sums, strict=True))
+    return torch.stack([found[place] for place in range(len(maps))])
 
 
 def fixed(steps: int, rule: str) -> Points:
@@ -104,3 +136,35 @@ def added(steps: int) -> Points:
     """The midpoints of `3 * steps` steps that are not midpoints of `steps` steps."""
     places = tuple((step + 0.5) / (3 * steps) for step in range(3 * steps) if step % 3 != 1)
     return Points(places, (1 / (3 * steps),) * len(places), 3 * steps, kept=1 / 3)
+
+
+@dataclass(frozen=True)
+class Quadrature:
+    """How the integral is computed: with `steps`, or with more points until the error is small.
+
+    `tolerance` is the largest error allowed, as a share of the map.
+    """
+
+    rule: str = "midpoint"
+    steps: int | None = None
+    tolerance: float = 0.01
+    memory: int | None = None  # bytes to use besides the model; None means what is free
+
+    def __post_init__(self) -> None:
+        if self.rule not in RULES:
+            raise UnknownNameError("rule", self.rule, RULES)
+        if self.steps is None and self.rule != "midpoint":
+            raise UsageError(
+                f"the {self.rule} rule needs a number of steps; midpoint finds its own"
+            )
+        if self.steps is not None and self.steps < 1:
+            raise UsageError(f"steps are at least 1, not {self.steps}")
+        if not self.tolerance > 0:
+            raise UsageError(f"tolerance is above 0, not {self.tolerance}")
+        if self.memory is not None and self.memory <= 0:
+            raise UsageError(f"memory is above 0, not {self.memory}")
+
+    @property
+    def rounds(self) -> Sequence[Points]:
+        """The points to take, round after round while the error is too large."""
+        return rounds() if self.steps is None else [fixed(self.steps, self.rule)]

@@ -167,25 +167,44 @@ def state_of(model: nn.Module, arguments: Arguments) -> PassState:
     )
 
 
+class InPieces:
+    """Tensors that a recording writes; those of one shape lie in one piece, copied at once."""
+
+    def __init__(self, tensors: Sequence[Tensor | None]) -> None:
+        there = {id(each): each.detach() for each in tensors if each is not None}
+        alike: dict[tuple[torch.Size, torch.dtype], list[int]] = {}
+        for name, each in there.items():
+            alike.setdefault((each.shape, each.dtype), []).append(name)
+        self._pieces = [torch.stack([there[name] for name in names]) for names in alike.values()]
+        order = [name for names in alike.values() for name in names]
+        place = {name: number for number, name in enumerate(order)}
+        self._places = [None if each is None else place[id(each)] for each in tensors]
+
+    def copies(self) -> list[Tensor | None]:
+        """What is in them now."""
+        parts = [part for piece in self._pieces for part in piece.clone().unbind()]
+        return [None if place is None else parts[place] for place in self._places]
+
+
 class _Recorded:
     """A CUDA graph, with the tensors that it reads and writes."""
 
     def __init__(
         self,
-        graph: torch.cuda.CUDAGraph,
+        graph: Any,  # a CUDA graph
         given: dict[str, Tensor],
-        found: Sequence[Tensor],
+        found: "InPieces",
         work: Work,
     ) -> None:
         self.graph, self.given, self.found = graph, given, found
         self._work = work  # keeps alive what the graph reads from outside
 
-    def play(self, arguments: Arguments, checked: bool = True) -> list[Tensor]:
+    def play(self, arguments: Arguments, checked: bool = True) -> Sequence[Tensor]:
         """Replay the pass on other arguments of the same shape."""
         for name, place in self.given.items():
             place.copy_(arguments[name])
         self.graph.replay()
-        found = [each.clone() for each in self.found]
+        found = [each for each in self.found.copies() if each is not None]
         if checked and not torch.isfinite(found[0]).all():
             raise ModelError("the model's output is not finite")
         return found
@@ -228,7 +247,7 @@ def _record(arguments: Arguments, work: Work, passes: Passes) -> _Recorded | Non
     before = torch.cuda.memory_reserved()
     passes.pool = passes.pool or new_pool()
     try:
-        graph, found = captured(passes.pool, lambda: work(given))
+        graph, found = captured(passes.pool, lambda: InPieces(work(given)))
     except UNRECORDABLE:
         return None
     return _Recorded(graph, given, found, work) if fits(passes, before) else None

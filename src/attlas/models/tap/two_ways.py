@@ -16,6 +16,7 @@ from attlas.models.tap.recording import (
     PASSES,
     UNRECORDABLE,
     Arguments,
+    InPieces,
     Passes,
     captured,
     fits,
@@ -82,12 +83,12 @@ class TwoWays:
         self._given, self._slope = given, slope
         latest: list[Ran] = []
 
-        def there() -> tuple[Tensor, list[_Group]]:
+        def there() -> tuple[Tensor, list[InPieces]]:
             latest[:] = [run(given)]
-            return latest[0].output.detach(), [_Group(each) for each in latest[0].read]
+            return latest[0].output.detach(), [InPieces(each) for each in latest[0].read]
 
         self._there, (self._output, self._read) = captured(pool, there)
-        self._back, self._gradients = captured(pool, lambda: _Group(_slopes(latest[0], slope)))
+        self._back, self._gradients = captured(pool, lambda: InPieces(_slopes(latest[0], slope)))
         self.about = latest[0].about
 
     def play(self, arguments: Arguments) -> tuple[Tensor, list[list[Tensor | None]]]:
@@ -115,26 +116,6 @@ class TwoWays:
             one is None or other is None or is_close(one, other.detach())
             for one, other in zip(found, wanted, strict=True)
         )
-
-
-class _Group:
-    """Tensors of a recording, in one piece if they are of one shape: one copy copies them all."""
-
-    def __init__(self, tensors: Sequence[Tensor | None]) -> None:
-        there = {id(each): each.detach() for each in tensors if each is not None}
-        numbers = {name: number for number, name in enumerate(there)}
-        self._numbers = [None if each is None else numbers[id(each)] for each in tensors]
-        own = list(there.values())
-        alike = len({(each.shape, each.dtype) for each in own}) == 1
-        self._whole = torch.stack(own) if alike else None
-        self._parts = [] if alike else own
-
-    def copies(self) -> list[Tensor | None]:
-        """What is in them now."""
-        parts = [each.clone() for each in self._parts]
-        if self._whole is not None:
-            parts = list(self._whole.clone().unbind())
-        return [None if number is None else parts[number] for number in self._numbers]
 
 
 def _record_ways(arguments: Arguments, run: Run, passes: Passes) -> TwoWays | None:
