@@ -269,6 +269,12 @@ def readout_from(question: Question, *gradients: Tensor) -> QueryWeights:
 
     A model may fill its input up to whole windows; it reads nothing from what comes after the text.
     """
+    device = question.subject.device
+    return readout_beside(question, *(gradient.to(device) for gradient in gradients))
+
+
+def readout_beside(question: Question, *gradients: Tensor) -> QueryWeights:
+    """Like `readout_from`, on the device that the gradients are on."""
     if question.is_shared:
         gradients = (torch.cat(list(share_of_each(gradients[0], question.targets))),)
     found = readout_weights(question.subject, *gradients)

@@ -91,7 +91,7 @@ def readout_weights(subject: OpenModel, *gradients: Tensor | None) -> QueryWeigh
     and a picture, the positions of the picture follow those of the text. Each of the two sums to
     one, or to zero if the target is not read from it.
     """
-    found = [gradient.to(subject.device) for gradient in gradients if gradient is not None]
+    found = [gradient for gradient in gradients if gradient is not None]
     if subject.sites[-1].kind == "pooling":  # it has a single row
         return torch.ones(len(found[0]), 1, device=found[0].device)
     if not any(gradient.any() for gradient in found):

@@ -17,7 +17,7 @@ from attlas.models.asking.reading import (
     find_readout,
     learn_targets,
     look_recorded,
-    readout_from,
+    readout_beside,
 )
 from attlas.models.branching import variants
 from attlas.models.branching.branch_memory import spare_bytes
@@ -35,23 +35,30 @@ MAPS_HELD = 8  # of each site: its weights, sums of gradients, and what is made 
 class Attribution:
     """The attribution of the attention at one site, `[batch, head, query, key]`.
 
-    For each row: how far the attributions are from summing to the effect of the attention, the
-    estimated error as a share of the map (NaN if unknown), and the number of steps. `readout` are
-    the positions that the target is read from, as weights. All attributions must be taken: whether
-    the output is finite is looked at behind the last.
+    `steps` is the number of points of each row. For errors and readout a device is waited for. All
+    attributions must be taken: whether the output is finite is looked at behind the last.
     """
 
     site: Site
     weights: Attention
-    completeness_error: BatchScores
-    map_error: BatchScores
     steps: tuple[int, ...]
-    read: "_Readout"
+    place: int  # of its errors
+    told: "_Told"
+
+    @property
+    def completeness_error(self) -> BatchScores:
+        """How far the attributions of each row are from summing to what the attention is worth."""
+        return self.told.errors[0, self.place]
+
+    @property
+    def map_error(self) -> BatchScores:
+        """The estimated error of each row's map, as a share of it; NaN if unknown."""
+        return self.told.errors[1, self.place]
 
     @property
     def readout(self) -> QueryWeights:
-        """`[batch, position]`, of the last stream; a device is waited for."""
-        return self.read.shares
+        """The positions of the last stream that the target is read from, as weights."""
+        return self.told.readout
 
 
 def attributions(
@@ -61,7 +68,6 @@ def attributions(
     if not question.is_of_best:
         look_recorded(question)
     first, *more = quadrature.rounds
-    readout: _Readout | None = None
     for group in _groups(question, sites, quadrature.memory):
         found = list(_raise(question, group, first, quadrature.memory, with_nothing=True))
         running = _begin(found, first)
@@ -69,28 +75,34 @@ def attributions(
             learn_targets(question, found[0].output)
             _refine(question, running, more, quadrature)
         weights = [each.integral() for each in running]
-        errors = (totals(weights) - torch.stack([each.worth for each in running])).abs()
-        readout = readout or _Readout(question, found[0].above)
-        for each, own, error in zip(running, weights, errors, strict=True):
+        missed = (totals(weights) - torch.stack([each.worth for each in running])).abs()
+        rough = torch.stack([each.error for each in running])
+        told = _Told(question, torch.stack([missed, rough]), found[0].above)
+        for place, (each, own) in enumerate(zip(running, weights, strict=True)):
             placed = effects_on_patches(own, question.subject.stages(question.inputs))
-            yield Attribution(each.site, placed, error, each.error, tuple(each.steps), readout)
+            yield Attribution(each.site, placed, tuple(each.steps), place, told)
         # Last, since a device is waited for.
         learn_targets(question, found[0].output)
-        if not errors.isfinite().all():
+        if not told.errors[0].isfinite().all():
             raise ModelError(f"the output of {question.subject.name} is not finite")
 
 
-class _Readout:
-    """Where the target is read; a probability near one may have no gradient that tells it."""
+class _Told:
+    """What is looked at when all passes are over, brought from the device at once."""
 
-    def __init__(self, question: Question, above: Sequence[Tensor]) -> None:
-        self._question, self._above = question, above
+    def __init__(self, question: Question, errors: Tensor, above: Sequence[Tensor]) -> None:
+        self._question, self._errors, self._above = question, errors, above
 
     @cached_property
-    def shares(self) -> QueryWeights:
-        """The share of each position."""
+    def errors(self) -> Tensor:
+        """Of each site and row: how far it is from completeness, and from the true map."""
+        return self._errors.cpu()
+
+    @cached_property
+    def readout(self) -> QueryWeights:
+        """The share of each position; a probability near one may have no gradient that tells it."""
         try:
-            found = readout_from(self._question, *self._above)
+            found = readout_beside(self._question, *(each.cpu() for each in self._above))
         except ModelError:
             return find_readout(self._question)
         return found if bool((found.sum(dim=1) > 0).all()) else find_readout(self._question)

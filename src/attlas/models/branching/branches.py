@@ -121,12 +121,11 @@ def _run(
     """One forward pass, and a backward pass if asked, over some groups, lowest first."""
     count, subject, gradients = len(question), question.subject, bool(sums)
     shares = _shares(sums, subject.device, torch.promote_types(subject.dtype, torch.float32))
-    origin = torch.arange(count).repeat(1 + sum(len(group.numbers) for group in merged))
-    arguments = question.rows(origin.tolist()).inputs.arguments
+    origin = _origins(count, 1 + sum(len(group.numbers) for group in merged), subject.device)
+    arguments = question.inputs.arguments_of(origin)
     targets = () if question.is_of_best else question.targets
     places = [target.first_place() for target in targets]
     first = min(places) if places and subject.predicts_next else None
-    origin = origin.to(subject.device)
     masked = hides(question.inputs.arguments)
 
     def work(arguments: Mapping[str, Tensor]) -> list[Tensor]:
@@ -208,6 +207,12 @@ def _results(
         (group, Branched(group.site, own, output, whole[0], *each, above))
         for group, own, each in zip(groups, parts, held, strict=False)
     ]
+
+
+@lru_cache(maxsize=64)
+def _origins(count: int, copies: int, device: torch.device) -> Tensor:
+    """The input that each row is a copy of; kept, so that nothing is copied to a device again."""
+    return torch.arange(count).repeat(copies).to(device)
 
 
 @lru_cache(maxsize=16)

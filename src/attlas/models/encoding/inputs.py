@@ -80,16 +80,19 @@ class Inputs:
 
     def rows(self, rows: Sequence[int]) -> "Inputs":
         """The batch of these rows; a row may occur more than once."""
-        index = torch.as_tensor(list(rows), dtype=torch.long)
         return replace(
             self,
-            arguments={k: _blocks(v, len(self), index) for k, v in self.arguments.items()},
+            arguments=self.arguments_of(torch.as_tensor(list(rows), dtype=torch.long)),
             tokens=tuple(self.tokens[row] for row in rows),
             texts=tuple(self.texts[row] for row in rows),
             notes=tuple(self.notes[row] for row in rows),
             chains=tuple(self.chains[row] for row in rows) if self.chains else (),
             pictures=tuple(self.pictures[row] for row in rows) if self.pictures else (),
         )
+
+    def arguments_of(self, rows: Tensor) -> dict[str, Tensor]:
+        """What the model is given for these rows."""
+        return {name: _blocks(each, len(self), rows) for name, each in self.arguments.items()}
 
     def streams(self) -> list[Stream]:
         """All streams: the source, and the prefix or picture if there is one."""
