@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -84,22 +85,33 @@ def _as_row(place: int, value: Any) -> TableRow:
 
 def parquet_table(path: Path | RemoteFile) -> RawTable:
     """Read a Parquet file, only the columns needed."""
-    from pyarrow import ArrowException, parquet
+    from pyarrow import ArrowException
 
     try:
-        file = parquet.ParquetFile(path.open() if isinstance(path, RemoteFile) else path)
+        with _parquet_file(path) as file:
+            names = file.schema_arrow.names
     except (OSError, ArrowException) as error:
         reason = f"cannot be read as Parquet: {first_line(error)}"
         raise UsageError(f"{path} {reason}") from error
 
     def rows(needed: Collection[str]) -> Iterator[TableRow]:
         number = 0
-        for batch in file.iter_batches(columns=list(needed)):
-            for record in _records_of(batch):
-                number += 1
-                yield TableRow(number, *record)
+        with _parquet_file(path) as file:
+            for batch in file.iter_batches(columns=list(needed)):
+                for record in _records_of(batch):
+                    number += 1
+                    yield TableRow(number, *record)
 
-    return RawTable(named_once(path, file.schema_arrow.names), rows)
+    return RawTable(named_once(path, names), rows)
+
+
+@contextmanager
+def _parquet_file(path: Path | RemoteFile) -> Iterator[Any]:
+    from pyarrow import parquet
+
+    opened = path.open() if isinstance(path, RemoteFile) else nullcontext(path)
+    with opened as source, parquet.ParquetFile(source) as file:
+        yield file
 
 
 def arrow_table(path: Any) -> RawTable:
