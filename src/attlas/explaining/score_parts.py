@@ -28,9 +28,7 @@ from attlas.results.support.tables import (
 
 FORMAT = 1  # of the columns: it goes up when one is renamed, removed or changes its meaning
 ROW_GROUP = 2**25  # bytes of parts, as they are in memory, that the file holds as one group of rows
-_NOT_OURS = (
-    *(OSError, pa.ArrowException, LookupError, TypeError, ValueError, RecursionError),
-)
+_NOT_OURS = (*(OSError, pa.ArrowException, LookupError, TypeError, ValueError, RecursionError),)
 
 SCHEMA = pa.schema(
     {
