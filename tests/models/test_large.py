@@ -283,6 +283,29 @@ def test_the_words_become_those_of_transformers():
     assert placed == {"quantization_config": asked, "device_map": {"": "cuda:1"}}
 
 
+def test_four_bits_are_the_model_of_the_rounded_weights(tmp_path):
+    functional = pytest.importorskip("bitsandbytes").functional
+    save_llama(tmp_path, 3, width=128)
+    small, plain = attlas.load(tmp_path, quantization_config="int4"), attlas.load(tmp_path)
+    weights = fingerprint(small.model)
+    with torch.no_grad():
+        for name, weight in small.model.named_parameters():
+            if hasattr(weight, "quant_state"):
+                rounded = functional.dequantize_4bit(weight.data, weight.quant_state)
+                plain.model.get_parameter(name).copy_(rounded)
+    refused = set()
+    for method in NAMES:
+        expected = attlas.explain(plain, TEXT, method).scores
+        try:
+            found = attlas.explain(small, TEXT, method).scores
+        except UnsupportedModelError:
+            refused.add(method)
+            continue
+        np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max() + 1e-6)
+    assert refused == {"alti", "decompx", "globenc", "lrp_relevance"}
+    assert fingerprint(small.model) == weights
+
+
 def test_eight_bits_are_the_model_of_the_rounded_weights(tmp_path):
     pytest.importorskip("torchao")
     save_llama(tmp_path, 3, width=128)

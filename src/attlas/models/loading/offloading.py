@@ -68,6 +68,16 @@ def is_quantised(model: nn.Module) -> bool:
     return getattr(model, "hf_quantizer", None) is not None
 
 
+def multiply_exactly(model: Any) -> None:
+    """Keep 4-bit weights of bitsandbytes from its kernel for some processors.
+
+    It rounds, lets no gradient through, and has the weights packed anew when they are first used.
+    """
+    for module in model.modules():
+        if getattr(module, "support_avx512bf16_for_cpu", False):
+            module.support_avx512bf16_for_cpu = False
+
+
 def device_of(model: nn.Module) -> torch.device:
     """The device that the inputs of a model go to, also if its weights are elsewhere."""
     first = next(model.parameters()).device
