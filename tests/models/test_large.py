@@ -306,6 +306,22 @@ def test_four_bits_are_the_model_of_the_rounded_weights(tmp_path):
     assert fingerprint(small.model) == weights
 
 
+@pytest.mark.parametrize("word, package", [*placement.QUANTISERS.items()])
+def test_fewer_bits_are_not_offloaded(tmp_path, word, package):
+    pytest.importorskip(package)
+    save_llama(tmp_path, 3, width=128)
+    for limit in (100, 200, 400):
+        with pytest.raises(ModelError) as caught:
+            attlas.load(
+                tmp_path,
+                quantization_config=word,
+                device_map="auto",
+                max_memory={"cpu": f"{limit}KB"},
+                offload_folder=tmp_path / "offloaded",
+            )
+        assert "\n" not in str(caught.value)
+
+
 def test_eight_bits_are_the_model_of_the_rounded_weights(tmp_path):
     pytest.importorskip("torchao")
     save_llama(tmp_path, 3, width=128)

@@ -27,7 +27,7 @@ from attlas.models.facts.places import (
 from attlas.models.facts.tasks import find_task
 from attlas.models.intervening.removing_heads import RECORD, load_without_heads
 from attlas.models.loading.devices import choose_device
-from attlas.models.loading.offloading import multiply_exactly, tie_offloaded
+from attlas.models.loading.offloading import multiply_exactly, refuse_offloaded_bits, tie_offloaded
 from attlas.models.loading.placement import check_devices, check_names, check_placement, placement
 from attlas.models.loading.unwrapping import (
     ADAPTER_WEIGHTS,
@@ -161,6 +161,7 @@ def _load_model(
     except Exception as problem:
         raise ModelError(_why(name, problem)) from problem
     check_names(model, options.get("device_map"))
+    refuse_offloaded_bits(model)
     tie_offloaded(model)
     multiply_exactly(model)
     missing = sorted(set(report["missing_keys"]) - set(filled))
