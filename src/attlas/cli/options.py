@@ -5,6 +5,7 @@ A command takes a group as one parameter; `spread` shows typer an option for eac
 
 import inspect
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import wraps
@@ -184,7 +185,7 @@ class OutputOptions:
         """Refuse a file in a folder that is not there, before any work is done."""
         for path in filter(None, (self.html, self.save)):
             refuse_address(path)
-            if not path.expanduser().parent.is_dir():
+            if not Path(os.path.expanduser(path)).parent.is_dir():
                 raise UsageError(f"{path} cannot be written: the folder {path.parent} is not there")
 
     def plan(self, verb: Callable[..., Any], *given: Any, **named: Any) -> None:

@@ -238,7 +238,7 @@ def place_of(out: str | os.PathLike[str]) -> Place:
     """The place of a file by its name, or by its address."""
     name = os.fspath(out)
     if not is_address(name):
-        return LocalPlace(Path(name).expanduser())
+        return LocalPlace(Path(os.path.expanduser(name)))
     if "::" in name:
         raise UsageError(f"scores are written to one store, not to a chain of them: {name}")
     from fsspec.core import url_to_fs

@@ -1,5 +1,6 @@
 """Where files are: at an address such as s3://bucket/a.parquet, in a folder, by a pattern."""
 
+import os
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -101,7 +102,7 @@ def several_files(name: str, endings: Collection[str], split: str | None) -> lis
         found, is_several = remote_files(f"{name.rstrip('/')}/{split}" if split else name)
         files: list[Any] = [RemoteFile(each) for each in found]
     else:
-        place = Path(name).expanduser()
+        place = Path(os.path.expanduser(name))  # unlike that of Path, for homes of nobody
         is_several = place.is_dir() or (has_magic(name) and not place.exists())
         files = _local(place, split) if is_several else []
     if not is_several:
@@ -121,7 +122,10 @@ def several_files(name: str, endings: Collection[str], split: str | None) -> lis
 def _pattern(name: str, kind: str) -> str:
     """The name of all files of a kind in a folder."""
     own = name.split("::")[_own_link(name)] if is_address(name) else name
-    pattern = f"{own if own.endswith('/') else f'{own}/'}*{kind}"
+    folder, slash, last = own.rpartition("/")
+    if last and not has_magic(last):
+        folder, slash = own, "/"
+    pattern = f"{folder}{slash}*{kind}"
     return _in_chain(name, pattern) if is_address(name) else pattern
 
 
