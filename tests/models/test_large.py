@@ -254,6 +254,8 @@ def test_placements_that_cannot_be(pairs, monkeypatch):
         ({"max_memory": {"cpu": "2GB"}}, AttlasError, "device_map='auto'"),
         ({"device_map": "auto", "max_memory": {"cpu": "much"}}, AttlasError, "such as 2GB"),
         ({"device_map": "auto", "max_memory": {"cpu": True}}, AttlasError, "such as 2GB"),
+        ({"device_map": []}, AttlasError, r"the place of each module, not \[\]"),
+        ({"device_map": True}, AttlasError, "the place of each module, not True"),
         ({"device_map": {}}, AttlasError, "gives no module a place"),
         ({"quantization_config": 8}, AttlasError, "a configuration of transformers, not 8"),
         ({"quantization_config": "int7"}, UnknownNameError, "allowed: int8, int4"),

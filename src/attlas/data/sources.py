@@ -23,9 +23,11 @@ from attlas.data.files.places import (
 from attlas.data.files.raw_table import RawTable, TableRow, table_of
 from attlas.data.files.records import (
     arrow_table,
+    column_table,
     dataset_table,
     frame_table,
     is_dataset,
+    is_table,
     json_lines_table,
     json_table,
     list_table,
@@ -167,6 +169,8 @@ def open_table(source: Any, split: str | None) -> tuple[str, RawTable]:
         raise UsageError(f"split={split!r} is for data with splits, not for a list or a DataFrame")
     if isinstance(source, import_module("pandas").DataFrame):
         return "a DataFrame", frame_table(source)
+    if is_table(source):
+        return "a table", column_table(source)
     if isinstance(source, Iterable) and not isinstance(source, (Mapping, bytes)):
         return "a list", list_table(source)
     raise UsageError(

@@ -56,7 +56,7 @@ def load(
     task: str | None = None,
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
-    device_map: str | Mapping[str, Any] | None = None,
+    device_map: Any = None,
     max_memory: Mapping[Any, int | str] | None = None,
     offload_folder: str | Path | None = None,
     quantization_config: Any = None,
