@@ -224,6 +224,16 @@ def test_a_folder_that_is_not_there_is_not_made(classifier, tmp_path):
         attlas.explain_to(classifier, TEXTS, f"file://{place}", METHOD)
 
 
+@pytest.mark.parametrize("name", ["s3:a.parquet", "file:a.parquet", "[a]*.parquet", "a::b.parquet"])
+def test_a_name_like_an_address_is_a_file(classifier, tmp_path, monkeypatch, name, whole):
+    monkeypatch.chdir(tmp_path)
+    attlas.explain_to(classifier, TEXTS, name, METHOD)
+    assert [path.name for path in tmp_path.glob("*.parquet*")] == [name]
+    assert (tmp_path / name).read_bytes() == whole
+    assert len(attlas.read_examples(tmp_path / name).examples) == len({*TEXTS})
+    assert len(attlas.read_examples(name).examples) == len({*TEXTS})
+
+
 def test_an_address_of_this_machine_is_a_file_with_a_lock(classifier, tmp_path, whole):
     written = attlas.explain_to(classifier, TEXTS, f"file://{tmp_path}/scores.parquet", METHOD)
     assert written.path == f"file://{tmp_path}/scores.parquet"
@@ -241,6 +251,8 @@ def test_an_address_of_this_machine_is_a_file_with_a_lock(classifier, tmp_path, 
         ("memory://bucket/scores.csv", "ends in .parquet"),
         ("memory://", "ends in .parquet"),
         ("simplecache::memory://a.parquet", "written to one store"),
+        ("memory://[a]/b.parquet", "is a pattern, and scores are written to one file"),
+        ("memory://bucket/*.parquet", "is a pattern, and scores are written to one file"),
     ],
 )
 def test_an_address_that_means_nothing_is_refused(classifier, out, said):

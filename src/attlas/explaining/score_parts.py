@@ -209,7 +209,11 @@ class ScoreParts:
             ) from error
 
     def _write(self, draft: Path, schema: pa.Schema, count: int) -> None:
-        with parquet.ParquetWriter(draft, schema, write_page_checksum=True) as writer:
+        # Given its name, Arrow would take one with a colon for an address.
+        with (
+            draft.open("wb") as stream,
+            parquet.ParquetWriter(stream, schema, write_page_checksum=True) as writer,
+        ):
             for table in self._groups(count):
                 writer.write_table(table.cast(schema), row_group_size=max(len(table), 1))
         with draft.open("rb+") as stream:

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
+from glob import has_magic
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -241,6 +242,8 @@ def place_of(out: str | os.PathLike[str]) -> Place:
         return LocalPlace(Path(os.path.expanduser(name)))
     if "::" in name:
         raise UsageError(f"scores are written to one store, not to a chain of them: {name}")
+    if has_magic(name):  # stores delete by patterns
+        raise UsageError(f"{name} is a pattern, and scores are written to one file")
     from fsspec.core import url_to_fs
 
     system, path = asked(name, lambda: url_to_fs(name))

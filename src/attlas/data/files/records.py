@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -110,9 +110,10 @@ def parquet_table(path: Path | RemoteFile) -> RawTable:
 
 @contextmanager
 def _parquet_file(path: Path | RemoteFile) -> Iterator[Any]:
-    from pyarrow import parquet
+    from pyarrow import OSFile, parquet
 
-    opened = path.open() if isinstance(path, RemoteFile) else nullcontext(path)
+    # Given its name, Arrow would take one with a colon for an address.
+    opened = path.open() if isinstance(path, RemoteFile) else OSFile(str(path))
     with opened as source, parquet.ParquetFile(source) as file:
         yield file
 
