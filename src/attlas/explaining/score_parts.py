@@ -211,8 +211,8 @@ class ScoreParts:
     def _write(self, draft: Path, schema: pa.Schema, count: int) -> None:
         # Given its name, Arrow would take one with a colon for an address.
         with (
-            draft.open("wb") as stream,
-            parquet.ParquetWriter(stream, schema, write_page_checksum=True) as writer,
+            draft.open("wb") as sink,
+            parquet.ParquetWriter(sink, schema, write_page_checksum=True) as writer,
         ):
             for table in self._groups(count):
                 writer.write_table(table.cast(schema), row_group_size=max(len(table), 1))
