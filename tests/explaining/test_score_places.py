@@ -1,10 +1,5 @@
 """Scores written to an address: the same file, its parts in the store until it is whole."""
 
-import os
-import signal
-import subprocess
-import sys
-
 import fsspec
 import pandas as pd
 import pytest
@@ -266,43 +261,6 @@ def test_the_scores_of_heads_go_there_too(classifier, address):
     first = attlas.head_importance(classifier, data, "attention", out=address)
     again = attlas.head_importance(classifier, data, "attention", out=address)
     assert (first.mean == again.mean).all() and names_in(address) == ["scores.parquet"]
-
-
-WORK = """
-import sys
-import attlas, stores
-from attlas.explaining import writing_scores
-
-writing_scores.CHUNK = 3
-stores.DiskStore.fails = staticmethod(lambda path: print(path, flush=True))
-written = attlas.explain_to(attlas.load("shortcut_token"), "reviews", sys.argv[1], "raw_attention")
-print(written.rows, written.earlier)
-"""
-
-
-def start(address):
-    known = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path[1:])}
-    command = [sys.executable, "-c", WORK, address]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=known)
-
-
-@pytest.mark.slow
-def test_killed_twice_no_row_is_lost_or_done_twice(tmp_path):
-    address = f"disk://{tmp_path}/scores.parquet"
-    names = []
-    for _ in range(2):
-        with start(address) as process:
-            names += [process.stdout.readline() for _ in range(12)]
-            process.kill()
-            assert process.wait() == -signal.SIGKILL
-            names += process.stdout.readlines()
-    with start(address) as process:
-        rows, earlier = map(int, process.communicate()[0].splitlines()[-1].split())
-    assert rows == 160 and 30 <= earlier < 160
-    assert [*pd.read_parquet(address).row] == [*range(160)]
-    done = [name.strip() for name in names if name.strip().endswith(".parquet")]
-    assert len({*done}) >= len(done) - 2  # only one that a kill met is begun again
-    assert [path.name for path in tmp_path.glob("[!.]*")] == ["scores.parquet"]
 
 
 def test_no_error_of_a_store_is_a_traceback(classifier, monkeypatch, tmp_path):
