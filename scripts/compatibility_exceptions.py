@@ -34,6 +34,14 @@ ASSISTANT = {
     "vocab_size_per_layer_input": 0,
     "num_kv_shared_layers": 30,
 }
+# Layers that attend in a window have sizes of their own.
+DOTS3 = {
+    **{"swa_num_attention_heads": 4, "swa_num_key_value_heads": 4, "swa_q_lora_rank": 16},
+    **{"swa_kv_lora_rank": 16, "swa_head_dim": 16, "swa_qk_nope_head_dim": 8, "swa_v_head_dim": 8},
+    **{"num_attention_heads": 4, "num_key_value_heads": 4, "head_dim": 16, "index_head_dim": 16},
+    **{"qk_nope_head_dim": 8, "qk_rope_head_dim": 8, "v_head_dim": 8, "hidden_size": 32},
+    **{"layer_types": ["indexed_attention", "sliding_attention"], "num_hidden_layers": 2},
+}
 MUSIC = {
     "text_encoder": {"model_type": "t5"},
     "audio_encoder": {"model_type": "encodec"},
@@ -268,6 +276,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "finish": without_timm,
         "note": "built without the vision tower it takes from timm",
     },
+    "dots3_note_text": {"default": DOTS3, "config": DOTS3},
     "gemma4_assistant": {
         "default": {"text_config": ASSISTANT},
         "config": {"text_config": {**ASSISTANT, "num_kv_shared_layers": 2}},

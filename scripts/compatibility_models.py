@@ -171,9 +171,9 @@ def build(kind: str, head: str, seed: int = 0) -> PreTrainedModel:
         torch.manual_seed(seed)
         config = small_config(kind)
         if not isinstance(config, model_class.config_class):
-            config = next(
-                each for each in vars(config).values() if isinstance(each, model_class.config_class)
-            )
+            inner = vars(config).values()
+            # Without one inside, a type of its own uses the class of another.
+            config = next((e for e in inner if isinstance(e, model_class.config_class)), config)
         with torch.device("meta"):
             size = sum(each.numel() for each in model_class(deepcopy(config)).parameters())
         if size > 20_000_000:

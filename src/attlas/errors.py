@@ -11,6 +11,8 @@ AttlasError
 └─ ResultFileError                     a saved result is damaged, of another version, or unwritable
 """
 
+import os
+import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
@@ -70,6 +72,21 @@ def first_line(problem: BaseException) -> str:
     """An error of someone else's in one line: its type, and the first line of what it says."""
     said = in_short(str(problem).strip().split("\n")[0], 300)
     return ": ".join(filter(None, [type(problem).__name__, said]))
+
+
+def refuse_address(path: str | os.PathLike[str]) -> None:
+    """Refuse s3://bucket/name where a file or folder of this machine is meant.
+
+    A path keeps one slash of the two, and would be in a folder called `s3:`.
+    """
+    name = os.fspath(path)
+    found = re.match(r"[a-z][a-z0-9+.-]+:(?=/)", name, re.IGNORECASE)
+    if found is not None and not os.path.lexists(found[0]):
+        address = f"{found[0]}//{name[len(found[0]) :].lstrip('/')}"
+        raise UsageError(
+            f"{in_short(address)} is an address: this is written to a disk of this machine, from "
+            "which it can be copied there"
+        )
 
 
 class TextTooLongError(UsageError):

@@ -116,3 +116,14 @@ def test_a_folder_that_cannot_be_written_is_one_line(run, out):
     assert status == 2
     said = "exists, but Attlas did not write it: write to another file"
     assert err == f"attlas: {out}.parts {said}\n"
+
+
+def test_the_scores_of_a_file_at_an_address_go_to_another(run, data, tmp_path):
+    out = f"memory://{tmp_path}/scores.parquet"
+    columns = ("--text", "review", "--label", "stars")
+    status, told, err = run(*ASKED, "--data", f"file://{data}", *columns, "--out", out)
+    assert (status, err) == (0, "")
+    assert told.startswith(f"wrote {out}: 4 rows, 1 of them with a problem; ")
+    assert [*pd.read_parquet(out).problem.dropna()] == ["no text"]
+    status, _, err = run(*ASKED, "--data", data, "--out", "s4://bucket/scores.parquet")
+    assert status == 2 and "s4://bucket/scores.parquet cannot be opened" in err

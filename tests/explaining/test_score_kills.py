@@ -37,6 +37,18 @@ print("written", written.rows, written.problems, written.earlier)
 """
 
 
+IN_A_STORE = """
+import sys
+import attlas, stores
+from attlas.explaining import writing_scores
+
+writing_scores.CHUNK = 3
+stores.DiskStore.fails = staticmethod(lambda path: print(path, flush=True))
+written = attlas.explain_to(attlas.load("shortcut_token"), "reviews", sys.argv[1], "raw_attention")
+print(written.rows, written.earlier)
+"""
+
+
 def write_texts(path, count):
     random = Random(0)
     with path.open("w", newline="") as stream:
@@ -48,8 +60,8 @@ def write_texts(path, count):
             writer.writerow([" ".join([str(number), *words]), LABELS[1 + planted]])
 
 
-def start(data, out):
-    command = [sys.executable, "-c", WORK, str(data), str(out)]
+def start(*given, code=WORK):
+    command = [sys.executable, "-c", code, *map(str, given)]
     known = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path[1:])}
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=known)
 
@@ -104,3 +116,22 @@ def test_twenty_thousand_texts_in_flat_memory_killed_twice(tmp_path):
     assert table["row"].to_pylist() == [*range(ROWS)]
     assert len(table["text"].unique()) == ROWS
     assert pa.compute.all(pa.compute.is_valid(table["scores"])).as_py()
+
+
+@pytest.mark.slow
+def test_killed_twice_no_row_of_a_store_is_lost_or_done_twice(tmp_path):
+    address = f"disk://{tmp_path}/scores.parquet"
+    names = []
+    for _ in range(2):
+        with start(address, code=IN_A_STORE) as process:
+            names += [process.stdout.readline() for _ in range(12)]
+            process.kill()
+            assert process.wait() == -signal.SIGKILL
+            names += process.stdout.readlines()
+    with start(address, code=IN_A_STORE) as process:
+        rows, earlier = map(int, process.communicate()[0].splitlines()[-1].split())
+    assert rows == 160 and 30 <= earlier < 160
+    assert [*pd.read_parquet(address).row] == [*range(160)]
+    done = [name.strip() for name in names if name.strip().endswith(".parquet")]
+    assert len({*done}) >= len(done) - 2  # only one that a kill met is begun again
+    assert [path.name for path in tmp_path.glob("[!.]*")] == ["scores.parquet"]

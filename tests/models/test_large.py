@@ -254,6 +254,8 @@ def test_placements_that_cannot_be(pairs, monkeypatch):
         ({"max_memory": {"cpu": "2GB"}}, AttlasError, "device_map='auto'"),
         ({"device_map": "auto", "max_memory": {"cpu": "much"}}, AttlasError, "such as 2GB"),
         ({"device_map": "auto", "max_memory": {"cpu": True}}, AttlasError, "such as 2GB"),
+        ({"device_map": []}, AttlasError, r"the place of each module, not \[\]"),
+        ({"device_map": True}, AttlasError, "the place of each module, not True"),
         ({"device_map": {}}, AttlasError, "gives no module a place"),
         ({"quantization_config": 8}, AttlasError, "a configuration of transformers, not 8"),
         ({"quantization_config": "int7"}, UnknownNameError, "allowed: int8, int4"),
@@ -281,6 +283,45 @@ def test_the_words_become_those_of_transformers():
     asked = SimpleNamespace()
     placed = placement.placement(None, None, None, asked, "cuda:1")
     assert placed == {"quantization_config": asked, "device_map": {"": "cuda:1"}}
+
+
+def test_four_bits_are_the_model_of_the_rounded_weights(tmp_path):
+    functional = pytest.importorskip("bitsandbytes").functional
+    save_llama(tmp_path, 3, width=128)
+    small, plain = attlas.load(tmp_path, quantization_config="int4"), attlas.load(tmp_path)
+    weights = fingerprint(small.model)
+    with torch.no_grad():
+        for name, weight in small.model.named_parameters():
+            if hasattr(weight, "quant_state"):
+                rounded = functional.dequantize_4bit(weight.data, weight.quant_state)
+                plain.model.get_parameter(name).copy_(rounded)
+    refused = set()
+    for method in NAMES:
+        expected = attlas.explain(plain, TEXT, method).scores
+        try:
+            found = attlas.explain(small, TEXT, method).scores
+        except UnsupportedModelError:
+            refused.add(method)
+            continue
+        np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max() + 1e-6)
+    assert refused == {"alti", "decompx", "globenc", "lrp_relevance"}
+    assert fingerprint(small.model) == weights
+
+
+@pytest.mark.parametrize("word, package", [*placement.QUANTISERS.items()])
+def test_fewer_bits_are_not_offloaded(tmp_path, word, package):
+    pytest.importorskip(package)
+    save_llama(tmp_path, 3, width=128)
+    for limit in (100, 200, 400):
+        with pytest.raises(ModelError) as caught:
+            attlas.load(
+                tmp_path,
+                quantization_config=word,
+                device_map="auto",
+                max_memory={"cpu": f"{limit}KB"},
+                offload_folder=tmp_path / "offloaded",
+            )
+        assert "\n" not in str(caught.value)
 
 
 def test_eight_bits_are_the_model_of_the_rounded_weights(tmp_path):

@@ -22,6 +22,7 @@ from attlas.auditing.report.report import make_report
 from attlas.auditing.verdict.rules import Rules
 from attlas.auditing.work.items import do_items, do_items_on_ray, work_items
 from attlas.engine import Engine, engine_of
+from attlas.errors import refuse_address
 from attlas.models.asking.memory import noting_shortages
 from attlas.models.load import load
 from attlas.models.subject import Subject
@@ -107,6 +108,8 @@ def audit(
         True
     """
     chosen = engine_of(engine)
+    if out is not None:
+        refuse_address(out)
     if masked_finetune is not None:
         from attlas.training.finetune import masked_copy  # it loads the Trainer, which is slow
 

@@ -41,7 +41,7 @@ class Folder:
     """
 
     def __init__(self, path: str | os.PathLike[str], settings: Mapping[str, Any]) -> None:
-        self.path = Path(path).expanduser()
+        self.path = Path(os.path.expanduser(path))
         self.settings: dict[str, Any] = plain(settings)
         self.manifest: dict[str, Any] = {}
         self._tables = self.path / TABLES

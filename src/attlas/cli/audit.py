@@ -19,7 +19,7 @@ from attlas.cli.output import (
     tell,
 )
 from attlas.engine import Engine
-from attlas.errors import UsageError
+from attlas.errors import UsageError, refuse_address
 from attlas.progress import Step, Watch, watched
 
 _BESIDE = "The verdict does not depend on it."
@@ -97,6 +97,8 @@ def audit(
     for how_removed in removal or ():
         check_word("removal", how_removed, REMOVALS)
     engine = sharing.chosen()
+    if out is not None:
+        refuse_address(out)
     data.check()
     if retrain is not None:
         DataOptions(data=retrain).check()

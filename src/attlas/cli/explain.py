@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from shlex import quote
 from typing import Annotated, Any
 
@@ -27,7 +26,7 @@ class ScoreOptions:
         typer.Option(help="Explain every text of a file (csv, jsonl, parquet, …) or a named set."),
     ] = None
     out: Annotated[
-        Path | None, typer.Option(help="With --data: the Parquet file for the scores.")
+        str | None, typer.Option(help="With --data: the Parquet file for scores, or its address.")
     ] = None
     text_column: Annotated[
         str | None, typer.Option("--text", help="With --data: the column of the text.")
@@ -54,7 +53,7 @@ class ScoreOptions:
 
         columns = {"text": self.text_column, "pair": inputs.pair, "label": self.label}
         check_data(str(self.data), **columns, split=self.split)
-        from attlas.explaining.score_parts import check_out  # which brings torch with it
+        from attlas.explaining.score_places import check_out  # which brings torch with it
 
         check_out(self.out)
 
@@ -173,7 +172,7 @@ def _write_scores(
     asked: Mapping[str, Any],
     output: OutputOptions,
 ) -> None:
-    from attlas.explaining.score_parts import stopped_note
+    from attlas.explaining.score_places import stopped_note
     from attlas.explaining.writing_scores import explain_to
 
     out = str(scores.out)

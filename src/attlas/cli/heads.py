@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -45,8 +44,8 @@ def heads(
         bool, typer.Option("--redundancy", help="Which heads attend to the same tokens.")
     ] = False,
     out: Annotated[
-        Path | None,
-        typer.Option(help="A Parquet file for the scores of each text; stopped work goes on."),
+        str | None,
+        typer.Option(help="A Parquet file, or its address, for the scores of each text."),
     ] = None,
     sharing: EngineOptions,
     steps: Steps = 20,
@@ -68,7 +67,7 @@ def heads(
     _check(by or (), prune_curve, effectiveness, redundancy)
     if (prune_curve or effectiveness or redundancy) and (sharing != EngineOptions() or out):
         raise UsageError("--engine, --address, --workers and --out are for the importance of heads")
-    kept = {"engine": sharing.chosen(), "out": None if out is None else str(out)}
+    kept = {"engine": sharing.chosen(), "out": out}
     data.check()
     loading.check(model)
     output.check()

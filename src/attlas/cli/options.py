@@ -5,6 +5,7 @@ A command takes a group as one parameter; `spread` shows typer an option for eac
 
 import inspect
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import wraps
@@ -16,7 +17,7 @@ import typer
 from attlas.catalogue import BEST_METHODS, known_options
 from attlas.cli.groups.inputs import read_image, read_messages, read_sound, read_stdin
 from attlas.cli.output import print_json, print_plan, print_result, quiet_libraries
-from attlas.errors import UnknownNameError, UsageError
+from attlas.errors import UnknownNameError, UsageError, refuse_address
 from attlas.progress import watched
 
 Model = Annotated[
@@ -182,8 +183,9 @@ class OutputOptions:
 
     def check(self) -> None:
         """Refuse a file in a folder that is not there, before any work is done."""
-        for path in (self.html, self.save):
-            if path is not None and not path.expanduser().parent.is_dir():
+        for path in filter(None, (self.html, self.save)):
+            refuse_address(path)
+            if not Path(os.path.expanduser(path)).parent.is_dir():
                 raise UsageError(f"{path} cannot be written: the folder {path.parent} is not there")
 
     def plan(self, verb: Callable[..., Any], *given: Any, **named: Any) -> None:

@@ -1,5 +1,6 @@
 """Sources of data: what a name, a file, the hub, a DataFrame or a list opens as, and its rows."""
 
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,9 +23,11 @@ from attlas.data.files.places import (
 from attlas.data.files.raw_table import RawTable, TableRow, table_of
 from attlas.data.files.records import (
     arrow_table,
+    column_table,
     dataset_table,
     frame_table,
     is_dataset,
+    is_table,
     json_lines_table,
     json_table,
     list_table,
@@ -166,6 +169,8 @@ def open_table(source: Any, split: str | None) -> tuple[str, RawTable]:
         raise UsageError(f"split={split!r} is for data with splits, not for a list or a DataFrame")
     if isinstance(source, import_module("pandas").DataFrame):
         return "a DataFrame", frame_table(source)
+    if is_table(source):
+        return "a table", column_table(source)
     if isinstance(source, Iterable) and not isinstance(source, (Mapping, bytes)):
         return "a list", list_table(source)
     raise UsageError(
@@ -194,7 +199,7 @@ def _open_path(name: str, split: str | None) -> RawTable:
     files = several_files(name, ENDINGS, split)
     if files is not None:
         return several_tables(name, files, lambda file: _open_file(file, None))
-    path = RemoteFile(name) if is_address(name) else Path(name).expanduser()
+    path = RemoteFile(name) if is_address(name) else Path(os.path.expanduser(name))
     if ending_of(name) in ENDINGS:
         return _open_file(path, split)
     if isinstance(path, RemoteFile) or exists(path):
@@ -215,6 +220,8 @@ def is_hub_id(name: str) -> bool:
 
 def _open_file(path: Path | RemoteFile, split: str | None) -> RawTable:
     ending = ending_of(path)
+    if isinstance(path, Path) and exists(path) and not path.is_file():  # a pipe is read forever
+        raise UsageError(f"{path} cannot be read: it is no plain file")
     if ending == ".json":
         return json_table(path, split)
     if split is not None:

@@ -13,27 +13,22 @@ from pyarrow import parquet
 
 from attlas.data.sources import DataRow
 from attlas.errors import ResultFileError, UsageError
+from attlas.explaining.score_places import ENDING, MANIFEST, place_of, stopped_note
 from attlas.results import Explanation
 from attlas.results.support.files import digest_of, plain
-from attlas.results.support.lock import is_lock, locked
 from attlas.results.support.tables import (
     DETAILS,
     difference,
     is_sealed,
-    make_folder,
     metadata_with,
     pack_table,
-    read_json,
     seal,
-    unpack_table,
+    unpack_bytes,
 )
-from attlas.views import forget_drafts, write_whole
 
 FORMAT = 1  # of the columns: it goes up when one is renamed, removed or changes its meaning
-ENDING = ".parquet"
-MANIFEST, LOCK, JOINED = "manifest.json", "lock", ".attlas-joined"
-PARTS = f"{'[0-9]' * 8}{ENDING}"
 ROW_GROUP = 2**25  # bytes of parts, as they are in memory, that the file holds as one group of rows
+_NOT_OURS = (*(OSError, pa.ArrowException, LookupError, TypeError, ValueError, RecursionError),)
 
 SCHEMA = pa.schema(
     {
@@ -100,17 +95,14 @@ class ScoreParts:
     """
 
     def __init__(self, out: str | os.PathLike[str], settings: Mapping[str, Any]) -> None:
-        self.out = Path(out).expanduser()
-        self.folder = parts_folder(self.out)
+        self.place = place_of(out)
         self.settings: dict[str, Any] = plain(settings)
         self._held = ExitStack()
 
     def __enter__(self) -> "ScoreParts":
         self.finished()  # refuses a file of others before there is a folder
         with ExitStack() as held:
-            self._refuse_foreign_files()
-            make_folder(self.folder)
-            held.enter_context(locked(self.folder / LOCK, "file"))
+            held.enter_context(self.place.held())
             self._begin()
             self._held = held.pop_all()
         return self
@@ -121,37 +113,23 @@ class ScoreParts:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        with self._held:
-            if self.out.exists() or not any(self.folder.glob(PARTS)):
-                self._remove()
-
-    def _refuse_foreign_files(self) -> None:
-        """Never touch a folder of others; ours has a lock from the start."""
-        if os.path.lexists(self.folder) and not is_lock(self.folder / LOCK):
-            if self.folder.is_dir() and not any(self.folder.iterdir()):
-                return
-            reason = "exists, but Attlas did not write it: write to another file"
-            raise UsageError(f"{self.folder} {reason}")
+        with self._held, suppress(ResultFileError):  # of a store that does not answer any more
+            if not self.place.has_parts() or self.place.is_whole():
+                self.place.remove()
 
     def _begin(self) -> None:
-        self._forget_drafts()
-        path = self.folder / MANIFEST
-        if not any(self.folder.glob(PARTS)):
-            write_whole(path, json.dumps(self.settings, ensure_ascii=False, indent=2) + "\n")
+        self.place.forget_drafts()
+        if not self.place.has_parts():
+            told = json.dumps(self.settings, ensure_ascii=False, indent=2) + "\n"
+            self.place.write(MANIFEST, told.encode())
             return
-        there = read_json(path)
+        there = self.place.manifest()
         if there is None:
-            reason = "is not there: delete the folder to begin anew"
-            raise ResultFileError(f"{str(path)!r} {reason}")
-        self._compare(there, self.folder)
+            path = f"{self.place.folder}/{MANIFEST}"
+            raise ResultFileError(f"{path!r} is not there: delete the folder to begin anew")
+        self._compare(there, self.place.folder)
 
-    def _forget_drafts(self) -> None:
-        """Delete what a run that was killed was writing."""
-        forget_drafts(self.folder)
-        if not (self.folder / JOINED).is_dir():
-            (self.folder / JOINED).unlink(missing_ok=True)
-
-    def _compare(self, there: Any, place: Path) -> None:
+    def _compare(self, there: Any, place: Path | str) -> None:
         differs = difference(there, self.settings)
         if differs:
             raise UsageError(
@@ -161,76 +139,97 @@ class ScoreParts:
 
     def finished(self) -> dict[str, Any] | None:
         """The details of the whole file; None if it is not there yet."""
-        if not os.path.exists(self.out):
-            return None
+        return None if not self.place.is_whole() else self._details()
+
+    def _details(self) -> dict[str, Any]:
+        out = self.place.out
         try:
-            metadata = parquet.read_schema(self.out).metadata or {}
-            details: dict[str, Any] = json.loads(metadata[DETAILS])
-            there = details["settings"]
-        except (
-            *(OSError, pa.ArrowException, LookupError, TypeError, ValueError, RecursionError),
-        ) as error:
+            with self.place.open() as stream:
+                metadata = parquet.ParquetFile(stream).schema_arrow.metadata or {}
+                details: dict[str, Any] = json.loads(metadata[DETAILS])
+                there = details["settings"]
+        except _NOT_OURS as error:
             raise UsageError(
-                f"{self.out} exists, and it holds no scores of Attlas: write to another file"
+                f"{out} exists, and it holds no scores of Attlas: write to another file"
             ) from error
         if details.get("format") != FORMAT:
             raise UsageError(
-                f"{self.out} has the columns of version {details.get('format')}, and this is "
+                f"{out} has the columns of version {details.get('format')}, and this is "
                 f"version {FORMAT}: write to another file"
             )
-        self._compare(there, self.out)
-        with self.out.open("rb") as stream:
+        self._compare(there, out)
+        with self.place.open() as stream:
             if not is_sealed(stream, self._seal("scores")):
                 raise ResultFileError(
-                    f"{self.out} is damaged: it is not what was written; delete it to begin anew"
+                    f"{out} is damaged: it is not what was written; delete it to begin anew"
                 )
         return details
 
+    def whole(self) -> pa.Table:
+        """The table of the whole file."""
+        with self.place.open() as stream:
+            return parquet.read_table(stream)
+
     def read(self, number: int) -> dict[str, Any] | None:
         """The details of a part; None if it is not done, or damaged."""
-        try:
-            return unpack_table(self._file(number), self._seal(self._file(number).name))[1]
-        except ResultFileError:
-            return None
+        found = self._part(number)
+        return None if found is None else found[1]
 
     def table(self, number: int) -> pa.Table | None:
         """The table of a part; None if it is not done, or damaged."""
-        try:
-            return unpack_table(self._file(number), self._seal(self._file(number).name))[0]
-        except ResultFileError:
-            return None
+        found = self._part(number)
+        return None if found is None else found[0]
+
+    def _part(self, number: int) -> tuple[pa.Table, dict[str, Any]] | None:
+        name = part_name(number)
+        content = self.place.read(name)  # outside: a store that does not answer says nothing
+        with suppress(ResultFileError):
+            return None if content is None else unpack_bytes(content, self._seal(name), name)
+        return None
 
     def write(self, number: int, table: pa.Table, details: Mapping[str, Any]) -> None:
         """Write a part whole."""
-        file = self._file(number)
-        write_whole(file, pack_table(table, details, self._seal(file.name)))
+        name = part_name(number)
+        self.place.write(name, pack_table(table, details, self._seal(name)))
 
     def join(self, count: int, schema: pa.Schema, details: Mapping[str, Any]) -> None:
         """Write the whole file from so many parts, holding few of them at a time."""
-        draft = self.folder / JOINED
         told = {"format": FORMAT, **details, "settings": self.settings}
+        out = self.place.out
+        if self.finished() is not None:  # by another run, where nothing can be locked
+            return
         try:
             joined = schema.with_metadata(metadata_with(schema, told))
-            with parquet.ParquetWriter(draft, joined, write_page_checksum=True) as writer:
-                for table in self._groups(count):
-                    writer.write_table(table.cast(joined), row_group_size=max(len(table), 1))
-            with draft.open("rb+") as stream:
-                seal(stream, self._seal("scores"))
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(draft, self.out)
+            with self.place.draft() as draft:
+                self._write(draft, joined, count)
         except (OSError, pa.ArrowException) as error:
             reason = getattr(error, "strerror", None) or " ".join(str(error).split())
             raise ResultFileError(
-                f"cannot write {str(self.out)!r}: {reason}; {stopped_note(self.out)}"
+                f"cannot write {str(out)!r}: {reason}; {stopped_note(out)}"
             ) from error
+
+    def _write(self, draft: Path, schema: pa.Schema, count: int) -> None:
+        # Given its name, Arrow would take one with a colon for an address.
+        with (
+            draft.open("wb") as sink,
+            parquet.ParquetWriter(sink, schema, write_page_checksum=True) as writer,
+        ):
+            for table in self._groups(count):
+                writer.write_table(table.cast(schema), row_group_size=max(len(table), 1))
+        with draft.open("rb+") as stream:
+            seal(stream, self._seal("scores"))
+            stream.flush()
+            os.fsync(stream.fileno())
 
     def _groups(self, count: int) -> Iterator[pa.Table]:
         tables: list[pa.Table] = []
         held = 0
         for number in range(count):
-            file = self._file(number)
-            tables.append(unpack_table(file, self._seal(file.name))[0])
+            table = self.table(number)
+            if table is None:
+                place = f"{self.place.folder}/{part_name(number)}"
+                raise ResultFileError(f"{place!r} cannot be read: it is not what was written there")
+            tables.append(table)
             held += tables[-1].nbytes
             if held >= ROW_GROUP:
                 yield pa.concat_tables(tables)
@@ -238,45 +237,11 @@ class ScoreParts:
         if tables:
             yield pa.concat_tables(tables)
 
-    def _file(self, number: int) -> Path:
-        return self.folder / f"{number:08d}.parquet"
-
     def _seal(self, name: str) -> str:
         """What a file is sealed with: what was asked for, and its name; users may rename theirs."""
         return f"{digest_of(self.settings)} {name}"
 
-    def _remove(self) -> None:
-        """Delete the parts; the lock last, as it is held."""
-        with suppress(OSError):  # what cannot be deleted does no harm
-            self._forget_drafts()
-            for path in self.folder.glob(PARTS):
-                path.unlink()
-            for name in (MANIFEST, LOCK):
-                (self.folder / name).unlink(missing_ok=True)
-            self.folder.rmdir()
 
-
-def check_out(given: str | os.PathLike[str]) -> None:
-    """Refuse a file that scores cannot be written to."""
-    out = Path(given).expanduser()
-    if out.suffix.lower() != ENDING:
-        raise UsageError(f"scores are written to a file whose name ends in {ENDING}, not to {out}")
-    if not os.path.isdir(out.parent):  # unlike that of Path, for names of any length
-        raise UsageError(f"{out} cannot be written: the folder {out.parent} is not there")
-    if os.path.isdir(out):
-        raise UsageError(f"{out} cannot be written: it is a folder")
-    if os.path.exists(out) and not os.path.isfile(out):  # to look into a pipe would take forever
-        raise UsageError(f"{out} cannot be written: it is no plain file")
-
-
-def parts_folder(out: Path) -> Path:
-    """Where the parts of a file are while it is in the making."""
-    return out.with_name(f"{out.name}.parts")
-
-
-def stopped_note(out: str | os.PathLike[str]) -> str:
-    """How work that was stopped goes on."""
-    folder = parts_folder(Path(out))
-    if not os.path.isdir(folder.expanduser()):
-        return "nothing is kept, as no part of the work was done; asked again, it begins anew"
-    return f"what is done is kept in {folder}; asked again, it goes on from there"
+def part_name(number: int) -> str:
+    """The name of the file of a part."""
+    return f"{number:08d}{ENDING}"

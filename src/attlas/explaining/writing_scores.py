@@ -18,7 +18,8 @@ from attlas.errors import AttlasError
 from attlas.explaining.explanations import explain
 from attlas.explaining.long_lived import set_aside
 from attlas.explaining.method_call import MethodCall, methods_to_try
-from attlas.explaining.score_parts import SCHEMA, ScoreParts, check_out, score_row, stopped_note
+from attlas.explaining.score_parts import SCHEMA, ScoreParts, score_row
+from attlas.explaining.score_places import check_out, stopped_note
 from attlas.explaining.streams import CHUNK, OF_ROWS, RowExplainer, chunks, shared_request
 from attlas.models.subject import Subject, check_subject
 from attlas.progress import Step, Watch

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import torch
-from pyarrow import parquet
 
 from attlas.data import read_examples
 from attlas.engine import Engine, engine_of
@@ -18,7 +17,8 @@ from attlas.engine.pool import pool_of
 from attlas.engine.worker import Work
 from attlas.errors import AttlasError, ModelError, UnknownNameError
 from attlas.explaining.method_call import MethodCall, origin
-from attlas.explaining.score_parts import ScoreParts, check_out
+from attlas.explaining.score_parts import ScoreParts
+from attlas.explaining.score_places import check_out
 from attlas.heads.labelled_questions import (
     LabelledQuestions,
     LabelledText,
@@ -144,7 +144,7 @@ def score_in_pieces(
     }
     with nullcontext() if out is None else ScoreParts(out, settings) as parts:
         if parts is not None and parts.finished() is not None:
-            return _read(parquet.read_table(out))
+            return _read(parts.whole())
         kept = [None if parts is None else parts.table(n) for n in range(len(_pieces(asked)))]
         tables = {number: _read(table) for number, table in enumerate(kept) if table is not None}
         work = RankWork(chosen.name, options, truncate)

@@ -27,7 +27,7 @@ from attlas.models.facts.places import (
 from attlas.models.facts.tasks import find_task
 from attlas.models.intervening.removing_heads import RECORD, load_without_heads
 from attlas.models.loading.devices import choose_device
-from attlas.models.loading.offloading import tie_offloaded
+from attlas.models.loading.offloading import multiply_exactly, refuse_offloaded_bits, tie_offloaded
 from attlas.models.loading.placement import check_devices, check_names, check_placement, placement
 from attlas.models.loading.unwrapping import (
     ADAPTER_WEIGHTS,
@@ -56,7 +56,7 @@ def load(
     task: str | None = None,
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
-    device_map: str | Mapping[str, Any] | None = None,
+    device_map: Any = None,
     max_memory: Mapping[Any, int | str] | None = None,
     offload_folder: str | Path | None = None,
     quantization_config: Any = None,
@@ -161,7 +161,9 @@ def _load_model(
     except Exception as problem:
         raise ModelError(_why(name, problem)) from problem
     check_names(model, options.get("device_map"))
+    refuse_offloaded_bits(model)
     tie_offloaded(model)
+    multiply_exactly(model)
     missing = sorted(set(report["missing_keys"]) - set(filled))
     if task == "similarity":  # which is read from the last states, not from what pools them
         missing = [each for each in missing if not each.startswith("pooler.")]

@@ -13,7 +13,7 @@ from attlas.explaining.explanations import MOST_MAP_BYTES
 from attlas.explaining.footprint import map_sites, takes_slices
 from attlas.explaining.method_call import MethodCall, methods_to_try, requests_for
 from attlas.explaining.plan import Plan, size
-from attlas.explaining.score_parts import check_out
+from attlas.explaining.score_places import check_out
 from attlas.explaining.streams import shared_request
 from attlas.models.asking.map_selection import map_bytes
 from attlas.models.asking.question import Question

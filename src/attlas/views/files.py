@@ -7,7 +7,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from attlas.errors import ResultFileError
+from attlas.errors import ResultFileError, refuse_address
 
 _DRAFT = re.compile(r"\.attlas-[0-9a-f]{16}")
 
@@ -17,6 +17,7 @@ def write_whole(path: str | os.PathLike[str], data: str | bytes) -> Path:
 
     An existing file is replaced at the end; if anything fails, it stays as it was.
     """
+    refuse_address(path)
     content = data.encode() if isinstance(data, str) else data
     try:
         # Follow a link as open() does: the link stays, and its target is replaced.

@@ -1,7 +1,9 @@
 """Data in several files, in Arrow files, and at addresses."""
 
 import gzip
+import io
 import json
+import zipfile
 
 import fsspec
 import pandas as pd
@@ -184,6 +186,32 @@ def test_an_address_is_read_as_a_file_is(store, name):
     assert texts(address) == TEXTS
     assert [row.example.text for row in read_rows(address)] == TEXTS
     check_data(address)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("simplecache::memory://bucket/a.csv", "simplecache::memory://bucket/parts"),
+        *("zip://in/a.csv::memory://bucket/a.zip", "zip://in::memory://bucket/a.zip"),
+        *("zip://in/*.csv::memory://bucket/a.zip", "simplecache::zip://in::memory://bucket/a.zip"),
+    ],
+)
+def test_a_chain_of_addresses(store, name):
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w") as archive:
+        archive.writestr("in/a.csv", store.cat("/bucket/a.csv"))
+        archive.writestr("in/notes.txt", "of a writer")
+    store.pipe("/bucket/a.zip", whole.getvalue())
+    assert texts(name) == TEXTS
+
+
+def test_files_of_several_kinds_are_told_with_a_pattern_that_works(store):
+    store.pipe("/bucket/parts/a.csv", b"text")
+    for name in ("memory://bucket/parts", "simplecache::memory://bucket/parts/"):
+        with pytest.raises(UsageError, match="several kinds") as caught:
+            read_examples(name)
+        pattern = str(caught.value).split("such as ")[1].replace(".csv", ".parquet")
+        assert texts(pattern) == TEXTS
 
 
 def test_a_file_by_its_address(folder):

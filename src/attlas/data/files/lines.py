@@ -1,9 +1,12 @@
 """The lines of a text file, compressed or not; a file that cannot be read is one clear error."""
 
 import gzip
+import os
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from io import TextIOWrapper
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +25,11 @@ def lines(path: Path | RemoteFile) -> Iterator[str]:
     try:
         encoding = _encoding(path)
         with _bytes(path) as raw, TextIOWrapper(raw, encoding=encoding, newline="") as text:
-            yield from text
+            first = next(text, "")
+            if "\0" in first:
+                reason = "has zero bytes in its first line: save it as UTF-8"
+                raise UsageError(f"{path} {reason}")
+            yield from chain([first] if first else [], text)
     except UnicodeError as error:
         raise UsageError(_not_text(path, encoding)) from error
     except Exception as error:
@@ -40,7 +47,7 @@ def is_unreadable(path: Any, problem: Exception) -> bool:
 def exists(path: Path) -> bool:
     """Whether a file or folder is there; nothing is, under a name that cannot be one."""
     try:
-        return path.expanduser().exists()
+        return Path(os.path.expanduser(path)).exists()
     except (OSError, ValueError, RuntimeError):
         return False
 
@@ -51,10 +58,14 @@ def unreadable(path: Any, problem: Exception) -> UsageError:
     return UsageError(f"{in_short(str(path), 300)} cannot be read: {reason}")
 
 
-def _bytes(path: Path | RemoteFile) -> Any:
-    if path.suffix.lower() != ".gz":
-        return path.open("rb")
-    return gzip.open(path.open() if isinstance(path, RemoteFile) else path, "rb")
+@contextmanager
+def _bytes(path: Path | RemoteFile) -> Iterator[Any]:
+    with path.open("rb") as raw:
+        if path.suffix.lower() != ".gz":
+            yield raw
+            return
+        with gzip.open(raw, "rb") as unpacked:
+            yield unpacked
 
 
 def _encoding(path: Path | RemoteFile) -> str:

@@ -1,5 +1,6 @@
 """Where files are: at an address such as s3://bucket/a.parquet, in a folder, by a pattern."""
 
+import os
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,8 @@ from urllib.parse import unquote
 from attlas.data.files.raw_table import RawTable, TableRow
 from attlas.errors import UsageError, first_line, in_short
 
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
+# One, or a chain of them: zip://inside.csv::s3://bucket/a.zip, simplecache::s3://bucket/a.csv.
+_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*::)*[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 # What the `datasets` library writes beside the data that it saves.
 _BESIDE = ("dataset_info.json", "dataset_dict.json", "state.json")
 Opener = Callable[[Any], RawTable]
@@ -36,12 +38,12 @@ class RemoteFile:
     @property
     def suffix(self) -> str:
         """The end of its name, with the dot."""
-        return PurePosixPath(self.address).suffix
+        return _path_of(self).suffix
 
     @property
     def stem(self) -> str:
         """Its name without that end."""
-        return PurePosixPath(self.address).stem
+        return _path_of(self).stem
 
     def open(self, mode: str = "rb") -> Any:
         """Open it to read bytes."""
@@ -50,17 +52,35 @@ class RemoteFile:
         return asked(self.address, lambda: fsspec.open(self.address, mode).open())
 
 
+def _path_of(file: Any) -> PurePosixPath:
+    """The name of a file as a path; of a chain, that of the link that says where it is."""
+    name = str(file)
+    return PurePosixPath(name.split("::")[_own_link(name)] if is_address(name) else name)
+
+
+def _own_link(address: str) -> int:
+    return next(n for n, link in enumerate(address.split("::")) if "://" in link)
+
+
+def _in_chain(address: str, found: str) -> str:
+    """The address of what was found by another one, through the same chain."""
+    links = address.split("::")
+    links[_own_link(address)] = found
+    return "::".join(links)
+
+
 def remote_files(address: str) -> tuple[list[str], bool]:
     """The addresses of the files in a folder or of a pattern, and whether it is one of these."""
     import fsspec
 
     def look() -> tuple[list[str], bool]:
         system, path = fsspec.core.url_to_fs(address)
-        if any(sign in path for sign in "*?["):
-            return sorted(map(system.unstrip_protocol, system.glob(path))), True
-        if system.isdir(path):
-            return sorted(map(system.unstrip_protocol, system.find(path))), True
-        return [address], False
+        is_pattern = any(sign in path for sign in "*?[")
+        if not is_pattern and not system.isdir(path):
+            return [address], False
+        paths = system.glob(path) if is_pattern else system.find(path)
+        whole = [_in_chain(address, system.unstrip_protocol(each)) for each in paths]
+        return sorted(whole), True
 
     return asked(address, look)
 
@@ -82,7 +102,7 @@ def several_files(name: str, endings: Collection[str], split: str | None) -> lis
         found, is_several = remote_files(f"{name.rstrip('/')}/{split}" if split else name)
         files: list[Any] = [RemoteFile(each) for each in found]
     else:
-        place = Path(name).expanduser()
+        place = Path(os.path.expanduser(name))  # unlike that of Path, for homes of nobody
         is_several = place.is_dir() or (has_magic(name) and not place.exists())
         files = _local(place, split) if is_several else []
     if not is_several:
@@ -94,9 +114,19 @@ def several_files(name: str, endings: Collection[str], split: str | None) -> lis
     if len(kinds) > 1:
         raise UsageError(
             f"{name} has files of several kinds ({', '.join(kinds)}): choose one by a pattern, "
-            f"such as {name.rstrip('/')}/*{kinds[0]}"
+            f"such as {_pattern(name, kinds[0])}"
         )
     return own
+
+
+def _pattern(name: str, kind: str) -> str:
+    """The name of all files of a kind in a folder."""
+    own = name.split("::")[_own_link(name)] if is_address(name) else name
+    folder, slash, last = own.rpartition("/")
+    if last and not has_magic(last):
+        folder, slash = own, "/"
+    pattern = f"{folder}{slash}*{kind}"
+    return _in_chain(name, pattern) if is_address(name) else pattern
 
 
 def _local(place: Path, split: str | None) -> list[Path]:
@@ -116,15 +146,16 @@ def _local(place: Path, split: str | None) -> list[Path]:
 
 def _is_data(file: str, name: str, endings: Collection[str]) -> bool:
     """Whether a file is data: not hidden, no note of a writer, of a known kind."""
-    folder, own = f"{name.rstrip('/')}/", PurePosixPath(file).name
-    inside = PurePosixPath(file.removeprefix(folder) if file.startswith(folder) else own).parts
+    path, folder = _path_of(file), f"{_path_of(name)}/"
+    own, whole = path.name, str(path)
+    inside = PurePosixPath(whole.removeprefix(folder) if whole.startswith(folder) else own).parts
     is_hidden = any(part.startswith((".", "_")) for part in inside)
     return not is_hidden and own not in _BESIDE and ending_of(file) in endings
 
 
 def ending_of(file: Any) -> str:
     """The kind of a file, by its name; `.gz` is none."""
-    path = PurePosixPath(str(file))
+    path = _path_of(file)
     return (PurePosixPath(path.stem) if path.suffix.lower() == ".gz" else path).suffix.lower()
 
 
@@ -149,10 +180,10 @@ def several_tables(name: str, files: Sequence[Any], open_one: Opener) -> RawTabl
 def _within(file: Any, known: dict[str, str], row: TableRow) -> TableRow:
     """A row with its file as a part of its place, and what the folders say."""
     content = {**known, **row.content} if isinstance(row.content, dict) else row.content
-    return replace(row, place=f"{PurePosixPath(str(file)).name}, {row.place}", content=content)
+    return replace(row, place=f"{_path_of(file).name}, {row.place}", content=content)
 
 
 def _folders(file: Any) -> dict[str, str]:
     """Columns that are written as folders: label=positive/part-0.parquet."""
-    parts = [part.partition("=") for part in PurePosixPath(str(file)).parts[:-1]]
+    parts = [part.partition("=") for part in _path_of(file).parts[:-1]]
     return {name: unquote(value) for name, equals, value in parts if name and equals}

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -82,24 +83,39 @@ def _as_row(place: int, value: Any) -> TableRow:
     return TableRow(place, None, f"a record is an object or a text, not {_kind(value)}", str(value))
 
 
+_BATCH = 4096  # rows of a table that are taken out of it at once
+
+
 def parquet_table(path: Path | RemoteFile) -> RawTable:
     """Read a Parquet file, only the columns needed."""
-    from pyarrow import ArrowException, parquet
+    from pyarrow import ArrowException
 
     try:
-        file = parquet.ParquetFile(path.open() if isinstance(path, RemoteFile) else path)
+        with _parquet_file(path) as file:
+            names = file.schema_arrow.names
     except (OSError, ArrowException) as error:
         reason = f"cannot be read as Parquet: {first_line(error)}"
         raise UsageError(f"{path} {reason}") from error
 
     def rows(needed: Collection[str]) -> Iterator[TableRow]:
         number = 0
-        for batch in file.iter_batches(columns=list(needed)):
-            for record in _records_of(batch):
-                number += 1
-                yield TableRow(number, *record)
+        with _parquet_file(path) as file:
+            for batch in file.iter_batches(columns=list(needed)):
+                for record in _records_of(batch):
+                    number += 1
+                    yield TableRow(number, *record)
 
-    return RawTable(named_once(path, file.schema_arrow.names), rows)
+    return RawTable(named_once(path, names), rows)
+
+
+@contextmanager
+def _parquet_file(path: Path | RemoteFile) -> Iterator[Any]:
+    from pyarrow import OSFile, parquet
+
+    # Given its name, Arrow would take one with a colon for an address.
+    opened = path.open() if isinstance(path, RemoteFile) else OSFile(str(path))
+    with opened as source, parquet.ParquetFile(source) as file:
+        yield file
 
 
 def arrow_table(path: Any) -> RawTable:
@@ -173,6 +189,28 @@ def frame_table(frame: Any) -> RawTable:
 def is_dataset(source: Any) -> bool:
     """Whether this is a Dataset or DatasetDict of the `datasets` library, installed or not."""
     return hasattr(source, "column_names") and isinstance(source, Iterable)
+
+
+def is_table(source: Any) -> bool:
+    """Whether this is a table that Arrow can take over: of Polars, of DuckDB, or its own."""
+    has_columns = hasattr(source, "columns") and not isinstance(source, type)
+    return has_columns and hasattr(source, "__arrow_c_stream__")
+
+
+def column_table(source: Any) -> RawTable:
+    """Read such a table, only the columns needed."""
+    import pyarrow
+
+    table = pyarrow.table(source)
+
+    def rows(needed: Collection[str]) -> Iterator[TableRow]:
+        number = 0
+        for batch in table.select(list(needed)).to_batches(max_chunksize=_BATCH):
+            for record in _records_of(batch):
+                number += 1
+                yield TableRow(number, *record)
+
+    return RawTable(named_once("the table", table.column_names), rows)
 
 
 def dataset_table(dataset: Any, split: str | None) -> RawTable:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import fields as fields_of
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,10 @@ def _find_text(available: Sequence[str]) -> tuple[str, str | None]:
 
 
 def _first(available: Iterable[str], usual: Sequence[str]) -> str | None:
-    known = {name.strip().lower(): name for name in available}
+    known: dict[str, str] = {}
+    for name in available:
+        known.setdefault(name.strip().lower(), name)
+    known |= {name: name for name in available}  # of two, that which is spelled like this
     return next((known[name] for name in usual if name in known), None)
 
 
@@ -147,7 +151,7 @@ def _read_label(value: Any, what: str) -> str | None:
     """Read a label as text; a whole number loses its decimals, so 1.0 is 1."""
     if _is_missing(value):
         return None
-    if not isinstance(value, (str, int, float)):
+    if not isinstance(value, (str, int, float, Decimal)):
         raise UnusableRow(f"the {what} is of type {type(value).__name__}", value)
     label = _read_characters(str(value), what)
     whole = _WHOLE_NUMBER.fullmatch(label)

@@ -1,6 +1,7 @@
 """Where models are and how they may be loaded; nothing is loaded to find out, nor is torch."""
 
 import json
+import os
 import re
 import socket
 from collections.abc import Mapping
@@ -55,7 +56,7 @@ def find_model(name: str) -> str:
 def _find(name: str) -> str:
     if name in embedded_names():
         return str(files("attlas.embedded").joinpath(name))
-    path = Path(name).expanduser()
+    path = Path(os.path.expanduser(name))
     if path.is_dir():
         if not (path / "config.json").is_file() and not is_adapter(str(path)):
             raise ModelError(f"the folder {name} has no config.json, so it holds no model")
@@ -82,7 +83,7 @@ def is_adapter(place: str) -> bool:
 
 def file_of(model: str, name: str) -> Path | None:
     """A file that comes with a model, by its folder or its hub id; None if there is none."""
-    folder = Path(model).expanduser()
+    folder = Path(os.path.expanduser(model))
     if folder.exists() or model.startswith((".", "/", "~")) or model.count("/") != 1:
         return folder / name if (folder / name).is_file() else None
     from transformers.utils import cached_file

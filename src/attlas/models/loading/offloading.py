@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from attlas.errors import UnsupportedModelError
+from attlas.errors import ModelError, UnsupportedModelError
 from attlas.restoring import Placed
 
 
@@ -66,6 +66,25 @@ def check_changeable(model: nn.Module, what: str) -> None:
 def is_quantised(model: nn.Module) -> bool:
     """Whether transformers keeps the weights of a model in 8 or 4 bits."""
     return getattr(model, "hf_quantizer", None) is not None
+
+
+def refuse_offloaded_bits(model: nn.Module) -> None:
+    """Refuse weights in fewer bits that are elsewhere: accelerate cannot bring these back."""
+    if is_quantised(model) and is_offloaded(model):
+        raise ModelError(
+            f"weights of {type(model).__name__} in fewer bits cannot be offloaded: leave out "
+            "quantization_config, or give the device more memory"
+        )
+
+
+def multiply_exactly(model: Any) -> None:
+    """Keep 4-bit weights of bitsandbytes from its kernel for some processors.
+
+    It rounds, lets no gradient through, and has the weights packed anew when they are first used.
+    """
+    for module in model.modules():
+        if getattr(module, "support_avx512bf16_for_cpu", False):
+            module.support_avx512bf16_for_cpu = False
 
 
 def device_of(model: nn.Module) -> torch.device:

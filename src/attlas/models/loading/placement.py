@@ -49,6 +49,12 @@ def _check_map(device: Any, device_map: Any) -> None:
     is_word = isinstance(device_map, str) and not re.fullmatch(r"(cpu|cuda|mps)(:\d+)?", device_map)
     if is_word and device_map not in MAPS:
         raise UnknownNameError("device_map", device_map, MAPS)
+    is_known = isinstance(device_map, (str, int, Mapping)) and not isinstance(device_map, bool)
+    if not is_known and type(device_map).__name__ != "device":  # that of torch
+        raise UsageError(
+            f"device_map is {', '.join(MAPS)}, a device, or the place of each module, "
+            f"not {device_map!r}"
+        )
     if isinstance(device_map, Mapping) and not device_map:
         raise UsageError("device_map gives no module a place")
 

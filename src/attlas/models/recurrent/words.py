@@ -1,6 +1,7 @@
 """Words: the vocabulary of training texts as a tokenizer, and vectors for its words."""
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -137,7 +138,7 @@ def read_vectors(
 def _checked_vectors(place: str | Path) -> tuple[NDArray[np.float32], Tokenizer]:
     """A table of finite numbers that has a row for each piece; all else is one clear error."""
     try:
-        table, pieces = _open_vectors(Path(place).expanduser())
+        table, pieces = _open_vectors(Path(os.path.expanduser(place)))
     except UsageError:
         raise
     except Exception as problem:  # tokenizers and zip files have errors of many kinds

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from attlas.errors import ResultFileError, UsageError
+from attlas.errors import ResultFileError, UsageError, refuse_address
 from attlas.results.support.files import plain
 
 DETAILS = b"attlas"  # the key of the details among the metadata of a Parquet file
@@ -49,13 +49,25 @@ def unpack_table(path: Path, name: str) -> tuple[pa.Table, dict[str, Any]]:
     """The table and the details in a file; one kind of error for whatever is wrong with it."""
     try:
         content = path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+    return unpack_bytes(content, name, path)
+
+
+def unpack_bytes(content: bytes, name: str, path: Path | str) -> tuple[pa.Table, dict[str, Any]]:
+    """The same of the bytes of a file."""
+    try:
         if not is_sealed(io.BytesIO(content), name):
             raise ValueError("it is not what was written there")
         table = parquet.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
         return table, dict(json.loads(table.schema.metadata[DETAILS]))
     except (OSError, pa.ArrowException, LookupError, TypeError, ValueError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise ResultFileError(f"{str(path)!r} cannot be read: {reason}") from error
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path | str, error: Exception) -> ResultFileError:
+    reason = " ".join(str(error).split())[:200]
+    return ResultFileError(f"{str(path)!r} cannot be read: {reason}")
 
 
 def seal(stream: io.BufferedIOBase, name: str) -> None:
@@ -155,6 +167,7 @@ def _shown(value: Any) -> str:
 
 def make_folder(path: Path) -> None:
     """Make a folder, if it is not there."""
+    refuse_address(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:

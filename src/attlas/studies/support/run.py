@@ -16,7 +16,7 @@ import numpy as np
 import torch
 import transformers
 
-from attlas.errors import ResultFileError, UsageError
+from attlas.errors import ResultFileError, UsageError, refuse_address
 from attlas.models.loading.devices import choose_device
 from attlas.progress import Step, Watch
 from attlas.results import StudyResult
@@ -228,6 +228,7 @@ def _finite(value: Any) -> Any:
 
 def made(folder: Path) -> Path:
     """A folder, which is made if it is not there."""
+    refuse_address(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
