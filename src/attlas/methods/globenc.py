@@ -38,6 +38,7 @@ EACH_BLOCK = DecompositionRules(own=equal_shares, each_block=True)
     learns=True,
     passes=2,
     weighs=lambda question, options: 0.75 * len(question.inputs.tokens[0]),  # vectors of pairs
+    pair_vectors=8,
 )
 def globenc(question: Question) -> Scored:
     """Score each token by the lengths of its contributions to the outputs of all layers.
