@@ -18,7 +18,15 @@ from typing import Any
 
 METHODS = (
     *("raw_attention", "attention_rollout", "gradient_attention", "generic_relevance"),
-    *("gradient", "attn_lrp", "integrated_gradients", "leave_one_out", "attattr"),
+    *(
+        "gradient",
+        "attn_lrp",
+        "integrated_gradients",
+        "leave_one_out",
+        "attattr",
+        "globenc",
+        "decompx",
+    ),
 )
 TIMES = 3  # an estimate of memory within this factor is called near
 

@@ -13,6 +13,7 @@ from attlas.errors import AttlasError, UnknownNameError, UsageError
 from attlas.explaining import footprint
 from attlas.explaining.plan import DOUBT, Plan
 from attlas.methods import METHODS
+from attlas.models.decomposing import token_terms
 from attlas.models.encoding.request import Request
 from attlas.planning import PLANNERS, costs
 from attlas.planning.costs import Expense, Speed
@@ -137,6 +138,18 @@ def test_copies_that_run_at_once_are_counted(monkeypatch):
     )
     plain = METHODS["gradient"]
     assert footprint.peak_bytes(asked, plain, 2) == 2 * footprint.footprint(asked, plain).total
+
+
+@pytest.mark.parametrize("method", ["globenc", "alti", "decompx"])
+def test_vectors_of_pairs_of_tokens_are_counted(method, monkeypatch):
+    """As many texts as are divided into terms together have a vector for each pair."""
+    (question,) = subject(TASK).ask(["the cat sat"] * 8, Request())
+    asked, chosen = replace(question, maps=False), METHODS[method]
+    tokens, width = len(asked.inputs.tokens[0]), asked.subject.model.config.hidden_size
+    each, one = footprint.footprint(asked, chosen), chosen.pair_vectors * tokens**2 * width * 4
+    assert chosen.pair_vectors and footprint.peak_bytes(asked, chosen, 1) == each.total + one
+    monkeypatch.setattr(token_terms, "PAIRS_AT_ONCE", {"cpu": 3 * tokens**2})
+    assert footprint.peak_bytes(asked, chosen, 8) == 8 * each.total + 3 * one
 
 
 def test_a_batch_is_chosen_to_fit_what_is_free(monkeypatch):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from known_models import bag_of_words
 
+import attlas
 from attlas.data.example import Example
 from attlas.errors import UnsupportedModelError
 from attlas.studies import chefer
@@ -54,6 +55,24 @@ def test_the_truth_of_a_bag_of_words_falls_fastest():
     assert truth["refused"] == "" and len(truth["positive"][0]) == 9
     assert np.mean(truth["positive"]) <= np.mean(chance["positive"])
     assert np.mean(truth["negative"]) >= np.mean(chance["negative"])
+
+
+def test_each_method_is_done_on_all_models_and_cheap_ones_come_first(monkeypatch):
+    asked = []
+
+    def noted(subject, examples, method, tops):
+        asked.append((method, subject))
+        one = [[0.5] * 9]
+        return {"refused": "", "f1": [[0.5] * 3], "positive": one, "negative": one}
+
+    monkeypatch.setattr(chefer, "measure_method", noted)
+    monkeypatch.setattr(chefer, "load", lambda each, device: each)
+    monkeypatch.setattr(chefer, "models_at", lambda name: ["a", "b"])
+    methods = ("attattr", "lrp_relevance", "decompx", "raw_attention")
+    found = attlas.study("chefer", quick=True, methods=methods)
+    turns = ("lrp_relevance", "raw_attention", "attattr", "decompx")
+    assert asked == [(method, model) for method in turns for model in ("a", "b")]
+    assert tuple(found.details) == methods
 
 
 def test_a_method_that_cannot_run_says_why(monkeypatch):

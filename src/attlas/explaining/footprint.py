@@ -10,6 +10,7 @@ from attlas.models.asking.memory import free_bytes, plain_tokens, rows_of
 from attlas.models.asking.open_model import COPIES, WITHOUT_LOOKING, OpenModel
 from attlas.models.asking.question import Question
 from attlas.models.branching.branch_memory import VECTORS_KEPT, spare_bytes
+from attlas.models.decomposing.token_terms import in_a_small_batch
 from attlas.models.rows.handing import is_for_rows
 from attlas.results import Site
 
@@ -38,7 +39,7 @@ def footprint(question: Question, method: Method) -> Footprint:
     """About what a method takes for one row of a question, from the shape of the model."""
     subject, inputs = question.subject, question.inputs
     size = _number_bytes(subject)
-    width = getattr(subject.model.config, "hidden_size", None) or 768
+    width = _width(subject)
     tokens = len(inputs.tokens[0])
     kept = VECTORS_KEPT * len(subject.sites) if _learns_back(method) else VECTORS_NOW
     rows = 1
@@ -58,6 +59,9 @@ def footprint(question: Question, method: Method) -> Footprint:
 def peak_bytes(question: Question, method: Method, rows: int) -> int:
     """About what a method takes for so many rows of a question, with the copies that it makes."""
     each = footprint(question, method)
+    if method.pair_vectors:
+        together = min(rows, in_a_small_batch(question))
+        return rows * each.total + together * pair_bytes(question, method)
     if method.weighs is None or not _learns_back(method):
         return rows * each.total
     subject, inputs = question.subject, question.inputs
@@ -67,6 +71,12 @@ def peak_bytes(question: Question, method: Method, rows: int) -> int:
         return rows * each.total + int(min(more * one, spare_bytes(subject.device)))
     most = rows_of(subject.device, len(inputs.tokens[0]))  # of all texts together
     return rows * each.total + int(max(0, min(more, most - rows)) * each.states)
+
+
+def pair_bytes(question: Question, method: Method) -> int:
+    """What a method takes for vectors of all pairs of tokens of one row."""
+    pairs = len(question.inputs.tokens[0]) ** 2
+    return pairs * method.pair_vectors * _width(question.subject) * _number_bytes(question.subject)
 
 
 def fitting_rows(question: Question, method: Method) -> int:
@@ -122,6 +132,11 @@ def takes_slices(question: Question, method: Method) -> bool:
 def _learns_back(method: Method) -> bool:
     """Whether a method needs passes back, for which vectors of all layers are kept."""
     return not {"gradients", "embeddings"}.isdisjoint(method.needs)
+
+
+def _width(subject: OpenModel) -> int:
+    """The width of the hidden states of a model."""
+    return getattr(subject.model.config, "hidden_size", None) or 768
 
 
 def _number_bytes(subject: OpenModel) -> int:

@@ -34,7 +34,8 @@ EACH_BLOCK = DecompositionRules(own=equal_shares, each_block=True)
     fills=True,
     learns=True,
     passes=2,
-    weighs=lambda question, options: 0.75 * len(question.inputs.tokens[0]),  # vectors of pairs
+    weighs=lambda question, options: 0.4 * len(question.inputs.tokens[0]),  # vectors of pairs
+    pair_vectors=8,
 )
 def alti(question: Question) -> Scored:
     """Score each token by how close its contributions are to the attention outputs of all layers.

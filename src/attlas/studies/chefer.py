@@ -6,6 +6,7 @@ Chefer, Gur and Wolf, "Transformer Interpretability Beyond Attention Visualizati
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -94,24 +95,18 @@ def chefer(
         methods: The methods; the two of the papers and two baselines are needed for the claims.
     """
     examples = _examples(data, count)
-    found: Found = {method: [] for method in methods}
     every = models_at(model)
-    for place, each in enumerate(every):
-        subject: list[Subject] = []
-        name = named(each)
-        for number, method in enumerate(methods):
-            run.tell(
-                f"{method} on {each}", place * len(methods) + number, len(every) * len(methods)
-            )
+    opened = cache(lambda each: load(each, device=run.device))
+    found: Found = {method: [] for method in methods}
+    parts = [(method, each, named(each)) for method in in_turn(methods) for each in every]
+    for number, (method, each, name) in enumerate(parts):
+        run.tell(f"{method} on {each}", number, len(parts))
 
-            def compute(
-                method: str = method, each: str = each, subject: list[Subject] = subject
-            ) -> dict[str, Any]:
-                subject[:] = subject or [load(each, device=run.device)]
-                return measure_method(subject[0], examples, method, tops)
+        def compute(method: str = method, each: str = each) -> dict[str, Any]:
+            return measure_method(opened(each), examples, method, tops)
 
-            part = f"{method} on {name}"
-            found[method].append(run.kept(part, compute, apart_from=("methods", "model")))
+        part = f"{method} on {name}"
+        found[method].append(run.kept(part, compute, apart_from=("methods", "model")))
     refused = {name: why for name, each in found.items() if (why := _refusal(each))}
     known = {name: each for name, each in found.items() if name not in refused}
     return Findings(
@@ -126,6 +121,11 @@ def chefer(
         ),
         details=known,
     )
+
+
+def in_turn(methods: Sequence[str]) -> list[str]:
+    """Methods in the order in which they are computed: what is dear comes last, if at all."""
+    return sorted(methods, key=lambda each: METHODS[each].cost == "expensive")
 
 
 def _refusal(models: Sequence[Mapping[str, Any]]) -> str:

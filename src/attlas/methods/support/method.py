@@ -76,6 +76,7 @@ class Method:
     # About how many passes over a text its work weighs, for a question and all options, where
     # `passes` does not tell; a pass back weighs two. Plans are made with it.
     weighs: Callable[[Question, Mapping[str, Any]], float | int] | None = None
+    pair_vectors: int = 0  # of each pair of tokens that exist at once, if it has any
 
     def __post_init__(self) -> None:
         check_known("family", [self.family], FAMILIES)

@@ -18,7 +18,8 @@ ADDING = SUMS | TAKING_AWAY | TAKEN_AWAY_FROM
 TIMES = {"mul", "mul_", "__mul__", "__rmul__", "__imul__", "multiply"}
 OVER = {"div", "div_", "__truediv__", "__div__", "__itruediv__", "divide", "true_divide"}
 PRODUCTS = TIMES | OVER
-MIXING = {"matmul", "__matmul__", "bmm", "einsum"}
+MATRICES = {"matmul", "__matmul__", "bmm"}
+MIXING = MATRICES | {"einsum"}
 # Activations that are zero at zero, so that each output is its input times a factor.
 ACTIVATIONS = {
     *("gelu", "silu", "relu", "tanh", "mish", "leaky_relu", "elu", "selu", "celu", "relu6"),
@@ -124,6 +125,18 @@ def _put_back(given: Any, slices: Sequence[Tensor]) -> Any:
 def project(terms: Tensor, weight: Tensor) -> Tensor:
     """Terms through a matrix `[out, in]`."""
     return functional.linear(terms, weight.detach().to(terms))
+
+
+def is_plain_product(name: str, args: Sequence[Any]) -> bool:
+    """Whether a product of two matrices is asked for, or of several of the same shape."""
+    return name in MATRICES and len(args) == 2 and args[0].ndim == args[1].ndim > 2
+
+
+def mix(weights: Tensor, terms: Tensor) -> Tensor:
+    """Terms `[term, …, key, feature]` mixed by weights `[…, query, key]`, as one product."""
+    # By vmap the weights would be copied for each term.
+    found: Tensor = torch.einsum("...qk,t...kf->t...qf", weights.detach().to(terms), terms)
+    return found
 
 
 def project_groups(terms: Tensor, weights: Tensor, ends: Tensor) -> Tensor:

@@ -215,7 +215,7 @@ class TermTracker(OwnMode):
         state, share = self.known.state(given), self._share()
         if not isinstance(state, Terms) or self.known.state(weight) or kwargs:
             return state if isinstance(state, Constant) else Constant(name)
-        return self._lazily(
+        return Terms(  # on first use: what enters an activation at which terms end needs none
             lambda: steps.with_bias(steps.project(state.values, weight), steps.as_bias(bias), share)
         )
 
@@ -275,7 +275,7 @@ class TermTracker(OwnMode):
         if name in steps.MIXING:
             if len(states) > 1:
                 self._alone, self.attending, self._unsettled = False, False, True
-            return self._each_term(func, args, kwargs)
+            return self._mix(name, func, args, kwargs)
         first, second = self.known.state(args[0]), self.known.state(args[1])
         if divides and not isinstance(first, Terms):
             return Constant(name)
@@ -284,6 +284,13 @@ class TermTracker(OwnMode):
         own, factor = (first, args[1]) if isinstance(first, Terms) else (second, args[0])
         assert isinstance(own, Terms)
         return self._lazily(lambda: steps.scaled(own.values, factor, divides))
+
+    def _mix(self, name: str, func: Any, args: Any, kwargs: dict[str, Any]) -> State | list[Terms]:
+        """A product of matrices, one of which has terms."""
+        second = self.known.state(args[1]) if steps.is_plain_product(name, args) else None
+        if isinstance(second, Terms):
+            return self._lazily(lambda: steps.mix(args[0], second.values))
+        return self._each_term(func, args, kwargs)
 
     def _share(self) -> Share | None:
         """How a bias at this point is shared among tokens; None if it belongs to no token."""

@@ -23,12 +23,17 @@ PAIRS_AT_ONCE = {"cpu": 2**14, "cuda": 2**18}
 
 def in_small_batches(question: Question) -> list[Question]:
     """The question in batches small enough for one vector for each pair of tokens."""
-    pairs = PAIRS_AT_ONCE.get(question.subject.device.type, PAIRS_AT_ONCE["cpu"])
-    most = max(1, pairs // len(question.inputs.tokens[0]) ** 2)
+    most = in_a_small_batch(question)
     if question.is_shared:
         return [question]
     starts = range(0, len(question), most)
     return [question.rows(range(start, min(start + most, len(question)))) for start in starts]
+
+
+def in_a_small_batch(question: Question) -> int:
+    """How many rows of a question such a batch has, at most."""
+    pairs = PAIRS_AT_ONCE.get(question.subject.device.type, PAIRS_AT_ONCE["cpu"])
+    return max(1, pairs // len(question.inputs.tokens[0]) ** 2)
 
 
 @contextmanager
