@@ -115,7 +115,7 @@ def test_says_rank_and_nullity():
     found = attlas.explain(subject("sequence classification"), LONG, "effective_attention")
     keys = len(found.tokens)
     assert found.notes == (
-        f"encoder.1: the values of {keys} keys have rank 8, nullity {keys - 8} "
+        f"layer 1: the values of {keys} keys have rank 8, nullity {keys - 8} "
         f"({keys - 9} with sums kept)",
     )
 
