@@ -1,5 +1,6 @@
 """The verb `plan`: totals, figures that grow as the work does, and what it refuses."""
 
+import re
 import time
 from contextlib import nullcontext
 from dataclasses import replace
@@ -57,6 +58,27 @@ def test_more_steps_and_more_samples_take_longer(even):
     assert many > 5 * few
     assert seconds("kernel_shap", samples=5000) > 5 * seconds("kernel_shap", samples=500)
     assert seconds("gradient") > 2 * seconds("raw_attention")
+
+
+@pytest.mark.parametrize("method", ["integrated_gradients", "attattr"])
+def test_a_method_whose_passes_depend_on_the_text_says_up_to_how_many(even, method):
+    found = attlas.plan(attlas.explain, subject(TASK), TEXTS, method)
+    assert found.most_seconds > 2 * found.seconds and found.most_passes > 2 * found.passes
+    said = " ".join(str(found).split())
+    assert f"of the model on each, up to {round(found.most_passes):,} for hard texts time" in said
+    assert said.count("for hard texts") == 2
+    known = attlas.plan(attlas.explain, subject(TASK), TEXTS, method, steps=20)
+    assert known.most_seconds == known.seconds and "up to" not in str(known)
+
+
+def test_no_text_takes_more_passes_than_the_plan_says(even):
+    options = {"tolerance": 1e-9, "most": 60}
+    most = attlas.plan(
+        attlas.explain, subject(TASK), TEXTS[0], "integrated_gradients", **options
+    ).most_passes
+    found = attlas.explain(subject(TASK), TEXTS[0], "integrated_gradients", **options)
+    points = int(re.search(r"(\d+) points", " ".join(found.notes))[1])
+    assert 30 <= points <= 60 and most == 3 * 60
 
 
 def test_every_method_says_how_often_it_runs_the_model_or_what_it_weighs():

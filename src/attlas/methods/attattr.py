@@ -20,6 +20,7 @@ from attlas.models.branching.attribution import Attribution, Quadrature, attribu
 
 QUERIES = ("readout", "all")
 USUAL_STEPS = 8  # of the integral, that the default tolerance takes
+MOST_STEPS = 15 + 36 + 108  # where it meets no tolerance
 
 
 def weigh(question: Question, options: Mapping[str, Any]) -> float:
@@ -40,6 +41,7 @@ def weigh(question: Question, options: Mapping[str, Any]) -> float:
     fills=True,
     learns=True,
     weighs=weigh,
+    hardest=lambda options: {"steps": options["steps"] or MOST_STEPS},
 )
 def attattr(
     question: Question,

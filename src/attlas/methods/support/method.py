@@ -76,6 +76,8 @@ class Method:
     # About how many passes over a text its work weighs, for a question and all options, where
     # `passes` does not tell; a pass back weighs two. Plans are made with it.
     weighs: Callable[[Question, Mapping[str, Any]], float | int] | None = None
+    # The options by which it weighs most, where the text decides how often the model runs.
+    hardest: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:
         check_known("family", [self.family], FAMILIES)
