@@ -17,6 +17,7 @@ from attlas.methods import METHODS
 from attlas.models.encoding.request import Request
 from attlas.planning import PLANNERS, costs
 from attlas.planning.costs import Expense, Speed
+from attlas.planning.testing import joined
 from attlas.scoring import score
 
 TASK = "sequence classification"
@@ -69,6 +70,23 @@ def test_a_method_whose_passes_depend_on_the_text_says_up_to_how_many(even, meth
     assert said.count("for hard texts") == 2
     known = attlas.plan(attlas.explain, subject(TASK), TEXTS, method, steps=20)
     assert known.most_seconds == known.seconds and "up to" not in str(known)
+
+
+def test_several_plans_take_the_most_of_each_together(even):
+    hard, even_so = (
+        attlas.plan(attlas.explain, subject(TASK), TEXTS, name) for name in ("attattr", "gradient")
+    )
+    found = joined("both", "a model", [hard, even_so])
+    assert found.most_seconds == hard.most_seconds + even_so.seconds
+    assert found.most_passes == (hard.most_passes + even_so.passes) / 2
+    assert found.seconds == hard.seconds + even_so.seconds
+
+
+def test_a_study_timed_on_a_gpu_says_that_others_take_longer():
+    notes = attlas.plan(attlas.study, "relations", device="cpu").notes
+    assert "without a GPU it takes many times as long" in notes
+    assert not any("None" in each for each in notes)
+    assert len(attlas.plan(attlas.study, "relations", quick=True, device="cpu").notes) == 1
 
 
 def test_no_text_takes_more_passes_than_the_plan_says(even):
