@@ -143,6 +143,13 @@ def test_a_plan_is_short_and_narrow_whatever_it_says():
     assert found.between == (found.seconds / DOUBT, found.seconds * DOUBT)
 
 
+@pytest.mark.parametrize(("method", "copies"), [("attattr", 6), ("value_zeroing", 2)])
+def test_what_surely_does_not_fit_is_known_by_the_copies_of_one_layer(method, copies):
+    (question,) = subject(TASK).ask(TEXTS[:1], [Request()])
+    one = footprint._largest(question)
+    assert footprint.least_bytes(question, METHODS[method]) == copies * one
+
+
 def test_maps_that_cannot_fit_are_refused_with_the_figure(monkeypatch):
     for module in (footprint, costs):
         monkeypatch.setattr(module, "free_bytes", lambda device: 10)
