@@ -62,7 +62,7 @@ def test_data_may_be_a_file(run, tmp_path):
     path.write_text("sentence,label\nA great film,POSITIVE\nA dull film,NEGATIVE\n")
     status, out, err = run("heads", "--data", str(path), "--by", "attention")
     assert status == 0, err
-    assert "encoder.0" in out
+    assert "layer 0" in out
     status, _, err = run("heads", "--data", str(tmp_path / "none.csv"), "--by", "attention")
     assert status != 0 and "none.csv" in err
 

@@ -11,7 +11,14 @@ from attlas.cli.main import COMMANDS
 from attlas.errors import UsageError
 
 LOADING = (
-    *("--task", "--device", "--dtype", "--unsafe-weights", "--trust-remote-code"),
+    *(
+        "--task",
+        "--device",
+        "--dtype",
+        "--attn-implementation",
+        "--unsafe-weights",
+        "--trust-remote-code",
+    ),
     *("--device-map", "--max-memory", "--offload-folder", "--quantization"),
 )
 DATA = ("--data", "--text", "--pair", "--label", "--spans", "--split", "--count")
@@ -73,7 +80,9 @@ def test_every_command_loads_its_model_with_these_options(run, monkeypatch, comm
     status, _, err = run(command, *text, *model, *flags, *switches)
     assert (status, err) == (2, "attlas: stop here\n")
     given = {"task": "masked lm", "device": "cpu", "dtype": "float64"}
-    placed = dict.fromkeys(("device_map", "max_memory", "offload_folder", "quantization_config"))
+    placed = dict.fromkeys(
+        ("attn_implementation", "device_map", "max_memory", "offload_folder", "quantization_config")
+    )
     allowed = {"unsafe_weights": True, "trust_remote_code": True}
     assert asked == [("org/name", {**given, **placed, **allowed})]
 

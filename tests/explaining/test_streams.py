@@ -5,7 +5,7 @@ import pytest
 from subjects import LONG, OTHER, SHORT, subject
 
 import attlas
-from attlas.errors import UnknownNameError, UsageError
+from attlas.errors import AttlasError, UnknownNameError, UsageError
 from attlas.explaining import streams
 
 TEXTS = [LONG, SHORT, OTHER, SHORT, LONG, OTHER, SHORT]
@@ -117,4 +117,14 @@ def test_an_error_names_the_texts_it_is_among(classifier):
         next(streamed)
     with pytest.raises(UsageError) as problem:
         next(streamed)
-    assert problem.value.__notes__ == ["among texts 4 to 5 of the iterator"]
+    assert problem.value.__notes__ == ["text 2 of 2", "among texts 4 to 5 of the iterator"]
+
+
+@pytest.mark.parametrize("wrong", ["", "good " * 2000])
+def test_an_error_names_the_text_of_a_list(classifier, wrong):
+    with pytest.raises(AttlasError) as caught:
+        attlas.explain(classifier, ["fine", "good", wrong, ""], "raw_attention")
+    assert caught.value.__notes__ == ["text 3 of 4"]
+    with pytest.raises(AttlasError) as caught:
+        attlas.explain(classifier, wrong, "raw_attention")
+    assert not hasattr(caught.value, "__notes__")

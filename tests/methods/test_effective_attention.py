@@ -14,6 +14,9 @@ from subjects import ASKED, TEXTS, arguments, ask, attention_of, plain, small, s
 from tiny import LLAMA_SHAPE
 
 import attlas
+from attlas.auditing.plan import plan_audit
+from attlas.auditing.work.drafts import Drafts
+from attlas.auditing.work.explained import explain_batch
 from attlas.errors import UsageError
 from attlas.methods.effective_attention import effective_attention
 
@@ -112,7 +115,7 @@ def test_says_rank_and_nullity():
     found = attlas.explain(subject("sequence classification"), LONG, "effective_attention")
     keys = len(found.tokens)
     assert found.notes == (
-        f"encoder.1: the values of {keys} keys have rank 8, nullity {keys - 8} "
+        f"layer 1: the values of {keys} keys have rank 8, nullity {keys - 8} "
         f"({keys - 9} with sums kept)",
     )
 
@@ -204,3 +207,23 @@ def test_no_page_says_that_its_sign_is_for_or_against():
     rows = attlas.compare([found, other]).payload()["rows"]
     assert [row["signed"] for row in rows] == [False, True]
     assert attlas.Explanation.from_dict(found.to_dict()).payload()["signed"] is False
+
+
+def test_direction_takes_it_for_weights_without_a_sign():
+    asked, text = subject("sequence classification"), TEXTS["sequence classification"][0]
+    found = attlas.explain(asked, text, "effective_attention", keep_sums=True)
+    turned = replace(found, scores=-found.scores)
+    judged = [
+        attlas.judge(asked, each, "direction", removal="delete", shuffles=0)
+        for each in (found, turned)
+    ]
+    assert judged[0][0].value == judged[1][0].value  # by size alone: a sign would turn it around
+    plan = plan_audit(
+        asked,
+        TEXTS["sequence classification"][:2],
+        ["effective_attention", "gradient_attention"],
+        [],
+        [],
+    )
+    cases = explain_batch(plan, [0], Drafts()).texts[0].cases
+    assert not cases["effective_attention"].signed and cases["gradient_attention"].signed

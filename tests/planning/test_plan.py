@@ -1,5 +1,6 @@
 """The verb `plan`: totals, figures that grow as the work does, and what it refuses."""
 
+import re
 import time
 from contextlib import nullcontext
 from dataclasses import replace
@@ -17,6 +18,7 @@ from attlas.models.decomposing import token_terms
 from attlas.models.encoding.request import Request
 from attlas.planning import PLANNERS, costs
 from attlas.planning.costs import Expense, Speed
+from attlas.planning.testing import joined
 from attlas.scoring import score
 
 TASK = "sequence classification"
@@ -58,6 +60,44 @@ def test_more_steps_and_more_samples_take_longer(even):
     assert many > 5 * few
     assert seconds("kernel_shap", samples=5000) > 5 * seconds("kernel_shap", samples=500)
     assert seconds("gradient") > 2 * seconds("raw_attention")
+
+
+@pytest.mark.parametrize("method", ["integrated_gradients", "attattr"])
+def test_a_method_whose_passes_depend_on_the_text_says_up_to_how_many(even, method):
+    found = attlas.plan(attlas.explain, subject(TASK), TEXTS, method)
+    assert found.most_seconds > 2 * found.seconds and found.most_passes > 2 * found.passes
+    said = " ".join(str(found).split())
+    assert f"of the model on each, up to {round(found.most_passes):,} for hard texts time" in said
+    assert said.count("for hard texts") == 2
+    known = attlas.plan(attlas.explain, subject(TASK), TEXTS, method, steps=20)
+    assert known.most_seconds == known.seconds and "up to" not in str(known)
+
+
+def test_several_plans_take_the_most_of_each_together(even):
+    hard, even_so = (
+        attlas.plan(attlas.explain, subject(TASK), TEXTS, name) for name in ("attattr", "gradient")
+    )
+    found = joined("both", "a model", [hard, even_so])
+    assert found.most_seconds == hard.most_seconds + even_so.seconds
+    assert found.most_passes == (hard.most_passes + even_so.passes) / 2
+    assert found.seconds == hard.seconds + even_so.seconds
+
+
+def test_a_study_timed_on_a_gpu_says_that_others_take_longer():
+    notes = attlas.plan(attlas.study, "relations", device="cpu").notes
+    assert "without a GPU it takes many times as long" in notes
+    assert not any("None" in each for each in notes)
+    assert len(attlas.plan(attlas.study, "relations", quick=True, device="cpu").notes) == 1
+
+
+def test_no_text_takes_more_passes_than_the_plan_says(even):
+    options = {"tolerance": 1e-9, "most": 60}
+    most = attlas.plan(
+        attlas.explain, subject(TASK), TEXTS[0], "integrated_gradients", **options
+    ).most_passes
+    found = attlas.explain(subject(TASK), TEXTS[0], "integrated_gradients", **options)
+    points = int(re.search(r"(\d+) points", " ".join(found.notes))[1])
+    assert 30 <= points <= 60 and most == 3 * 60
 
 
 def test_every_method_says_how_often_it_runs_the_model_or_what_it_weighs():
@@ -102,6 +142,13 @@ def test_a_plan_is_short_and_narrow_whatever_it_says():
     )  # fmt: skip
     assert len(found.lines()) <= 12 and max(map(len, found.lines())) <= 80
     assert found.between == (found.seconds / DOUBT, found.seconds * DOUBT)
+
+
+@pytest.mark.parametrize(("method", "copies"), [("attattr", 6), ("value_zeroing", 2)])
+def test_what_surely_does_not_fit_is_known_by_the_copies_of_one_layer(method, copies):
+    (question,) = subject(TASK).ask(TEXTS[:1], [Request()])
+    one = footprint._largest(question)
+    assert footprint.least_bytes(question, METHODS[method]) == copies * one
 
 
 def test_maps_that_cannot_fit_are_refused_with_the_figure(monkeypatch):

@@ -29,7 +29,7 @@ def test_the_induction_head_of_recall_is_found(recall):
     assert tried.details["leaders"]["induction"].startswith("decoder.1 ")
     assert tried.figures["induction"].mean() > 0.95
     assert max(scores[f"decoder.0 head {head}"] for head in range(4)) < 0.1
-    assert "induction 4 (most: decoder.1 head" in tried.sentence
+    assert "induction 4 (most: layer 1 · head" in tried.sentence
 
 
 def test_its_figure_is_the_attention_to_the_value(recall):

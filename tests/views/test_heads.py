@@ -106,29 +106,35 @@ def test_a_terminal_shows_curves_and_the_first_heads():
     assert all(len(line) <= 80 for line in shown.splitlines())
     assert ["attattr", "90", "85", "40"] in [line.split() for line in shown.splitlines()]
     assert "Ranked on 20 texts." in shown
-    assert "encoder.0 0: 0.5 (0.4 to 0.6)" in shown and "Stay up long." in shown
+    assert "layer 0 · head 0: 0.5 (0.4 to 0.6)" in shown and "Stay up long." in shown
 
 
 def test_a_terminal_shows_one_ranking_as_a_grid_in_per_cent_of_the_largest():
     lines = in_terminal(ALONE).splitlines()
-    grid = [line.split() for line in lines if line.startswith(("head ", "encoder."))]
+    grid = [
+        line.split()
+        for line in lines
+        if line.startswith("head ") or (line.startswith("layer ") and ":" not in line)
+    ]
     assert [row for row in grid if ":" not in row[1]] == [
         ["head", "0", "1"],
-        ["encoder.0", "-50", "25"],
-        ["encoder.1", "0", "100"],
+        ["layer", "0", "-50", "25"],
+        ["layer", "1", "0", "100"],
     ]
-    named = [line.split(":")[0] for line in lines if line.startswith("encoder.") and ":" in line]
-    assert named == ["encoder.1 1", "encoder.0 1", "encoder.1 0", "encoder.0 0"]
+    named = [line.split(":")[0] for line in lines if line.startswith("layer ") and ":" in line]
+    assert named == [
+        f"layer {layer} · head {head}" for layer, head in ((1, 1), (0, 1), (1, 0), (0, 0))
+    ]
 
 
 def test_a_terminal_shows_the_pairs_that_are_alike():
     rows = [line.split() for line in in_terminal(PAIRS).splitlines()]
-    assert ["encoder.0", "head", "0", "encoder.0", "head", "1", "0.2500"] in rows
+    assert ["encoder.0", "·", "head", "0", "encoder.0", "·", "head", "1", "0.2500"] in rows
 
 
 def test_a_notebook_has_the_grid_of_the_terminal():
     cells = re.findall("<td[^>]*>([^<]*)</td>", fragment(ALONE))
-    assert cells == ["head", "0", "1", "encoder.0", "-50", "25", "encoder.1", "0", "100"]
+    assert cells == ["head", "0", "1", "layer 0", "-50", "25", "layer 1", "0", "100"]
     assert "in per cent of the largest" in fragment(ALONE)
 
 
@@ -194,12 +200,12 @@ def test_the_ranking_can_be_chosen_and_each_head_looked_at(show):
     tab.get_by_role("button", name="accuracy_difference").click()
     assert cells.all_text_contents() == ["−50", "25", "0", "100"]
     first = tab.locator(".first-heads li").first.locator("> .mono").all_text_contents()
-    assert first == ["encoder.1 head 1", "0.400", "0.300 to 0.500"]  # three digits each
+    assert first == ["layer 1 · head 1", "0.400", "0.300 to 0.500"]  # three digits each
     told = tab.locator(".importance .told")
-    assert told.inner_text().startswith("encoder.1 head 1: 0.4")
+    assert told.inner_text().startswith("layer 1 · head 1: 0.4")
     cells.first.hover()
     assert told.inner_text() == (
-        "encoder.0 head 0: −0.200 (95 % interval −0.300 to −0.100), number 4 of 4"
+        "layer 0 · head 0: −0.200 (95 % interval −0.300 to −0.100), number 4 of 4"
     )
     colours = cells.evaluate_all("all => all.map(each => each.style.backgroundColor)")
     assert len(set(colours)) == 4
@@ -231,7 +237,7 @@ def test_pairs_are_drawn_and_named(show):
     assert tab.locator(".nearest").bounding_box()["x"] > box["x"] + box["width"]
     tab.mouse.move(box["x"] + box["width"] / 2, box["y"] + 2)
     assert tab.locator(".redundancy .told").inner_text() == (
-        "encoder.0 head 0 and encoder.0 head 1: 0.2500 bits apart"
+        "encoder.0 · head 0 and encoder.0 · head 1: 0.2500 bits apart"
     )
     tab.mouse.move(box["x"] + box["width"] - 2, box["y"] + 2)
     assert "not compared" in tab.locator(".redundancy .told").inner_text()

@@ -64,7 +64,7 @@ def test_the_page_shows_every_class_of_a_row_that_is_opened(show):
     assert not row.locator("li").first.is_visible()
     row.locator("summary").click()
     assert row.locator("li bdi").all_text_contents() == ["NEGATIVE", "POSITIVE"]
-    assert "encoder.5, head 9" in row.inner_text() and "<b>" in row.inner_text()
+    assert "layer 5 · head 9" in row.inner_text() and "<b>" in row.inner_text()
     fill = row.locator("summary .fill.marked")
     share = fill.bounding_box()["width"] / fill.locator("..").bounding_box()["width"]
     assert share == pytest.approx(0.36, abs=0.01)

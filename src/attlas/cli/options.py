@@ -46,6 +46,10 @@ class LoadOptions:
     ] = None
     device: Device = None
     dtype: Annotated[str | None, typer.Option(help="float32, float16, bfloat16 or float64.")] = None
+    attn_implementation: Annotated[
+        str | None,
+        typer.Option(help="sdpa, or eager for the few models that are refused on it."),
+    ] = None
     device_map: Annotated[
         str | None, typer.Option(help="auto: over all GPUs, then the host, then the disk; or JSON.")
     ] = None
@@ -75,7 +79,7 @@ class LoadOptions:
             quantization=self.quantization,
             offload_folder=self.offload_folder,
         )
-        check_loading(model, self.task, self.device, self.dtype)
+        check_loading(model, self.task, self.device, self.dtype, self.attn_implementation)
 
     def load(self, model: str) -> Any:
         """Load a model; one that is not there is told before anything heavy is imported."""

@@ -16,6 +16,8 @@ from attlas.results import Site
 
 VECTORS_NOW = 16  # hidden-state vectors of each token that exist while a block runs
 MAPS_IN_GRAPH = 3  # copies of each layer's attention that a gradient needs
+LEAST_COPIES = 2  # of one layer's attention, with nothing kept: before the softmax and after it
+LEAST_BRANCHED = 6  # if a branch has a gradient; three branches of two layers were seen to take 20
 SLICES = 2**26  # bytes for the slices of a map that is never whole
 FORWARD_AND_BACK = 3  # what a pass with the pass back weighs
 SHARE = 0.5  # of the free memory that a batch may take
@@ -114,7 +116,8 @@ def least_bytes(question: Question, method: Method) -> int:
     size, inputs = _number_bytes(question.subject), question.inputs
     if "gradients" in method.needs and "branches" not in method.needs:
         return map_bytes(inputs, question.subject.sites) * size // 4
-    return _largest(question) * size // 4
+    copies = LEAST_BRANCHED if "gradients" in method.needs else LEAST_COPIES
+    return copies * _largest(question) * size // 4
 
 
 def map_sites(method: Method, question: Question) -> tuple[Site, ...]:

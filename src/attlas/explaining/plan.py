@@ -1,6 +1,6 @@
 """Plan: what a verb would take, estimated before it runs."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from textwrap import wrap
 from typing import Any
@@ -36,6 +36,8 @@ class Plan:
     measured: str = ""  # what the estimate was measured on
     derived: str = ""  # what was computed from the shape of the model
     notes: tuple[str, ...] = field(default=())
+    most_seconds: float | int | None = None  # if every text is as hard as can be
+    most_passes: float | int | None = None
 
     @property
     def between(self) -> tuple[float, float]:
@@ -53,8 +55,10 @@ class Plan:
         free = "" if self.free is None else f"; {size(self.free)} are free"
         often = None if self.passes is None else count(round(max(self.passes, 1)), "pass")
         runs = "" if often is None else f"; about {often} of the model on each"
+        runs += self._up_to(self.passes, self.most_passes, lambda most: f"{round(most):,}")
         lines = [f"{self.verb} with {self.model} on {self.device}"[:WIDTH]]
         time = f"time    {short(low)} to {short(high)}"
+        time += self._up_to(self.seconds, self.most_seconds, lambda most: short(DOUBT * most))
         if self.texts:
             lines += [
                 f"{count(self.texts, 'text')}, {count(self.tokens, 'token')}{longest}{runs}",
@@ -71,6 +75,14 @@ class Plan:
         more = [line for each in told if each for line in wrap(each, WIDTH, subsequent_indent="  ")]
         broken = [line for each in lines for line in wrap_kept(each)]
         return [*broken, *more][:MOST_LINES]
+
+    @staticmethod
+    def _up_to(
+        usual: float | int | None, most: float | int | None, told: Callable[[float | int], str]
+    ) -> str:
+        """What is said where hard texts take more than twice as much."""
+        is_more = usual is not None and most is not None and most > DOUBT * usual
+        return f", up to {told(most)} for hard texts" if is_more and most else ""
 
     def __str__(self) -> str:
         return "\n".join(self.lines())

@@ -21,6 +21,7 @@ from attlas.models.branching.integrals import Quadrature
 
 QUERIES = ("readout", "all")
 USUAL_STEPS = 8  # of the integral, that the default tolerance takes
+MOST_STEPS = 15 + 36 + 108  # where it meets no tolerance
 
 
 def weigh(question: Question, options: Mapping[str, Any]) -> float:
@@ -41,6 +42,7 @@ def weigh(question: Question, options: Mapping[str, Any]) -> float:
     fills=True,
     learns=True,
     weighs=weigh,
+    hardest=lambda options: {"steps": options["steps"] or MOST_STEPS},
 )
 def attattr(
     question: Question,

@@ -23,6 +23,7 @@ from attlas.models.asking.question import Question
 from attlas.models.asking.reading import find_readout, fold_attention
 from attlas.models.tap.call import Call
 from attlas.shapes import HeadRanks
+from attlas.views.units import layer_names
 
 
 @method(
@@ -56,6 +57,7 @@ def effective_attention(
     chosen = reading_sites(question.inputs, question.subject.sites, layer)
     readout = find_readout(question)
     mean, notes, maps = LayerMean(), [], []
+    named = layer_names(site.name for site in question.subject.sites)
 
     def add(call: Call) -> None:
         read = readout_of(question.inputs, call.site.kind, readout)
@@ -65,7 +67,7 @@ def effective_attention(
             maps.append((call.site, found))
         if call.site in chosen:
             mean.add(call.site.kind, fuse_heads(found, fusion))
-            notes.append(describe_ranks(call, read.argmax(dim=1).tolist()))
+            notes.append(describe_ranks(call, named[call.site.name], read.argmax(dim=1).tolist()))
 
     fold_attention(question, add, None if question.maps else chosen)
     scores = spread_over_tokens(question.inputs, mean.rows(question.inputs, readout))
@@ -102,10 +104,11 @@ def head_values(call: Call) -> Tensor:
     return call.values.repeat_interleave(call.weights.shape[1] // call.values.shape[1], dim=1)
 
 
-def describe_ranks(call: Call, rows: Sequence[int]) -> list[str]:
+def describe_ranks(call: Call, layer: str, rows: Sequence[int]) -> list[str]:
     """For each row of an input, a note on the rank and nullity of the values that it sees.
 
-    There is one row for each input of a batch, or several of a single one.
+    `layer` is what readers call the site. There is one row for each input of a batch, or several
+    of a single one.
     """
     values = head_values(call)
     visible = call.visible.expand(len(values), values.shape[1], -1, values.shape[2])
@@ -123,7 +126,7 @@ def describe_ranks(call: Call, rows: Sequence[int]) -> list[str]:
         rank, free = _span(plain[index]), _span(count - plain[index])
         constrained = _span((count - summed[index]).clamp_min(0))
         note = (
-            f"{call.site.name}: the values of {int(count[0])} keys have rank {rank}, nullity "
+            f"{layer}: the values of {int(count[0])} keys have rank {rank}, nullity "
             f"{free} ({constrained} with sums kept)"
         )
         if not (plain[index].equal(finer[index]) and summed[index].equal(finer_summed[index])):

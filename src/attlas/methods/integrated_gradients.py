@@ -39,6 +39,7 @@ USUAL_STEPS = 8  # points, that the default tolerance takes
     cost="expensive",
     fills=True,
     weighs=lambda question, options: 3 * (options["steps"] or USUAL_STEPS),
+    hardest=lambda options: {"steps": options["steps"] or options["most"]},
 )
 def integrated_gradients(
     question: Question,

@@ -10,11 +10,12 @@ from typing import Any
 
 import torch
 
-from attlas.errors import ModelError, UnknownNameError, UsageError, first_line, in_short
+from attlas.errors import ModelError, UsageError, first_line, in_short
 from attlas.models.facts.places import (
-    DTYPES,
+    check_attention,
     check_installed,
     check_weights,
+    choose_dtype,
     compares_sentences,
     embedded_names,
     find_model,
@@ -56,6 +57,7 @@ def load(
     task: str | None = None,
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
+    attn_implementation: str | None = None,
     device_map: Any = None,
     max_memory: Mapping[Any, int | str] | None = None,
     offload_folder: str | Path | None = None,
@@ -69,8 +71,10 @@ def load(
     added up.
 
     By default, `device` is a GPU if there is one, and `dtype` is that of the checkpoint on a GPU
-    and float32 elsewhere. Weights are read from safetensors only; `unsafe_weights` also allows
-    pickled weights. `trust_remote_code` runs code that comes with the model.
+    and float32 elsewhere. `attn_implementation` is `"sdpa"` or `"eager"`; transformers chooses if
+    it is not given, and a few families can be opened on eager attention only. Weights are read
+    from safetensors only; `unsafe_weights` also allows pickled weights. `trust_remote_code` runs
+    code that comes with the model.
 
     A model that does not fit is spread by `device_map="auto"` over all GPUs, then the host, then
     the disk, up to `max_memory` of each, such as `{0: "20GB", "cpu": "60GB"}`. What goes to disk
@@ -86,6 +90,7 @@ def load(
             f"a model is a name, a folder, a hub id or a pipeline, not {type(model).__name__}; "
             "for a model in memory use attlas.Subject(model, tokenizer)"
         )
+    check_attention(attn_implementation)
     check_placement(device, device_map, max_memory, quantization_config, offload_folder)
     place = find_model(str(model))
     if task is None and is_gguf(place):
@@ -94,8 +99,9 @@ def load(
     check_devices(device_map, max_memory)
     placed = placement(device_map, max_memory, offload_folder, quantization_config, home)
     options = {
-        "dtype": _dtype(dtype, home),
+        "dtype": choose_dtype(dtype, home),
         **placed,
+        "attn_implementation": attn_implementation,
         "use_safetensors": None if unsafe_weights else True,
         "trust_remote_code": trust_remote_code,
     }
@@ -286,14 +292,3 @@ def _first_line(problem: Exception) -> str:
         repr(problem)
     ]
     return in_short(f"{first} {others[0]}" if first.endswith(":") and others else first, 300)
-
-
-def _dtype(dtype: str | torch.dtype | None, device: torch.device) -> Any:
-    if isinstance(dtype, torch.dtype):
-        return dtype
-    if dtype is not None:
-        found = getattr(torch, str(dtype), None)
-        if not isinstance(found, torch.dtype) or not found.is_floating_point:
-            raise UnknownNameError("dtype", dtype, DTYPES)
-        return found
-    return "auto" if device.type == "cuda" else torch.float32

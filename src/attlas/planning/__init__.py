@@ -95,6 +95,7 @@ def by_workers(found: Plan, engine: Engine) -> Plan:
     return replace(
         found,
         seconds=found.seconds / share.workers,
+        most_seconds=found.most_seconds and found.most_seconds / share.workers,
         seconds_by_work={
             name: each / share.workers for name, each in found.seconds_by_work.items()
         },

@@ -37,17 +37,28 @@ _speeds: "WeakKeyDictionary[nn.Module, Speed]" = WeakKeyDictionary()
 
 @dataclass(frozen=True)
 class Expense:
-    """Seconds, and passes over a text."""
+    """Seconds, and passes over a text; and how many more it takes where a text is hardest."""
 
     seconds: Number = 0.0
     passes: Number = 0.0
+    more_seconds: Number = 0.0
+    more_passes: Number = 0.0
 
     def __add__(self, other: "Expense") -> "Expense":
-        return Expense(self.seconds + other.seconds, self.passes + other.passes)
+        return Expense(*(mine + own for mine, own in zip(self._parts, other._parts, strict=True)))
 
     def times(self, often: Number) -> "Expense":
         """The same work, so many times."""
-        return Expense(self.seconds * often, self.passes * often)
+        return Expense(*(each * often for each in self._parts))
+
+    def up_to(self, most: "Expense") -> "Expense":
+        """The same work, that takes as much as this where a text is hardest."""
+        more = max(most.seconds - self.seconds, 0.0), max(most.passes - self.passes, 0.0)
+        return Expense(self.seconds, self.passes, *more)
+
+    @property
+    def _parts(self) -> tuple[Number, ...]:
+        return self.seconds, self.passes, self.more_seconds, self.more_passes
 
 
 @dataclass(frozen=True)
@@ -76,8 +87,12 @@ class Speed:
         """A method on a question."""
         records = Expense(RECORD * self.start * len(question))
         if method.weighs is not None:
-            rows = method.weighs(question, {**method.options, **options})
-            return self.in_batches(question, rows) + records
+            known = {**method.options, **options}
+            usual = self.in_batches(question, method.weighs(question, known))
+            if method.hardest is None:
+                return usual + records
+            hard = method.weighs(question, {**known, **method.hardest(known)})
+            return usual.up_to(self.in_batches(question, hard)) + records
         passes = method.passes or GUESS[method.cost]
         back = not {"gradients", "embeddings"}.isdisjoint(method.needs)
         found = self.cost(_length(question), passes * len(question), passes, back=back)
@@ -206,6 +221,8 @@ def make_plan(
         MEASURED,
         DERIVED,
         tuple(notes),
+        total.seconds + total.more_seconds,
+        (total.passes + total.more_passes) / max(texts, 1),
     )
 
 

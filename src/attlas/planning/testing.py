@@ -17,6 +17,7 @@ from attlas.measures import sizes
 from attlas.methods import METHODS
 from attlas.models.encoding.request import Request
 from attlas.models.load import load
+from attlas.models.loading.devices import choose_device
 from attlas.models.subject import check_subject
 from attlas.planning.costs import Expense, make_plan, pose_sample, speed_of
 from attlas.planning.explaining import LICENCE
@@ -110,9 +111,11 @@ def plan_study(given: Mapping[str, Any], options: Mapping[str, Any]) -> Plan:
         return _plan_attattr(settings, given["out"], given["device"])
     seconds = chosen.takes[0 if given["quick"] else 1]
     form, where = ("quick", "two cores") if given["quick"] else ("full", "one H200")
-    shown = ", ".join(f"{name} {value}" for name, value in settings.items())
+    shown = ", ".join(f"{name} {value}" for name, value in settings.items() if value is not None)
     kept = _kept_parts(given["out"], chosen.name)
     notes = [f"settings: {shown}", *([f"{kept} parts are finished already"] if kept else [])]
+    if not given["quick"] and choose_device(given["device"]).type != "cuda":
+        notes.append("without a GPU it takes many times as long")
     measured = f"the {form} form with its own settings, as a whole, on {where}"
     return Plan(
         verb=f"study {chosen.name}",
@@ -171,7 +174,14 @@ def plan_whole_audit(given: Mapping[str, Any], _: Mapping[str, Any]) -> Plan:
 def joined(verb: str, model: str, plans: Sequence[Plan]) -> Plan:
     """Several plans, one after the other, as one."""
     texts_of_all = sum(each.texts for each in plans)
-    passes = sum((each.passes or 0) * each.texts for each in plans) / max(texts_of_all, 1)
+    passes, most_passes = (
+        sum(often * each.texts for often, each in zip(known, plans, strict=True))
+        / max(texts_of_all, 1)
+        for known in (
+            [each.passes or 0 for each in plans],
+            [each.most_passes or each.passes or 0 for each in plans],
+        )
+    )
     by_work: dict[str, float] = {}
     for each in plans:
         for name, seconds in each.seconds_by_work.items():
@@ -192,4 +202,6 @@ def joined(verb: str, model: str, plans: Sequence[Plan]) -> Plan:
         seconds=sum(each.seconds for each in plans),
         seconds_by_work=shown,
         notes=notes,
+        most_seconds=sum(each.most_seconds or each.seconds for each in plans),
+        most_passes=most_passes,
     )

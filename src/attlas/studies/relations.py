@@ -29,7 +29,7 @@ from attlas.studies.support.findings import (
 )
 from attlas.studies.support.run import Run
 from attlas.studies.support.study import study
-from attlas.trials.reading.relations import follow_relations
+from attlas.trials.reading.relations import follow_relations, head_in_words
 
 SOURCE = "Clark et al. 2019"
 SAMPLE = "syntax.conllu"  # the sentences that come with Attlas
@@ -160,7 +160,7 @@ def _named(found: Sequence[Mapping[str, Any]], name: str) -> Claim:
     said = f"A head finds the {NAMED[name]} with high accuracy ({name})"
     if name not in names_in(found):
         return untested(said, f"{SOURCE}, introduction", "too few words have this relation")
-    heads = sorted({each[name]["head"] for each in found if name in each})
+    heads = sorted({head_in_words(each[name]["head"]) for each in found if name in each})
     return decided(
         said,
         f"{SOURCE}, introduction: above 75 %",
@@ -191,7 +191,13 @@ def _plots(found: Sequence[Mapping[str, Any]]) -> list[plots.Plot]:
     gains = {name: over_splits(found, name, "gain") for name in names}
     first = found[0]
     rows = [
-        [name, each["head"], each["direction"], each["accuracy"], each["offset_accuracy"]]
+        [
+            name,
+            head_in_words(each["head"]),
+            each["direction"],
+            each["accuracy"],
+            each["offset_accuracy"],
+        ]
         for name, each in first.items()
     ]
     return [

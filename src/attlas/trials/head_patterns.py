@@ -22,6 +22,7 @@ from attlas.trials.reading.pattern_scores import (
 from attlas.trials.reading.relations import FollowedRelation, follow_relations
 from attlas.trials.support.scope import Scope
 from attlas.trials.support.trial import TrialOutcome, trial
+from attlas.views.units import heads_by_key, layer_names
 
 NOTES = (
     "Each figure is that of the head with the largest mean over these texts.",
@@ -57,7 +58,8 @@ def head_patterns(
         raise UsageError(f"least is a share of the attention, above 0 and at most 1, not {least}")
     subject = questions[0].subject
     sites = _sites(subject, scope)
-    names = [f"{site.name} head {head}" for site in sites for head in range(site.heads)]
+    shown_by_key = heads_by_key((site.name, site.heads) for site in sites)
+    names, shown = list(shown_by_key), list(shown_by_key.values())
     scores = score_heads(questions, sites, seed)
     leaders = {name: scores.leader(name) for name in PATTERNS}
     followed: list[FollowedRelation] = []
@@ -72,9 +74,9 @@ def head_patterns(
             for name, head in leaders.items()
         },
         texts=texts,
-        sentence=" ".join(_sentences(scores, leaders, names, float(least), followed)),
+        sentence=" ".join(_sentences(scores, leaders, shown, float(least), followed)),
         ceilings=dict.fromkeys(PATTERNS, 1.0),
-        plots=tuple(_plots(scores, leaders, names, sites, followed)),
+        plots=tuple(_plots(scores, leaders, shown, sites, followed)),
         notes=NOTES if scope.kind == "layer" else (f"Which attention: {EVERYWHERE}.", *NOTES),
         details=_details(scores, leaders, names, followed),
     )
@@ -113,7 +115,7 @@ def _sentences(
     else:
         yield f"None of {len(names)} heads follows a pattern {what}."
     if followed:
-        beyond = [f"{each.relation} ({each.head})" for each in followed if each.beyond]
+        beyond = [f"{each.relation} ({each.shown_head})" for each in followed if each.beyond]
         yield (
             f"Of {len(followed)} syntactic relations, heads follow {len(beyond)} better than a "
             f"fixed distance does{': ' if beyond else ''}{', '.join(beyond)}."
@@ -153,7 +155,7 @@ def _plots(
             values[row, : site.heads] = means[starts[row] : starts[row + 1]]
         yield plots.matrix(
             f"Heads: {pattern}",
-            [site.name for site in sites],
+            list(layer_names(site.name for site in sites).values()),
             [str(number) for number in range(widest)],
             values,
             x_label="head",
@@ -189,7 +191,7 @@ def _relation_table(followed: Sequence[FollowedRelation]) -> plots.Plot:
             [
                 each.relation,
                 each.words,
-                each.head,
+                each.shown_head,
                 each.direction,
                 each.accuracy,
                 each.offset,

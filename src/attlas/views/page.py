@@ -24,7 +24,8 @@ embed(document.getElementById("view"), JSON.parse(document.getElementById("paylo
 # The files have no exports, so that a type checker sees one scope, as a browser does.
 # What the live page (serving/page) uses of them; its views.d.ts has the same names.
 _PARTS = (
-    "draw make drawn button rove visible minus keptIn headOf headNumber codeBox saveText "
+    "draw make drawn button rove visible minus keptIn headOf headNumber layerNames codeBox "
+    "saveText "
     "figureDrawing drawText drawBars drawPicture drawMaps drawFlow drawMatrix drawTip "
     "drawSideBySide drawPairs drawDifference"
 )

@@ -1,4 +1,4 @@
-"""The units that views show: words or tokens, with their scores."""
+"""What views show, in words: words or tokens with their scores, layers and heads by their names."""
 
 import math
 import re
@@ -179,3 +179,31 @@ def _unit(
         end=max(ends, default=None),
         positions=tuple(given["positions"]),
     )
+
+
+def layer_names(sites: Iterable[str]) -> dict[str, str]:
+    """By key, the name of each site: `layer 3` for `encoder.3`, or the key among several kinds."""
+    keys = list(sites)
+    alone = len({key.partition(".")[0] for key in keys}) == 1
+    return {key: _by_number(key) if alone else key for key in keys}
+
+
+def head_name(layer: str, head: int | str) -> str:
+    """A head of a layer that is called by this name."""
+    return f"{layer} · head {head}"
+
+
+def heads_by_key(sites: Iterable[tuple[str, int]]) -> dict[str, str]:
+    """The names of all heads, by keys such as `encoder.3 head 0`; a site has its key and heads."""
+    known = list(sites)
+    layers = layer_names(key for key, _ in known)
+    return {
+        f"{key} head {head}": head_name(layers[key], head)
+        for key, heads in known
+        for head in range(heads)
+    }
+
+
+def _by_number(key: str) -> str:
+    _, _, number = key.partition(".")
+    return f"layer {number}" if number else key  # a map over the whole model has no number

@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 from drawn_evidence import drawn_interval, drawn_removal_test
 
-from attlas.auditing.verdict.rules import FLOORS, MARGINS, RemovalTest, Rules, decide
+from attlas.auditing.verdict.rules import (
+    FLOORS,
+    MARGINS,
+    RemovalTest,
+    Rules,
+    decide,
+    times_for_plain_weights,
+)
 from attlas.auditing.verdict.verdict import _word as word_of
 from attlas.errors import UsageError
 from attlas.mathematics.intervals import Estimate
@@ -181,10 +188,40 @@ def test_the_word_over_the_grid_falls_from_supported_to_not_supported():
 
 
 def test_weights_that_only_one_reading_makes_right_are_right_in_part():
-    plain = [replace(GOOD, plain=each) for each in (between(-1.0, -0.9), between(0.2, 0.4))]
+    plain = [replace(GOOD, plain=each) for each in (between(-1.0, -0.9), between(0.31, 0.4))]
     assert decide([plain[0], plain[0]], USED, RULES) == "partly"
     assert decide([plain[0], plain[1]], USED, RULES) == "supported"
     assert decide([GOOD, GOOD], USED, RULES) == "supported"
+
+
+def test_fewer_texts_do_not_clear_the_weights_as_they_are():
+    """With fewer texts intervals are wider, and that alone never gives the better word."""
+    sure, wide, above = (
+        replace(GOOD, plain=each)
+        for each in (between(-0.2, 0.1), between(-0.4, 0.35), between(0.31, 0.6))
+    )
+    assert decide([sure, sure], USED, RULES) == "partly"
+    assert decide([wide, sure], USED, RULES) == "too few texts"
+    assert decide([wide, wide], USED, RULES) == "too few texts"
+    assert decide([wide, above], USED, RULES) == "supported"
+    assert decide([sure, above], USED, RULES) == "supported"
+
+
+def test_the_word_falls_as_the_floor_passes_the_weights_as_they_are():
+    one = replace(GOOD, plain=between(0.25, 0.35))
+    floors = np.linspace(0.2, 0.4, 41)
+    words = [decide([one, one], USED, Rules(floor=float(floor))) for floor in floors]
+    assert list(dict.fromkeys(words)) == ["supported", "too few texts", "partly"]
+    assert words == sorted(words, key=("supported", "too few texts", "partly").index)
+
+
+def test_how_many_texts_would_tell_whether_the_weights_do_as_they_are():
+    below, above = between(0.1, 0.4), between(0.25, 0.45)
+    one, other = (replace(GOOD, plain=each) for each in (below, above))
+    assert times_for_plain_weights([one, one], RULES) == pytest.approx(9)
+    assert times_for_plain_weights([one, other], RULES) == pytest.approx(4)  # one is enough
+    sure = replace(GOOD, plain=between(0.0, 0.1))
+    assert times_for_plain_weights([one, sure], RULES) == pytest.approx(9)
 
 
 def test_a_word_that_fewer_than_four_of_five_splits_give_is_too_few_texts():

@@ -34,7 +34,7 @@ def evidence_of(shares, count=COUNT, noise=0.1, seed=0, moved=0.3, removals=("de
     return Evidence(evidence, ROLES, moved=use, directions=directions)
 
 
-GOOD = {"raw": 0.3, "rollout": 0.8, "position": 0.1, "gradient": 0.8}
+GOOD = {"raw": 0.5, "rollout": 0.8, "position": 0.1, "gradient": 0.8}
 POOR = {"raw": 0.05, "rollout": 0.1, "position": 0.1, "gradient": 0.8}
 BEHIND = {"raw": 0.1, "rollout": 0.5, "position": 0.1, "gradient": 0.9}
 ALIKE = {"raw": 0.5, "rollout": 0.5, "position": 0.6, "gradient": 0.5}
@@ -51,6 +51,7 @@ ALIKE = {"raw": 0.5, "rollout": 0.5, "position": 0.6, "gradient": 0.5}
         (ALIKE, {}, "not supported"),  # a control does as well
         (BEHIND, {}, "partly"),
         ({**GOOD, "raw": 0.05}, {}, "partly"),  # it depends on how the weights are read
+        ({**GOOD, "raw": 0.3}, {}, "too few texts"),  # whether it does is open
     ],
 )
 def test_the_word(shares, asked, word):

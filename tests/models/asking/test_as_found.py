@@ -1,12 +1,15 @@
 """How far a model moves by itself: kernels whose distance is known, because the test makes them."""
 
+import sys
+
 import pytest
 import torch
 from tiny import subject_parts
 from torch.nn import functional
 
 import attlas
-from attlas.errors import UnsupportedModelError
+from attlas.cli import main
+from attlas.errors import UnknownNameError, UnsupportedModelError
 from attlas.models.asking.as_found import MOST_KERNELS, moves_as_far
 
 FOUND = torch.tensor([[1.0, -2.0, 0.5]])
@@ -64,3 +67,40 @@ def test_a_model_is_refused_if_its_kernels_agree_and_spelling_out_does_not(sdpa)
     model, tokenizer = subject_parts("sequence classification")
     with pytest.raises(UnsupportedModelError, match="rounding explains"):
         _ = attlas.Subject(model, tokenizer).sites
+
+
+@pytest.fixture
+def explain(monkeypatch, capsys):
+    """The status of `attlas explain`, and what it says of a mistake."""
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["attlas", "explain", "a warm film", *words])
+        with pytest.raises(SystemExit) as stopped:
+            main.main()
+        return stopped.value.code or 0, capsys.readouterr().err
+
+    return run
+
+
+def test_the_refusal_names_the_way_out_and_it_leads_out(sdpa, tmp_path, explain):
+    sdpa.update(fused=0.05, plain=0.05)
+    for part in subject_parts("sequence classification"):
+        part.save_pretrained(tmp_path)
+    with pytest.raises(UnsupportedModelError) as refused:
+        _ = attlas.load(tmp_path).sites
+    assert 'with attn_implementation="eager" in attlas.load' in str(refused.value)
+    assert attlas.load(tmp_path, attn_implementation="eager").sites
+    asked = ("--method", "raw_attention", "--model", str(tmp_path))
+    status, said = explain(*asked)
+    assert status == 1 and "--attn-implementation eager" in said
+    assert explain(*asked, "--attn-implementation", "eager")[0] == 0
+    model, tokenizer = subject_parts("sequence classification")
+    model.set_attn_implementation("eager")
+    assert attlas.Subject(model, tokenizer).sites
+
+
+def test_a_kind_of_attention_that_cannot_be_opened_is_refused_before_loading(explain):
+    with pytest.raises(UnknownNameError, match="did you mean 'eager'"):
+        attlas.load("nowhere", attn_implementation="eagre")
+    status, said = explain("--attn-implementation", "flash_attention_2")
+    assert status == 2 and "sdpa, eager" in said

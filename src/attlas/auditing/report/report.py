@@ -21,7 +21,7 @@ from attlas.auditing.report.plots import (
     make_unusual,
 )
 from attlas.auditing.report.sections import find_examples, make_table, make_trial_section
-from attlas.auditing.verdict.advice import UNTIL_THEN
+from attlas.auditing.verdict.advice import with_command
 from attlas.auditing.verdict.findings import findings, plausibility
 from attlas.auditing.verdict.verdict import as_figure, verdict
 from attlas.auditing.work.figures import RIGHT
@@ -95,7 +95,7 @@ def _with_command(weights: Verdict, plan: AuditPlan) -> Verdict:
     more = plan.command.with_more(weights.texts_needed / weights.texts)
     if not more:
         return weights
-    return replace(weights, next_step=f"{more.removesuffix('.')}. {UNTIL_THEN}")
+    return replace(weights, next_step=with_command(weights.next_step, more))
 
 
 def _kinds(plan: AuditPlan, collected: Collected) -> dict[str, NDArray[np.intp]]:

@@ -17,9 +17,9 @@ s is how much of what matters a method comes upon early: 0 for a random order, 1
    to show it, or if there is no reference.
    Otherwise it is **open**; so it is if too few texts carry the sum.
 3. Attention that is surely not used, or every removal against: *not supported*.
-   Every removal for, at least two of them, and the attention surely used: *supported*, unless the
-   weights as they are (`raw_attention`) are surely below the floor under every removal: then
-   *partly*, for it depends on how they are read.
+   Every removal for, at least two of them, and the attention surely used: *supported* if the
+   weights as they are (`raw_attention`) are surely above the floor under one removal; *partly*,
+   for it depends on how they are read, if surely below it under all; *too few texts* otherwise.
    A removal open that more texts would settle, or use that is not sure: *too few texts*.
    At least one removal for or in part: *partly*. Otherwise *too few texts*.
 4. A word that fewer than four of the five splits give is *too few texts*.
@@ -186,10 +186,15 @@ class WeightsTest:
         """The removals with this finding."""
         return [name for name, each in self.tested.items() if each.finding(self.rules) == finding]
 
-    def depends_on_reading(self) -> bool:
-        """Whether the method does, and the weights as they are do not."""
+    def depends_on_reading(self) -> bool | None:
+        """Whether only the method does, not the weights as they are; None if that is open."""
         every = len(self.removals("for")) == len(self.tested) > 1
         return every and plain_weights_fail(self.tested.values(), self.rules)
+
+    def waits_for_plain_weights(self) -> bool:
+        """Whether all that is open is whether the weights as they are do too."""
+        agreed = self.same_word >= ENOUGH_SPLITS
+        return agreed and self.depends_on_reading() is None and is_used(self.used, self.rules)
 
     def is_ruled_out(self) -> bool:
         """Whether no number of texts would make the weights *supported*."""
@@ -211,23 +216,43 @@ def decide(tested: Collection[RemovalTest], used: Estimate | None, rules: Rules)
     findings = [each.finding(rules) for each in tested]
     if set(findings) == {"against"} or is_unused(used, rules):
         return "not supported"
-    is_used = used is not None and used.low > rules.least_use
-    use_is_open = used is not None and not is_used
     hopeful = [
         each
         for each, finding in zip(tested, findings, strict=True)
         if finding == "open" and each.times_needed(rules) <= HOPELESS
     ]
-    if hopeful or use_is_open:
+    if hopeful or not (used is None or is_used(used, rules)):
         return "too few texts"
-    if set(findings) == {"for"} and len(findings) > 1 and is_used:
-        return "partly" if plain_weights_fail(tested, rules) else "supported"
+    if set(findings) == {"for"} and len(findings) > 1 and is_used(used, rules):
+        return _IF_PLAIN_WEIGHTS_FAIL[plain_weights_fail(tested, rules)]
     return "partly" if {"for", "in part"} & set(findings) else "too few texts"
 
 
-def plain_weights_fail(tested: Collection[RemovalTest], rules: Rules) -> bool:
-    """Whether the weights as they are, read by no method, are surely below the floor everywhere."""
-    return all(each.plain is not None and each.plain.high < rules.floor for each in tested)
+_IF_PLAIN_WEIGHTS_FAIL = {True: "partly", False: "supported", None: "too few texts"}
+
+
+def plain_weights_fail(tested: Collection[RemovalTest], rules: Rules) -> bool | None:
+    """Whether the weights as they are, read by no method, are surely below the floor everywhere.
+
+    False if they are surely above it under one removal, or cannot be read at all; None if neither
+    is sure.
+    """
+    plain = [each.plain for each in tested]
+    if any(each is None or each.low > rules.floor for each in plain):
+        return False
+    return all(each is not None and each.high < rules.floor for each in plain) or None
+
+
+def times_for_plain_weights(tested: Collection[RemovalTest], rules: Rules) -> float:
+    """How many times the texts would tell whether the weights as they are fail."""
+    plain = [each.plain for each in tested if each.plain is not None]
+    above = [times_outside(each, rules.floor) for each in plain if each.mean > rules.floor]
+    return min(above) if above else max(times_outside(each, rules.floor) for each in plain)
+
+
+def is_used(used: Estimate | None, rules: Rules) -> bool:
+    """Whether the attention is surely used."""
+    return used is not None and used.low > rules.least_use
 
 
 def is_unused(used: Estimate | None, rules: Rules) -> bool:

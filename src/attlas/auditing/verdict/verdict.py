@@ -23,6 +23,8 @@ from attlas.auditing.verdict.rules import (
     Rules,
     WeightsTest,
     decide,
+    plain_weights_fail,
+    times_for_plain_weights,
     times_outside,
 )
 from attlas.mathematics.intervals import Estimate, allow_unseen, simultaneous_bounds
@@ -114,7 +116,7 @@ def verdict(tested: Tested, rules: Rules | None = None) -> Verdict:
         ),
         readings,
         wording.notes(told),
-        wording.plain(told),
+        advice.in_everyday_words(told),
     )
 
 
@@ -257,6 +259,8 @@ def _texts_needed(
     ]
     if used is not None and used.low <= rules.least_use <= used.high:
         times.append(times_outside(used, rules.least_use))
+    if not times and plain_weights_fail(tests.values(), rules) is None:
+        times.append(times_for_plain_weights(tests.values(), rules))
     most = max(times, default=2.0)
     return ceil(given * max(most, 1.0)) if isfinite(most) and most <= HOPELESS else None
 

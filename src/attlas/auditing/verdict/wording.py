@@ -27,11 +27,6 @@ def sentence(test: WeightsTest) -> str:
     return _SENTENCES[test.word](test)
 
 
-def plain(test: WeightsTest) -> str:
-    """The answer to "where" for a reader without time: a few words, then why, without figures."""
-    return _PLAIN[test.word](test)
-
-
 def why(test: WeightsTest, removal: str) -> str:
     """Why a removal speaks for the weights, against them, or leaves the question open."""
     own, rules = test.tested[removal], test.rules
@@ -181,6 +176,8 @@ def _too_few(test: WeightsTest) -> str:
             f"{given}the word depends on which texts the method was chosen on: {share} of the "
             "splits agree."
         )
+    if test.waits_for_plain_weights():
+        return _too_few_for_plain_weights(test)
     assert test.used is not None
     return (
         f"{given}shuffled attention moves the answer by {_percent(test.used.low, 1)} to "
@@ -189,70 +186,20 @@ def _too_few(test: WeightsTest) -> str:
     )
 
 
-REST = "the words that the model's answers rest on"
-
-
-def _plain_yes(_: WeightsTest) -> str:
+def _too_few_for_plain_weights(test: WeightsTest) -> str:
+    found = [
+        f"{_range(each.plain)} of it when tokens are {REMOVED.get(name, f'removed by {name}')}"
+        for name, each in test.tested.items()
+        if each.plain is not None
+    ]
     return (
-        f"Yes, to see which words count. The words that attention marks are {REST}. Whether such a "
-        "word speaks for an answer or against it, attention does not tell."
+        f"Too few texts to tell supported from partly: on {test.texts} texts, the attention "
+        f"weights show where the prediction rests as {test.method} reads them; taken as they are "
+        f"(raw_attention), they find {' and '.join(found)}, and {_percent(test.rules.floor)} is "
+        "asked."
     )
 
 
-def _plain_no(test: WeightsTest) -> str:
-    own, rules = test.tested.values(), test.rules
-    if is_unused(test.used, rules):
-        return (
-            "No. The model's answers hardly depend on its attention, so attention cannot "
-            "explain them."
-        )
-    if all(each.is_flat(rules) for each in own):
-        return (
-            "No. No single word decides the model's answers on these texts, so there is nothing "
-            "that a heat map could point at."
-        )
-    if any(each.s.high < rules.floor for each in own):
-        return f"No. The words that attention marks are mostly not {REST}."
-    return f"No. Attention marks {REST} no better than a simple rule does."
-
-
-def _plain_partly(test: WeightsTest) -> str:
-    start = f"Only in part. Attention marks many of {REST}, but"
-    own = test.tested.values()
-    if test.depends_on_reading():
-        return (
-            f"{start} only after further calculation ({test.method}). Taken as it is, it misses "
-            "most of them."
-        )
-    if test.removals("against") or test.removals("open"):
-        return f"{start} not by every way of testing it."
-    surely = any(each.less_reference and each.less_reference.high < 0 for each in own)
-    return f"{start} another method {'finds' if surely else 'may find'} more of them."
-
-
-def _plain_open(test: WeightsTest) -> str:
-    if test.needed is None:
-        return (
-            f"It cannot be told. These texts do not settle whether attention marks {REST}, and "
-            "more texts like them would not either."
-        )
-    if test.is_ruled_out():
-        return (
-            f"Not fully; how far cannot be told yet. {test.texts:,} texts are too few to say "
-            f"whether attention marks many of {REST}, or no more than a simple rule does."
-        )
-    return (
-        f"It cannot be told yet. {test.texts:,} texts are too few to say whether attention marks "
-        f"{REST}."
-    )
-
-
-_PLAIN: Mapping[str, Callable[[WeightsTest], str]] = {
-    "supported": _plain_yes,
-    "not supported": _plain_no,
-    "partly": _plain_partly,
-    "too few texts": _plain_open,
-}
 _SENTENCES: Mapping[str, Callable[[WeightsTest], str]] = {
     "supported": _supported,
     "not supported": _not_supported,

@@ -68,7 +68,7 @@ class ExplainedText:
     def cases(self) -> dict[str, Case]:
         """The scores in the form that measures take."""
         return {
-            name: self._case(scores, name in CONTROLS or METHODS[name].signed)
+            name: self._case(scores, name in CONTROLS or METHODS[name].takes_sides)
             for name, scores in self.scores.items()
         }
 

@@ -105,7 +105,7 @@ def align(request: JudgeRequest, question: Question, number: int, seed: int) -> 
     explanation, scores = _on_tokens(request, question)
     content = removable(question, 0)
     marks = marked_tokens(request.marks, question.inputs.tokens[0], content)
-    signed = explanation.origin.signed
+    signed = explanation.origin.shows_sides
     case = Case(scores, text_seed(request.text, seed), marks, signed=signed)
     example = request.marks if isinstance(request.marks, Example) else None
     return AlignedExplanation(question, number, explanation, case, request.text, seed, example)

@@ -47,7 +47,7 @@ class Case:
 
     A higher score speaks more for the target, and signs count. All explanations of a text share
     one `seed`, which breaks ties and draws sets of tokens: so the model is asked once for each set.
-    Scores without a sign, as weights are, say nothing of which way a token pulls.
+    Scores that are not `signed` say nothing of which way a token pulls, as weights do not.
     """
 
     scores: TokenVector

@@ -77,6 +77,8 @@ class Method:
     # `passes` does not tell; a pass back weighs two. Plans are made with it.
     weighs: Callable[[Question, Mapping[str, Any]], float | int] | None = None
     pair_vectors: int = 0  # of each pair of tokens that exist at once, if it has any
+    # The options by which it weighs most, where the text decides how often the model runs.
+    hardest: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:
         check_known("family", [self.family], FAMILIES)

@@ -14,6 +14,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from attlas.models.tap.fused import multiplies_in_tf32
 
+ON_EAGER = (  # the way out
+    'load it on eager attention, with attn_implementation="eager" in attlas.load or '
+    "from_pretrained, or with --attn-implementation eager"
+)
 MOST_STEPS = 1000  # of rounding, in the largest output
 MOST_KERNELS = 4  # times as far as two kernels of sdpa are apart
 MOST_IN_HALF = 0.5  # half precision moves single outputs far: only what is blatant can be told

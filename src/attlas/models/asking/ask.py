@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from attlas.errors import AttlasError
 from attlas.models.asking.memory import in_fitting_batches
 from attlas.models.asking.open_model import OpenModel
 from attlas.models.asking.question import Asked, Question, look
-from attlas.models.encoding.encode_input import encode_inputs
+from attlas.models.encoding.encode_input import encode_input, encode_inputs
 from attlas.models.encoding.inputs import Inputs
 from attlas.models.encoding.request import Request
 
@@ -22,11 +23,29 @@ def pose(
     """
     subject.stream_axes  # noqa: B018  computed now, before a tap is open
     requests = [request] * len(texts) if isinstance(request, Request) else request
+    try:
+        encoded = encode_inputs(subject, texts, requests)
+    except AttlasError as problem:
+        if len(texts) > 1:
+            _tell_which(problem, subject, texts, requests)
+        raise
     return [
         Question(subject, inputs, tuple(Asked(requests[place]) for place in group), tuple(group))
-        for each in encode_inputs(subject, texts, requests)
+        for each in encoded
         for group, inputs in _in_batches(subject, *each)
     ]
+
+
+def _tell_which(
+    problem: AttlasError, subject: OpenModel, texts: Sequence[Any], requests: Sequence[Request]
+) -> None:
+    """Add to a problem the number of the first text that the model cannot read."""
+    for number, (text, request) in enumerate(zip(texts, requests, strict=True), 1):
+        try:
+            encode_input(subject, text, request)
+        except AttlasError:
+            problem.add_note(f"text {number:,} of {len(texts):,}")
+            return
 
 
 def ask(

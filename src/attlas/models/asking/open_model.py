@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError, ModelError, UnsupportedModelError, UsageError
-from attlas.models.asking.as_found import distance, first_tensor, moves_as_far, rounding
+from attlas.models.asking.as_found import ON_EAGER, distance, first_tensor, moves_as_far, rounding
 from attlas.models.asking.map_selection import largest_map, map_bytes
 from attlas.models.asking.memory import free_bytes, is_passing
 from attlas.models.encoding.encode_input import sample_inputs
@@ -87,7 +87,7 @@ class OpenModel(ModelFacts):
         raise UnsupportedModelError(
             f"{type(self.model).__name__} cannot be opened: with its attention spelled out, its "
             f"output is {apart:.1e} of its size away from that on sdpa, and rounding explains "
-            f"{most:.1e}; the same model loaded on eager attention can be opened"
+            f"{most:.1e}; {ON_EAGER}"
         )
 
     def _that_count(self, inputs: Inputs, found: Sequence[Place]) -> Sequence[Place]:

@@ -35,6 +35,7 @@ LAYERS = (
     *("decoder_layers", "num_decoder_layers"),
 )
 MOST_LAYERS = 10_000  # a configuration that says more is damaged, and would be built for hours
+ATTENTION = ("sdpa", "eager")  # what a model may be loaded on and opened
 DTYPES = ("float32", "float64", "float16", "bfloat16")
 DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu", "npu", "mtia", "xla")
 
@@ -167,9 +168,14 @@ def check_installed(package: str, why: str) -> None:
 
 
 def check_loading(
-    model: str, task: str | None = None, device: str | None = None, dtype: str | None = None
+    model: str,
+    task: str | None = None,
+    device: str | None = None,
+    dtype: str | None = None,
+    attn_implementation: str | None = None,
 ) -> None:
-    """Refuse a model that is not there, and a task, device or number format that is unknown."""
+    """Refuse a model that is not there, and an unknown task, device, number format or attention."""
+    check_attention(attn_implementation)
     if task is not None and task not in AUTO_CLASSES:
         raise UnknownNameError("task", task, AUTO_CLASSES)
     if device is not None and re.sub(r":\d+$", "", device) not in DEVICES:
@@ -178,6 +184,26 @@ def check_loading(
         raise UnknownNameError("dtype", dtype, DTYPES)
     if find_model(model) == model and not Path(model).exists() and not _is_on_hub(model):
         raise ModelError(unknown_model(model))
+
+
+def check_attention(implementation: str | None) -> None:
+    """Refuse a kind of attention that cannot be opened, or that there is not."""
+    if implementation is not None and implementation not in ATTENTION:
+        raise UnknownNameError("attn_implementation", implementation, ATTENTION)
+
+
+def choose_dtype(dtype: Any, device: Any) -> Any:
+    """The number format asked for: the checkpoint's own on a GPU, and float32 elsewhere."""
+    import torch
+
+    if isinstance(dtype, torch.dtype):
+        return dtype
+    if dtype is not None:
+        found = getattr(torch, str(dtype), None)
+        if not isinstance(found, torch.dtype) or not found.is_floating_point:
+            raise UnknownNameError("dtype", dtype, DTYPES)
+        return found
+    return "auto" if device.type == "cuda" else torch.float32
 
 
 def unknown_model(name: str) -> str:

@@ -1,6 +1,6 @@
 // "Different attention, same prediction" and "other attention, same output": searches that are watched while they run.
 
-import {button, make} from "./views.js";
+import {button, layerNames, make} from "./views.js";
 import {wordsOf} from "./api.js";
 import {listBox, probability, progressLine, tellTrouble, troubleLine} from "./parts.js";
 import {plot} from "./plots.js";
@@ -76,7 +76,8 @@ function resultOf(job, store) {
   const found = /** @type {LabFound} */ (job.result);
   if (!found.edits.length) return [make("p", "quiet", found.note || "There is no other attention here with the same output.")];
   const name = SEARCHES[job.job].name.toLowerCase();
-  const putIn = button("put it in", "put-in", () => store.act({items: [...store.state.items, {label: `${found.site}: ${name}`, edits: found.edits.map(rounded)}]}));
+  const layer = layerNames(modelOf(store.state).sites.map((site) => site.name)).get(found.site);
+  const putIn = button("put it in", "put-in", () => store.act({items: [...store.state.items, {label: `${layer}: ${name}`, edits: found.edits.map(rounded)}]}));
   const beside = button("side by side", "", () => store.set({tab: "two"}));
   return [make("p", "", `Distance ${found.distance.toFixed(3)} of at most ${found.largest.toFixed(3)}: ` +
     `the prediction goes from ${probability(found.before.score)} to ${probability(found.after.score)}.`), make("div", "panel-tools", putIn, beside)];

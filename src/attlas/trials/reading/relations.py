@@ -18,6 +18,7 @@ from attlas.models.encoding.inputs import Inputs, group_by_shape, stack
 from attlas.models.encoding.request import Request
 from attlas.results import Site
 from attlas.tokens import Tokens, overlap
+from attlas.views.units import head_name, heads_by_key, layer_names
 
 DIRECTIONS = ("from the word to its head", "from the head to the word")
 OFFSETS = tuple(step for step in range(-10, 11) if step)
@@ -45,6 +46,11 @@ class FollowedRelation:
     high: float
 
     @property
+    def shown_head(self) -> str:
+        """What readers call the head."""
+        return head_in_words(self.head)
+
+    @property
     def beyond(self) -> bool:
         """Whether the head is significantly better than the distance."""
         return self.low > 0
@@ -52,6 +58,12 @@ class FollowedRelation:
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON."""
         return {**asdict(self), "beyond": self.beyond}
+
+
+def head_in_words(key: str) -> str:
+    """What readers call the head of this key, in a model with one stack."""
+    site, _, number = key.partition(" head ")
+    return head_name(layer_names([site])[site], number)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,12 +102,7 @@ def follow_relations(
         raise UsageError(
             f"{len(sentences)} sentences are too few: no relation has {FEWEST} words in each half"
         )
-    names = [
-        f"{site.name} head {head}"
-        for _ in DIRECTIONS
-        for site in sites
-        for head in range(site.heads)
-    ]
+    names = list(heads_by_key((site.name, site.heads) for site in sites)) * len(DIRECTIONS)
     heads = [int(hits.heads[chosen_on, number].sum(axis=0).argmax()) for number in enough]
     steps = [int(hits.offsets[chosen_on, number].sum(axis=0).argmax()) for number in enough]
     by_head = hits.heads[tested_on][:, enough, heads]

@@ -26,6 +26,7 @@ from attlas.shapes import KeyValues, KeyVector
 from attlas.trials.support.outputs import distributions, total_variation
 from attlas.trials.support.scope import Scope
 from attlas.trials.support.trial import seed_for
+from attlas.views.units import layer_names
 
 LEAST = 1e-6  # total variation; less is rounding
 DRAWN = 8  # random directions, drawn in each of two ways
@@ -49,6 +50,7 @@ class OtherAttention:
     distances: NDArray[np.float64]  # `[head]`, total variation
     error: float  # the largest difference of the values that they mix
     moved: float  # how far the model's answer moves with the other weights
+    layer: str  # what readers call the site
 
     @property
     def is_other(self) -> bool:
@@ -63,7 +65,7 @@ class OtherAttention:
                 f"{searched} texts with the most freedom."
             )
         return (
-            f"On text {self.text}, another valid attention at {self.site.name}, up to "
+            f"On text {self.text}, another valid attention at {self.layer}, up to "
             f"{self.distances.max():.2f} away (total variation), gives the same output within "
             f"{self.error:.0e}."
         )
@@ -73,7 +75,7 @@ class OtherAttention:
         if not self.is_other:
             return ()
         shown = plots.maps(
-            f"Two attentions with one output: text {self.text}, {self.site.name}, the row of "
+            f"Two attentions with one output: text {self.text}, {self.layer}, the row of "
             f"{self.query}",
             [f"head {head}" for head in range(len(self.weights))],
             self.tokens,
@@ -139,6 +141,7 @@ def find_other_attention(
         np.array([distance for _, distance, _ in found]),
         max(error for _, _, error in found),
         _moved(one, opened.site, row, others),
+        layer_names(site.name for site in question.subject.sites)[opened.site.name],
     )
 
 

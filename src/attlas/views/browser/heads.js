@@ -2,8 +2,9 @@
 
 VIEWS.heads = [drawHeader, drawReading, drawCharts, drawImportances, drawNotes, drawFoot];
 
-/** @param {HeadFigure} head */
-const headName = (head) => `${visible(head.site)} head ${head.head}`;
+/** @param {HeadFigure} head @param {Importance} importance */
+const headName = (head, importance) =>
+  headOfLayer(layerNames(importance.sites.map((site) => site.name)).get(head.site), head.head);
 
 /** @param {HTMLElement} element @param {HeadsPayload} payload @param {State} state */
 function drawImportances(element, payload, state) {
@@ -20,13 +21,13 @@ function drawImportances(element, payload, state) {
     const heads = importance.sites.flatMap((site) => site.heads);
     const ranked = [...heads].sort((a, b) => a.rank - b.rank);
     /** @param {HeadFigure} head */
-    const tell = (head) => (told.textContent = headWords(head, heads.length));
+    const tell = (head) => (told.textContent = headWords(head, importance));
     const what = names.length > 1 ? `${visible(importance.reading)} ` : "";
     reading.textContent = `${what}A cell is in per cent of the largest.`;
     grid.replaceChildren(headGrid(importance, heads, state.theme, tell));
     grid.onpointerleave = () => tell(ranked[0]);
     const span = [Math.min(0, ...ranked.map(({low}) => low)), Math.max(...ranked.map(({high}) => high))];
-    first.replaceChildren(...ranked.slice(0, 8).map((head) => make("li", "", make("span", "mono", headName(head)),
+    first.replaceChildren(...ranked.slice(0, 8).map((head) => make("li", "", make("span", "mono", headName(head, importance)),
       track([{figure: {...head, value: head.importance}, family: "W"}], span, [{at: 0}]),
       make("span", "mono figure", headFigure(head.importance)),
       make("span", "mono quiet", `${headFigure(head.low)} to ${headFigure(head.high)}`))));
@@ -43,10 +44,10 @@ const headFigure = (value) => {
   return minus(text.includes("e") ? String(Number(text)) : text);
 };
 
-/** @param {HeadFigure} head @param {number} count */
-const headWords = (head, count) =>
-  `${headName(head)}: ${headFigure(head.importance)} (95 % interval ${headFigure(head.low)} to ` +
-  `${headFigure(head.high)}), number ${head.rank} of ${count}`;
+/** @param {HeadFigure} head @param {Importance} importance */
+const headWords = (head, importance) =>
+  `${headName(head, importance)}: ${headFigure(head.importance)} (95 % interval ${headFigure(head.low)} to ` +
+  `${headFigure(head.high)}), number ${head.rank} of ${importance.sites.flatMap((site) => site.heads).length}`;
 
 /**
  * @param {Importance} importance
@@ -60,13 +61,14 @@ function headGrid(importance, heads, theme, tell) {
   const most = Math.max(...importance.sites.map((site) => site.heads.length));
   const numbers = Array.from({length: most}, (_, head) => make("span", "mono number", String(head)));
   const grid = make("div", "head-grid", make("div", "head-line quiet", make("span", "mono", "head"), ...numbers));
+  const names = layerNames(importance.sites.map((site) => site.name));
   for (const site of importance.sites) {
-    const row = make("div", "head-line", make("span", "mono quiet", visible(site.name)));
+    const row = make("div", "head-line", make("span", "mono quiet", names.get(site.name) ?? ""));
     for (const head of site.heads) {
       const cell = make("span", "cell mono", minus(String(Math.round(100 * strength(head.importance, top)))));
       cell.tabIndex = -1;
       cell.setAttribute("role", "img");
-      cell.setAttribute("aria-label", headWords(head, heads.length));
+      cell.setAttribute("aria-label", headWords(head, importance));
       paint(cell, strength(head.importance, top), signed, theme);
       for (const event of ["pointerenter", "focus"]) cell.addEventListener(event, () => tell(head));
       row.append(cell);

@@ -24,9 +24,17 @@ const headNumber = (site, head) => site.numbers?.[head] ?? head;
 /** @param {MapSite} site @param {MapSite[]} sites */
 const layerName = (site, sites) =>
   isWhole(site) || sites.some(({kind}) => kind !== site.kind) ? visible(site.name) : `layer ${site.layer}`;
+// The same for the keys of sites, `encoder.3`, where no maps are.
+/** @param {string[]} keys @returns {Map<string, string>} */
+const layerNames = (keys) => {
+  const alone = new Set(keys.map((key) => key.split(".")[0])).size === 1;
+  return new Map(keys.map((key) => [key, alone && key.includes(".") ? `layer ${key.split(".")[1]}` : visible(key)]));
+};
+/** @param {string | undefined} layer @param {number | string} head */
+const headOfLayer = (layer, head) => `${layer} · head ${head}`;
 /** @param {MapSite} site @param {number} head @param {MapSite[]} sites */
 const mapName = (site, head, sites) =>
-  isWhole(site) ? "the whole model" : `${layerName(site, sites)} · head ${headNumber(site, head)}`;
+  isWhole(site) ? "the whole model" : headOfLayer(layerName(site, sites), headNumber(site, head));
 
 // The layer with the most heads.
 /** @param {MapSite[]} sites */

@@ -22,19 +22,22 @@ function drawTriggers(element, payload) {
   const names = ["trigger", "harms texts labelled", "labelled correctly", "drop beyond random"];
   made.append(make("div", "head", ...names.map((name) => make("span", "", name))));
   const sure = payload.triggers.filter(isSure), others = payload.triggers.filter((trigger) => !isSure(trigger));
-  made.append(...sure.map(triggerRow));
+  const layers = layerNames(payload.triggers.map((trigger) => trigger.site));
+  /** @param {TriggerRow} trigger */
+  const row = (trigger) => triggerRow(trigger, headOfLayer(layers.get(trigger.site), trigger.head));
+  made.append(...sure.map(row));
   if (!sure.length) made.append(make("p", "quiet", "None lowers the accuracy beyond chance."));
   if (!others.length) return;
   const words = `${others.length} more, whose drop may be chance: the interval reaches 0`;
-  made.append(make("details", "others", make("summary", "", words), ...others.map(triggerRow)));
+  made.append(make("details", "others", make("summary", "", words), ...others.map(row)));
 }
 
 // Whether the whole interval of the drop is above zero.
 /** @param {TriggerRow} trigger */
 const isSure = (trigger) => trigger.strongest.low > 0;
 
-/** @param {TriggerRow} trigger */
-function triggerRow(trigger) {
+/** @param {TriggerRow} trigger @param {string} where */
+function triggerRow(trigger, where) {
   const most = trigger.strongest;
   const summary = make("summary", "", make("bdi", "mono strong", visible(trigger.text)),
     make("bdi", "quiet", visible(most.label)), accuracies(most),
@@ -42,7 +45,7 @@ function triggerRow(trigger) {
   /** @param {{query: string, key: string, attribution: number}} entry */
   const pair = (entry) => `${visible(entry.query)} reads ${visible(entry.key)} ${entry.attribution.toPrecision(3)}`;
   const source = make("p", "quiet", `Found in a text that the model calls ${visible(trigger.predicted)}, at ` +
-    `${visible(trigger.site)}, head ${trigger.head}: ${trigger.entries.map(pair).join("; ")}`);
+    `${where}: ${trigger.entries.map(pair).join("; ")}`);
   const text = make("p", "mono", visible(trigger.found_in));
   const rows = trigger.effects.map((effect) => make("li", "", make("bdi", "", visible(effect.label)),
     make("span", "quiet", `${effect.texts} texts`), accuracies(effect), dropOf(effect)));

@@ -61,7 +61,7 @@ def lines(
         write(axes, 1.02, row, site.key_labels[row], ha="left", va="center")
     which = "mean over heads" if chosen == [None] else ""
     which = which or ("" if len(chosen) > 1 else f"head {chosen[0]}")
-    parts = [payload["maps"]["shows"], site.name, which]
+    parts = [payload["maps"]["shows"], site.title, which]
     say(axes, title=" · ".join(part for part in parts if part))
     if len(chosen) > 1:
         _draw_legend(axes, [number for number in chosen if number is not None], count, pitch)

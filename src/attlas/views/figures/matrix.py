@@ -35,7 +35,7 @@ def matrix(
     """The weights of a head, or the mean over the heads of a layer (the last if none is named)."""
     site = one_site(payload, layer)
     which = "mean over heads" if head is None else f"head {head % len(site.weights)}"
-    title = f"{payload['maps']['shows']} · {site.name} · {which}"
+    title = f"{payload['maps']['shows']} · {site.title} · {which}"
     rows, columns = site.query_labels, site.key_labels
     return table(
         room, site.head(head), rows, columns, payload["maps"]["signed"], ("to", "from"), title

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from attlas.errors import UnknownNameError, UsageError
 from attlas.views.figures.paper import shorten
 from attlas.views.map_codes import read_site
+from attlas.views.units import layer_names
 
 Payload = Mapping[str, Any]
 
@@ -26,6 +27,7 @@ class DrawnSite:
     queries: tuple[int, ...]
     keys: tuple[int, ...]
     labels: tuple[str, ...]  # of all tokens
+    title: str = ""  # what readers call it
 
     @property
     def query_labels(self) -> list[str]:
@@ -53,7 +55,8 @@ def all_sites(payload: Payload) -> list[DrawnSite]:
     if not found or not found["sites"]:
         raise UsageError('there are no maps to draw: explain with maps=True, or plot "tokens"')
     labels = tuple(shorten(token["label"], 18) for token in payload["tokens"])
-    return [_site(each, labels) for each in found["sites"]]
+    titles = layer_names(each["name"] for each in found["sites"])
+    return [_site(each, labels, titles[each["name"]]) for each in found["sites"]]
 
 
 def one_site(payload: Payload, layer: Any) -> DrawnSite:
@@ -71,10 +74,11 @@ def one_site(payload: Payload, layer: Any) -> DrawnSite:
     return sites[number]
 
 
-def _site(given: Payload, labels: Sequence[str]) -> DrawnSite:
+def _site(given: Payload, labels: Sequence[str], title: str) -> DrawnSite:
     places = tuple(given["queries"]), tuple(given["keys"])
     weights = np.asarray(read_site(given), dtype=np.float64)
-    return DrawnSite(given["name"], given["kind"], given["layer"], weights, *places, tuple(labels))
+    named = given["name"], given["kind"], given["layer"]
+    return DrawnSite(*named, weights, *places, tuple(labels), title)
 
 
 def generation_scores(payload: Payload) -> NDArray[np.float64]:

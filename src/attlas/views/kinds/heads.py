@@ -11,7 +11,7 @@ from attlas.views.colours import DARK, LIGHT, RGB, Theme, background, css, ink, 
 from attlas.views.markup import QUIET, as_text, card, html_table, plain_table, question
 from attlas.views.markup import notes as note_lines
 from attlas.views.terminal import notes, text_table
-from attlas.views.units import visible
+from attlas.views.units import head_name, layer_names, visible
 
 Payload = Mapping[str, Any]
 _TOP = 8  # heads listed by name
@@ -77,8 +77,9 @@ def _importance(importance: Payload, whole: bool) -> Iterator[Any]:
         yield from _grid(importance)
         yield Text("in per cent of the largest", style="dim")
     ranked = sorted(_every(importance), key=lambda each: each["rank"])[:_TOP]
+    named = _named(importance)
     lines = [
-        f"{each['site']} {each['head']}: {each['importance']:.3g} "
+        f"{head_name(named[each['site']], each['head'])}: {each['importance']:.3g} "
         f"({each['low']:.3g} to {each['high']:.3g})"
         for each in (ranked if whole else ranked[:3])
     ]
@@ -86,10 +87,11 @@ def _importance(importance: Payload, whole: bool) -> Iterator[Any]:
 
 
 def _grid(importance: Payload) -> Iterator[Text]:
-    top, signed, width = _limit(importance), _signed(importance), _width(importance)
+    top, signed, named = _limit(importance), _signed(importance), _named(importance)
+    width = max(map(len, named.values())) + 2
     yield Text(f"{'head':<{width}}" + "".join(f"{n:4} " for n in _numbers(importance)), style="dim")
     for site in importance["sites"]:
-        line = Text(f"{site['name']:<{width}}", no_wrap=True)
+        line = Text(f"{named[site['name']]:<{width}}", no_wrap=True)
         for each in site["heads"]:
             share = strength(each["importance"], top)
             look = Style()
@@ -117,17 +119,18 @@ def _signed(importance: Payload) -> bool:
     return any(each["importance"] < 0 for each in _every(importance))
 
 
-def _width(importance: Payload) -> int:
-    return max(len(site["name"]) for site in importance["sites"]) + 2
+def _named(importance: Payload) -> dict[str, str]:
+    """What readers call each site."""
+    return layer_names(site["name"] for site in importance["sites"])
 
 
 def _heat_rows(importance: Payload) -> list[list[tuple[str, str]]]:
-    top, signed = _limit(importance), _signed(importance)
+    top, signed, named = _limit(importance), _signed(importance), _named(importance)
     rows = [[("head", QUIET), *((str(number), QUIET) for number in _numbers(importance))]]
     for site in importance["sites"]:
         shares = [strength(each["importance"], top) for each in site["heads"]]
         cells = [(f"{100 * share:.0f}", _look(share, signed, LIGHT)) for share in shares]
-        rows.append([(site["name"], ""), *cells])
+        rows.append([(named[site["name"]], ""), *cells])
     return rows
 
 

@@ -10,11 +10,11 @@ from rich.text import Text
 from attlas.views.map_codes import read_site
 from attlas.views.markup import QUIET, as_text, card, plain_table
 from attlas.views.terminal import text_table
-from attlas.views.units import visible
+from attlas.views.units import layer_names, visible
 
 _KEYS = 3  # tokens shown for each site
-_HEAD = ["site", "heads", "queries", "keys", "strongest tokens"]
-_READING = "Weights are means over the heads and queries of a site. to_html draws every head."
+_HEAD = ["layer", "heads", "queries", "keys", "strongest tokens"]
+_READING = "Weights are means over the heads and queries of a layer. to_html draws every head."
 
 
 def render(payload: Mapping[str, Any]) -> Group:
@@ -32,7 +32,9 @@ def fragment(payload: Mapping[str, Any]) -> str:
 
 def _cells(payload: Mapping[str, Any]) -> list[list[str]]:
     sites = payload["maps"]["sites"]
-    return [_HEAD, *([visible(s["name"]), *map(str, s["shape"]), _keys(payload, s)] for s in sites)]
+    named = layer_names(site["name"] for site in sites)
+    rows = ([named[s["name"]], *map(str, s["shape"]), _keys(payload, s)] for s in sites)
+    return [_HEAD, *([visible(name), *rest] for name, *rest in rows)]
 
 
 def _keys(payload: Mapping[str, Any], site: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from rich.console import Group
 from rich.text import Text
 
 from attlas.views import markup, terminal
-from attlas.views.units import visible
+from attlas.views.units import head_name, layer_names, visible
 
 
 def render(payload: Mapping[str, Any]) -> Group:
@@ -27,17 +27,13 @@ def fragment(payload: Mapping[str, Any]) -> str:
 
 
 def _cells(payload: Mapping[str, Any]) -> list[list[str]]:
-    head = ["one head", "another", "bits apart"]
+    parts = {head: head.rpartition(" ") for head in payload["heads"]}
+    layers = layer_names(site for site, _, _ in parts.values())
+    named = {head: head_name(layers[site], number) for head, (site, _, number) in parts.items()}
     return [
-        head,
+        ["one head", "another", "bits apart"],
         *(
-            [_named(each["one"]), _named(each["other"]), f"{each['distance']:.4f}"]
+            [named[each["one"]], named[each["other"]], f"{each['distance']:.4f}"]
             for each in payload["nearest"]
         ),
     ]
-
-
-def _named(head: str) -> str:
-    """A head with a word before its number."""
-    site, _, number = head.rpartition(" ")
-    return f"{site} head {number}"
