@@ -56,6 +56,20 @@ def test_texts_are_taken_at_most_a_chunk_ahead(classifier):
     assert number == texts.taken == len(TEXTS) * 3
 
 
+def test_the_first_explanation_waits_for_few_texts(classifier):
+    texts = Counted(TEXTS * 20)
+    streamed = attlas.explain(classifier, iter(texts), "raw_attention", maps=False)
+    next(streamed)
+    assert texts.taken <= 8 < len(TEXTS) * 20
+    assert 1 + sum(1 for _ in streamed) == texts.taken == len(TEXTS) * 20
+
+
+def test_chunks_double_up_to_a_size(monkeypatch):
+    monkeypatch.setattr(streams, "FIRST_CHUNK", 2)
+    assert [len(each) for each in streams.growing(iter(range(30)), 6)] == [2, 4, 6, 6, 6, 6]
+    assert [len(each) for each in streams.growing(iter(range(3)), 1)] == [1, 1, 1]
+
+
 def test_no_text_gives_no_explanation(classifier):
     assert list(attlas.explain(classifier, iter(()), "raw_attention")) == []
 

@@ -111,6 +111,18 @@ def test_a_list_is_drawn_from_and_counted_whole(monkeypatch, even):
     assert found.texts == 20 and found.tokens == 10 * both.tokens
 
 
+def test_a_plan_runs_the_model_on_no_text_unless_a_target_is_to_be_looked_for(even, monkeypatch):
+    own = subject(TASK)
+    attlas.plan(attlas.explain, own, TEXTS[0], "raw_attention")  # what is found out about the model
+    asked = []
+    run = type(own).run_unchecked
+    monkeypatch.setattr(type(own), "run_unchecked", lambda *given: asked.append(1) or run(*given))
+    attlas.plan(attlas.explain, own, "a longer text about the cat", "raw_attention")
+    assert not asked
+    with pytest.raises(UnknownNameError, match="label"):
+        attlas.plan(attlas.explain, own, TEXTS[0], "raw_attention", target="no such label")
+
+
 def test_maps_that_will_be_left_out_are_told(monkeypatch, even):
     monkeypatch.setattr("attlas.planning.explaining.MOST_MAP_BYTES", 1)
     found = attlas.plan(attlas.explain, subject(TASK), TEXTS, "raw_attention")

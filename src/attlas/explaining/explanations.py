@@ -118,7 +118,7 @@ def explain(
             "Hello"}]`, or `{"messages": …, "tools": …}`. Any other list, Series or array is a list
             of texts; in it, a list of strings is one text given as words. So `["not", "bad"]` are
             two texts, and `[["not", "bad"]]` is one of two words. An iterator or generator of texts
-            gives an iterator of Explanations in the same order, and 512 are held at a time.
+            gives an iterator of Explanations in the same order, and at most 512 are held at a time.
         method: The name of a method; `attlas.list_methods()` lists them. By default, the best that
             runs on the model: `attn_lrp`, otherwise `gradient_attention`.
         target: The class, label, token or string to explain, or a saved target. By default, what

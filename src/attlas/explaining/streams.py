@@ -21,6 +21,7 @@ Item = TypeVar("Item")
 # batch of each usual length, and their explanations still take little memory.
 CHUNK = 512
 CHUNK_WITH_MAPS = 32  # the maps of a text may take many megabytes
+FIRST_CHUNK = 8  # the next ones double: the first explanations come soon
 LOOKED_AT = 100  # rows, to find one that the model can read
 TRIED = 8  # texts that fail one by one, before what was asked is taken to be the mistake
 OF_ROWS = "explain_to"  # the verb that explains rows
@@ -48,7 +49,7 @@ class TextStream:
         """The explanations in the order of the texts, which are taken a chunk at a time."""
         method, start = self.method, 0
         notes: tuple[str, ...] = ()
-        for chunk in chunks(texts, CHUNK_WITH_MAPS if self.maps else CHUNK):
+        for chunk in growing(texts, CHUNK_WITH_MAPS if self.maps else CHUNK):
             try:
                 chosen, why, explained = first_that_runs(method, self._run(chunk), maps=self.maps)
             except AttlasError as problem:
@@ -85,6 +86,14 @@ def chunks(items: Iterator[Item], size: int) -> Iterator[list[Item]]:
     """So many items at a time, as a list."""
     while chunk := list(islice(items, size)):
         yield chunk
+
+
+def growing(items: Iterator[Item], most: int) -> Iterator[list[Item]]:
+    """Lists of items: a few at first, then twice as many each time, up to so many."""
+    size = min(FIRST_CHUNK, most)
+    while chunk := list(islice(items, size)):
+        yield chunk
+        size = min(2 * size, most)
 
 
 class RowExplainer:

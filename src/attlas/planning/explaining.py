@@ -84,7 +84,7 @@ def _plan(
         MethodCall(method, request, options, given["maps"], given["licence"])
     questions, scale = pose_sample(subject, texts, requests, fills=method.fills)
     scale *= often
-    if questions:
+    if questions and not questions[0].asked[0].request.is_open:
         _ = questions[0].rows([0]).targets  # a wrong target is told
     kept, notes = _maps(questions, method, given["maps"], scale)
     asked = [replace(each, maps=kept) for each in questions]

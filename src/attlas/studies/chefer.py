@@ -73,7 +73,7 @@ DIFFERS = (
         "tops": (1, 2, 4),
         "methods": ("lrp_relevance", "generic_relevance", "raw_attention", "attention_rollout"),
     },
-    takes=(6, 278),
+    takes=(6, 755),
 )
 def chefer(
     run: Run,

@@ -43,7 +43,7 @@ class Attribution:
     weights: Attention
     steps: tuple[int, ...]
     place: int  # of its errors
-    told: "_Told"
+    told: "_Afterwards"
 
     @property
     def completeness_error(self) -> BatchScores:
@@ -77,7 +77,7 @@ def attributions(
         weights = [each.integral() for each in running]
         missed = (totals(weights) - torch.stack([each.worth for each in running])).abs()
         rough = torch.stack([each.error for each in running])
-        told = _Told(question, torch.stack([missed, rough]), found[0].above)
+        told = _Afterwards(question, torch.stack([missed, rough]), found[0].above)
         for place, (each, own) in enumerate(zip(running, weights, strict=True)):
             placed = effects_on_patches(own, question.subject.stages(question.inputs))
             yield Attribution(each.site, placed, tuple(each.steps), place, told)
@@ -87,7 +87,7 @@ def attributions(
             raise ModelError(f"the output of {question.subject.name} is not finite")
 
 
-class _Told:
+class _Afterwards:
     """What is looked at when all passes are over, brought from the device at once."""
 
     def __init__(self, question: Question, errors: Tensor, above: Sequence[Tensor]) -> None:
