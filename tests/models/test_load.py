@@ -1,6 +1,7 @@
 """Loading: where a model may come from, and one clear line where it cannot."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -88,6 +89,16 @@ def test_what_is_not_there_is_said_in_one_line(folder, tmp_path):
         with pytest.raises(ModelError, match=message) as caught:
             attlas.load(name)
         assert "\n" not in str(caught.value)
+
+
+def test_a_folder_without_a_model_names_those_that_lie_in_it(folder, tmp_path):
+    trained = tmp_path / "trained"
+    shutil.copytree(folder, trained / "checkpoint-3")
+    (trained / "small.gguf").write_bytes(b"GGUF")
+    (trained / "logs").mkdir()
+    named = f"give {trained / 'checkpoint-3'} or {trained / 'small.gguf'}"
+    with pytest.raises(ModelError, match=re.escape(named)):
+        attlas.load(trained)
 
 
 def test_wrong_options_name_the_right_ones(folder):

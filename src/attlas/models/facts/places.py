@@ -34,6 +34,7 @@ LAYERS = (
     *("num_hidden_layers", "num_layers", "n_layer", "n_layers", "encoder_layers"),
     *("decoder_layers", "num_decoder_layers"),
 )
+MOST_NAMED = 3  # models in a folder that an error names
 MOST_LAYERS = 10_000  # a configuration that says more is damaged, and would be built for hours
 ATTENTION = ("sdpa", "eager")  # what a model may be loaded on and opened
 DTYPES = ("float32", "float64", "float16", "bfloat16")
@@ -59,8 +60,8 @@ def _find(name: str) -> str:
         return str(files("attlas.embedded").joinpath(name))
     path = Path(os.path.expanduser(name))
     if path.is_dir():
-        if not (path / "config.json").is_file() and not is_adapter(str(path)):
-            raise ModelError(f"the folder {name} has no config.json, so it holds no model")
+        if not _is_model(path):
+            raise ModelError(_no_model(name, path))
         return str(path)
     if is_gguf(str(path)):
         return str(path)
@@ -70,6 +71,19 @@ def _find(name: str) -> str:
         kind = "file" if name.endswith(".gguf") else "folder"
         raise ModelError(f"the {kind} {name} is not there")
     return name
+
+
+def _no_model(name: str, folder: Path) -> str:
+    """What is wrong with a folder without a model, and which models lie right in it, if any do."""
+    inside = [each for each in sorted(folder.iterdir()) if each.suffix == ".gguf" or _is_model(each)]
+    named = " or ".join(str(each) for each in inside[:MOST_NAMED])
+    said = f"the folder {name} has no config.json, so it holds no model"
+    return f"{said}: give {named}" if inside else said
+
+
+def _is_model(folder: Path) -> bool:
+    """Whether this is a folder that a model was saved to, such as a checkpoint of a training."""
+    return (folder / "config.json").is_file() or is_adapter(str(folder))
 
 
 def is_gguf(place: str) -> bool:
