@@ -14,6 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 
 Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
+Content = TypeVar("Content")
 
 
 class Placed:
@@ -78,9 +79,10 @@ def placing(content: Any = None) -> Iterator[Placed]:
             raise
 
 
-def here() -> list[Any]:
-    """The content of everything that is open in this context, the first one first."""
-    return [each.content for each in _HERE.get() if each.is_open]
+def here(kind: type[Content]) -> list[Content]:
+    """The content of this kind of everything that is open in this context, the first one first."""
+    # What is closed has no content.
+    return [content for each in _HERE.get() if isinstance(content := each.content, kind)]
 
 
 def settled(function: Callable[Given, Returned]) -> Callable[Given, Returned]:

@@ -21,7 +21,7 @@ from attlas.methods.support.token_rows import (
     reading_sites,
     spread_over_tokens,
 )
-from attlas.methods.support.top_down import own_weights, roll_through, through_map
+from attlas.methods.support.top_down import own_weights, roll_through, support, through_map
 from attlas.models.asking.question import Question
 from attlas.models.decomposing.projections import Projected, fold_projected, hand_over_projected
 from attlas.models.rows.handed import RowSlice
@@ -123,7 +123,7 @@ def _by_rows(
     for call, its in zip(reversed(found.calls), reversed(projected), strict=True):
         added = take(replace(its, own_weights=own_weights(call).to(its.values)))
         if bypass is None:
-            rows.append(through_map(call, row, added.norms_of))
+            rows.append(through_map(call, row, support(row), added.norms_of)[0])
         else:
             row = roll_through(call, row, bypass, added.shares_of)
         notes.append((call.site.name, added.mixing_ratio().tolist()))

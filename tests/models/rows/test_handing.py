@@ -53,7 +53,7 @@ def laid_out(call):
     query = call.streams[0]
     weights = query.new_zeros(len(query), query.shape[1], call.queries, call.keys)
     gradients = torch.zeros_like(weights)
-    for part in call.slices(torch.arange(call.queries)):
+    for part in call.slices(range(call.queries)):
         weights[:, :, part.rows, part.keys] = part.weights
         if call.gradient is not None:
             gradients[:, :, part.rows, part.keys] = part.gradient

@@ -6,6 +6,7 @@ the first.
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,14 +20,18 @@ Fuse = Callable[[RowSlice], HeadMean]  # combines the heads of a slice
 
 def mean_row(calls: Sequence[HandedCall], row: QueryWeights, fuse: Fuse) -> Tensor:
     """A row over the queries times the maps, averaged over the layers, `[target, key]`."""
-    return torch.stack([through_map(call, row, fuse) for call in calls]).mean(dim=0)
+    rows = support(row)
+    return torch.stack([through_map(call, row, rows, fuse)[0] for call in calls]).mean(dim=0)
 
 
 def relevant_row(calls: Sequence[HandedCall], row: QueryWeights, fuse: Fuse) -> Tensor:
     """What a row gains if each layer adds to it the row times its map, `[target, token]`."""
-    gained = torch.zeros_like(row)
+    gained, rows = torch.zeros_like(row), support(row)
     for call in reversed(calls):
-        gained = gained + through_map(call, row + gained, fuse)
+        passed, seen = through_map(call, row + gained, rows, fuse)
+        gained = gained + passed
+        # Looking at each layer for what is zero would take longer: a device had to be waited for.
+        rows = range(min(rows[0], seen.start), max(rows[-1] + 1, seen.stop))
     return gained
 
 
@@ -47,7 +52,7 @@ def roll_through(call: HandedCall, row: QueryWeights, residual: float, fuse: Fus
     """A row after one layer and the share that bypasses it, whose rows together sum to one."""
     pulled = call.pull(row) if fuse is None else None
     if pulled is not None:  # fused attention has no sinks: its rows sum to one
-        return torch.add(residual * row, pulled, alpha=1 - residual)
+        return torch.lerp(pulled, row, residual)
     rolled = torch.zeros_like(row)
     for part in call.slices(support(row)):
         layer = (1 - residual) * (mean_of_heads if fuse is None else fuse)(part)
@@ -58,18 +63,24 @@ def roll_through(call: HandedCall, row: QueryWeights, residual: float, fuse: Fus
     return rolled
 
 
-def through_map(call: HandedCall, row: QueryWeights, fuse: Fuse) -> Tensor:
-    """A row over the queries times the map of one layer, its heads combined, `[target, key]`."""
-    passed = torch.zeros_like(row)
-    for part in call.slices(support(row)):
+def through_map(
+    call: HandedCall, row: QueryWeights, rows: Sequence[int], fuse: Fuse
+) -> tuple[Tensor, range]:
+    """A row over the queries times the map of one layer, its heads combined, `[target, key]`.
+
+    Only these rows of the map are asked for. With it comes the span of the keys that they can see.
+    """
+    passed, seen = torch.zeros_like(row), []
+    for part in call.slices(rows):
         passed[:, part.keys] += times(row[:, part.rows], fuse(part))
-    return passed
+        seen.append(part.keys)
+    return passed, range(min(each.start for each in seen), max(each.stop for each in seen))
 
 
 def own_weights(call: HandedCall) -> Tensor:
     """The weight of each position on itself, `[batch, head, query]`, from one slice at a time."""
     found = []
-    for part in call.slices(torch.arange(call.queries, device=call.streams[0].device)):
+    for part in call.slices(range(call.queries)):
         places = torch.arange(len(part.rows), device=part.rows.device)
         found.append(part.weights[:, :, places, part.rows - part.keys.start])
     return torch.cat(found, dim=-1)
@@ -80,9 +91,11 @@ def mean_of_heads(part: RowSlice) -> HeadMean:
     return fuse_heads(part.weights)
 
 
-def support(row: QueryWeights) -> Tensor:
+def support(row: QueryWeights) -> Sequence[int]:
     """The positions where some row is not zero: those of the map that are asked for."""
-    return row.any(dim=0).nonzero()[:, 0]
+    found: list[int] = np.flatnonzero(row.any(dim=0).cpu()).tolist()
+    is_span = found[-1] + 1 - found[0] == len(found)
+    return range(found[0], found[-1] + 1) if is_span else found
 
 
 def times(row: Tensor, layer: HeadMean) -> Tensor:

@@ -76,8 +76,8 @@ class _Implementation:
     """
 
     def __get__(self, config: Any, kind: Any = None) -> Any:
-        for each in reversed(here()):
-            if isinstance(each, _Chosen) and id(config) in each:
+        for each in reversed(here(_Chosen)):
+            if id(config) in each:
                 return each[id(config)][1]
         if config is None or ATTRIBUTE not in vars(config):
             raise AttributeError(ATTRIBUTE)

@@ -1,8 +1,9 @@
 """What an attention function was handed, and any rows of its weights computed again from that."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -25,6 +26,7 @@ COPIES = 4  # of these weights that exist while they are computed
 TINY = 1e-30  # keeps a row of zeros at zero
 MOST = 1e38  # a precision that holds numbers of this size holds any row, bfloat16 included
 FUSED_ON = {"cuda"}  # where the gradient of fused attention is faster than slices
+_requires_grad = attrgetter("requires_grad")
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +78,7 @@ class HandedCall:
         every = torch.arange(self.queries, device=self.streams[0].device)
         # Fused attention holds the mask of the rows and no weights: as many rows as heads take one.
         wide = self.streams[0].shape[1] if is_fusible(self.module) else 1
-        in_graph = torch.is_grad_enabled() and any(each.requires_grad for each in self.streams)
+        in_graph = torch.is_grad_enabled() and any(map(_requires_grad, self.streams))
         return torch.cat(
             [
                 # A graph would hold the weights of all slices; they are computed once more instead.
@@ -90,16 +92,16 @@ class HandedCall:
 
     def beside_graph(self) -> "HandedCall":
         """The call with what it was handed outside of the graph of the pass."""
-        if not any(each.requires_grad for each in self.streams):
+        if not any(map(_requires_grad, self.streams)):
             return self
-        query, key, value = (each.detach() for each in self.streams)
+        query, key, value = map(Tensor.detach, self.streams)
         return replace(self, streams=(query, key, value))
 
-    @torch.enable_grad()
     def with_graph(self) -> "HandedCall":
         """The call with the graph of its fused output, if there is one: `pull` needs it."""
-        query, key, value = (each.detach() for each in self.streams)
-        output = self._fused((query, key, value.requires_grad_()))
+        query, key, value = map(Tensor.detach, self.streams)
+        with torch.enable_grad():
+            output = self._fused((query, key, value.requires_grad_()))
         return self if output is None else replace(self, mixed=(output, value))
 
     @property
@@ -115,13 +117,20 @@ class HandedCall:
             mask = mask_of_fused(self.module, query, key, mask, self.given)
         return run_eager(self.module, *self.streams, mask, **self.given)
 
-    def slices(self, rows: Tensor) -> Iterator[RowSlice]:
-        """The weights of these query rows, a few rows at a time."""
-        targets = 1 if self.gradient is None else len(self.gradient)
-        parts = rows.split(self._rows_at_once(targets))
-        ends = accumulate(len(part) for part in parts)
-        lasts = rows.tolist()  # at once: a device would have to be waited for again and again
-        return map(self._spell_out, parts, [lasts[end - 1] for end in ends])
+    def slices(self, rows: Sequence[int]) -> Iterator[RowSlice]:
+        """The weights of these query rows, a few rows at a time.
+
+        A range of rows is made on the device, so that nothing has to be waited for.
+        """
+        targets, device = 1 if self.gradient is None else len(self.gradient), self.streams[0].device
+        places = (
+            torch.arange(rows.start, rows.stop, device=device)
+            if isinstance(rows, range)
+            else torch.tensor(rows, device=device)
+        )
+        parts = places.split(self._rows_at_once(targets))
+        ends = accumulate(map(len, parts))
+        return map(self._spell_out, parts, [rows[end - 1] for end in ends])
 
     @torch.no_grad()
     def _spell_out(self, rows: Tensor, last: int) -> RowSlice:
@@ -146,21 +155,17 @@ class HandedCall:
         if kept.mixed is None:
             return None
         output, mixed = kept.mixed
-        (batch, width), heads = (len(mixed), mixed.shape[-1]), output.shape[2]
         largest = _largest(row, output.dtype)
-        parts = _in_precision(row if largest is None else row / largest, output.dtype)
-        columns = parts if batch > 1 or len(row) == 1 else parts.movedim(0, 1).flatten(1)[None]
-        pulled = []
-        for some in columns.split(width, dim=-1):
-            above = torch.zeros_like(output)
-            above[..., : some.shape[-1]] = some[:, :, None]
-            (found,) = torch.autograd.grad(output, mixed, above, retain_graph=True)
-            pulled.append(found[..., : some.shape[-1]].sum(dim=1, dtype=row.dtype))
+        scaled = row if largest is None else row / largest
+        share = len(mixed) == 1 < len(row)  # the map of one input serves every row
+        columns = scaled.T[None] if share else scaled[:, :, None]
+        parts = _parts_of(row.dtype, output.dtype)
+        pulled = [
+            _pull_columns(output, mixed, some, parts)
+            for some in columns.split(mixed.shape[-1] // parts, dim=-1)
+        ]
         joined = pulled[0] if len(pulled) == 1 else torch.cat(pulled, dim=-1)
-        each = joined  # `[batch, key, column]`
-        if batch == 1 < len(row):
-            each = joined[0].unflatten(1, (len(row), -1)).movedim(1, 0)
-        total = each.sum(dim=-1) / heads
+        total = (joined[0].T if share else joined[..., 0]) / output.shape[2]
         return total if largest is None else largest * total
 
     def _fused(self, streams: tuple[Tensor, Tensor, Tensor]) -> Tensor | None:
@@ -256,9 +261,18 @@ def _largest(row: Tensor, kind: torch.dtype) -> Tensor | None:
     return row.abs().amax(dim=-1, keepdim=True).clamp_min(TINY)
 
 
-def _in_precision(row: Tensor, kind: torch.dtype) -> Tensor:
-    """A row in this precision, `[target, query, part]`: in half precision a high and a low part."""
-    if torch.finfo(kind).bits >= torch.finfo(row.dtype).bits:
-        return row[..., None].to(kind)
-    high = row.to(kind)
-    return torch.stack([high, (row - high.to(row.dtype)).to(kind)], dim=-1)
+def _parts_of(of_row: torch.dtype, kind: torch.dtype) -> int:
+    """In how many parts a row is given to a precision: in half precision, a high and a low one."""
+    return 1 if torch.finfo(kind).bits >= torch.finfo(of_row).bits else 2
+
+
+def _pull_columns(output: Tensor, mixed: Tensor, columns: Tensor, parts: int) -> Tensor:
+    """Columns over the queries times the sum of all heads, `[batch, key, column]`."""
+    above, count, given = torch.zeros_like(output), columns.shape[-1], columns[:, :, None]
+    high = above[..., :count]
+    high.copy_(given)
+    if parts == 2:  # what the high part leaves, rounded as it is written
+        torch.sub(given, high, out=above[..., count : 2 * count])
+    (found,) = torch.autograd.grad(output, mixed, above, retain_graph=True)
+    used: Tensor = found[..., : parts * count].unflatten(-1, (parts, count))
+    return used.sum(dim=(1, -2), dtype=columns.dtype)

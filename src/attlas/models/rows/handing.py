@@ -284,8 +284,8 @@ def _rows_are_of_map(call: HandedCall, count: int) -> bool:
     if weights.shape[2:] != (count, count):
         return False
     rows = torch.zeros_like(weights)
-    for row in torch.arange(count, device=weights.device)[:, None]:
-        for part in call.slices(row):
+    for row in range(count):
+        for part in call.slices(range(row, row + 1)):
             rows[:, :, part.rows, part.keys] = part.weights
     tolerance = TOLERANCE.get(weights.dtype, 1e-2)
     mixed = mix(weights, call.streams[2])

@@ -48,7 +48,9 @@ def _run(
 ) -> Tensor | None:
     # A comparison may miss a soft cap, which changes only large scores: refuse unknown arguments.
     unknown = () if _KNOWN.issuperset(given) else given.keys() - _KNOWN
-    if _fusible.get(module) is False or any(given[name] is not None for name in unknown):
+    if unknown and any(given[name] is not None for name in unknown):
+        return None
+    if _fusible.get(module) is False:
         return None
     fused = _FUNCTIONS["sdpa"]
     options = {name: given[name] for name in _HANDED_ON if name in given}

@@ -75,7 +75,7 @@ def opened_by(
 
 def open_taps() -> list[Tap]:
     """The taps that are open in the current context, the outermost first."""
-    return [each for each in here() if isinstance(each, Tap)]
+    return here(Tap)
 
 
 def is_tapped(model: nn.Module) -> bool:
