@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from attlas.errors import UsageError
+from attlas.errors import UsageError, check_whole
 from attlas.models.load import load
 from attlas.models.loading.devices import choose_device
 from attlas.models.recurrent.batches import TextTable
@@ -19,7 +19,6 @@ from attlas.models.recurrent.fitting import (
     Fitted,
     Loss,
     balanced_weight,
-    check_whole,
     evaluate,
     label_loss,
 )
