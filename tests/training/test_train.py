@@ -102,6 +102,11 @@ def test_the_parts_of_some_data():
         read_parts(TEXTS, labels=["ugly"])
     with pytest.raises(UsageError, match="fewer than two labels"):
         read_parts(TEXTS, labels=["good"])
+    with pytest.raises(UsageError, match=r"\(1 to train on, 1 to choose the epoch by\)"):
+        read_parts([("a fine film", "good"), ("a dull film", "bad")])
+    for other in ("dev", "test"):
+        with pytest.raises(UsageError, match="'ugly', which none of the 36 texts to train on has"):
+            read_parts(TEXTS, **{"dev": TEXTS, other: [("a film", "ugly")]})
 
 
 def test_training_questions_are_none_of_those_that_are_asked(few):
@@ -117,6 +122,8 @@ def test_mistakes_are_told():
         attlas.train("bilstm", TEXTS, attention="tanh")
     with pytest.raises(UsageError, match="learns dates"):
         attlas.train("luong", TEXTS)
+    with pytest.raises(UsageError, match="bilstm chooses a label, and dates are written: by bahd"):
+        attlas.train("bilstm", "dates", count=20)
     with pytest.raises(UsageError, match="neither"):
         attlas.train("bilstm", TEXTS, vectors="nowhere")
 

@@ -123,8 +123,12 @@ def train(
     plan = choose_plan(recipe, seed, given)
     if model in WRITERS and aims:
         raise UsageError(f"{model} writes: objectives are for classifiers")
-    if (model in WRITERS) != (parts.source == "dates") and model in WRITERS:
-        raise UsageError(f"{model} writes, and learns dates: not {parts.source}")
+    if (model in WRITERS) != (parts.source == "dates"):
+        raise UsageError(
+            f"{model} writes, and learns dates: not {parts.source}"
+            if model in WRITERS
+            else f"{model} chooses a label, and dates are written: by {' or '.join(WRITERS)}"
+        )
     work = _Training(model, parts, plan, Path(out) if out else None, choose_device(device), watch)
     how: dict[str, Any] = {"vectors": vectors, "vector_size": vector_size, "longest": longest}
     if model in WRITERS:
