@@ -51,10 +51,11 @@ class FitPlan:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What came of it: the epoch that was kept, and the figures of every epoch."""
+    """What came of it: the epoch that was kept, the figures of every epoch, what to know of it."""
 
     best: int
     epochs: list[dict[str, float]] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
 
 
 def label_loss(positive_weight: float | None = None) -> Loss:
@@ -102,8 +103,7 @@ def fit(
     loss = loss or label_loss(balanced_weight(train.labels.tolist()))
     optimizer = make_optimizer(model, plan)
     known = {**asdict(plan), **(about or {})}
-    state = read_checkpoint(folder, model, optimizer, known) if folder else None
-    state = state or Checkpoint()
+    state = read_checkpoint(folder, model, optimizer, known) if folder else Checkpoint()
     total = plan.epochs * len(train.drawn(plan.rows, (plan.seed, 0)))
     for epoch in range(state.epoch, plan.epochs):
         if state.is_over(plan.patience):
@@ -117,7 +117,7 @@ def fit(
             write_checkpoint(folder, model, optimizer, known, state)
     model.load_state_dict(state.best_weights)
     model.eval()
-    return Fitted(state.best, state.figures)
+    return Fitted(state.best, state.figures, state.notes)
 
 
 def train_epoch(
