@@ -15,6 +15,8 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from numbers import Integral
+from typing import Any
 
 # In the messages of torch's allocator for the processor.
 _SHORTAGES = ("can't allocate memory", "not enough memory")
@@ -72,6 +74,14 @@ def first_line(problem: BaseException) -> str:
     """An error of someone else's in one line: its type, and the first line of what it says."""
     said = in_short(str(problem).strip().split("\n")[0], 300)
     return ": ".join(filter(None, [type(problem).__name__, said]))
+
+
+def check_whole(what: str, given: Any, least: int = 1, most: int | None = None) -> None:
+    """Refuse what is no whole number of at least so much."""
+    is_whole = isinstance(given, Integral) and not isinstance(given, bool)
+    if not is_whole or given < least or (most is not None and given > most):
+        allowed = f"{least} or more" if most is None else f"from {least} to {most}"
+        raise UsageError(f"{what}: a whole number, {allowed}, not {in_short(str(given))}")
 
 
 def refuse_address(path: str | os.PathLike[str]) -> None:

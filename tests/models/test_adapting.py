@@ -11,7 +11,7 @@ from torch import nn
 from transformers import PreTrainedTokenizerFast
 
 import attlas
-from attlas.errors import NotDefinedError, UnknownNameError, UsageError
+from attlas.errors import NotDefinedError, UnknownNameError, UnsupportedModelError, UsageError
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own_model.py"
 WORDS = ["<pad>", "<unk>", "a", "fine", "film", "dull"]
@@ -77,6 +77,59 @@ def test_the_attention_is_read_and_rewritten_in_any_shape(shape):
         assert torch.equal(model(ids), before)
 
 
+class Heads(nn.Module):
+    """A GRU whose states three heads pool, each by a softmax of its own."""
+
+    def __init__(self, axis):
+        super().__init__()
+        torch.manual_seed(2)
+        self.words, self.reader = nn.Embedding(len(WORDS), 4), nn.GRU(4, 3, batch_first=True)
+        self.pool, self.output = HeadsPool(axis), nn.Linear(9, 2)
+
+    def forward(self, ids, lengths):
+        states = self.reader(self.words(ids))[0]
+        return self.output((self.pool(states) @ states).flatten(1))
+
+
+class HeadsPool(nn.Module):
+    """Weights `[text, head, word]`; the softmax is along this axis of the scores."""
+
+    def __init__(self, axis):
+        super().__init__()
+        self.score, self.axis = nn.Linear(3, 3), axis
+
+    def forward(self, states):
+        scores = torch.tanh(self.score(states))  # [text, word, head]
+        if self.axis == 1:
+            return scores.softmax(1).transpose(1, 2)
+        if self.axis == -1:
+            return scores.transpose(1, 2).softmax(-1)
+        return scores.transpose(1, 2)[:, :, None].softmax(3)[:, :, 0]
+
+
+@pytest.mark.parametrize("axis", [1, -1, 3])
+def test_several_heads_that_pool_are_read_and_rewritten(axis):
+    model = Heads(axis).eval()
+    subject = opened(model, call=lambda model, ids, mask: model(ids, mask.sum(1)))
+    ids = torch.tensor([subject.tokenizer(TEXT)["input_ids"]])
+    with torch.no_grad():
+        states = model.reader(model.words(ids))[0]
+        weights, before = model.pool(states), model(ids, None)
+        even = model.output(states.mean(1).repeat(1, 3))
+        assert subject.sites[0].heads == 3
+        np.testing.assert_allclose(subject.attention(TEXT).weights[0][:, 0], weights[0], atol=1e-7)
+        with subject.tap(attlas.edits.uniform()):
+            torch.testing.assert_close(model(ids, None), even)
+    torch.testing.assert_close(model(ids, None), before)
+    found = attlas.explain(subject, TEXT, "raw_attention")
+    np.testing.assert_allclose(found.scores, weights[0].mean(0), atol=1e-7)
+    slope = torch.autograd.functional.jacobian(
+        lambda each: model.output((each @ states).flatten(1))[0, 1], weights
+    )
+    product = attlas.explain(subject, TEXT, "gradient_attention", target="good")
+    np.testing.assert_allclose(product.scores, (slope * weights)[0].mean(0), atol=1e-6)
+
+
 def test_one_number_stands_for_two_labels():
     model = Own()
     subject = opened(model)
@@ -130,6 +183,13 @@ def test_mistakes_are_told():
         opened(kind="poling")
     with pytest.raises(UsageError, match="1 logits, and there are 3 labels"):
         attlas.adapt(Own(), tokenizer(), "pool", ["a", "b", "c"]).predict([TEXT])
+    with pytest.raises(UsageError, match="the tokenizer is one of transformers, not NoneType"):
+        attlas.adapt(Own(), None, "pool", ["bad", "good"])
+    model = Own()
+    wrong = attlas.adapt(model, tokenizer(), "words", ["bad", "good"])
+    with pytest.raises(UnsupportedModelError, match="^words takes no softmax over the tokens: name"):
+        wrong.predict([TEXT])
+    assert attlas.explain(opened(model), TEXT, "raw_attention").scores.sum() == pytest.approx(1)
     two = Own()
     two.more = nn.Embedding(2, 2)
     with pytest.raises(UsageError, match="2 embeddings"):

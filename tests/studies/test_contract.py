@@ -1,6 +1,7 @@
 """What every study owes, and studies by name."""
 
 import json
+from inspect import signature
 from time import process_time
 
 import pytest
@@ -71,6 +72,20 @@ def test_every_claim_has_a_source_and_a_rule(ran, name):
         assert claim.said and claim.source and claim.rule and claim.verdict in VERDICTS
         assert claim.ours is not None or (claim.verdict == "not tested here" and claim.found)
     assert len({claim.said for claim in result.claims}) == len(result.claims)
+
+
+@every
+def test_a_count_is_a_whole_number_above_zero(name):
+    options = signature(STUDIES[name].function).parameters.values()
+    counts = [each.name for each in options if each.annotation in (int, int | None)]
+    assert counts
+    for each in counts:
+        for wrong in (-1, 1.5, "few", True):
+            with pytest.raises(UsageError, match=f"^{each}: a whole number"):
+                attlas.study(name, quick=True, **{each: wrong})
+    if "seeds" in counts:
+        with pytest.raises(UsageError, match="^seeds: a whole number, 1 or more, not 0"):
+            attlas.study(name, quick=True, seeds=0)
 
 
 @every

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import attlas
 from attlas.cli.main import commands
-from attlas.errors import ResultFileError, UnknownNameError, UsageError
+from attlas.errors import ModelError, ResultFileError, UnknownNameError, UsageError
 from attlas.training import examples
 from attlas.training import train as module
 from attlas.training.examples import read_parts
@@ -54,6 +54,29 @@ def test_the_files_of_others_are_left_alone(how, name, tmp_path):
     with pytest.raises(UsageError, match=f"{name} exists, but no training wrote it"):
         attlas.train(data=TEXTS, out=tmp_path, epochs=1, **how)
     assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [(name, "[]")]
+
+
+def test_a_damaged_checkpoint_is_told_and_the_weights_come_out_the_same(tmp_path):
+    whole = attlas.train("average", TEXTS, tmp_path / "whole", dev=TEXTS, **QUICK)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "training.lock").write_text("1 on a machine")
+    (tmp_path / "other" / "training.safetensors").write_bytes(b"damaged")
+    again = attlas.train("average", TEXTS, tmp_path / "other", dev=TEXTS, **QUICK)
+    assert whole.record["notes"] == []
+    assert "training.safetensors was damaged: the training began anew" in again.lines()[0]
+    files = [tmp_path / name / "model.safetensors" for name in ("whole", "other")]
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+@pytest.mark.parametrize("content", [None, "{}", "{"])
+def test_a_model_without_its_words_is_one_line(content, tmp_path):
+    attlas.train("average", TEXTS, tmp_path, dev=TEXTS, **QUICK)
+    place = tmp_path / "tokenizer.json"
+    place.unlink() if content is None else place.write_text(content)
+    with pytest.raises(ModelError, match=r"tokenizer of .* cannot be loaded: ") as told:
+        attlas.load(tmp_path)
+    assert "\n" not in str(told.value) and "one of" not in str(told.value)
+    assert content != "{}" or "KeyError" in str(told.value)
 
 
 @pytest.mark.parametrize("content", ["", "{", "[" * 100_000])
@@ -102,6 +125,11 @@ def test_the_parts_of_some_data():
         read_parts(TEXTS, labels=["ugly"])
     with pytest.raises(UsageError, match="fewer than two labels"):
         read_parts(TEXTS, labels=["good"])
+    with pytest.raises(UsageError, match=r"\(1 to train on, 1 to choose the epoch by\)"):
+        read_parts([("a fine film", "good"), ("a dull film", "bad")])
+    for other in ("dev", "test"):
+        with pytest.raises(UsageError, match="'ugly', which none of the 36 texts to train on has"):
+            read_parts(TEXTS, **{"dev": TEXTS, other: [("a film", "ugly")]})
 
 
 def test_training_questions_are_none_of_those_that_are_asked(few):
@@ -117,6 +145,10 @@ def test_mistakes_are_told():
         attlas.train("bilstm", TEXTS, attention="tanh")
     with pytest.raises(UsageError, match="learns dates"):
         attlas.train("luong", TEXTS)
+    with pytest.raises(UsageError, match="bilstm chooses a label; dates are written: by bahdanau"):
+        attlas.train("bilstm", "dates", count=20)
+    with pytest.raises(UsageError, match="sentiment chooses a label"):
+        attlas.train(data="dates", base="sentiment", count=20)
     with pytest.raises(UsageError, match="neither"):
         attlas.train("bilstm", TEXTS, vectors="nowhere")
 

@@ -1,6 +1,7 @@
 """Trials of a report: their plots on a page, and their figures where nothing can be drawn."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from results.report_sample import around, report, trial_plots
@@ -176,3 +177,17 @@ def test_a_phone_and_paper_hold_them_without_scrolling_sideways(show):
     assert tab.evaluate("document.documentElement.scrollWidth") == 400
     for place in range(len(plots.KINDS)):
         assert tab.locator("figure.plot").nth(place).bounding_box()["width"] <= 400
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("names", [["attention", "gradient"], [f"model {n}, 0.5 to 1" for n in "abc"]])
+def test_the_names_below_violins_do_not_overlap(show, names):
+    made = plots.violins("t", {name: [1, 2, 2] for name in names}, x_label="x", y_label="y", reading="r")
+    tab = opened(show, plotted(made))
+    shown = tab.locator(".plot svg > text[y='228']")
+    assert shown.count() == len(names)
+    boxes = [shown.nth(place).bounding_box() for place in range(len(names))]
+    for one, other in pairwise(boxes):
+        assert one["x"] + one["width"] < other["x"]
+    listed = tab.locator(".violin-names li").all_text_contents()
+    assert listed == ([] if len(names) == 2 else names)

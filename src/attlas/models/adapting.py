@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import PretrainedConfig, PreTrainedModel
+from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from attlas.errors import UnknownNameError, UsageError
@@ -122,7 +122,7 @@ def adapt(
             `call(model, ids, mask)` returns the logits.
         name: What to call the model in results.
 
-    Your model stays as it is. Methods and trials that are not defined for it say so
+    Your model stays as it is; of its places, those named last count. Methods and trials that are not defined for it say so
     (`attlas.check`).
 
     Example: `subject = attlas.adapt(model, tokenizer, "attention", ["negative", "positive"])`
@@ -130,8 +130,15 @@ def adapt(
     if kind not in ADAPTED_KINDS:
         raise UnknownNameError("kind of attention", kind, ADAPTED_KINDS)
     paths = [attention] if isinstance(attention, str) else list(attention)
-    for path in paths:
-        NAMED[_part(model, path, "attention")] = kind
+    named = [_part(model, path, "attention") for path in paths]
+    for each in model.modules():  # another place may have been named before
+        NAMED.pop(each, None)
+    NAMED.update(dict.fromkeys(named, kind))
+    if not isinstance(tokenizer, PreTrainedTokenizerBase):
+        raise UsageError(
+            f"the tokenizer is one of transformers, not {type(tokenizer).__name__}: "
+            "PreTrainedTokenizerFast makes one of a vocabulary"
+        )
     numbers = {label: number for number, label in enumerate(labels)}
     config = PretrainedConfig(id2label=dict(enumerate(labels)), label2id=numbers)
     config.pad_token_id = tokenizer.pad_token_id

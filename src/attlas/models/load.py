@@ -220,9 +220,7 @@ def _load_processor(place: str, name: str, model: Any, trust_remote_code: bool) 
         )
         ", ".join(getattr(processor, "model_input_names", ()))  # or it fails at its first text
     except Exception as problem:
-        raise ModelError(
-            f"the {kind} of {name} cannot be loaded: {_first_line(problem)}"
-        ) from problem
+        raise ModelError(f"the {kind} of {name} cannot be loaded: {_lack(problem)}") from problem
     # Where the files are missing, transformers makes up a tokenizer that knows no word.
     words = processor.tokenizer if kind == "processor" else processor
     if kind in ("processor", "tokenizer") and len(words) <= len(words.all_special_ids):
@@ -248,6 +246,8 @@ def _why(name: str, problem: Exception) -> str:
     text = str(problem)
     if isinstance(problem, json.JSONDecodeError) or "valid JSON file" in text:
         return f"{name} is damaged: its config.json cannot be read"
+    if type(problem).__name__ == "SafetensorError":
+        return f"{name} is damaged: its weights cannot be loaded ({_first_line(problem)})"
     if "safetensors" in text and "model.safetensors" in text:
         return (
             f"{name} has no safetensors weights; pickled ones can run code when they are read: "
@@ -284,6 +284,13 @@ def _quiet(place: str) -> Iterator[None]:
     finally:
         if shown:
             logging.enable_progress_bar()
+
+
+def _lack(problem: Exception) -> str:
+    """What a processor lacks; transformers lists the ways that it tried instead."""
+    if "instantiate the backend tokenizer" in str(problem):
+        return "its tokenizer.json is missing or damaged"
+    return first_line(problem) if isinstance(problem, LookupError) else _first_line(problem)
 
 
 def _first_line(problem: Exception) -> str:

@@ -81,9 +81,29 @@ def read_parts(
         notes = (f"no dev texts: {len(chosen)} of the training texts choose the epoch",)
     if count is not None and name not in MADE:
         train = Random(seed).sample(train, min(count, len(train)))
-    if len({label for _, label in train}) < 2:
-        raise UsageError(f"{name} has texts of fewer than two labels: there is nothing to learn")
-    return Parts(train, chosen, tested, name, notes, marked)
+    parts = Parts(train, chosen, tested, name, notes, marked)
+    _check_learnable(parts)
+    return parts
+
+
+def _check_learnable(parts: Parts) -> None:
+    """Refuse what has nothing to learn, or asks for a label that is nowhere learned."""
+    known = {label for _, label in parts.train}
+    if len(known) < 2:
+        raise UsageError(
+            f"{parts.source} has texts of fewer than two labels to train on "
+            f"({len(parts.train)} to train on, {len(parts.dev)} to choose the epoch by): there is "
+            "nothing to learn"
+        )
+    if parts.source == "dates":  # each has an answer of its own
+        return
+    for what, others in (("choose the epoch by", parts.dev), ("test on", parts.test)):
+        new = sorted({label for _, label in others} - known)
+        if new:
+            raise UsageError(
+                f"{parts.source} has texts to {what} with the label {new[0]!r}, which none of the "
+                f"{len(parts.train)} texts to train on has: train on more of them"
+            )
 
 
 def _check_asked(labels: Sequence[str] | None, count: int | None) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from attlas.errors import UsageError
+from attlas.errors import UsageError, check_whole
 from attlas.models.load import load
 from attlas.models.loading.devices import choose_device
 from attlas.models.recurrent.batches import TextTable
@@ -19,7 +19,6 @@ from attlas.models.recurrent.fitting import (
     Fitted,
     Loss,
     balanced_weight,
-    check_whole,
     evaluate,
     label_loss,
 )
@@ -106,6 +105,13 @@ def train(
     aims = read_aims(objectives)
     recipe = choose_recipe(model, attention)
     parts = read_parts(data, dev=dev, test=test, labels=labels, count=count, seed=seed, spans=spans)
+    writes = base is None and model in WRITERS
+    if writes != (parts.source == "dates"):
+        raise UsageError(
+            f"{model} writes, and learns dates: not {parts.source}"
+            if writes
+            else f"{base or model} chooses a label; dates are written: by {' or '.join(WRITERS)}"
+        )
     if base is not None:
         from attlas.training.finetune import USUAL, finetune  # it loads the Trainer, which is slow
 
@@ -124,8 +130,6 @@ def train(
     plan = choose_plan(recipe, seed, given)
     if model in WRITERS and aims:
         raise UsageError(f"{model} writes: objectives are for classifiers")
-    if (model in WRITERS) != (parts.source == "dates") and model in WRITERS:
-        raise UsageError(f"{model} writes, and learns dates: not {parts.source}")
     work = _Training(model, parts, plan, Path(out) if out else None, choose_device(device), watch)
     how: dict[str, Any] = {"vectors": vectors, "vector_size": vector_size, "longest": longest}
     if model in WRITERS:
@@ -206,7 +210,7 @@ class _Training:
             "best": fitted.best,
             "epochs": fitted.epochs,
             "test": test,
-            "notes": list(self.parts.notes),
+            "notes": [*self.parts.notes, *fitted.notes],
             "seconds": round(seconds, 1),
             "versions": {"attlas": __version__, "torch": torch.__version__},
             "plan": {**asdict(self.plan), **about},

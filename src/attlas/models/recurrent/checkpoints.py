@@ -26,6 +26,7 @@ class Checkpoint:
     best: int = -1
     figures: list[dict[str, float]] = field(default_factory=list)
     best_weights: Mapping[str, Tensor] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()  # what whoever started the training should know
 
     def after(
         self, epoch: int, figures: dict[str, float], by: str, weights: Mapping[str, Tensor]
@@ -38,6 +39,7 @@ class Checkpoint:
             epoch if is_best else self.best,
             [*self.figures, figures],
             weights if is_best else self.best_weights,
+            self.notes,
         )
 
     def setbacks(self, by: str) -> int:
@@ -93,15 +95,18 @@ def read_checkpoint(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
     plan: Mapping[str, Any],
-) -> Checkpoint | None:
+) -> Checkpoint:
     """Bring a model and its optimizer to where a training stopped.
 
-    None if none was begun there, or if what was written is damaged: it begins anew, and comes to
-    the same.
+    If none was begun there, or if what was written is damaged, it begins anew, and comes to the
+    same.
     """
-    found = _read_whole(Path(folder) / TENSORS)
+    place = Path(folder) / TENSORS
+    if not place.is_file():
+        return Checkpoint()
+    found = _read_whole(place)
     if found is None:
-        return None
+        return Checkpoint(notes=(f"{place} was damaged: the training began anew",))
     record, tensors = found
     different = {k: v for k, v in record["plan"].items() if plan.get(k) != v and k != "epochs"}
     if different:
@@ -123,8 +128,6 @@ def read_checkpoint(
 
 def _read_whole(place: Path) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
     """What was written, if it is that to the bit."""
-    if not place.is_file():
-        return None
     try:
         with safe_open(place, "pt") as file:
             said = file.metadata() or {}

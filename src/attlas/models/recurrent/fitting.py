@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from math import inf
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from attlas.errors import UsageError, in_short
+from attlas.errors import UsageError, check_whole
 from attlas.mathematics.ranking import roc_auc
 from attlas.models.recurrent.batches import Batch, TextTable
 from attlas.models.recurrent.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
@@ -52,18 +51,11 @@ class FitPlan:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What came of it: the epoch that was kept, and the figures of every epoch."""
+    """What came of it: the epoch that was kept, the figures of every epoch, what to know of it."""
 
     best: int
     epochs: list[dict[str, float]] = field(default_factory=list)
-
-
-def check_whole(what: str, given: Any, least: int = 1, most: int | None = None) -> None:
-    """Refuse what is no whole number of at least so much."""
-    is_whole = isinstance(given, Integral) and not isinstance(given, bool)
-    if not is_whole or given < least or (most is not None and given > most):
-        allowed = f"{least} or more" if most is None else f"from {least} to {most}"
-        raise UsageError(f"{what}: a whole number, {allowed}, not {in_short(str(given))}")
+    notes: tuple[str, ...] = ()
 
 
 def label_loss(positive_weight: float | None = None) -> Loss:
@@ -111,8 +103,7 @@ def fit(
     loss = loss or label_loss(balanced_weight(train.labels.tolist()))
     optimizer = make_optimizer(model, plan)
     known = {**asdict(plan), **(about or {})}
-    state = read_checkpoint(folder, model, optimizer, known) if folder else None
-    state = state or Checkpoint()
+    state = read_checkpoint(folder, model, optimizer, known) if folder else Checkpoint()
     total = plan.epochs * len(train.drawn(plan.rows, (plan.seed, 0)))
     for epoch in range(state.epoch, plan.epochs):
         if state.is_over(plan.patience):
@@ -126,7 +117,7 @@ def fit(
             write_checkpoint(folder, model, optimizer, known, state)
     model.load_state_dict(state.best_weights)
     model.eval()
-    return Fitted(state.best, state.figures)
+    return Fitted(state.best, state.figures, state.notes)
 
 
 def train_epoch(

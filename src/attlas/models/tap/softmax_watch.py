@@ -135,7 +135,7 @@ class SoftmaxWatch(OwnMode):
         if self._watcher.pools():
             axis = _axis(result, args, kwargs)
             used = self._meet(_as_one_row(result, axis), _as_one_row(args[0] > MASKED, axis))
-            return used.movedim(-1, axis).reshape(result.shape)
+            return used.reshape(result.movedim(axis, -1).shape).movedim(-1, axis)
         if not _is_over_keys(result, args, kwargs):
             return result
         piece = self._watcher.meet_piece(result, args[0])
@@ -242,8 +242,8 @@ def _transposed(equation: str, *factors: Any) -> tuple[Any, ...]:
 
 
 def _as_one_row(each: Tensor, axis: int) -> Tensor:
-    """The weights of one row a text as `[batch, 1, 1, key]`; the keys are along this axis."""
-    return each.movedim(axis, -1).reshape(len(each), 1, -1, each.shape[axis])
+    """The weights of one row a head as `[batch, head, 1, key]`; the keys are along this axis."""
+    return each.movedim(axis, -1).reshape(len(each), -1, 1, each.shape[axis])
 
 
 def _windows_first(each: Tensor) -> Tensor:

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from inspect import Parameter, signature
 from typing import Any
 
-from attlas.errors import UnknownNameError, UsageError
+from attlas.errors import UnknownNameError, UsageError, check_whole
 from attlas.registry import Registry
 
+COUNTS = (int, int | None)  # the types of options that count something
 GIVEN_TO_ALL = ("quick", "out", "device", "engine", "watch")  # options of every study, not of one
 
 
@@ -52,7 +53,17 @@ class Study:
         missing = [name for name, value in chosen.items() if value is Parameter.empty]
         if missing:
             raise UsageError(f"the study {self.name} needs {' and '.join(missing)}")
+        self._check_counts(chosen)
         return chosen
+
+    def _check_counts(self, chosen: Mapping[str, Any]) -> None:
+        """Refuse a count that is no whole number; zero only where a form of the study has it."""
+        for name, each in signature(self.function).parameters.items():
+            if name not in chosen or each.annotation not in COUNTS:
+                continue
+            if chosen[name] is not None or each.annotation is int:
+                is_zero_known = 0 in (each.default, self.quick.get(name))
+                check_whole(name, chosen[name], 0 if is_zero_known else 1)
 
 
 def _is_option(parameter: Parameter) -> bool:

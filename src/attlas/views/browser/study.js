@@ -94,13 +94,16 @@ function drawStudyFoot(element, payload) {
   element.append(foot);
 }
 
-// Outlines of the spread of each group, with a box from quartile to quartile and a mark at the median. The names of many groups
-// do not fit below them: they have numbers there, and a list.
+const NAME_LETTER = 6.1;  // width of a letter below a violin
+
+// Outlines of the spread of each group, with a box from quartile to quartile and a mark at the median. Names that do not fit
+// below them are numbers there, and a list.
 /** @param {HTMLElement} box @param {ViolinsPlot} plot */
 function drawViolins(box, plot) {
   const known = plot.groups.filter((each) => each.count);
   const {picture, x, y} = plotFrame({...plot, x_label: ""}, [], known.flatMap((each) => [...each.places, ...each.marks]), []);
-  const pitch = 1 / Math.max(1, plot.groups.length), isMany = plot.groups.length > 4;
+  const pitch = 1 / Math.max(1, plot.groups.length), longest = Math.max(0, ...plot.groups.map((each) => visible(each.name).length));
+  const isMany = plot.groups.length > 4 || NAME_LETTER * (longest + 1) > x(pitch) - x(0);
   plot.groups.forEach((group, index) => {
     const middle = (index + 0.5) * pitch, half = 0.42 * pitch, made = drawn("g", {class: `curve marked tint-${index % 6}`});
     const name = drawn("text", {x: x(middle), y: PLOT.height - PLOT.bottom + 16}, isMany ? String(index + 1) : visible(group.name));
