@@ -112,7 +112,7 @@ def masked_copy(
 ) -> Subject:
     """A copy of a classifier that has learned masked words too, on labelled texts.
 
-    With a folder, it is written there, and one that was written before is read.
+    With a folder, it is written there, named by it, and one that was written before is read.
     """
     trained = finetune(
         subject,
@@ -122,7 +122,8 @@ def masked_copy(
         device=subject.device,
         watch=watch,
     )
-    name = f"{subject.name}, fine-tuned with masked words"
+    # A report advises commands: a name with a folder behind it is one that they can be given.
+    name = str(folder) if folder else f"{subject.name}, fine-tuned with masked words"
     return Subject(trained.subject.model, trained.subject.tokenizer, name=name)
 
 
