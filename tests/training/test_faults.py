@@ -101,6 +101,20 @@ def test_a_full_disk_is_one_line_and_training_goes_on_later(tmp_path, whole):
     assert same(train(tmp_path), whole)
 
 
+@pytest.mark.parametrize("room", [3_000, 30_000, 60_000])
+def test_a_full_disk_is_one_line_for_a_transformer_too(base, tmp_path, room):
+    how = {"epochs": 1, "rows": 12, "device": "cpu", "base": base, "out": tmp_path / "m"}
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
+    try:
+        with pytest.raises(ResultFileError, match="cannot write") as told:
+            attlas.train(data=TEXTS, **how)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "\n" not in str(told.value)
+    assert attlas.train(data=TEXTS, **how).record["best"] == 0
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """The files of a finished training."""

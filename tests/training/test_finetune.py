@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -16,7 +17,7 @@ from typer.testing import CliRunner
 
 import attlas
 from attlas.cli.main import commands
-from attlas.errors import UnsupportedModelError, UsageError
+from attlas.errors import ModelError, UnsupportedModelError, UsageError
 from attlas.training import finetune as module
 
 GOOD = ("fine", "warm")
@@ -158,6 +159,61 @@ def test_mistakes_are_told(base, tmp_path):
     attlas.train("average", [(each.text, each.label) for each in TEXTS], tmp_path / "r", epochs=1)
     with pytest.raises(UnsupportedModelError, match="is no transformer"):
         attlas.train(base=tmp_path / "r", data=TEXTS, **QUICK)
+
+
+def test_a_mistake_that_ended_a_training_at_once_can_be_mended_in_its_folder(base, tmp_path):
+    how = {"base": base, "data": TEXTS, "out": tmp_path / "m", **QUICK, "epochs": 1}
+    with pytest.raises(UsageError, match="layer of conicity is a whole number"):
+        attlas.train(objectives="conicity:layer=7", **how)
+    again = attlas.train(objectives="conicity:layer=1", **how)
+    assert again.record["objectives"] == ["conicity:weight=1.0,layer=1"]
+
+
+def test_texts_are_cut_to_what_the_model_reads(base, tmp_path):
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(
+        base, max_position_embeddings=12, ignore_mismatched_sizes=True
+    )
+    model.save_pretrained(tmp_path / "short")
+    tokens().save_pretrained(tmp_path / "short")
+    longer = [replace(each, text=f"{each.text} {'and so on ' * 9}") for each in TEXTS]
+    trained = attlas.train(base=tmp_path / "short", data=longer, test=longer, **QUICK)
+    assert trained.test["accuracy"] >= 0
+
+
+FROM_RECURRENT = """
+import attlas
+try:
+    attlas.train(base={base!r}, data={texts!r})
+except attlas.errors.UnsupportedModelError as problem:
+    print(problem)
+"""
+
+
+def test_a_recurrent_model_is_refused_by_name_in_a_process_that_knows_none(tmp_path):
+    texts = [(each.text, each.label) for each in TEXTS]
+    attlas.train("average", texts, tmp_path / "r", epochs=1)
+    code = FROM_RECURRENT.format(base=str(tmp_path / "r"), texts=texts)
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "is no transformer: train it anew by --model" in found.stdout, found.stderr
+
+
+def test_a_base_that_cannot_be_read_says_why(base, tmp_path):
+    def told(place):
+        with pytest.raises(ModelError) as found:
+            attlas.train(base=place, data=TEXTS, **QUICK)
+        return str(found.value)
+
+    assert "unknown model 'someone/nothing'" in told("someone/nothing")
+    whole = (base / "model.safetensors").read_bytes()
+    (base / "model.safetensors").write_bytes(whole[:500])
+    assert "cannot be loaded" in told(base)
+    (base / "model.safetensors").unlink()
+    torch.save(classifier().state_dict(), base / "pytorch_model.bin")
+    assert "has no safetensors weights" in told(base)
+    (base / "model.safetensors").write_bytes(whole)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (base / name).unlink()
+    assert "tokenizer" in told(base)
 
 
 KILLED = """

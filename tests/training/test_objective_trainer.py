@@ -181,10 +181,25 @@ def test_marks_stand_where_their_tokens_do_on_either_side_of_the_padding(tmp_pat
     made.data_collator.other.tokenizer.padding_side = "right"
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
 def test_ways_of_training_that_cannot_be_opened_are_refused(tmp_path):
     with pytest.raises(UnsupportedModelError, match="gradient checkpointing"):
         trainer(tmp_path, classifier(), BOTH, gradient_checkpointing=True)
     trainer(tmp_path, classifier(), None, gradient_checkpointing=True)
+    with pytest.raises(UnsupportedModelError, match="a compiled model cannot be opened"):
+        trainer(tmp_path, torch.compile(classifier()), BOTH)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_model_that_computes_its_blocks_again_is_refused_when_it_is_told_so(tmp_path, family):
+    early, late = classifier(family), classifier(family)
+    early.gradient_checkpointing_enable()
+    with pytest.raises(UnsupportedModelError, match="gradient checkpointing"):
+        trainer(tmp_path, early, BOTH)
+    made = trainer(tmp_path, late, BOTH)
+    late.gradient_checkpointing_enable()
+    with pytest.raises(UnsupportedModelError, match="gradient checkpointing"):
+        made.train()
 
 
 def test_another_class_of_trainer_can_be_taken(tmp_path):

@@ -8,6 +8,7 @@ from objectives.test_contract import along_a_direction
 import attlas
 from attlas.models.recurrent.fitting import label_loss
 from attlas.models.recurrent.learning import labelled_table
+from attlas.objectives import OBJECTIVES
 from attlas.objectives.support.objective import Aim
 from attlas.training.aiming import aimed_loss
 
@@ -29,11 +30,12 @@ def same(one, other):
     return all(torch.equal(each, other[name]) for name, each in one.items())
 
 
-def test_with_a_weight_of_zero_it_is_training_without_it_to_the_bit():
-    plain = weights(trained())
-    for name in DEFINED:
-        assert same(plain, weights(trained(f"{name}:weight=0"))), name
-    assert not same(plain, weights(trained("conicity:weight=0.5")))
+@pytest.mark.parametrize("model", ["bilstm", "flat"])  # the second with dropout
+def test_with_a_weight_of_zero_it_is_training_without_it_to_the_bit(model):
+    plain = weights(trained(model=model))
+    for name in OBJECTIVES.names():
+        assert same(plain, weights(trained(f"{name}:weight=0", model))), name
+    assert not same(plain, weights(trained("conicity:weight=0.5", model)))
 
 
 def on_marked(subject):

@@ -105,14 +105,16 @@ def load(
         "use_safetensors": None if unsafe_weights else True,
         "trust_remote_code": trust_remote_code,
     }
-    with _hub(), _quiet(place):
+    with hub_in_reach(), _quiet(place):
         if task is None and compares_sentences(place):
             task = "similarity"
         if is_adapter(place):
             found, place = _load_adapted(place, str(model), task, options)
         else:
             found = _load_model(place, str(model), task, options)
-        processor = _load_processor(place, str(model), found, trust_remote_code)
+        processor = load_processor(
+            place, str(model), _kind_of_processor(found), trust_remote_code
+        )
     subject = Subject(found, processor, name=str(model), task=task)
     if "device_map" not in placed:
         subject.model.to(home)
@@ -140,7 +142,7 @@ def _load_adapted(
     try:
         adapted = add_adapter(model, place)
     except Exception as problem:
-        raise ModelError(_why(name, problem)) from problem
+        raise ModelError(why_not(name, problem)) from problem
     unwrap(adapted)  # refuses an adapter that adds tokens of its own
     check_adapter(adapted, set(shapes), name)
     has_words = (Path(place) / "tokenizer_config.json").is_file()
@@ -154,7 +156,7 @@ def _load_model(
     options: dict[str, Any],
     filled: Collection[str] = (),  # weights that come from elsewhere
 ) -> Any:
-    config = _load_config(place, name, options["trust_remote_code"])
+    config = load_config(place, name, options["trust_remote_code"])
     if options["use_safetensors"]:
         check_weights(place, name, config)
     model_class = model_class_of(config, task, name, CLASSES)
@@ -165,7 +167,7 @@ def _load_model(
     try:
         model, report = load_it(place, output_loading_info=True, **from_file, **options)
     except Exception as problem:
-        raise ModelError(_why(name, problem)) from problem
+        raise ModelError(why_not(name, problem)) from problem
     check_names(model, options.get("device_map"))
     refuse_offloaded_bits(model)
     tie_offloaded(model)
@@ -190,7 +192,8 @@ def _one_file(place: str) -> tuple[str, dict[str, str]]:
     return str(Path(place).parent), {"gguf_file": Path(place).name}
 
 
-def _load_config(place: str, name: str, trust_remote_code: bool) -> Any:
+def load_config(place: str, name: str, trust_remote_code: bool) -> Any:
+    """The configuration of a model, ours included."""
     import transformers
 
     place, from_file = _one_file(place)
@@ -200,13 +203,13 @@ def _load_config(place: str, name: str, trust_remote_code: bool) -> Any:
             place, trust_remote_code=trust_remote_code, **from_file
         )
     except Exception as problem:
-        raise ModelError(_why(name, problem)) from problem
+        raise ModelError(why_not(name, problem)) from problem
 
 
-def _load_processor(place: str, name: str, model: Any, trust_remote_code: bool) -> Any:
+def load_processor(place: str, name: str, kind: str, trust_remote_code: bool) -> Any:
+    """What prepares the inputs of a model, or the reason why it cannot be read, in one line."""
     import transformers
 
-    kind = _kind_of_processor(model)
     loaders = {
         "processor": transformers.AutoProcessor,
         "image processor": transformers.AutoImageProcessor,
@@ -242,7 +245,8 @@ def _kind_of_processor(model: Any) -> str:
     return "processor" if reads_both and sees else "tokenizer"
 
 
-def _why(name: str, problem: Exception) -> str:
+def why_not(name: str, problem: Exception) -> str:
+    """Why a model cannot be loaded, in one line."""
     text = str(problem)
     if isinstance(problem, json.JSONDecodeError) or "valid JSON file" in text:
         return f"{name} is damaged: its config.json cannot be read"
@@ -259,7 +263,7 @@ def _why(name: str, problem: Exception) -> str:
 
 
 @contextmanager
-def _hub() -> Iterator[None]:
+def hub_in_reach() -> Iterator[None]:
     """Use only the local cache if the name of the hub does not resolve, instead of retrying."""
     from huggingface_hub import constants
 

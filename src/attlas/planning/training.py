@@ -71,7 +71,8 @@ def _parts(given: Mapping[str, Any]) -> Parts:
 
 def _plan_finetune(given: Mapping[str, Any]) -> Plan:
     """What training a transformer would take: a few batches are timed, of a copy."""
-    from attlas.training.finetune import USUAL, begin_from, make_trainer
+    from attlas.training.beginning import begin_from
+    from attlas.training.finetune import USUAL, make_trainer
 
     parts, device = _parts(given), choose_device(given["device"])
     said = {name: given[name] for name in ("epochs", "rows", "rate", "patience")}

@@ -7,7 +7,6 @@ import json
 import shutil
 from collections.abc import Sequence
 from contextlib import ExitStack
-from copy import deepcopy
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,26 +16,22 @@ from typing import Any
 import numpy as np
 import torch
 from transformers import (
-    AutoConfig,
-    AutoModelForSequenceClassification,
-    AutoTokenizer,
     EarlyStoppingCallback,
     TrainerCallback,
     TrainingArguments,
-    set_seed,
 )
 
 from attlas.data.example import Example
-from attlas.errors import UnsupportedModelError, UsageError
+from attlas.errors import UsageError
 from attlas.mathematics.ranking import roc_auc
-from attlas.models.facts.places import check_installed, find_model, is_adapter, is_gguf
+from attlas.models.facts.places import check_installed
 from attlas.models.load import load
-from attlas.models.loading.offloading import check_changeable
 from attlas.models.recurrent.fitting import FitPlan
 from attlas.models.subject import Subject
 from attlas.objectives.support.objective import Aim
 from attlas.progress import Watch
 from attlas.results.support.tables import read_json
+from attlas.training.beginning import begin_from
 from attlas.training.examples import Labelled, Parts, read_parts
 from attlas.training.objective_trainer import ObjectiveTrainer, marked_features
 from attlas.training.records import (
@@ -49,6 +44,7 @@ from attlas.training.records import (
     seal_checkpoint,
     teller,
     write_record,
+    writing,
 )
 from attlas.version import __version__
 from attlas.views import write_whole
@@ -103,9 +99,10 @@ def finetune(
         record |= {"versions": {"attlas": __version__, "torch": torch.__version__}, "plan": told}
         model.eval()
         if out is not None:
-            model.save_pretrained(folder)
-            tokenizer.save_pretrained(folder)
-            write_record(folder, record)
+            with writing(folder):
+                model.save_pretrained(folder)
+                tokenizer.save_pretrained(folder)
+                write_record(folder, record)
             shutil.rmtree(folder / STATE)
     return Trained(Subject(model, tokenizer, name=name), record)
 
@@ -115,7 +112,7 @@ def masked_copy(
 ) -> Subject:
     """A copy of a classifier that has learned masked words too, on labelled texts.
 
-    With a folder, it is written there, and one that was written before is read.
+    With a folder, it is written there, named by it, and one that was written before is read.
     """
     trained = finetune(
         subject,
@@ -125,52 +122,22 @@ def masked_copy(
         device=subject.device,
         watch=watch,
     )
-    name = f"{subject.name}, fine-tuned with masked words"
+    # A report advises commands: a name with a folder behind it is one that they can be given.
+    name = str(folder) if folder else f"{subject.name}, fine-tuned with masked words"
     return Subject(trained.subject.model, trained.subject.tokenizer, name=name)
 
 
 def _begin(folder: Path, told: dict[str, Any]) -> None:
-    """Note what is trained; another training that was begun in the folder is an error."""
+    """Note what is trained; another training that came to its first checkpoint is an error."""
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise not_ours(folder)
     folder.mkdir(exist_ok=True)
     place = folder / PLAN
-    if read_json(place) not in (None, told):
+    if read_json(place) not in (None, told) and last_checkpoint(folder) is not None:
         raise UsageError(
             f"{folder.parent} holds another training: choose another folder, or remove it"
         )
     write_whole(place, json.dumps(told))
-
-
-def begin_from(
-    base: str | Path | Subject, train: Labelled, labels: Sequence[str] | None, seed: int
-) -> tuple[Any, Any]:
-    """The classifier that learns and its tokenizer; a head that is missing is drawn by the seed."""
-    wanted = list(labels) if labels else sorted({label for _, label in train})
-    if isinstance(base, Subject):
-        if not set(wanted) <= set(base.labels):
-            raise UsageError(f"{base.name} has other labels than these data: {', '.join(wanted)}")
-        check_changeable(base.model, "training")
-        return deepcopy(base.model).float().requires_grad_(True), base.tokenizer
-    place = find_model(str(base))
-    if is_adapter(place) or is_gguf(place):
-        raise UnsupportedModelError(f"{base} cannot be trained on: give the folder of a model")
-    config = AutoConfig.from_pretrained(place)
-    if config.model_type.startswith("attlas"):
-        raise UnsupportedModelError(f"{base} is no transformer: train it anew by --model")
-    if not set(wanted) <= set(config.label2id):
-        config.id2label = dict(enumerate(wanted))
-        config.label2id = {label: number for number, label in enumerate(wanted)}
-    tokenizer = AutoTokenizer.from_pretrained(place)
-    if tokenizer.pad_token is None:
-        tokenizer.pad_token = tokenizer.eos_token
-    if config.pad_token_id is None:
-        config.pad_token_id = tokenizer.pad_token_id
-    set_seed(seed)
-    model = AutoModelForSequenceClassification.from_pretrained(
-        place, config=config, dtype=torch.float32, ignore_mismatched_sizes=True
-    )
-    return model, tokenizer
 
 
 def make_trainer(
@@ -209,12 +176,11 @@ def make_trainer(
         seed=plan.seed,
         **each,
     )
-    numbers = model.config.label2id
-    trainer = ObjectiveTrainer(
+    trainer = _Writing(
         model=model,
         args=arguments,
-        train_dataset=_features(tokenizer, parts, parts.train, numbers, longest),
-        eval_dataset=_features(tokenizer, parts, parts.dev, numbers, longest),
+        train_dataset=_features(model, tokenizer, parts, parts.train, longest),
+        eval_dataset=_features(model, tokenizer, parts, parts.dev, longest),
         processing_class=tokenizer,
         compute_metrics=_judge,
         callbacks=callbacks,
@@ -231,10 +197,13 @@ def _callback(trainer: Any, name: str) -> Any:
 
 
 def _features(
-    tokenizer: Any, parts: Parts, examples: Labelled, numbers: Any, longest: int | None
+    model: Any, tokenizer: Any, parts: Parts, examples: Labelled, longest: int | None
 ) -> list[dict[str, Any]]:
+    """Texts as the Trainer takes them, none longer than the model reads."""
     marked = [Example(text, label, parts.spans.get(text, ())) for text, label in examples]
-    features = marked_features(tokenizer, marked, numbers, longest=longest)
+    most = Subject(model, tokenizer).max_tokens
+    longest = most if longest is None else min(longest, most)
+    features = marked_features(tokenizer, marked, model.config.label2id, longest=longest)
     if not parts.spans:
         for each in features:
             del each["marks"]
@@ -260,8 +229,7 @@ def _figures(trainer: Any, parts: Parts, longest: int | None) -> dict[str, Any]:
     best = steps.index(trainer.state.best_global_step)
     test: dict[str, float] = {}
     if parts.test:
-        numbers = trainer.model.config.label2id
-        asked = _features(trainer.processing_class, parts, parts.test, numbers, longest)
+        asked = _features(trainer.model, trainer.processing_class, parts, parts.test, longest)
         test = _named(trainer.predict(asked, metric_key_prefix="eval").metrics)
     return {"best": best, "epochs": epochs, "test": test}
 
@@ -269,6 +237,14 @@ def _figures(trainer: Any, parts: Parts, longest: int | None) -> dict[str, Any]:
 def _named(metrics: dict[str, Any]) -> dict[str, float]:
     names = ("accuracy", "auc")
     return {name: metrics[f"eval_{name}"] for name in names if f"eval_{name}" in metrics}
+
+
+class _Writing(ObjectiveTrainer):  # type: ignore[misc]
+    """A Trainer that says in one line why its state cannot be written."""
+
+    def _save_checkpoint(self, *given: Any, **named: Any) -> None:
+        with writing(Path(self.args.output_dir)):
+            super()._save_checkpoint(*given, **named)
 
 
 class _Told(TrainerCallback):  # type: ignore[misc]

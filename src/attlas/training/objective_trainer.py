@@ -51,7 +51,7 @@ class _Aimed:
         own: Any = self
         own.data_collator = _MarkCollator(own.data_collator)
         if self.aims:
-            _refuse(own.args)
+            _refuse(own.args, own.model)
 
     def _set_signature_columns_if_needed(self) -> None:
         """Keep the column of marks, which no model takes."""
@@ -78,7 +78,9 @@ class _Aimed:
             raise UsageError("objectives need the labels of the texts in each batch")
         plain = {name: value for name, value in inputs.items() if name != "labels"}
         opened = unwrap(model)
-        self._reads = self._reads or find_reading_row(opened, plain)
+        if not self._reads:
+            _refuse(self.args, opened)  # type: ignore[attr-defined]
+            self._reads = find_reading_row(opened, plain)
         with opened_for_training(opened) as tap:
             loss, outputs = own.compute_loss(model, inputs, True, num_items_in_batch)
         step = make_step(
@@ -148,13 +150,13 @@ def _start(batch: Mapping[str, Any], row: int, count: int) -> int:
     return int(width - count)
 
 
-def _refuse(args: Any) -> None:
+def _refuse(args: Any, model: Any) -> None:
     """Refuse ways of training in which attention is computed where it cannot be read."""
     told = {
         "gradient checkpointing computes attention again when it is not open": (
-            args.gradient_checkpointing
+            args.gradient_checkpointing or getattr(model, "is_gradient_checkpointing", False)
         ),
-        "a compiled model cannot be opened": args.torch_compile,
+        "a compiled model cannot be opened": args.torch_compile or hasattr(model, "_orig_mod"),
         "copies of a model on several GPUs in one process cannot be opened: use torchrun": (
             args.n_gpu > 1
         ),

@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from errno import ENOSPC
 from hashlib import file_digest
 from pathlib import Path
+from shutil import disk_usage
 from time import monotonic
 from typing import Any
 
-from attlas.errors import ModelError, ResultFileError, UsageError
+from attlas.errors import AttlasError, ModelError, ResultFileError, UsageError, first_line
 from attlas.models.subject import Subject
 from attlas.progress import Step, Watch
 from attlas.results.support.files import digest_of, plain
@@ -21,6 +23,7 @@ from attlas.views import write_whole
 
 RECORD, LOCK = "training.json", "training.lock"
 STATE, SEAL = "trainer_state.json", "digests.json"  # in a checkpoint of the Trainer
+FULL = 2**20  # bytes that are free on a disk on which a file could not be ended
 _NAME = re.compile(r"checkpoint-[0-9]{1,12}")
 # The names of what a training writes that others may have written too.
 WRITTEN = (
@@ -142,6 +145,19 @@ def teller(watch: Watch | None) -> Any:
         watch(Step(what, done, total, left))
 
     return tell
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Say in one line why the files of a training cannot be written."""
+    try:
+        yield
+    except AttlasError:
+        raise
+    except Exception as problem:  # each library raises another kind
+        is_full = disk_usage(folder).free < FULL
+        reason = os.strerror(ENOSPC) if is_full else first_line(problem)
+        raise ResultFileError(f"cannot write {str(folder)!r}: {reason}") from problem
 
 
 def seal_checkpoint(folder: Path) -> None:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from attlas.data.example import Example
 from attlas.embedded.training.train_facts import PAD, stacked
 from attlas.mathematics.null_space import ranks, rounding
-from attlas.models.teaching.identifiable_layer import added_heads
+from attlas.models.teaching.identifiable_layer import added, added_heads
 from attlas.results import Claim, ComparedTable
 from attlas.studies.support.findings import (
     at_least,
@@ -67,8 +67,8 @@ class Encoder(nn.Module):
         """The logits of each text."""
         states = self.drop(self.embed(ids))
         query, key = _by_head(self.query(states)), _by_head(self.key(states))
-        hidden = ~attention_mask.bool()[:, None, None]
-        mixed = added_heads(query, key, self.transformed(states), hidden)
+        mask = added(~attention_mask.bool(), states)[:, None, None]
+        mixed = added_heads(query, key, self.transformed(states), mask)
         states = self.first(states + self.drop(mixed))
         states = self.second(states + self.drop(self.feed(states)))
         return SimpleNamespace(logits=self.answer(states[:, 0]))
