@@ -22,6 +22,7 @@ from attlas.views import write_whole
 RECORD, LOCK = "training.json", "training.lock"
 STATE, SEAL = "trainer_state.json", "digests.json"  # in a checkpoint of the Trainer
 _NAME = re.compile(r"checkpoint-[0-9]{1,12}")
+_OF_TORCH = "inline_container"  # in what torch says when it cannot write a file
 # The names of what a training writes that others may have written too.
 WRITTEN = (
     *("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"),
@@ -70,11 +71,29 @@ def held_folder(folder: Path) -> Iterator[None]:
     there = [] if is_ours else [each for each in WRITTEN if os.path.lexists(folder / each)]
     if there:
         raise not_ours(folder / there[0])
-    with locked(folder / LOCK):
+    with locked(folder / LOCK), _told_in_one_line(folder):
         yield
         if (folder / RECORD).exists():
             with suppress(OSError):  # what cannot be deleted does no harm
                 (folder / LOCK).unlink(missing_ok=True)
+
+
+@contextmanager
+def _told_in_one_line(folder: Path) -> Iterator[None]:
+    """What transformers could not write, a checkpoint or the model, as an error of ours."""
+    from safetensors import SafetensorError  # which needs torch
+
+    try:
+        yield
+    except (OSError, RuntimeError, SafetensorError) as error:
+        of_work = isinstance(error, RuntimeError) and _OF_TORCH not in str(error)
+        if of_work or (isinstance(error, OSError) and error.errno is None):
+            raise
+        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        raise ResultFileError(
+            f"cannot write into {str(folder)!r}: {reason}; "
+            "asked again, the training goes on from its last whole epoch"
+        ) from error
 
 
 def not_ours(place: Path) -> UsageError:
