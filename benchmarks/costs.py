@@ -1,12 +1,14 @@
 """What each method costs: seconds and megabytes, over lengths and layers.
 
-    python benchmarks/costs.py [--device cuda] [--seconds 50] [--only METHOD]... [--out FILE]
+    python benchmarks/costs.py [--device cuda] [--seconds 50] [--only METHOD]... [--missing]
+                               [--out FILE]
 
 The model is a decoder of grouped heads in the shape of SmolLM2, with as many layers as are asked
 for and random weights, in float32. A figure is the second call of `attlas.explain` at this length,
 without maps. A method that took long is not asked at greater lengths and depths; what was not
-measured when the time is up is left out. Rows go to FILE (`benchmarks/costs.json` if not given) in
-place of those of the same device; `python benchmarks/costs_page.py FILE...` makes the table and the
+measured when the time is up is left out. Each row goes to FILE (`benchmarks/costs.json` if not
+given) when it is there, in the place of its like; `--missing` leaves out those that were made on
+this machine with this very code. `python benchmarks/costs_page.py FILE...` makes the table and the
 plot of docs/performance.md.
 """
 
@@ -18,10 +20,11 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from math import inf
 from pathlib import Path
-from typing import Any
 
 import torch
 from comparing import Setup
+from costs_page import COST
+from rows import Record, made_here, put
 from run import where
 from shapes import number_words, random_ids, smollm
 
@@ -35,54 +38,54 @@ LENGTHS = {"cpu": (16, 64, 256), "cuda": (64, 256, 1024)}
 TOO_LONG = {"cpu": 3.0, "cuda": 1.5}  # seconds: what is larger is not asked any more
 GROWTH = 3.0  # how many times as long the next larger cell is taken to be
 
-Record = dict[str, Any]
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seconds", type=float, default=600.0, help="when to stop")
     parser.add_argument("--only", action="append", choices=METHODS.names(), metavar="METHOD")
+    parser.add_argument("--missing", action="store_true")
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
     setup, facts = Setup(given.device), where(given.device)
-    end, rows = time.monotonic() + given.seconds, []
-    for row in measure(setup, given.only or METHODS.names(), end):
-        rows.append({**facts, **row})
-        write(given.out, rows)
+    end = time.monotonic() + given.seconds
+    there = made_here(given.out, facts) if given.missing else []
+    for row in measure(setup, given.only or METHODS.names(), end, there):
+        put(given.out, [{**facts, **row}], COST)
         print(json.dumps(row), file=sys.stderr, flush=True)
 
 
-def write(path: Path, rows: Sequence[Record]) -> None:
-    """Put the rows in place of those of the same device."""
-    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-    others = [each for each in known if each["device"] != rows[0]["device"]]
-    lines = ",\n".join(json.dumps(each, ensure_ascii=False) for each in [*others, *rows])
-    path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
-
-
-def measure(setup: Setup, names: Sequence[str], end: float) -> Iterator[Record]:
-    """A row for each method, length and depth; the small ones first."""
+def measure(
+    setup: Setup, names: Sequence[str], end: float, there: Sequence[Record] = ()
+) -> Iterator[Record]:
+    """A row for each method, length and depth that is not there; the small ones first."""
     kind = "cuda" if setup.on_gpu else "cpu"
     subjects = {
         layers: attlas.Subject(smollm("sdpa", layers).to(setup.device), number_words())
         for layers in LAYERS[kind]
     }
     cells = sorted(product(LAYERS[kind], LENGTHS[kind]), key=lambda cell: (cell[0] * cell[1], cell))
-    known: dict[tuple[str, int, int], float] = {}
+    known = {(each["method"], each["layers"], each["tokens"]): taken(each) for each in there}
     for (layers, tokens), name in product(cells, names):
+        if (name, layers, tokens) in known:
+            continue
         below = [
             known.get((name, depth, length), 0.0)
             for depth, length in cells
             if depth <= layers and length <= tokens
         ]
-        longest = max(below, default=0.0)
-        if longest > TOO_LONG[kind] or time.monotonic() + 2 * GROWTH * longest > end:
+        least = max(below, default=0.0)
+        if least > TOO_LONG[kind] or time.monotonic() + 2 * GROWTH * least > end:
             known[name, layers, tokens] = inf
             continue
         row = cell(setup, subjects[layers], name, tokens)
-        known[name, layers, tokens] = inf if row["seconds"] is None else row["seconds"]
+        known[name, layers, tokens] = taken(row)
         yield {"method": name, "layers": layers, "tokens": tokens, **row}
+
+
+def taken(row: Record) -> float:
+    """The seconds of a cell; no end where the method was refused."""
+    return inf if row["seconds"] is None else float(row["seconds"])
 
 
 def cell(setup: Setup, subject: attlas.Subject, name: str, tokens: int) -> Record:

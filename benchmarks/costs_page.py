@@ -3,20 +3,19 @@
     python benchmarks/costs_page.py [FILE...]
 
 Rows of FILE, which costs.py or offloading.py wrote elsewhere, go into `benchmarks/costs.json` and
-`benchmarks/offloading.json`; then the parts of the page between their markers are made anew, and
-the plots `docs/images/costs_<device>.svg`.
+`benchmarks/offloading.json`, each in the place of its like; then the parts of the page between
+their markers are made anew, and the plots `docs/images/costs_<device>.svg`.
 """
 
-import json
 import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import prod
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from rows import Record, put, read
 
 ROOT = Path(__file__).parent.parent
 COSTS, OFFLOADED = (ROOT / "benchmarks" / f"{name}.json" for name in ("costs", "offloading"))
@@ -26,14 +25,13 @@ DEVICES = tuple(PLACES)
 SCRIPTS = {"costs": "costs", "offload": "offloading"}
 MOST = 0.75  # of the methods: a cell that fewer have is not in the table
 SHADES = ("#9ecae1", "#3182bd", "#08306b")
-
-Record = dict[str, Any]
+COST, OFFLOAD = ("device", "method", "layers", "tokens"), ("device", "way", "method")
 
 
 def main() -> None:
     for name in sys.argv[1:]:
-        rows = json.loads(Path(name).read_text(encoding="utf-8"))
-        merge(OFFLOADED if "way" in rows[0] else COSTS, rows)
+        rows = read(Path(name))
+        put(*((OFFLOADED, rows, OFFLOAD) if "way" in rows[0] else (COSTS, rows, COST)))
     text = PAGE.read_text(encoding="utf-8")
     PAGE.write_text(page(text, read(COSTS), read(OFFLOADED)), encoding="utf-8")
     for device in DEVICES:
@@ -42,23 +40,12 @@ def main() -> None:
             draw(own, IMAGES / f"costs_{device}.svg")
 
 
-def read(path: Path) -> list[Record]:
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-
-
-def merge(path: Path, rows: Sequence[Record]) -> None:
-    """Put rows in place of those of the same device."""
-    kept = [each for each in read(path) if each["device"] != rows[0]["device"]]
-    lines = ",\n".join(json.dumps(each, ensure_ascii=False) for each in [*kept, *rows])
-    path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
-
-
 def page(text: str, costs: Sequence[Record], offloaded: Sequence[Record]) -> str:
     """The page with its parts made anew."""
     for device in DEVICES:
         for name, rows in (("costs", costs), ("offload", offloaded)):
             own = [each for each in rows if each["device"] == device]
-            text = put(text, f"{name} {device}", part(name, device, own))
+            text = filled(text, f"{name} {device}", part(name, device, own))
     return text
 
 
@@ -73,7 +60,7 @@ def part(name: str, device: str, rows: Sequence[Record]) -> list[str]:
     return [*cost_lines(rows), "", measured_on(rows), "", shown]
 
 
-def put(text: str, name: str, lines: Sequence[str]) -> str:
+def filled(text: str, name: str, lines: Sequence[str]) -> str:
     pattern = rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)"
     return re.sub(
         pattern, lambda found: found[1] + "\n".join(lines) + "\n" + found[2], text, flags=re.S
@@ -81,9 +68,12 @@ def put(text: str, name: str, lines: Sequence[str]) -> str:
 
 
 def measured_on(rows: Sequence[Record]) -> str:
-    last = rows[-1]
-    versions = ", ".join(f"{name} {each}" for name, each in last["versions"].items())
-    return f"{last['machine']}, {versions}, {last['date']}, load {last['load']}."
+    """Where and when; a line for each call that made some of the rows."""
+    told = []
+    for each in rows:
+        versions = ", ".join(f"{name} {version}" for name, version in each["versions"].items())
+        told.append(f"{each['machine']}, {versions}, {each['date']}, load {each['load']}.")
+    return "  \n".join(dict.fromkeys(told))
 
 
 def cost_lines(rows: Sequence[Record]) -> Iterator[str]:
@@ -143,7 +133,15 @@ def power(rows: Sequence[Record], by: str, fixed: str, what: str) -> str:
 
 
 def off_lines(rows: Sequence[Record]) -> Iterator[str]:
-    yield f"{rows[0]['layers']} layers, {rows[0]['model_megabytes']:,.0f} MB of weights.\n"
+    sizes = {(each["layers"], round(each["model_megabytes"])) for each in rows}
+    for layers, megabytes in sorted(sizes):
+        own = [each for each in rows if each["layers"] == layers]
+        yield f"{layers} layers, {megabytes:,} MB of weights.\n"
+        yield from off_table(own)
+
+
+def off_table(rows: Sequence[Record]) -> Iterator[str]:
+    """A line for each method and way."""
     yield "| method | way | whole | so | differs by |"
     yield "|---|---|---|---|---|"
     for each in rows:

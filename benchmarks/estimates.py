@@ -9,12 +9,13 @@ The table is Markdown; FILE gets the rows as JSON.
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from rows import put
 
 METHODS = (
     *("raw_attention", "attention_rollout", "gradient_attention", "generic_relevance"),
@@ -37,11 +38,9 @@ def main() -> int:
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    rows = []
     print("| method | tokens | planned memory | used | planned time | taken | memory is near |")
     print("|---|---|---|---|---|---|---|")
     for row in measured(given.device, given.small):
-        rows.append(row)
         print(
             f"| `{row['method']}` | {row['tokens']} | {row['planned_mb']:.0f} MB | "
             f"{row['used_mb']:.0f} MB | {planned_time(row)} | "
@@ -49,7 +48,7 @@ def main() -> int:
             flush=True,
         )
         if given.out:
-            given.out.write_text(json.dumps(rows, indent=1))
+            put(given.out, [row], ("method", "tokens"))
     return 0
 
 

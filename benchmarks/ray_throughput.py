@@ -15,7 +15,6 @@ random weights, in this process. Both print a table; `--json FILE` adds each row
 
 import argparse
 import csv
-import json
 import os
 import platform
 import tempfile
@@ -26,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from rows import put
 from run import where
 from shapes import texts_of
 
@@ -38,6 +38,7 @@ METHODS = ("raw_attention", "attn_lrp", "integrated_gradients")
 TOKENS = 128
 FROM, TO = 0.25, 0.9  # of the texts: what is counted
 FACTS = ("date", "versions", "load")  # the load is that before the first worker
+ASKED = ("what", "machine", "model", "kind", "millions", "dtype", "method", "workers", "tokens")
 LASTS = 2.0  # seconds that a rate is measured for, about
 SIZES = {  # millions of weights, without embeddings for the last two: layers, width, heads
     110: ("encoder", 12, 768, 12),
@@ -62,15 +63,7 @@ def main() -> None:
     torch.set_num_threads(1)
     for row in shared(given) if given.what == "workers" else rates(given):
         if given.json is not None:
-            known = json.loads(given.json.read_text()) if given.json.exists() else []
-            others = [each for each in known if asked(each) != asked(row)]
-            given.json.write_text(json.dumps([*others, row], indent=1) + "\n")
-
-
-def asked(row: dict[str, Any]) -> list[Any]:
-    """What a row measures: measured again, it takes the place of the one before."""
-    names = ("what", "machine", "model", "kind", "millions", "dtype", "method", "workers", "tokens")
-    return [row.get(name) for name in names]
+            put(given.json, [row], ASKED)
 
 
 def machine(device: str) -> str:

@@ -1,14 +1,14 @@
 """Run every comparison: ours, a peer, the ratio, and how far the results are apart.
 
-    python benchmarks/run.py [--device cuda] [--only NAME]... [--small] [--out FILE]
+    python benchmarks/run.py [--device cuda] [--only NAME]... [--small] [--missing] [--out FILE]
 
 The comparisons are the files of `benchmarks/comparisons`. Ours is the call that a user makes;
 beside it stands the function inside, where that is instructive. The script prints a table and
-writes the rows to FILE (`benchmarks/results.json` if not given) as each comparison ends; they take
-the place of earlier rows of the same comparison, device and size, and all others stay. `--small`
-takes little time and shows that everything works; its ratios say little. `python
-benchmarks/tables.py FILE...` puts the rows of other machines into `results.json`, and all of them
-into docs/performance.md.
+writes each row to FILE (`benchmarks/results.json` if not given) when it is there, in the place of
+its like. Once a comparison has ended, no other row of it stays. `--missing` leaves out those that
+ended on this machine with this very code. `--small` takes little time and shows that everything
+works; its ratios say little. `python benchmarks/tables.py FILE...` puts the rows of other machines
+into `results.json`, and all of them into docs/performance.md.
 """
 
 import argparse
@@ -24,7 +24,8 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
-from tables import RESULTS, Record, markdown, merged, read, write
+from rows import Record, code, made_here, read, write
+from tables import RESULTS, markdown, merged
 
 COMPARISONS = tuple(
     sorted(each.name for each in iter_modules([str(Path(__file__).parent / "comparisons")]))
@@ -36,22 +37,38 @@ def main() -> int:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--only", action="append", choices=COMPARISONS, metavar="NAME")
     parser.add_argument("--small", action="store_true")
+    parser.add_argument("--missing", action="store_true")
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
-    failed = []
-    for name in given.only or COMPARISONS:
+    failed, done = [], ended(given) if given.missing else set()
+    for name in (each for each in given.only or COMPARISONS if each not in done):
         print(f"{name} …", file=sys.stderr, flush=True)
         try:
-            records = list(run(name, given.device, given.small))
+            records = list(kept(run(name, given.device, given.small), given.out))
         except Exception:  # the other comparisons go on, and its earlier rows stay
             traceback.print_exc()
             failed.append(name)
             continue
         print("\n".join(markdown(records)), flush=True)
-        write(given.out, merged(read(given.out), records))
+        whole = [{**each, "ended": True} for each in records]
+        write(given.out, merged(read(given.out), whole))
     if failed:
         print(f"did not end: {', '.join(failed)}", file=sys.stderr)
     return len(failed)
+
+
+def ended(given: argparse.Namespace) -> set[str]:
+    """The comparisons that ended on this machine with this code."""
+    known = made_here(given.out, where(given.device))
+    own = [each for each in known if each["small"] == given.small and each["ended"]]
+    return {each["comparison"] for each in own}
+
+
+def kept(records: Iterable[Record], path: Path) -> Iterator[Record]:
+    """The same rows, each of them written when it is there."""
+    for each in records:
+        write(path, merged(read(path), [{**each, "ended": False}]))
+        yield each
 
 
 def run(name: str, device: str, small: bool) -> Iterator[Record]:
@@ -80,6 +97,7 @@ def where(device: str) -> Record:
         "machine": torch.cuda.get_device_name(device) if on_gpu else threads,
         "date": datetime.now(UTC).date().isoformat(),
         "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
+        "code": code(),
         "load": round(os.getloadavg()[0], 1),
     }
 

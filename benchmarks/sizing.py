@@ -9,11 +9,12 @@ dollars for an hour of one GPU; look up that of your own.
 """
 
 import argparse
-import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+
+from rows import Record as Row
+from rows import read, write
 
 from attlas.progress import duration
 
@@ -23,7 +24,6 @@ PAGE = ROOT / "docs" / "cluster.md"
 TEXTS = (10_000, 1_000_000, 100_000_000)
 SENTENCES = re.compile(r"`(\w+)` of (\d+) sentences")
 PLACES = {"cuda": "a GPU", "cpu": "a processor"}
-Row = dict[str, Any]
 
 
 def main() -> None:
@@ -34,12 +34,8 @@ def main() -> None:
     rows = read(ROWS)
     if given.new is not None:
         rows = merged(rows, read(given.new))
-        ROWS.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        write(ROWS, rows)
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), rows, given.price), encoding="utf-8")
-
-
-def read(path: Path) -> list[Row]:
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
 
 
 def merged(known: Sequence[Row], new: Sequence[Row]) -> list[Row]:

@@ -6,39 +6,36 @@ Rows of FILE, which run.py wrote elsewhere, go into `benchmarks/results.json`; t
 the page are made anew, between their markers.
 """
 
-import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+
+from rows import Record, read, write
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results.json"
 PAGE = ROOT / "docs" / "performance.md"
 DEVICES = ("cuda", "cpu")
 
-Record = dict[str, Any]
-
-
-def read(path: Path) -> list[Record]:
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-
-
-def write(path: Path, records: Sequence[Record]) -> None:
-    lines = ",\n".join(json.dumps(each, ensure_ascii=False) for each in records)
-    path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
-
 
 def merged(known: Sequence[Record], new: Sequence[Record]) -> list[Record]:
-    """All rows; new ones replace those of the same comparison, device and size."""
-    replaced = {_place(each) for each in new}
-    kept = [each for each in known if _place(each) not in replaced]
+    """All rows; new ones replace those of the same comparison, device and size.
+
+    Where the comparison had not ended, a row replaces its like alone.
+    """
+    ended = {_place(each) for each in new if each.get("ended", True)}
+    alike = {_like(each) for each in new}
+    kept = [each for each in known if _place(each) not in ended and _like(each) not in alike]
     return sorted([*kept, *new], key=_place)  # rows of one comparison stay in their order
 
 
 def _place(record: Record) -> tuple[str, str, bool]:
     return record["device"], record["comparison"], record["small"]
+
+
+def _like(record: Record) -> tuple[object, ...]:
+    return *_place(record), record["name"], record["against"]
 
 
 def shown(records: Sequence[Record], device: str) -> list[Record]:

@@ -4,12 +4,13 @@
 scripts/gpu_figures.py chefer workers --out FOLDER --minutes 9 --processes 6 --base MINILM
 scripts/gpu_figures.py better_attention --out FOLDER --minutes 9 --processes 15 --vectors WORDLLAMA
 
-Jobs follow each other as they are named: {jobs}. Studies are done by so many
-processes side by side; a benchmark has the machine to itself. What is running when the minutes are
-over is ended; finished parts of studies and rows of benchmarks stay. FOLDER/figures.zip has them,
-and is written anew after each job. Called again, the script goes on from there, from what
-docs/studies/parts keeps, and from build/gpu_figures, where it works. `--small` does little of
-everything, to see that it works. CONTRIBUTING.md says what it needs and what comes afterwards.
+The jobs, in the order in which they are done, the short ones first: {jobs}.
+Studies are done by so many processes side by side; a benchmark has the machine to itself. What is
+running when the minutes are over is ended; finished parts of studies and rows of benchmarks stay.
+FOLDER/figures.zip has them, and is written anew while the jobs run, so that whatever ends the
+script loses some seconds. Called again, the script goes on from there, from what docs/studies/parts
+keeps, and from build/gpu_figures, where it works. `--small` does little of everything, to see that
+it works. CONTRIBUTING.md says what it needs and what comes afterwards.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ ARCHIVE = "figures.zip"
 MODELS, SEEDS = "models/eraser_movies", 5
 BASE, VECTORS = "minilm", "wordllama"  # as results name them
 LAST = 25.0  # seconds that are left for packing
-COMPARED = ("attattr", "long", "reading")
+EVERY = 15.0  # seconds after which what was found is packed anew
+COMPARED = ("attattr", "reading", "long")
 FEW_TEXTS = "--quick --data eraser_movies --count 2"  # marked as quick: no page takes it over
 FEW_MODELS = "--quick --data sst,sst_wiki --objectives masked:weight=1 --words 40"
 
@@ -94,21 +96,23 @@ def better_attention(machine: Machine) -> Steps:
 
 
 def benchmarks(machine: Machine) -> Steps:
-    """The comparisons whose rows are older than the code."""
+    """The comparisons whose rows on the page are older than the code."""
     names = [word for name in COMPARED for word in ("--only", name)]
-    yield [[*benchmark("run", machine, "results.json"), *names, *machine.size("", "--small")]]
+    begun = [*benchmark("run", machine, "results.json"), "--missing"]
+    yield [[*begun, *names, *machine.size("", "--small")]]
 
 
 def costs(machine: Machine) -> Steps:
     """Seconds and megabytes of each method; it ends by itself when the time is up."""
     few = machine.size("", "--only raw_attention")
     seconds = ["--seconds", str(min(20 if machine.small else 400, int(machine.left())))]
-    yield [[*benchmark("costs", machine, "costs.json"), *seconds, *few]]
+    yield [[*benchmark("costs", machine, "costs.json"), "--missing", *seconds, *few]]
 
 
 def offloading(machine: Machine) -> Steps:
     """A model that is larger than the device may hold."""
-    yield [[*benchmark("offloading", machine, "offloading.json"), *machine.size("", "--layers 2")]]
+    begun = [*benchmark("offloading", machine, "offloading.json"), "--missing"]
+    yield [[*begun, *machine.size("", "--layers 2")]]
 
 
 def workers(machine: Machine) -> Steps:
@@ -135,8 +139,8 @@ def estimates(machine: Machine) -> Steps:
 JOBS: dict[str, Callable[[Machine], Steps]] = {
     each.__name__: each
     for each in (
-        *(chefer, better_attention, benchmarks, costs, offloading),
-        *(workers, million, estimates),
+        *(estimates, workers, offloading, benchmarks),
+        *(costs, million, chefer, better_attention),
     )
 }
 
@@ -167,28 +171,31 @@ def on(machine: Machine) -> list[str]:
     return ["--device", machine.device]
 
 
-def run(job: str, machine: Machine) -> str:
+def run(job: str, machine: Machine, archive: Path) -> str:
     """Do a job as far as there is time; how it ended, in a word."""
     for commands in JOBS[job](machine):
-        word = side_by_side(commands, Path("logs") / f"{job}.txt", machine)
+        word = side_by_side(commands, Path("logs") / f"{job}.txt", machine, archive)
         if word != "finished":
             return word
     return "finished"
 
 
-def side_by_side(commands: Sequence[Command], log: Path, machine: Machine) -> str:
-    """Run commands until they end or the time does; none of them outlives this."""
+def side_by_side(commands: Sequence[Command], log: Path, machine: Machine, archive: Path) -> str:
+    """Run commands until they end or the time does, packing meanwhile; none outlives this."""
     with log.open("ab") as stream, ExitStack() as held:
         how = {"stdout": stream, "stderr": subprocess.STDOUT, "start_new_session": True}
         started = []
         for command in commands:
             started.append(subprocess.Popen(command, **how))  # type: ignore[call-overload]
             held.callback(end, started[-1])
-        try:
-            failed = [each for each in started if each.wait(machine.left())]
-        except subprocess.TimeoutExpired:
-            return "ended"
-    return "failed" if failed else "finished"
+        while running := [each for each in started if each.poll() is None]:
+            if not machine.left():
+                return "ended"
+            with suppress(subprocess.TimeoutExpired):
+                running[0].wait(min(EVERY, machine.left()))
+                continue
+            pack(archive)
+    return "failed" if any(each.returncode for each in started) else "finished"
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
@@ -274,7 +281,11 @@ def main(arguments: list[str] | None = None) -> int:
     go_on_from(archive)
     bring(base, BASE)
     bring(vectors, VECTORS)
-    return do(given.jobs, machine, archive)
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        return do(sorted(given.jobs, key=list(JOBS).index), machine, archive)
+    finally:
+        pack(archive)
 
 
 def do(jobs: Sequence[str], machine: Machine, archive: Path) -> int:
@@ -282,7 +293,7 @@ def do(jobs: Sequence[str], machine: Machine, archive: Path) -> int:
     unfinished = 0
     for job in jobs:
         begun = monotonic()
-        word = run(job, machine) if machine.left() else "not begun"
+        word = run(job, machine, archive) if machine.left() else "not begun"
         unfinished += word != "finished"
         if job == "better_attention" and word == "ended" and not machine.small:
             subprocess.run([*script("better_attention_so_far.py"), "."], check=False)

@@ -19,6 +19,7 @@ from typing import Any
 
 from attlas.studies.support.run import PARTS, as_json, file_of
 from attlas.studies.support.several_models import TRAINING
+from attlas.views.files import write_whole
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "docs" / "studies" / "parts"
@@ -45,7 +46,7 @@ def lay(folder: Path) -> int:
             place = folder / name
             if not place.exists():
                 place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_text(as_json(record), encoding="utf-8")
+                write_whole(place, as_json(record))
                 count += 1
     return count
 

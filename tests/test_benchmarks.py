@@ -18,7 +18,7 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 def scripts(monkeypatch):
     """The modules of the folder, as its scripts import them."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
-    names = ("comparing", "tables", "run", "costs_page", "sizing")
+    names = ("comparing", "rows", "tables", "run", "costs", "costs_page", "offloading", "sizing")
     before = set(sys.modules)
     yield SimpleNamespace(**{name: __import__(name) for name in names})
     for name in set(sys.modules) - before:
@@ -91,6 +91,17 @@ def test_new_rows_replace_those_of_their_comparison_device_and_size_alone(script
     ]
 
 
+def test_a_row_of_a_comparison_that_did_not_end_replaces_its_like_alone(scripts):
+    known = [record("a", name="one"), record("a", name="two"), record("b")]
+    new = record("a", name="two", ours=9.0, ended=False)
+    found = scripts.tables.merged(known, [new])
+    assert [(each["comparison"], each["name"], each["ours"]) for each in found] == [
+        *[("a", "one", 0.5), ("a", "two", 9.0), ("b", "work", 0.5)],
+    ]
+    (left, _) = scripts.tables.merged(found, [{**new, "ended": True}])
+    assert left["name"] == "two"
+
+
 def test_small_rows_are_shown_where_there_are_no_others(scripts):
     rows = [record("a", small=True), record("a", name="full"), record("b", small=True)]
     assert scripts.tables.shown(rows, "cpu") == rows[1:]
@@ -144,6 +155,78 @@ def test_a_run_goes_on_after_a_comparison_that_fails(scripts, monkeypatch, tmp_p
     assert row["comparison"] == "works" and row["versions"]["torch"]
     assert "did not end: fails" in capsys.readouterr().err
     assert "no such peer" not in out.read_text()
+
+
+def test_rows_are_written_as_they_are_made(scripts, monkeypatch, tmp_path):
+    out = tmp_path / "rows.json"
+
+    def compare(setup):
+        yield scripts.comparing.Row("first", "loop", 1.0, 2.0)
+        assert [(each["name"], each["ended"]) for each in scripts.rows.read(out)] == [
+            ("first", False)
+        ]
+        yield scripts.comparing.Row("second", "loop", 1.0, 2.0)
+
+    monkeypatch.setitem(sys.modules, "comparisons.works", SimpleNamespace(compare=compare))
+    monkeypatch.setattr(scripts.run, "COMPARISONS", ("works",))
+    monkeypatch.setattr(sys, "argv", ["run.py", "--small", "--missing", "--out", str(out)])
+    assert scripts.run.main() == 0
+    written = out.read_bytes()
+    assert [each["ended"] for each in json.loads(written)] == [True, True]
+    monkeypatch.setitem(sys.modules, "comparisons.works", None)  # it would fail
+    assert scripts.run.main() == 0 and out.read_bytes() == written
+    monkeypatch.setattr(scripts.run, "code", lambda: "another")
+    assert scripts.run.main() == 1 and out.read_bytes() == written
+
+
+def test_costs_go_on_where_they_were_cut_off(scripts, monkeypatch, tmp_path):
+    costs, out, asked = scripts.costs, tmp_path / "costs.json", []
+
+    def cell(setup, subject, name, tokens):
+        if len(asked) in (2, 4):
+            asked.append(None)
+            raise KeyboardInterrupt
+        asked.append((name, tokens))
+        return {"seconds": 0.5, "megabytes": 1.0, "note": ""}
+
+    for name, value in {
+        "LAYERS": {"cpu": (1,)},
+        "LENGTHS": {"cpu": (2, 3, 4)},
+        "cell": cell,
+    }.items():
+        monkeypatch.setattr(costs, name, value)
+    monkeypatch.setattr(costs, "smollm", lambda *_: SimpleNamespace(to=lambda _: None))
+    monkeypatch.setattr(costs.attlas, "Subject", lambda *_: None)
+    argv = ["costs.py", "--missing", "--only", "raw_attention", "--out", str(out)]
+    monkeypatch.setattr(sys, "argv", argv)
+    with pytest.raises(KeyboardInterrupt):
+        costs.main()
+    costs.main()
+    assert asked == [("raw_attention", 2), ("raw_attention", 3), None, ("raw_attention", 4)]
+    assert [each["tokens"] for each in json.loads(out.read_text())] == [2, 3, 4]
+
+
+def test_offloading_goes_on_and_loses_no_row(scripts, monkeypatch, tmp_path):
+    offloading, out, asked = scripts.offloading, tmp_path / "offloading.json", []
+
+    def measure(setup, folder, known):
+        asked.append(set(known))
+        for name in ("a", "b"):
+            if ("offloaded", name) not in known:
+                yield {"method": name, "way": "offloaded", "seconds": len(asked)}
+                return
+
+    monkeypatch.setattr(offloading, "measure", measure)
+    monkeypatch.setattr(offloading, "smollm", lambda *_: SimpleNamespace(save_pretrained=str))
+    monkeypatch.setattr(
+        sys, "argv", ["offloading.py", "--layers", "1", "--missing", "--out", str(out)]
+    )
+    offloading.main()
+    offloading.main()
+    assert asked == [set(), {("offloaded", "a")}]
+    assert [(each["method"], each["seconds"]) for each in json.loads(out.read_text())] == [
+        *[("a", 1), ("b", 2)]
+    ]
 
 
 @pytest.mark.slow
@@ -206,7 +289,10 @@ def test_rates_are_counted_while_all_workers_are_busy(scripts, workers, told, co
 
 
 def test_a_rate_that_is_measured_again_takes_the_place_of_the_one_before(scripts):
-    from ray_throughput import asked
+    from ray_throughput import ASKED
+
+    def asked(row):
+        return [row.get(name) for name in ASKED]
 
     row = {"what": "workers", "machine": "m", "model": "a", "method": "b", "workers": 2, "rate": 1}
     assert asked(row) == asked({**row, "rate": 3, "load": 0.5})

@@ -1,6 +1,7 @@
 """CONTRIBUTING.md: its examples run, its scaffold writes all files, its lists are up to date."""
 
 import importlib.util
+import os
 import re
 from importlib import import_module
 from pathlib import Path
@@ -150,3 +151,9 @@ def test_the_scaffold_writes_decorators_that_register(scaffold):
 def test_the_lists_of_parts_are_up_to_date(scaffold):
     for path, text in scaffold.indexes().items():
         assert path.read_text() == text, "run scripts/new_part.py index"
+
+
+def test_a_script_that_names_its_interpreter_can_be_called():
+    scripts = [path for path in (ROOT / "scripts").iterdir() if path.is_file()]
+    named = [path for path in scripts if path.read_bytes().startswith(b"#!")]
+    assert named and [path.name for path in named if not os.access(path, os.X_OK)] == []

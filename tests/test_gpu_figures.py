@@ -2,9 +2,11 @@
 
 import importlib
 import json
+import signal
 import sys
 import time
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 import torch
@@ -54,7 +56,7 @@ def test_what_is_running_is_ended_when_the_time_is_up(figures, monkeypatch, tmp_
         return started[-1]
 
     monkeypatch.setattr(figures.subprocess, "Popen", noted)
-    monkeypatch.setattr(figures.Machine, "left", lambda own: 0.1 if quick.exists() else LONG)
+    monkeypatch.setattr(figures.Machine, "left", lambda own: 0.0 if quick.exists() else LONG)
     monkeypatch.setitem(figures.JOBS, "chefer", lambda own: iter([[python(x)] for x in lines]))
     assert figures.do(["chefer"], machine(figures), archive) == 1
     assert [each.returncode is None for each in started] == [False, False]
@@ -63,6 +65,61 @@ def test_what_is_running_is_ended_when_the_time_is_up(figures, monkeypatch, tmp_
     monkeypatch.chdir(again)
     figures.go_on_from(archive)
     assert quick.read_text() == "1"
+
+
+def test_rows_reach_the_archive_while_the_job_that_makes_them_runs(figures, monkeypatch, tmp_path):
+    archive = tmp_path / figures.ARCHIVE
+    job = f"""
+import pathlib, sys, time, zipfile
+pathlib.Path("benchmarks/costs.json").write_text("[1]")
+for _ in range(200):
+    time.sleep(0.05)
+    if pathlib.Path({str(archive)!r}).exists():
+        sys.exit("benchmarks/costs.json" not in zipfile.ZipFile({str(archive)!r}).namelist())
+sys.exit(2)
+"""
+    monkeypatch.setattr(figures, "EVERY", 0.1)
+    monkeypatch.setitem(figures.JOBS, "costs", lambda own: iter([[python(job)]]))
+    assert figures.do(["costs"], machine(figures), archive) == 0
+
+
+def test_a_script_that_is_ended_ends_its_commands_and_packs_what_they_found(
+    figures, monkeypatch, tmp_path
+):
+    job = "import os, time; open('benchmarks/costs.json', 'w').write('[1]'); "
+    job += f"os.kill(os.getppid(), {int(signal.SIGTERM)}); time.sleep({LONG})"
+    started, begin = [], figures.subprocess.Popen
+
+    def noted(*given, **named):
+        started.append(begin(*given, **named))
+        return started[-1]
+
+    monkeypatch.setattr(figures.subprocess, "Popen", noted)
+    monkeypatch.setattr(figures, "ROOT", tmp_path)
+    monkeypatch.setattr(figures, "environment", dict)
+    monkeypatch.setitem(figures.JOBS, "costs", lambda own: iter([[python(job)]]))
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(SystemExit) as ended:
+            figures.main(["costs", "--out", str(tmp_path), "--small"])
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert ended.value.code == 128 + signal.SIGTERM
+    assert [each.returncode is None for each in started] == [False]
+    assert "benchmarks/costs.json" in ZipFile(tmp_path / figures.ARCHIVE).namelist()
+
+
+def test_short_jobs_come_first(figures, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(figures, "ROOT", tmp_path)
+    monkeypatch.setattr(figures, "environment", dict)
+    monkeypatch.setattr(figures, "run", lambda *_: "finished")
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        assert figures.main(["better_attention", "costs", "workers", "--out", str(tmp_path)]) == 0
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    told = [line.split(":")[0] for line in capsys.readouterr().out.splitlines()]
+    assert told == ["workers", "costs", "better_attention"]
 
 
 def test_a_job_that_fails_lets_the_next_begin(figures, monkeypatch, tmp_path, capsys):

@@ -18,7 +18,12 @@ from attlas.models.facts.evaluation_mode import evaluation_mode
 from attlas.models.facts.fingerprint import fingerprint
 from attlas.models.intervening.attention_copy import copy_of
 from attlas.models.loading import placement
-from attlas.models.loading.offloading import is_offloaded, offloaded_modules
+from attlas.models.loading.offloading import (
+    check_changeable,
+    is_offloaded,
+    offloaded_modules,
+    refuse_offloaded_bits,
+)
 
 TEXT = "a great film and a bad one"
 NAMES = [method.name for method in METHODS]
@@ -338,3 +343,16 @@ def test_eight_bits_are_the_model_of_the_rounded_weights(tmp_path):
         np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max() + 1e-6)
     with pytest.raises(UnsupportedModelError, match="quantised"):
         attlas.prune(small, {"decoder.0": [0]}, permanently=True)
+
+
+def test_a_gguf_file_that_was_unpacked_is_a_model_of_plain_numbers(tmp_path):
+    save_llama(tmp_path, 2)
+    whole = attlas.load(tmp_path)
+    model, elsewhere = whole.model, offload(tmp_path, whole).model
+    for each in (model, elsewhere):  # as transformers leaves them where it has no kernel
+        each.hf_quantizer = SimpleNamespace(packed_modules={})
+    check_changeable(model, "this")
+    refuse_offloaded_bits(elsewhere)
+    model.hf_quantizer = SimpleNamespace(packed_modules={"model.layers.0": None})
+    with pytest.raises(UnsupportedModelError, match="quantised"):
+        check_changeable(model, "this")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from typer.testing import CliRunner
 
 import attlas
 from attlas.cli.main import commands
-from attlas.errors import ModelError, UnsupportedModelError, UsageError
+from attlas.errors import ModelError, ResultFileError, UnsupportedModelError, UsageError
 from attlas.training import finetune as module
 
 GOOD = ("fine", "warm")
@@ -128,6 +129,26 @@ def test_a_training_that_was_stopped_goes_on_to_the_same_weights(base, tmp_path,
     )
     assert min(begun) > 1, "it began anew"
     assert again.record["epochs"] == whole.record["epochs"]
+    one, other = ((tmp_path / out / "model.safetensors").read_bytes() for out in ("whole", "cut"))
+    assert one == other
+
+
+@pytest.mark.parametrize("room", [3000, "as much as the weights take"])
+def test_a_full_disk_is_one_line_and_training_goes_on_later(base, tmp_path, room):
+    def train(name):
+        return attlas.train(base=base, data=TEXTS, out=tmp_path / name, **QUICK)
+
+    weights = (base / "model.safetensors").stat().st_size
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    limit = room if room == 3000 else weights + 4000
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        with pytest.raises(ResultFileError, match="cannot write .* goes on from") as told:
+            train("cut")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "\n" not in str(told.value)
+    train("cut"), train("whole")
     one, other = ((tmp_path / out / "model.safetensors").read_bytes() for out in ("whole", "cut"))
     assert one == other
 

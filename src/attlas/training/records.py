@@ -157,7 +157,10 @@ def writing(folder: Path) -> Iterator[None]:
     except Exception as problem:  # each library raises another kind
         is_full = disk_usage(folder).free < FULL
         reason = os.strerror(ENOSPC) if is_full else first_line(problem)
-        raise ResultFileError(f"cannot write {str(folder)!r}: {reason}") from problem
+        raise ResultFileError(
+            f"cannot write {str(folder)!r}: {reason}; "
+            "asked again, the training goes on from its last whole epoch"
+        ) from problem
 
 
 def seal_checkpoint(folder: Path) -> None:

@@ -65,7 +65,9 @@ def check_changeable(model: nn.Module, what: str) -> None:
 
 def is_quantised(model: nn.Module) -> bool:
     """Whether transformers keeps the weights of a model in 8 or 4 bits."""
-    return getattr(model, "hf_quantizer", None) is not None
+    quantiser = getattr(model, "hf_quantizer", None)
+    unpacked = getattr(quantiser, "packed_modules", None) == {}  # a GGUF file without its kernel
+    return quantiser is not None and not unpacked
 
 
 def refuse_offloaded_bits(model: nn.Module) -> None:
