@@ -27,7 +27,7 @@ from attlas.studies.better.cases import (
 )
 from attlas.studies.better.claims import Records, claims_on, gains, s_of
 from attlas.studies.better.encoders import train_encoder
-from attlas.studies.better.models import judged, share_of_best
+from attlas.studies.better.models import ROWS, judged, share_of_best
 from attlas.studies.better.samples import cut, prepare
 from attlas.studies.better_attention import _all_moves, _notes, arrows, jobs_of, put_together
 from attlas.studies.support.workers import PartialRun
@@ -50,6 +50,12 @@ def some(*values, **others):
 
 def verdicts(found):
     return {claim.said: claim.verdict for claim in claims_on(found)}
+
+
+def test_the_quick_form_learns_something():
+    """The rate grows from zero, so that the first step changes nothing."""
+    quick = STUDIES["better_attention"].settings({}, quick=True)
+    assert quick["epochs"] * quick["train"] > ROWS
 
 
 def test_s_is_of_the_better_reading():

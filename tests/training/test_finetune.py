@@ -20,6 +20,7 @@ import attlas
 from attlas.cli.main import commands
 from attlas.errors import ModelError, ResultFileError, UnsupportedModelError, UsageError
 from attlas.training import finetune as module
+from attlas.training.examples import Parts
 
 GOOD = ("fine", "warm")
 TEXTS = [
@@ -199,6 +200,17 @@ def test_texts_are_cut_to_what_the_model_reads(base, tmp_path):
     longer = [replace(each, text=f"{each.text} {'and so on ' * 9}") for each in TEXTS]
     trained = attlas.train(base=tmp_path / "short", data=longer, test=longer, **QUICK)
     assert trained.test["accuracy"] >= 0
+
+
+def test_texts_that_are_only_asked_about_are_asked_by_length(tmp_path):
+    longer = [(f"{each.text} {'and so on ' * (n % 5)}", each.label) for n, each in enumerate(TEXTS)]
+    given = Parts(longer, longer, [], "texts")
+    made = module.make_trainer(
+        classifier(), tokens(), given, module.USUAL, (), tmp_path, None, torch.device("cpu"), None
+    )
+    parts = made.train_dataset, made.eval_dataset
+    taught, asked = ([len(each["input_ids"]) for each in part] for part in parts)
+    assert asked == sorted(taught) and taught != asked
 
 
 FROM_RECURRENT = """

@@ -112,9 +112,7 @@ def load(
             found, place = _load_adapted(place, str(model), task, options)
         else:
             found = _load_model(place, str(model), task, options)
-        processor = load_processor(
-            place, str(model), _kind_of_processor(found), trust_remote_code
-        )
+        processor = load_processor(place, str(model), _kind_of_processor(found), trust_remote_code)
     subject = Subject(found, processor, name=str(model), task=task)
     if "device_map" not in placed:
         subject.model.to(home)

@@ -74,7 +74,7 @@ READ: Mapping[str, Callable[[Mapping[str, Any]], float | None]] = {
     quick={
         "data": ("reviews",),
         "objectives": ("rationale:weight=1",),
-        "train": 24,
+        "train": 64,
         "count": 2,
         "epochs": 1,
         "seeds": 1,

@@ -5,7 +5,7 @@ ACL 2021, arXiv:2106.01269. The values of each head are as wide as the model, an
 where others are joined: for texts of up to that many tokens no other weights give the same output.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -14,16 +14,16 @@ from torch.nn import functional
 
 from attlas.errors import UnknownNameError, UsageError
 
-
-ACTIVATIONS = {"relu": functional.relu, "gelu": functional.gelu}
+ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "relu": functional.relu,
+    "gelu": functional.gelu,
+}
 
 
 class WideAttention(nn.Module):
     """Attention with values as wide as the model, whose heads are added."""
 
-    def __init__(
-        self, width: int, heads: int, key_width: int, dropout: float, **how: Any
-    ) -> None:
+    def __init__(self, width: int, heads: int, key_width: int, dropout: float, **how: Any) -> None:
         super().__init__()
         self.num_heads, self.dropout = heads, dropout
         self.batch_first = True
@@ -107,7 +107,8 @@ class IdentifiableEncoderLayer(nn.Module):
             states = self.norm1(states + self.dropout1(self.self_attn(states, mask)))
             states = self.norm2(states + self._feed(states))
         states = states if self.batch_first else states.transpose(0, 1)
-        return states.squeeze(batch) if src.dim() == 2 else states
+        whole: Tensor = states.squeeze(batch) if src.dim() == 2 else states
+        return whole
 
     def _feed(self, states: Tensor) -> Tensor:
         inner = self.dropout2(self.activation(self.linear1(states)))
