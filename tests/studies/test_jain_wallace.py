@@ -1,5 +1,7 @@
 """The study of Jain and Wallace: importances, permutation and claims, against definitions."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +10,7 @@ from studies.recurrent_models import TEXTS, trained
 import attlas
 from attlas.errors import UnknownNameError, UsageError
 from attlas.mathematics.other_weights import AdversaryPlan
+from attlas.models.recurrent.learning import labelled_table
 from attlas.studies.recurrent import explanation_figures as figures
 from attlas.studies.recurrent.causes import CAUSES, averaged_loss
 from attlas.studies.recurrent.explanation_tables import claims_of
@@ -97,6 +100,17 @@ def test_all_figures_of_a_model_are_by_the_number_of_the_text():
         )
     assert set(map(len, made["texts"].values())) == {len(TEXTS)}
     assert made["classes"] == 2 and made["accuracy"] == 0.5
+
+
+@pytest.mark.parametrize("word", ["and", "never-seen"])
+def test_the_text_that_is_shown_has_no_unknown_words(word):
+    found = trained()
+    long = f"a warm and funny film , long and cold {word} good"
+    table = labelled_table(found.model, found.tokenizer, [TEXTS[0], (long, "yes")])
+    plan = figures.ExplanationPlan(5, AdversaryPlan(steps=3), removes=False)
+    shown = figures.explanation_figures(replace(found, test=table), plan)["example"]
+    assert (shown is None) == (word == "never-seen")
+    assert shown is None or " ".join(shown["tokens"]) == long
 
 
 def column(**texts):

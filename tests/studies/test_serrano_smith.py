@@ -143,8 +143,15 @@ def test_claims_hold_on_models_as_published_and_fail_on_others():
     assert rows["x, flat, bigru: gradient"] == pytest.approx(0.4)
 
 
+@pytest.mark.parametrize(("classes", "known"), [(2, False), (4, True)])
+def test_models_of_two_classes_are_not_compared_with_the_published_table(classes, known):
+    made = [{**model(0.9, 0.4, 0.4, 0.95, 1), "classes": classes}] * 3
+    flips = next(tables_of({("x", "hierarchical", "bigru"): made}))
+    assert [row.published is not None for row in flips.rows] == [known] * 4
+
+
 def test_wrong_words_are_named():
     with pytest.raises(UnknownNameError, match="unknown form 'deep'"):
         attlas.study("serrano_smith", quick=True, form=("deep",))
-    with pytest.raises(UsageError, match="draws are at least 1"):
+    with pytest.raises(UsageError, match="draws: a whole number, 1 or more"):
         attlas.study("serrano_smith", quick=True, draws=0)

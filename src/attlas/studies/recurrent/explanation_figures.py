@@ -132,9 +132,10 @@ def permutation_change(reading: FixedReading, count: int, random: Generator) -> 
 def _example(
     trained: TrainedModel, reading: FixedReading, found: Candidates
 ) -> dict[str, Any] | None:
-    """The text of a reading whose attention moved farthest while its answer stayed."""
+    """The text of known words whose attention moved farthest while its answer stayed."""
     length = reading.free.sum(dim=-1)
-    fits = (length >= SHOWN_LENGTHS[0]) & (length <= SHOWN_LENGTHS[1])
+    strange = reading.batch.input_ids == trained.tokenizer.unk_token_id
+    fits = (length >= SHOWN_LENGTHS[0]) & (length <= SHOWN_LENGTHS[1]) & ~strange.any(dim=-1)
     far = torch.where(fits, found.farthest(TIGHT), -1.0)
     row = int(far.argmax())
     if far[row] < 0:
