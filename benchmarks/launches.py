@@ -5,8 +5,8 @@
 On a GPU a pass over a long input is mostly Python that launches kernels. Here a decoder in the
 shape of SmolLM2 reads a few tokens on the CPU, by rows and by the gradient of fused attention, as a
 GPU would read a long input. Counted are the functions of Python that are called, the operators of
-torch that compute something (views do not), and those that a GPU would have to be waited for, but
-for what brings the output and the scores. The peers are those of `comparisons/long.py`.
+torch that compute something (views do not), and how often Python looks at a value: a GPU has to be
+waited for unless the value was brought. The peers are those of `comparisons/long.py`.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from attlas.models.rows import handed, handing
 
 TOKENS = 16
 WARM = 3  # calls before the one that is counted
-WAITS = {"_local_scalar_dense", "nonzero"}
+LOOKS = {"_local_scalar_dense", "nonzero"}
 COMPUTE_NOTHING = {"_unsafe_view", "empty", "empty_like", "new_empty"}  # beside views
 Work = Callable[[], object]
 
@@ -36,7 +36,7 @@ def main() -> None:
     given = parser.parse_args()
     handing.LONG = 0
     handed.FUSED_ON.add("cpu")
-    print("| call | functions of Python | operators | waits |\n|---|---|---|---|")
+    print("| call | functions of Python | operators | looks |\n|---|---|---|---|")
     for name, work in works(given.layers, given.methods).items():
         print(f"| {name} | {' | '.join(f'{each:,}' for each in counted(work))} |")
 
@@ -63,7 +63,7 @@ def works(layers: int, methods: list[str]) -> dict[str, Work]:
 
 
 def counted(work: Work) -> tuple[int, int, int]:
-    """Functions of Python, operators that compute, and operators that are waited for."""
+    """Functions of Python, operators that compute, and looks at a value."""
     for _ in range(WARM):
         work()
     return calls(work), *operators(work)
@@ -87,7 +87,7 @@ def calls(work: Work) -> int:
 def operators(work: Work) -> tuple[int, int]:
     with Operators() as seen:
         work()
-    return seen.found, seen.waits
+    return seen.found, seen.looks
 
 
 class Operators(TorchDispatchMode):
@@ -95,14 +95,14 @@ class Operators(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found = self.waits = 0
+        self.found = self.looks = 0
 
     def __torch_dispatch__(
         self, operator: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         name = operator.overloadpacket.__name__
         self.found += not operator.is_view and name not in COMPUTE_NOTHING
-        self.waits += name in WAITS
+        self.looks += name in LOOKS
         return operator(*args, **(kwargs or {}))
 
 

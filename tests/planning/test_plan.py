@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
+import torch
 from subjects import subject
 
 import attlas
@@ -14,6 +15,7 @@ from attlas.errors import AttlasError, UnknownNameError, UsageError
 from attlas.explaining import footprint
 from attlas.explaining.plan import DOUBT, Plan
 from attlas.methods import METHODS
+from attlas.models.branching import block_runs
 from attlas.models.decomposing import token_terms
 from attlas.models.encoding.request import Request
 from attlas.planning import PLANNERS, costs
@@ -209,6 +211,47 @@ def test_vectors_of_pairs_of_tokens_are_counted(method, monkeypatch):
     assert chosen.pair_vectors and footprint.peak_bytes(asked, chosen, 1) == each.total + one
     monkeypatch.setattr(token_terms, "PAIRS_AT_ONCE", {"cpu": 3 * tokens**2})
     assert footprint.peak_bytes(asked, chosen, 8) == 8 * each.total + 3 * one
+
+
+def test_copies_of_a_block_are_counted_as_many_as_run_at_once(monkeypatch):
+    """Value zeroing runs each block on a copy of its input for each token."""
+    (question,) = subject(TASK).ask(TEXTS[:1], [Request()])
+    asked, method = replace(question, maps=False), METHODS["value_zeroing"]
+    each, tokens = footprint.footprint(asked, method), len(asked.inputs.tokens[0])
+    assert footprint.peak_bytes(asked, method, 1) == each.total * (1 + tokens)
+    monkeypatch.setattr(block_runs, "TOKENS_AT_ONCE", 3 * tokens)
+    assert footprint.peak_bytes(asked, method, 1) == each.total * (1 + 3)
+
+
+def test_a_copy_of_the_model_in_float64_is_counted(monkeypatch):
+    (question,) = subject(TASK).ask(TEXTS[:1], [Request()])
+    method, weights = METHODS["lrp_relevance"], footprint.weight_bytes(question.subject)
+    found = footprint.peak_bytes(question, method, 1)
+    assert found > 2 * weights > 0
+    monkeypatch.setattr(type(question.subject), "dtype", torch.bfloat16)
+    assert footprint.peak_bytes(question, method, 1) < found - 2 * weights
+
+
+def test_singular_values_of_each_row_weigh_where_a_map_is_kept_whose_rows_see_other_keys():
+    weigh = METHODS["effective_attention"].weighs
+    (causal,), (both,) = (subject(task).ask(TEXTS[:1], [Request()]) for task in ("causal lm", TASK))
+    assert weigh(causal, {}) > weigh(replace(causal, maps=False), {}) == weigh(both, {}) == 2
+
+
+@pytest.mark.parametrize("method", ["globenc", "alti"])
+def test_vectors_of_pairs_weigh_less_beside_a_wider_model(method, monkeypatch):
+    (question,) = subject(TASK).ask(TEXTS[:1], [Request()])
+    weigh, config = METHODS[method].weighs, question.subject.model.config
+    narrow = weigh(question, {})
+    monkeypatch.setattr(config, "hidden_size", 2 * config.hidden_size)
+    assert weigh(question, {}) - 2 == (narrow - 2) / 2
+
+
+def test_a_method_of_few_passes_begins_no_more_of_them(even):
+    (question,) = subject(TASK).ask(TEXTS[:1], [Request()])
+    tokens = len(question.inputs.tokens[0])
+    assert EVEN.in_batches(question, 2) == EVEN.cost(tokens, 2, 2)
+    assert EVEN.in_batches(question, 50) == EVEN.cost(tokens, 50, costs.STARTS)
 
 
 def test_a_batch_is_chosen_to_fit_what_is_free(monkeypatch):

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import torch
+
 from attlas.errors import AttlasError
 from attlas.explaining.plan import size as size_in_words
 from attlas.methods import METHODS, Method
@@ -9,8 +11,10 @@ from attlas.models.asking.map_selection import largest_map, map_bytes
 from attlas.models.asking.memory import free_bytes, plain_tokens, rows_of
 from attlas.models.asking.open_model import COPIES, WITHOUT_LOOKING, OpenModel
 from attlas.models.asking.question import Question
+from attlas.models.branching.block_runs import copies_at_once
 from attlas.models.branching.branch_memory import VECTORS_KEPT, spare_bytes
 from attlas.models.decomposing.token_terms import in_a_small_batch
+from attlas.models.facts.anatomy import width_of
 from attlas.models.rows.handing import is_for_rows
 from attlas.results import Site
 
@@ -41,7 +45,7 @@ def footprint(question: Question, method: Method) -> Footprint:
     """About what a method takes for one row of a question, from the shape of the model."""
     subject, inputs = question.subject, question.inputs
     size = _number_bytes(subject)
-    width = _width(subject)
+    width = width_of(subject.model)
     tokens = len(inputs.tokens[0])
     kept = VECTORS_KEPT * len(subject.sites) if _learns_back(method) else VECTORS_NOW
     rows = 1
@@ -60,10 +64,23 @@ def footprint(question: Question, method: Method) -> Footprint:
 
 def peak_bytes(question: Question, method: Method, rows: int) -> int:
     """About what a method takes for so many rows of a question, with the copies that it makes."""
+    subject = question.subject
+    doubled = method.in_double and subject.dtype == torch.float32
+    return _of_rows(question, method, rows) + (2 * weight_bytes(subject) if doubled else 0)
+
+
+def weight_bytes(subject: OpenModel) -> int:
+    """What the weights of a model take."""
+    return sum(each.nbytes for each in subject.model.parameters())
+
+
+def _of_rows(question: Question, method: Method, rows: int) -> int:
     each = footprint(question, method)
     if method.pair_vectors:
         together = min(rows, in_a_small_batch(question))
         return rows * each.total + together * pair_bytes(question, method)
+    if "branches" in method.needs and not _learns_back(method):  # copies of one block's input
+        return rows * (each.total + _copies(question, rows) * (each.states + each.attention))
     if method.weighs is None or not _learns_back(method):
         return rows * each.total
     subject, inputs = question.subject, question.inputs
@@ -75,10 +92,18 @@ def peak_bytes(question: Question, method: Method, rows: int) -> int:
     return rows * each.total + int(max(0, min(more, most - rows)) * each.states)
 
 
+def _copies(question: Question, rows: int) -> int:
+    """How many copies of so many rows a block runs on at once: one for each token, if they fit."""
+    tokens = len(question.inputs.tokens[0])
+    attention = rows * _largest(question) * _number_bytes(question.subject) // 4
+    return min(tokens, copies_at_once(rows * tokens, attention))
+
+
 def pair_bytes(question: Question, method: Method) -> int:
     """What a method takes for vectors of all pairs of tokens of one row."""
     pairs = len(question.inputs.tokens[0]) ** 2
-    return pairs * method.pair_vectors * _width(question.subject) * _number_bytes(question.subject)
+    size = width_of(question.subject.model) * _number_bytes(question.subject)
+    return pairs * method.pair_vectors * size
 
 
 def fitting_rows(question: Question, method: Method) -> int:
@@ -135,11 +160,6 @@ def takes_slices(question: Question, method: Method) -> bool:
 def _learns_back(method: Method) -> bool:
     """Whether a method needs passes back, for which vectors of all layers are kept."""
     return not {"gradients", "embeddings"}.isdisjoint(method.needs)
-
-
-def _width(subject: OpenModel) -> int:
-    """The width of the hidden states of a model."""
-    return getattr(subject.model.config, "hidden_size", None) or 768
 
 
 def _number_bytes(subject: OpenModel) -> int:

@@ -7,7 +7,12 @@ import torch
 from torch import Tensor
 
 from attlas.errors import UnsupportedModelError
-from attlas.methods.support.decomposition import closeness_shares, equal_shares, product_of_layers
+from attlas.methods.support.decomposition import (
+    closeness_shares,
+    equal_shares,
+    product_of_layers,
+    weigh_pairs,
+)
 from attlas.methods.support.method import Scored, method
 from attlas.methods.support.token_rows import read_row
 from attlas.models.asking.question import Question
@@ -34,8 +39,8 @@ EACH_BLOCK = DecompositionRules(own=equal_shares, each_block=True)
     fills=True,
     learns=True,
     passes=2,
-    weighs=lambda question, options: 0.4 * len(question.inputs.tokens[0]),  # vectors of pairs
-    pair_vectors=8,
+    weighs=weigh_pairs,
+    pair_vectors=16,
 )
 def alti(question: Question) -> Scored:
     """Score each token by how close its contributions are to the attention outputs of all layers.

@@ -30,7 +30,7 @@ WHOLE_MODEL = DecompositionRules(own=equal_shares, shared=aligned_shares, slope=
     fills=True,
     passes=2,
     weighs=lambda question, options: 1.3 * len(question.inputs.tokens[0]),  # a term of each token
-    pair_vectors=12,
+    pair_vectors=20,
 )
 def decompx(question: Question) -> Scored:
     """Score each token by its term of the logit, followed from layer to layer to the output.

@@ -4,7 +4,8 @@ Brunner et al., "On Identifiability in Transformers", ICLR 2020; Sun and Marasov
 Attention Sheds Light On Interpretability", Findings of ACL 2021.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,6 +26,15 @@ from attlas.models.tap.call import Call
 from attlas.shapes import HeadRanks
 from attlas.views.units import layer_names
 
+WIDTH = 64  # of a head: the values of more tokens have no more singular values
+
+
+def weigh(question: Question, options: Mapping[str, Any]) -> float | int:
+    """Two passes; where each row of a map sees keys of its own, the singular values of each too."""
+    tokens = len(question.inputs.tokens[0])
+    is_apart = question.maps and question.subject.predicts_next
+    return 2 + (0.16 * tokens * min(1, tokens / WIDTH) if is_apart else 0)
+
 
 @method(
     family="W",
@@ -38,6 +48,7 @@ from attlas.views.units import layer_names
     fills=True,
     learns=True,
     passes=2,
+    weighs=weigh,
 )
 def effective_attention(
     question: Question,

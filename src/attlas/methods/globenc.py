@@ -12,6 +12,7 @@ from attlas.methods.support.decomposition import (
     read_scaled_rows,
     scaled_product_of_layers,
     term_lengths,
+    weigh_pairs,
 )
 from attlas.methods.support.method import Scored, method
 from attlas.models.asking.question import Question
@@ -37,8 +38,8 @@ EACH_BLOCK = DecompositionRules(own=equal_shares, each_block=True)
     many_targets=True,
     learns=True,
     passes=2,
-    weighs=lambda question, options: 0.4 * len(question.inputs.tokens[0]),  # vectors of pairs
-    pair_vectors=8,
+    weighs=weigh_pairs,
+    pair_vectors=16,
 )
 def globenc(question: Question) -> Scored:
     """Score each token by the lengths of its contributions to the outputs of all layers.

@@ -33,6 +33,7 @@ LOST_COARSE = 0.2  # in half precision
     fills=True,
     passes=3,
     weighs=lambda question, options: 12,  # three passes with rules of their own
+    in_double=True,
 )
 def lrp_relevance(question: Question, *, start_layer: int = 0, normalise: bool = True) -> Scored:
     """Score each token by relevant attention, times its gradient, that leads to the prediction.

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from attlas.errors import AttlasError
-from attlas.explaining.footprint import fitting_rows, peak_bytes
+from attlas.explaining.footprint import fitting_rows, peak_bytes, weight_bytes
 from attlas.explaining.plan import Plan
 from attlas.methods import Method
 from attlas.models.asking.filling import fill_list
@@ -18,6 +18,7 @@ from attlas.models.asking.memory import free_bytes, plain_tokens
 from attlas.models.asking.question import Asked, Question
 from attlas.models.encoding.encode_input import sample_inputs
 from attlas.models.encoding.request import Request
+from attlas.models.facts.anatomy import width_of
 from attlas.models.states.embeddings import embedding_gradients
 from attlas.models.subject import Subject
 
@@ -80,7 +81,7 @@ class Speed:
     def in_batches(self, question: Question, rows: Number) -> Expense:
         """So many rows for each text of a question, without gradients, in full batches."""
         tokens, device = _length(question), question.subject.device
-        starts = max(STARTS, rows * len(question) * tokens / plain_tokens(device))
+        starts = max(min(STARTS, rows), rows * len(question) * tokens / plain_tokens(device))
         return self.cost(tokens, rows * len(question), starts)
 
     def of_method(self, question: Question, method: Method, options: Mapping[str, Any]) -> Expense:
@@ -157,8 +158,7 @@ def _growth(subject: Subject) -> float:
     inside = sum(each.numel() for each in model.parameters())
     table = getattr(model.get_input_embeddings(), "weight", None)
     inside -= 0 if table is None else table.numel()
-    width = getattr(model.config, "hidden_size", None) or 768
-    return float(2 * width * len(subject.sites) / max(inside, 1))
+    return float(2 * width_of(model) * len(subject.sites) / max(inside, 1))
 
 
 def pose_sample(
@@ -215,7 +215,7 @@ def make_plan(
         total.seconds,
         {name: each.seconds for name, each in costs.items()},
         max(peaks, default=0),
-        sum(each.numel() * each.element_size() for each in subject.model.parameters()),
+        weight_bytes(subject),
         free_bytes(subject.device),
         max(rows, default=0),
         MEASURED,

@@ -3,13 +3,23 @@
 Terms of tokens are `[token, …, feature]`; at the end of a block `[token, batch, query, feature]`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from attlas.methods.support.token_rows import read_row
+from attlas.models.asking.question import Question
+from attlas.models.facts.anatomy import width_of
 from attlas.shapes import HeadMean, QuerySizes, QueryWeights, TokenScores
+
+OF_PAIRS = 80  # passes that a vector for each pair of tokens weighs, for each token by the width
+
+
+def weigh_pairs(question: Question, options: Mapping[str, Any]) -> float:
+    """Two passes and a vector for each pair: beside a wider model's products these weigh less."""
+    return 2 + OF_PAIRS * len(question.inputs.tokens[0]) / width_of(question.subject.model)
 
 
 def equal_shares(terms: Tensor, _: Tensor) -> Tensor:

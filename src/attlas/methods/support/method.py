@@ -77,6 +77,7 @@ class Method:
     # `passes` does not tell; a pass back weighs two. Plans are made with it.
     weighs: Callable[[Question, Mapping[str, Any]], float | int] | None = None
     pair_vectors: int = 0  # of each pair of tokens that exist at once, if it has any
+    in_double: bool = False  # whether a model in float32 runs as a copy in float64
     # The options by which it weighs most, where the text decides how often the model runs.
     hardest: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
 

@@ -53,8 +53,7 @@ class BlockRun:
         weights = self._attention(kind, number)
         keys, heads = weights.shape[-1], weights.shape[1]
         tokens = self.stream.shape[0] * max(self.stream.shape[1], keys)
-        bytes_each = COPIES * weights.numel() * weights.element_size()
-        step = max(1, min(TOKENS_AT_ONCE // tokens, ATTENTION_BYTES // max(bytes_each, 1)))
+        step = copies_at_once(tokens, weights.nbytes)
         columns = [
             column
             for start in range(0, keys, step)
@@ -111,6 +110,11 @@ class BlockRun:
             ) from problem
         stream: Tensor = rows_first(output, self.call).unflatten(0, (copies, rows))
         return stream
+
+
+def copies_at_once(tokens: int, attention: int) -> int:
+    """How many copies of so many tokens, with so many bytes of attention, a block runs on."""
+    return max(1, min(TOKENS_AT_ONCE // tokens, ATTENTION_BYTES // max(COPIES * attention, 1)))
 
 
 def read_blocks(question: Question) -> Folded[BlockRun]:

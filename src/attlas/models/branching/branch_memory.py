@@ -6,6 +6,7 @@ import torch
 
 from attlas.models.asking.memory import free_bytes
 from attlas.models.asking.question import Question
+from attlas.models.facts.anatomy import width_of
 
 TOKENS_AT_ONCE = 2**15
 LEAST_BYTES = 2**31
@@ -66,6 +67,6 @@ def _row_bytes(question: Question) -> int:
     subject = question.subject
     tokens = len(question.inputs.tokens[0])
     heads = sum(site.heads for site in subject.sites)
-    width = getattr(subject.model.config, "hidden_size", 768)
-    numbers = tokens * (heads * tokens + VECTORS_KEPT * width * len(subject.sites))
+    states = VECTORS_KEPT * width_of(subject.model) * len(subject.sites)
+    numbers = tokens * (heads * tokens + states)
     return max(1, len(question) * numbers * subject.dtype.itemsize)

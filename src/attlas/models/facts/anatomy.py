@@ -108,3 +108,8 @@ def _recall(kept: _Kept) -> Anatomy | None:
     owners = tuple(Owner(m, path, kind, road) for m, path, kind, road in modules if m is not None)
     known = tuple(m for m in models if m is not None)
     return Anatomy(owners, known, kept.configurations, kept.network)
+
+
+def width_of(model: nn.Module) -> int:
+    """The width of a model's hidden states, as its configuration names it."""
+    return getattr(model.config, "hidden_size", None) or 768
