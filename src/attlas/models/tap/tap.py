@@ -111,8 +111,8 @@ class Tap:
         wrong = next((path for path in unmet if path in named), None)
         if wrong is not None:
             raise UnsupportedModelError(
-                f"{wrong.rpartition('inner.')[2]} takes no softmax over the tokens: name the module "
-                "that does"
+                f"{wrong.rpartition('inner.')[2]} takes no softmax over the tokens: name the "
+                "module that does"
             )
 
     def arrive(self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
