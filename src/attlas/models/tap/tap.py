@@ -96,8 +96,7 @@ class Tap:
     def end(self, failed: bool) -> None:
         """A model has returned: every attention module that ran must have been seen by now."""
         self._depth -= 1
-        unmet = +self._unmet
-        if self._depth == 0 and unmet and not failed:
+        if self._depth == 0 and not failed and (unmet := +self._unmet):
             refuse_named(self._owners.values(), unmet)
             raise UnsupportedModelError(
                 f"{type(self.model).__name__} was not opened completely: {sum(unmet.values())} of "
