@@ -187,7 +187,9 @@ def test_mistakes_are_told():
         attlas.adapt(Own(), None, "pool", ["bad", "good"])
     model = Own()
     wrong = attlas.adapt(model, tokenizer(), "words", ["bad", "good"])
-    with pytest.raises(UnsupportedModelError, match="^words takes no softmax over the tokens: name"):
+    with pytest.raises(
+        UnsupportedModelError, match=r"^words takes no softmax over the tokens: name"
+    ):
         wrong.predict([TEXT])
     assert attlas.explain(opened(model), TEXT, "raw_attention").scores.sum() == pytest.approx(1)
     two = Own()

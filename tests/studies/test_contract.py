@@ -81,10 +81,10 @@ def test_a_count_is_a_whole_number_above_zero(name):
     assert counts
     for each in counts:
         for wrong in (-1, 1.5, "few", True):
-            with pytest.raises(UsageError, match=f"^{each}: a whole number"):
+            with pytest.raises(UsageError, match=rf"^{each}: a whole number"):
                 attlas.study(name, quick=True, **{each: wrong})
     if "seeds" in counts:
-        with pytest.raises(UsageError, match="^seeds: a whole number, 1 or more, not 0"):
+        with pytest.raises(UsageError, match=r"^seeds: a whole number, 1 or more, not 0"):
             attlas.study(name, quick=True, seeds=0)
 
 

@@ -180,9 +180,13 @@ def test_a_phone_and_paper_hold_them_without_scrolling_sideways(show):
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("names", [["attention", "gradient"], [f"model {n}, 0.5 to 1" for n in "abc"]])
+@pytest.mark.parametrize(
+    "names", [["attention", "gradient"], [f"model {n}, 0.5 to 1" for n in "abc"]]
+)
 def test_the_names_below_violins_do_not_overlap(show, names):
-    made = plots.violins("t", {name: [1, 2, 2] for name in names}, x_label="x", y_label="y", reading="r")
+    made = plots.violins(
+        "t", {name: [1, 2, 2] for name in names}, x_label="x", y_label="y", reading="r"
+    )
     tab = opened(show, plotted(made))
     shown = tab.locator(".plot svg > text[y='228']")
     assert shown.count() == len(names)

@@ -122,8 +122,8 @@ def adapt(
             `call(model, ids, mask)` returns the logits.
         name: What to call the model in results.
 
-    Your model stays as it is; of its places, those named last count. Methods and trials that are not defined for it say so
-    (`attlas.check`).
+    Your model stays as it is; of its places, those named last count. Methods and trials that are
+    not defined for it say so (`attlas.check`).
 
     Example: `subject = attlas.adapt(model, tokenizer, "attention", ["negative", "positive"])`
     """

@@ -297,7 +297,6 @@ def _lack(problem: Exception) -> str:
 
 def _first_line(problem: Exception) -> str:
     """The first line of an error, with the next if that only announces it."""
-    first, *others = [line.strip() for line in str(problem).splitlines() if line.strip()] or [
-        repr(problem)
-    ]
+    found = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    first, *others = found or [repr(problem)]
     return in_short(f"{first} {others[0]}" if first.endswith(":") and others else first, 300)

@@ -1,7 +1,7 @@
 """Where attention happens: the modules that compute it, and the kind of site each call is."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -244,3 +244,13 @@ def describe(sites: Iterable[Site]) -> str:
     for site in sites:
         last[site.kind] = max(site.layer, last.get(site.kind, 0))
     return ", ".join(f"{kind} 0–{layer}" for kind, layer in last.items())
+
+
+def refuse_named(owners: Iterable[Owner], unmet: Collection[str]) -> None:
+    """Say so if a place that the user has named is among those without a softmax."""
+    for owner in owners:
+        if owner.path in unmet and owner.module in NAMED:
+            place = owner.path.rpartition("inner.")[2]
+            raise UnsupportedModelError(
+                f"{place} takes no softmax over the tokens: name the module that does"
+            )

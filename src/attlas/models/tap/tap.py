@@ -5,7 +5,7 @@ and makes sure that no attention passed unseen.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from attlas.errors import UnsupportedModelError
 from attlas.models.facts import transformers_internals as internals
-from attlas.models.facts.sites import NAMED, Owner
+from attlas.models.facts.sites import NAMED, Owner, refuse_named
 from attlas.models.tap.call import Call, Seen, SiteKeys, join
 from attlas.models.tap.eager_attention import check_mixing, mask_of_fused, mix
 from attlas.models.tap.edits import Edit
@@ -96,23 +96,12 @@ class Tap:
     def end(self, failed: bool) -> None:
         """A model has returned: every attention module that ran must have been seen by now."""
         self._depth -= 1
-        unmet = +self._unmet
-        if self._depth == 0 and unmet and not failed:
-            self._check_named(unmet)
+        if self._depth == 0 and not failed and (unmet := +self._unmet):
+            refuse_named(self._owners.values(), unmet)
             raise UnsupportedModelError(
                 f"{type(self.model).__name__} was not opened completely: {sum(unmet.values())} of "
                 f"the calls to its attention modules were not seen ({', '.join(list(unmet)[:3])}); "
                 f"{len(self.seen.calls)} were"
-            )
-
-    def _check_named(self, unmet: Collection[str]) -> None:
-        """Say so if a place that the user has named takes no softmax."""
-        named = {each.path for each in self._owners.values() if each.module in NAMED}
-        wrong = next((path for path in unmet if path in named), None)
-        if wrong is not None:
-            raise UnsupportedModelError(
-                f"{wrong.rpartition('inner.')[2]} takes no softmax over the tokens: name the module "
-                "that does"
             )
 
     def arrive(self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:

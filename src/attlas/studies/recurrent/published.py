@@ -62,6 +62,7 @@ FAR_WITHIN_LOOSE = {
     ("ag_news", "average"): 0.585,
     ("20newsgroups", "average"): 0.560,
 }
+OF_SMALL = "the published one is of texts whose largest weight is below 0.25."
 # medians by bins of the largest weight
 PERMUTED = {
     ("sst", "bilstm"): (0.030, 0.041, 0.071, 0.107),
