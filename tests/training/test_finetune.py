@@ -144,7 +144,7 @@ def test_a_full_disk_is_one_line_and_training_goes_on_later(base, tmp_path, room
     limit = room if room == 3000 else weights + 4000
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
     try:
-        with pytest.raises(ResultFileError, match="cannot write .* goes on from") as told:
+        with pytest.raises(ResultFileError, match=r"cannot write .* goes on from") as told:
             train("cut")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)

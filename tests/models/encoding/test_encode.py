@@ -537,3 +537,8 @@ def test_places_of_many_tokens_at_once_are_those_in_turn(texts, whole):
         start = expected[-1][1]
     wanted = expected if expected is not None and start == len(whole) else []
     assert _places_in_turn(texts, whole) == wanted
+
+
+def test_a_text_that_no_tokenizer_has_memory_for_is_refused_before_it_is_asked():
+    with pytest.raises(TextTooLongError, match="has 10,000,001 characters, and at most 10,000,000"):
+        encode(None, "a " * 5_000_000 + "b", ("text", "first", "second"), 8, truncate=True)

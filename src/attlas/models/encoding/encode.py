@@ -12,6 +12,7 @@ from attlas.errors import TextTooLongError, UsageError
 from attlas.models.encoding.token_ids import decode_with_offsets, offsets_by_decoding, spellings_of
 from attlas.tokens import Span, Tokens
 
+MOST_CHARACTERS = 10_000_000  # a tokenizer takes about 400 bytes for each
 MOST_SHOWN = 60  # characters of what was cut
 _HALF = re.compile("[\ud800-\udfff]")
 
@@ -85,6 +86,11 @@ def split_segments(text: Any, names: Sequence[str]) -> Segments:
             f"token ids, not {_describe(text)}"
         )
     for name, source in found.sources.items():
+        if len(source) > MOST_CHARACTERS:
+            raise TextTooLongError(
+                f"the {name.replace('_', ' ')} has {len(source):,} characters, and at most "
+                f"{MOST_CHARACTERS:,} are read: shorten it"
+            )
         if not source.strip():
             raise UsageError(f"the {name.replace('_', ' ')} is empty")
         if _HALF.search(source):
