@@ -75,7 +75,9 @@ def _find(name: str) -> str:
 
 def _no_model(name: str, folder: Path) -> str:
     """What is wrong with a folder without a model, and which models lie right in it, if any do."""
-    inside = [each for each in sorted(folder.iterdir()) if each.suffix == ".gguf" or _is_model(each)]
+    inside = [
+        each for each in sorted(folder.iterdir()) if each.suffix == ".gguf" or _is_model(each)
+    ]
     named = " or ".join(str(each) for each in inside[:MOST_NAMED])
     said = f"the folder {name} has no config.json, so it holds no model"
     return f"{said}: give {named}" if inside else said
