@@ -79,7 +79,7 @@ READ: Mapping[str, Callable[[Mapping[str, Any]], float | None]] = {
         "epochs": 1,
         "seeds": 1,
     },
-    takes=(7, 4394),
+    takes=(7, 14938),
 )
 def better_attention(
     run: Run,

@@ -96,7 +96,7 @@ def beside_stock(**given):
         {"bias": False, "layer_norm_eps": 1e-2},
         {"device": "cpu", "dtype": torch.float64},
     ],
-    ids=str,
+    ids=["by name", "a function", "without biases", "on a device"],
 )
 @pytest.mark.parametrize("batch_first", [False, True])
 def test_the_arguments_of_torch_mean_what_they_mean_there(given, batch_first):
