@@ -1,6 +1,5 @@
 """Loading: a hub id, a folder, a file, a built-in name or a pipeline becomes a Subject."""
 
-import json
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -10,7 +9,7 @@ from typing import Any
 
 import torch
 
-from attlas.errors import ModelError, UsageError, first_line, in_short
+from attlas.errors import ModelError, UsageError, first_line
 from attlas.models.facts.places import (
     check_attention,
     check_installed,
@@ -23,11 +22,11 @@ from attlas.models.facts.places import (
     is_adapter,
     is_gguf,
     model_class_of,
-    unknown_model,
 )
 from attlas.models.facts.tasks import find_task
 from attlas.models.intervening.removing_heads import RECORD, load_without_heads
 from attlas.models.loading.devices import choose_device
+from attlas.models.loading.failures import lacking, why_not
 from attlas.models.loading.offloading import multiply_exactly, refuse_offloaded_bits, tie_offloaded
 from attlas.models.loading.placement import check_devices, check_names, check_placement, placement
 from attlas.models.loading.unwrapping import (
@@ -221,7 +220,7 @@ def load_processor(place: str, name: str, kind: str, trust_remote_code: bool) ->
         )
         ", ".join(getattr(processor, "model_input_names", ()))  # or it fails at its first text
     except Exception as problem:
-        raise ModelError(f"the {kind} of {name} cannot be loaded: {_lack(problem)}") from problem
+        raise ModelError(f"the {kind} of {name} cannot be loaded: {lacking(problem)}") from problem
     # Where the files are missing, transformers makes up a tokenizer that knows no word.
     words = processor.tokenizer if kind == "processor" else processor
     if kind in ("processor", "tokenizer") and len(words) <= len(words.all_special_ids):
@@ -241,23 +240,6 @@ def _kind_of_processor(model: Any) -> str:
     reads_both = writes or (task is not None and task.pairs)
     sees = "pixel_values" in signature(model.forward).parameters
     return "processor" if reads_both and sees else "tokenizer"
-
-
-def why_not(name: str, problem: Exception) -> str:
-    """Why a model cannot be loaded, in one line."""
-    text = str(problem)
-    if isinstance(problem, json.JSONDecodeError) or "valid JSON file" in text:
-        return f"{name} is damaged: its config.json cannot be read"
-    if type(problem).__name__ == "SafetensorError":
-        return f"{name} is damaged: its weights cannot be loaded ({_first_line(problem)})"
-    if "safetensors" in text and "model.safetensors" in text:
-        return (
-            f"{name} has no safetensors weights; pickled ones can run code when they are read: "
-            "convert them, or allow them with unsafe_weights=True"
-        )
-    if isinstance(problem, OSError) and not Path(name).exists():
-        return unknown_model(name)
-    return f"{name} cannot be loaded: {_first_line(problem)}"
 
 
 @contextmanager
@@ -286,17 +268,3 @@ def _quiet(place: str) -> Iterator[None]:
     finally:
         if shown:
             logging.enable_progress_bar()
-
-
-def _lack(problem: Exception) -> str:
-    """What a processor lacks; transformers lists the ways that it tried instead."""
-    if "instantiate the backend tokenizer" in str(problem):
-        return "its tokenizer.json is missing or damaged"
-    return first_line(problem) if isinstance(problem, LookupError) else _first_line(problem)
-
-
-def _first_line(problem: Exception) -> str:
-    """The first line of an error, with the next if that only announces it."""
-    found = [line.strip() for line in str(problem).splitlines() if line.strip()]
-    first, *others = found or [repr(problem)]
-    return in_short(f"{first} {others[0]}" if first.endswith(":") and others else first, 300)
