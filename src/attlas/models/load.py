@@ -1,5 +1,6 @@
 """Loading: a hub id, a folder, a file, a built-in name or a pipeline becomes a Subject."""
 
+import json
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -22,11 +23,12 @@ from attlas.models.facts.places import (
     is_adapter,
     is_gguf,
     model_class_of,
+    unknown_model,
 )
 from attlas.models.facts.tasks import find_task
 from attlas.models.intervening.removing_heads import RECORD, load_without_heads
 from attlas.models.loading.devices import choose_device
-from attlas.models.loading.failures import lacking, why_not
+from attlas.models.loading.failures import announced, lacking
 from attlas.models.loading.offloading import multiply_exactly, refuse_offloaded_bits, tie_offloaded
 from attlas.models.loading.placement import check_devices, check_names, check_placement, placement
 from attlas.models.loading.unwrapping import (
@@ -240,6 +242,23 @@ def _kind_of_processor(model: Any) -> str:
     reads_both = writes or (task is not None and task.pairs)
     sees = "pixel_values" in signature(model.forward).parameters
     return "processor" if reads_both and sees else "tokenizer"
+
+
+def why_not(name: str, problem: Exception) -> str:
+    """Why a model cannot be loaded, in one line."""
+    text = str(problem)
+    if isinstance(problem, json.JSONDecodeError) or "valid JSON file" in text:
+        return f"{name} is damaged: its config.json cannot be read"
+    if type(problem).__name__ == "SafetensorError":
+        return f"{name} is damaged: its weights cannot be loaded ({announced(problem)})"
+    if "safetensors" in text and "model.safetensors" in text:
+        return (
+            f"{name} has no safetensors weights; pickled ones can run code when they are read: "
+            "convert them, or allow them with unsafe_weights=True"
+        )
+    if isinstance(problem, OSError) and not Path(name).exists():
+        return unknown_model(name)
+    return f"{name} cannot be loaded: {announced(problem)}"
 
 
 @contextmanager

@@ -10,8 +10,7 @@ from transformers import AutoModelForSequenceClassification, set_seed
 
 from attlas.errors import ModelError, UnsupportedModelError, UsageError
 from attlas.models.facts.places import check_weights, find_model, is_adapter, is_gguf
-from attlas.models.load import hub_in_reach, load_config, load_processor
-from attlas.models.loading.failures import why_not
+from attlas.models.load import hub_in_reach, load_config, load_processor, why_not
 from attlas.models.loading.offloading import check_changeable
 from attlas.models.subject import Subject
 from attlas.training.examples import Labelled
