@@ -12,7 +12,10 @@ from attlas.results.support.report_sections import Figure, Number
 from attlas.results.support.result import Result
 
 VERDICTS = ("reproduced", "partly", "not reproduced", "not tested here")
-QUICK = "A quick run on a small subset: it shows that the study works, and decides nothing."
+QUICK = (
+    "A quick run on a small subset: it shows that the study works. What it says of each claim goes "
+    "for these few texts, and decides nothing about the paper."
+)
 
 
 @dataclass(frozen=True)
