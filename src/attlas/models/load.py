@@ -166,7 +166,9 @@ def _load_model(
     try:
         model, report = load_it(place, output_loading_info=True, **from_file, **options)
     except Exception as problem:
-        raise ModelError(why_not(name, problem)) from problem
+        raise ModelError(
+            why_not(name, problem, ", or allow them with unsafe_weights=True")
+        ) from problem
     check_names(model, options.get("device_map"))
     refuse_offloaded_bits(model)
     tie_offloaded(model)
@@ -244,8 +246,8 @@ def _kind_of_processor(model: Any) -> str:
     return "processor" if reads_both and sees else "tokenizer"
 
 
-def why_not(name: str, problem: Exception) -> str:
-    """Why a model cannot be loaded, in one line."""
+def why_not(name: str, problem: Exception, instead: str = "") -> str:
+    """Why a model cannot be loaded, in one line; `instead` is what allows pickled weights."""
     text = str(problem)
     if isinstance(problem, json.JSONDecodeError) or "valid JSON file" in text:
         return f"{name} is damaged: its config.json cannot be read"
@@ -254,7 +256,7 @@ def why_not(name: str, problem: Exception) -> str:
     if "safetensors" in text and "model.safetensors" in text:
         return (
             f"{name} has no safetensors weights; pickled ones can run code when they are read: "
-            "convert them, or allow them with unsafe_weights=True"
+            f"convert them{instead}"
         )
     if isinstance(problem, OSError) and not Path(name).exists():
         return unknown_model(name)
