@@ -104,14 +104,19 @@ def judged(
             made[method] = explain(subject, [each.text for each in examples], method, maps=False)
         except UnsupportedModelError as problem:
             found[method] = {"AUPRC": None, "refused": str(problem)}
-    # In one call, so that the model is asked once for all methods.
+    # In one call, so that the model is asked once for all methods; but one for each removal: both
+    # together would give a licence to each explanation, which costs as much again.
     every = [each for own in made.values() for each in own]
     marks = list(examples) * len(made)
     measures = ["auprc", "location"]
-    answers = judge(subject, every, measures, marks=marks, removal=REMOVALS, shuffles=0)
+    answers = [
+        judge(subject, every, measures, marks=marks, removal=how, shuffles=0) for how in REMOVALS
+    ]
     for number, method in enumerate(made):
-        own = answers[number * len(examples) : (number + 1) * len(examples)]
-        found[method] = _figures([row for each in own for row in each.measured])
+        own = slice(number * len(examples), (number + 1) * len(examples))
+        found[method] = _figures(
+            [row for part in answers for each in part[own] for row in each.measured]
+        )
     return found
 
 
