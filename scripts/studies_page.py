@@ -3,6 +3,8 @@
 
 scripts/studies_page.py             brings docs/studies up to date with the results kept there
 scripts/studies_page.py FOLDER …    takes over the results in these folders first
+scripts/studies_page.py FOLDER --beside WORD    takes them over beside the main ones; a page shows
+                                    them where it has the mark "result WORD"
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ NOT_RUN = "The full form has not been run."
 WORDS = {"reproduced": "reproduced", "partly": "partly", "not reproduced": "**not**"}
 
 
-def take_over(folder: Path) -> list[str]:
-    """Keep the results of full runs in a folder; a quick one is refused."""
+def take_over(folder: Path, beside: str = "") -> list[str]:
+    """Keep the results of full runs in a folder, or keep them beside; a quick one is refused."""
     taken = []
     for path in sorted(folder.glob("*.json")):
         record = json.loads(path.read_text("utf-8"))
@@ -36,24 +38,30 @@ def take_over(folder: Path) -> list[str]:
         slim = {**record, "plots": [], "details": {}}
         KEPT.mkdir(exist_ok=True)
         text = json.dumps(slim, ensure_ascii=False, indent=1)
-        (KEPT / f"{record['name']}.json").write_text(f"{text}\n", encoding="utf-8")
-        draw(StudyResult.from_dict(record))
+        place(record["name"], beside).write_text(f"{text}\n", encoding="utf-8")
+        if not beside:
+            draw(StudyResult.from_dict(record))
         taken.append(record["name"])
     return taken
 
 
+def place(name: str, beside: str = "") -> Path:
+    """Where the result of a study is kept: the main one, or one beside it."""
+    return KEPT / (f"{name}.{beside}.json" if beside else f"{name}.json")
+
+
 def draw(result: StudyResult) -> None:
     """Draw the first plot of a study, if its page shows a picture of it."""
-    place = PICTURES / f"{result.name}.png"
+    picture = PICTURES / f"{result.name}.png"
     page = (PAGES / f"{result.name}.md").read_text("utf-8")
-    if f"({place.relative_to(PAGES).as_posix()})" in page:
-        place.parent.mkdir(exist_ok=True)
-        result.plot(width="double").figure.savefig(place, dpi=200, bbox_inches="tight")
+    if f"({picture.relative_to(PAGES).as_posix()})" in page:
+        picture.parent.mkdir(exist_ok=True)
+        result.plot(width="double").figure.savefig(picture, dpi=200, bbox_inches="tight")
 
 
-def kept(name: str) -> StudyResult | None:
+def kept(name: str, beside: str = "") -> StudyResult | None:
     """The result of a study that is kept, if there is one."""
-    path = KEPT / f"{name}.json"
+    path = place(name, beside)
     return StudyResult.from_dict(json.loads(path.read_text("utf-8"))) if path.is_file() else None
 
 
@@ -66,8 +74,18 @@ def pages() -> dict[Path, str]:
         text = path.read_text("utf-8")
         text = replaced(text, "options", _options(name))
         shown = NOT_RUN if result is None else result.markdown()
-        found[path] = replaced(text, "result", shown)
+        found[path] = with_beside(replaced(text, "result", shown), name)
     return found
+
+
+def with_beside(text: str, name: str) -> str:
+    """The page of a study with the results that are kept beside the main one."""
+    for path in sorted(KEPT.glob(f"{name}.*.json")):
+        word = path.name.split(".")[1]
+        result = kept(name, word)
+        assert result is not None
+        text = replaced(text, f"result {word}", result.markdown())
+    return text
 
 
 def _options(name: str) -> str:
@@ -122,8 +140,10 @@ def main(arguments: list[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("folders", nargs="*", type=Path, help="with the results of full runs")
-    for folder in parser.parse_args(arguments).folders:
-        print(f"{folder}: {', '.join(take_over(folder)) or 'no results'}")
+    parser.add_argument("--beside", metavar="WORD", default="", help="keep them beside, as this")
+    given = parser.parse_args(arguments)
+    for folder in given.folders:
+        print(f"{folder}: {', '.join(take_over(folder, given.beside)) or 'no results'}")
     for path, text in pages().items():
         if path.read_text("utf-8") != text:
             path.write_text(text, encoding="utf-8")

@@ -58,3 +58,18 @@ def test_a_page_that_shows_a_picture_gets_it(script, tmp_path, monkeypatch):
     page.write_text(f"![what it found](images/{record.name}.png)")
     script.draw(record)
     assert (tmp_path / "images" / f"{record.name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_result_beside_the_main_one_is_shown_where_the_page_has_its_mark(
+    script, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(script, "KEPT", tmp_path / "kept")
+    record = {**EVERY["StudyResult"]().to_dict(), "quick": False}
+    (tmp_path / "poster.json").write_text(json.dumps(record))
+    script.take_over(tmp_path, "small")
+    assert script.kept("poster") is None  # the main result is another
+    start, end = script.START.format("result small"), script.END.format("result small")
+    page = script.with_beside(f"before\n{start}\nold\n{end}\nbehind", "poster")
+    assert "It costs more." in page and "old" not in page and page.startswith("before")
+    with pytest.raises(SystemExit, match="has no"):
+        script.with_beside("no mark", "poster")

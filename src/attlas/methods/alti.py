@@ -4,10 +4,10 @@ Ferrando et al., "Measuring the Mixing of Contextual Information in the Transfor
 """
 
 import torch
-from torch import Tensor
 
 from attlas.errors import UnsupportedModelError
 from attlas.methods.support.decomposition import (
+    closeness,
     closeness_shares,
     equal_shares,
     product_of_layers,
@@ -19,7 +19,7 @@ from attlas.models.asking.question import Question
 from attlas.models.asking.reading import find_readout
 from attlas.models.asking.scores import run_logits
 from attlas.models.decomposing.term_states import DecompositionRules
-from attlas.models.decomposing.token_terms import in_small_batches, tracking_terms
+from attlas.models.decomposing.token_terms import TermReading, in_small_batches, tracking_terms
 from attlas.results import Site
 from attlas.shapes import HeadMean
 
@@ -40,7 +40,7 @@ EACH_BLOCK = DecompositionRules(own=equal_shares, each_block=True)
     learns=True,
     passes=2,
     weighs=weigh_pairs,
-    pair_vectors=16,
+    pair_vectors=2,
 )
 def alti(question: Question) -> Scored:
     """Score each token by how close its contributions are to the attention outputs of all layers.
@@ -58,13 +58,10 @@ def alti(question: Question) -> Scored:
 
 def mix(question: Question) -> HeadMean:
     """The product over layers of how close contributions are to the attention output."""
-    layers: list[HeadMean] = []
-
-    def take(whole: Tensor, parts: Tensor) -> None:
-        layers.append(closeness_shares(whole, parts[:-1]))
-
-    with tracking_terms(question, EACH_BLOCK, at_sum=take), question.subject.tap():
+    near = TermReading(closeness)
+    with tracking_terms(question, EACH_BLOCK, at_sum=near), question.subject.tap():
         run_logits(question)
+    layers = [closeness_shares(each.permute(1, 2, 0)) for each in near.blocks]
     if len(layers) != len(question.subject.sites):
         raise UnsupportedModelError(
             f"alti needs a feed-forward behind every attention: {question.subject.name} has "

@@ -30,7 +30,7 @@ WHOLE_MODEL = DecompositionRules(own=equal_shares, shared=aligned_shares, slope=
     fills=True,
     passes=2,
     weighs=lambda question, options: 1.3 * len(question.inputs.tokens[0]),  # a term of each token
-    pair_vectors=20,
+    pair_vectors=8,
 )
 def decompx(question: Question) -> Scored:
     """Score each token by its term of the logit, followed from layer to layer to the output.
@@ -54,4 +54,4 @@ def decompose(question: Question) -> TokenScores:
     """The term of each token in the target's logit."""
     with tracking_terms(question, WHOLE_MODEL) as tracker, question.subject.tap():
         scores = target_scores_in_graph(question, "logit")
-        return tracker.terms(scores, "the output")[:-1].T
+        return tracker.read(scores, "the output", lambda terms: terms)[:-1].T

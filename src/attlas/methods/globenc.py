@@ -5,7 +5,6 @@ Layer in Transformers", NAACL 2022.
 """
 
 import torch
-from torch import Tensor
 
 from attlas.methods.support.decomposition import (
     equal_shares,
@@ -19,7 +18,7 @@ from attlas.models.asking.question import Question
 from attlas.models.asking.reading import find_readout
 from attlas.models.asking.scores import run_logits
 from attlas.models.decomposing.term_states import DecompositionRules
-from attlas.models.decomposing.token_terms import in_small_batches, tracking_terms
+from attlas.models.decomposing.token_terms import TermReading, in_small_batches, tracking_terms
 from attlas.results import Site
 from attlas.shapes import HeadMean, QuerySizes
 
@@ -39,7 +38,7 @@ EACH_BLOCK = DecompositionRules(own=equal_shares, each_block=True)
     learns=True,
     passes=2,
     weighs=weigh_pairs,
-    pair_vectors=16,
+    pair_vectors=2,
 )
 def globenc(question: Question) -> Scored:
     """Score each token by the lengths of its contributions to the outputs of all layers.
@@ -59,11 +58,7 @@ def globenc(question: Question) -> Scored:
 
 def mix(question: Question) -> tuple[HeadMean, QuerySizes]:
     """The product over blocks of the lengths of contributions to their output, and its scale."""
-    layers: list[HeadMean] = []
-
-    def take(_: Tensor, parts: Tensor) -> None:
-        layers.append(term_lengths(parts[:-1]))
-
-    with tracking_terms(question, EACH_BLOCK, at_end=take), question.subject.tap():
+    lengths = TermReading(lambda _, terms: term_lengths(terms))
+    with tracking_terms(question, EACH_BLOCK, at_end=lengths), question.subject.tap():
         run_logits(question)
-    return scaled_product_of_layers(layers)
+    return scaled_product_of_layers([each.permute(1, 2, 0) for each in lengths.blocks])

@@ -7,6 +7,7 @@ import torch
 
 from attlas.methods.support.decomposition import (
     aligned_shares,
+    closeness,
     closeness_shares,
     equal_shares,
     product_of_layers,
@@ -50,9 +51,9 @@ def test_the_slope_leads_from_the_origin_to_what_came_out(activation):
     assert torch.isfinite(found).all()
 
 
-def test_lengths_by_query_and_token():
+def test_lengths_by_token_and_query():
     parts = torch.tensor([[[[3.0, 4.0], [0.0, 0.0]]], [[[0.0, 2.0], [1.0, 0.0]]]])
-    expected = torch.tensor([[[5.0, 2.0], [0.0, 1.0]]])
+    expected = torch.tensor([[[5.0, 0.0]], [[2.0, 1.0]]])
     torch.testing.assert_close(term_lengths(parts), expected)
 
 
@@ -60,12 +61,16 @@ def test_closeness_by_hand():
     whole = torch.tensor([[[2.0, -2.0]]])
     parts = torch.tensor([[[[2.0, -1.0]]], [[[0.0, -1.0]]], [[[0.0, 5.0]]]])
     # |y| = 4; distances 1, 3 and 9: nearer by 3, by 1, and not at all.
-    torch.testing.assert_close(closeness_shares(whole, parts), torch.tensor([[[0.75, 0.25, 0.0]]]))
+    near = closeness(whole, parts)
+    torch.testing.assert_close(near, torch.tensor([[[3.0]], [[1.0]], [[0.0]]]))
+    shares = closeness_shares(near.permute(1, 2, 0))
+    torch.testing.assert_close(shares, torch.tensor([[[0.75, 0.25, 0.0]]]))
 
 
 def test_where_no_part_is_nearer_than_nothing_all_are_zero():
     whole = torch.zeros(1, 1, 2)
-    assert not closeness_shares(whole, torch.ones(3, 1, 1, 2)).any()
+    near = closeness(whole, torch.ones(3, 1, 1, 2))
+    assert not closeness_shares(near.permute(1, 2, 0)).any()
 
 
 def test_layers_are_multiplied_from_the_top():

@@ -8,7 +8,7 @@ from tiny import TOWER
 import attlas
 from attlas.errors import NotDefinedError, UnsupportedModelError
 from attlas.methods import METHODS
-from attlas.methods.support.decomposition import closeness_shares
+from attlas.methods.support.decomposition import closeness, closeness_shares
 from attlas.models.asking.scores import target_scores
 from attlas.models.encoding.request import Request
 from attlas.models.relevance.passes import without_rule
@@ -120,7 +120,8 @@ def test_the_feed_forward_is_left_out_wherever_it_stands(family, head, kind, par
     shares = lengths = torch.eye(len(question.inputs.tokens[0]), dtype=torch.float64)
     with torch.no_grad():
         for parts, whole in contributions(model, question.inputs.arguments, parts_of):
-            each = closeness_shares(whole[None], parts.transpose(0, 1)[:, None])
+            near = closeness(whole[None], parts.transpose(0, 1)[:, None])
+            each = closeness_shares(near.permute(1, 2, 0))
             shares, lengths = each[0] @ shares, parts.norm(dim=-1) @ lengths
     lengths = lengths / lengths.amax(dim=-1, keepdim=True)
     for method, expected in (("alti", shares), ("globenc", lengths)):

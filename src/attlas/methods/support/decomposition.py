@@ -14,7 +14,7 @@ from attlas.models.asking.question import Question
 from attlas.models.facts.anatomy import width_of
 from attlas.shapes import HeadMean, QuerySizes, QueryWeights, TokenScores
 
-OF_PAIRS = 80  # passes that a vector for each pair of tokens weighs, for each token by the width
+OF_PAIRS = 20  # passes that a vector for each pair of tokens weighs, for each token by the width
 
 
 def weigh_pairs(question: Question, options: Mapping[str, Any]) -> float:
@@ -45,20 +45,23 @@ def slope(before: Tensor, after: Tensor) -> Tensor:
     return torch.where(before == 0, 0, after / before.where(before != 0, 1))
 
 
-def term_lengths(terms: Tensor) -> HeadMean:
-    """The length (L2 norm) of each token's term in each position, `[batch, query, token]`."""
-    return terms.square().sum(dim=-1).sqrt().permute(1, 2, 0)
+def term_lengths(terms: Tensor) -> Tensor:
+    """The length (L2 norm) of each term in each position, `[term, batch, query]`."""
+    lengths: Tensor = torch.linalg.vector_norm(terms, dim=-1)
+    return lengths
 
 
-def closeness_shares(whole: Tensor, terms: Tensor) -> HeadMean:
-    """How close each token's term is to the whole state, `[batch, query, token]`.
+def closeness(whole: Tensor, terms: Tensor) -> Tensor:
+    """How much closer each term is to the whole state than zero, `[term, batch, query]`.
 
-    A term counts by how much closer to the state it is than zero, in the L1 distance; a term that
-    is further away than zero counts nothing. Rows sum to one.
+    The distance is L1; a term that is further away than zero counts nothing.
     """
-    wide = whole.to(terms)
-    distance = (wide - terms).abs().sum(dim=-1)
-    closer = (wide.abs().sum(dim=-1) - distance).clamp_min(0).permute(1, 2, 0)
+    distance = (whole - terms).abs_().sum(dim=-1)
+    return (whole.abs().sum(dim=-1) - distance).clamp_min(0)
+
+
+def closeness_shares(closer: HeadMean) -> HeadMean:
+    """How close each token's term is to the state, `[batch, query, token]`; rows sum to one."""
     total = closer.sum(dim=-1, keepdim=True)
     return closer / total.where(total > 0, 1)
 

@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from attlas.models.decomposing.operations import ADDING, LINEAR, PRODUCTS, TIMES
 from attlas.models.decomposing.term_states import Constant, TrackedTensors
-from attlas.models.decomposing.term_steps import ADDING, LINEAR, PRODUCTS, TIMES, tensors_in
+from attlas.models.decomposing.term_steps import tensors_in
 from attlas.models.facts.hooks import OwnMode
 from attlas.models.loading.offloading import weight_of
 

@@ -8,6 +8,8 @@ from weakref import ReferenceType, ref
 import torch
 from torch import Tensor
 
+from attlas.models.decomposing.terms import Terms
+
 Share = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -26,22 +28,6 @@ class DecompositionRules:
     shared: Share | None = None
     slope: Callable[[Tensor, Tensor], Tensor] | None = None
     each_block: bool = False
-
-
-class Terms:
-    """The terms of one tensor, `[term, …]`, computed on first use."""
-
-    def __init__(self, make: Callable[[], Tensor]) -> None:
-        self._make: Callable[[], Tensor] | None = make
-        self._values = torch.empty(0)
-
-    @property
-    def values(self) -> Tensor:
-        """The term of each token, and last the term of no token."""
-        if self._make is not None:
-            with torch.no_grad():
-                self._values, self._make = self._make(), None
-        return self._values
 
 
 @dataclass(frozen=True)
@@ -125,6 +111,10 @@ class TrackedTensors:
     def forget(self, tensor: Tensor) -> None:
         """Remove the state of a tensor."""
         self._states.pop(id(tensor), None)
+
+    def clear(self) -> None:
+        """Remove all states: steps that were never taken hold tensors, which would hold these."""
+        self._states.clear()
 
 
 def lower(first: torch.dtype, second: torch.dtype) -> torch.dtype:

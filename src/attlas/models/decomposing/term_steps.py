@@ -11,50 +11,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-SUMS = {"add", "add_", "__add__", "__radd__", "__iadd__"}
-TAKING_AWAY = {"sub", "sub_", "__sub__", "__isub__"}
-TAKEN_AWAY_FROM = {"rsub", "__rsub__"}
-ADDING = SUMS | TAKING_AWAY | TAKEN_AWAY_FROM
-TIMES = {"mul", "mul_", "__mul__", "__rmul__", "__imul__", "multiply"}
-OVER = {"div", "div_", "__truediv__", "__div__", "__itruediv__", "divide", "true_divide"}
-PRODUCTS = TIMES | OVER
-MATRICES = {"matmul", "__matmul__", "bmm"}
-MIXING = MATRICES | {"einsum"}
-# Activations that are zero at zero, so that each output is its input times a factor.
-ACTIVATIONS = {
-    *("gelu", "silu", "relu", "tanh", "mish", "leaky_relu", "elu", "selu", "celu", "relu6"),
-    *("clamp", "clip", "hardtanh"),
-}
-GATES = {"erf"}  # factors of an activation that is written out
-# Operations that commute with a sum: shapes, copies, selections, means.
-LINEAR = {
-    *("view", "reshape", "transpose", "permute", "contiguous", "flatten", "unflatten", "clone"),
-    *(
-        "broadcast_to",
-        "unsqueeze",
-        "squeeze",
-        "expand",
-        "expand_as",
-        "view_as",
-        "repeat",
-        "repeat_interleave",
-    ),
-    *("__getitem__", "select", "narrow", "split", "chunk", "unbind", "index_select", "movedim"),
-    *("cat", "concat", "concatenate", "stack", "roll", "flip", "neg", "__neg__", "sum", "mean"),
-    *("to", "type", "type_as", "float", "double", "half", "bfloat16", "detach", "diagonal", "t"),
-    *("unfold", "pad", "swapaxes", "swapdims", "ravel", "gather", "tile"),
-}
-# Operations that look at the shape of a tensor, not at its numbers.
-SHAPED_ALIKE = {
-    *("zeros_like", "ones_like", "empty_like", "full_like"),
-    *("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor"),
-}
-LIKE_ANOTHER = {"expand_as", "view_as", "reshape_as", "type_as", "to"}  # reads the first only
-GROUPED = {"grouped_mm", "_grouped_mm", "grouped_mm_fallback"}  # one matrix for each group of rows
-OF_ONE = {"layer_norm", "rms_norm"} | ACTIVATIONS | GROUPED
-PUTTING = {"index_add", "index_add_", "__setitem__"}  # operations that put one tensor into another
-SEVERAL = {"split", "chunk", "unbind"}  # operations that return several tensors
-UNCHANGING = {"dropout", "dropout_", "requires_grad_"}  # the model is in evaluation mode
+from attlas.models.decomposing.operations import (
+    LIKE_ANOTHER,
+    MATRICES,
+    SHAPED_ALIKE,
+    TAKEN_AWAY_FROM,
+    TAKING_AWAY,
+)
+from attlas.models.decomposing.terms import wide_type
 
 
 def read_by(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Sequence[Any]:
@@ -73,23 +37,28 @@ def tensors_in(given: Any) -> Iterator[Tensor]:
             yield from tensors_in(each)
 
 
-def each_term(
-    step: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], terms: dict[int, Tensor]
-) -> Any:
-    """Apply a linear step to each term; `terms` has those of the arguments, by id."""
-    wide = next(iter(terms.values())).dtype
-    batched: list[Tensor] = []
-    held = [_exchange(each, terms, batched) for each in args]
-    named = {name: _exchange(each, terms, batched) for name, each in kwargs.items()}
+def for_each_term(
+    step: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], tracked: Sequence[int]
+) -> Callable[[Sequence[Tensor]], Any]:
+    """A linear step as a function of the terms of the tracked tensors, which are told by id.
+
+    It keeps none of these tensors alive: what it makes lives as long as they might.
+    """
+    wide = next(
+        wide_type(each) for each in tensors_in((*args, *kwargs.values())) if id(each) in tracked
+    )
+    held = [_exchange(each, tracked, wide) for each in args]
+    named = {name: _exchange(each, tracked, wide) for name, each in kwargs.items()}
 
     def take(*slices: Tensor) -> Any:
         put = {name: _put_back(each, slices) for name, each in named.items()}
         return step(*(_put_back(each, slices) for each in held), **put)
 
-    found = torch.vmap(take)(*batched)
-    if isinstance(found, Tensor):
-        return found.to(wide)
-    return [each.to(wide) for each in found]
+    def of_terms(terms: Sequence[Tensor]) -> Any:
+        found, kind = torch.vmap(take)(*terms), terms[0].dtype
+        return found.to(kind) if isinstance(found, Tensor) else [each.to(kind) for each in found]
+
+    return of_terms
 
 
 class _Place:
@@ -101,15 +70,14 @@ class _Place:
 
 # Functions of their own: one that refers to itself from inside another is freed only by the
 # collector, with the tensors that it holds.
-def _exchange(given: Any, terms: dict[int, Tensor], batched: list[Tensor]) -> Any:
-    """The argument with places for its terms, which are added to those in the batch."""
-    if isinstance(given, Tensor) and id(given) in terms:
-        batched.append(terms[id(given)])
-        return _Place(len(batched) - 1)
+def _exchange(given: Any, tracked: Sequence[int], wide: torch.dtype) -> Any:
+    """The argument with places for terms in it."""
+    if isinstance(given, Tensor) and id(given) in tracked:
+        return _Place(tracked.index(id(given)))
     if isinstance(given, Tensor) and given.is_floating_point():
-        return given.detach().to(next(iter(terms.values())).dtype)
+        return given.detach().to(wide)
     if type(given) in (list, tuple):
-        return type(given)(_exchange(each, terms, batched) for each in given)
+        return type(given)(_exchange(each, tracked, wide) for each in given)
     return given
 
 
@@ -136,6 +104,28 @@ def mix(weights: Tensor, terms: Tensor) -> Tensor:
     """Terms `[term, …, key, feature]` mixed by weights `[…, query, key]`, as one product."""
     # By vmap the weights would be copied for each term.
     found: Tensor = torch.einsum("...qk,t...kf->t...qf", weights.detach().to(terms), terms)
+    return found
+
+
+def mix_own(weights: Tensor, pair: Tensor, part: slice) -> Tensor:
+    """A part of the terms of values `[…, key, feature]`, each in its own place, mixed by weights.
+
+    `pair` has the values that belong to the token there, and those that belong to none. The term
+    of a token is its value times its weight for each query: there is nothing to sum.
+    """
+    values, of_none = pair
+    shares = weights.detach().to(pair)
+    tokens = slice(part.start, min(part.stop, values.shape[-2]))
+    factors = shares[..., tokens].movedim(-1, 0)  # [token, …, query]
+    own = values[..., tokens, :].movedim(-2, 0)  # [token, …, feature]
+    lead = factors.shape[1:-2]
+    # The queries stand before the heads, as models put them next: then nothing has to be moved.
+    shape = (part.stop - part.start, *lead, factors.shape[-1], *own.shape[len(lead) + 1 :])
+    found: Tensor = values.new_empty(shape)
+    torch.mul(factors.transpose(-1, -2).unsqueeze(-1), own.unsqueeze(-3), out=found[: len(factors)])
+    found = found.transpose(-3, -2)
+    if len(factors) < len(found):
+        found[-1] = shares @ of_none
     return found
 
 
@@ -175,38 +165,56 @@ def of_no_token(tensor: Tensor, like: Tensor) -> Tensor:
     return terms
 
 
-def scale(
-    terms: Tensor, whole: Tensor, gain: Tensor | None, eps: float, axes: int, centred: bool
-) -> Tensor:
-    """Terms through a norm with the spread of the whole tensor, without the bias of the norm."""
+def norm_factor(whole: Tensor, gain: Tensor | None, eps: float, axes: int, centred: bool) -> Tensor:
+    """What a norm multiplies each number by, with the spread of the whole tensor held fixed."""
     over = tuple(range(-axes, 0))
-    wide = whole.detach().to(terms)
     if centred:
-        terms = terms - terms.mean(dim=over, keepdim=True)
-        wide = wide - wide.mean(dim=over, keepdim=True)
-    scaled = terms * (wide.square().mean(dim=over, keepdim=True) + eps).rsqrt()
-    return scaled if gain is None else scaled * gain.detach().to(terms)
+        whole = whole - whole.mean(dim=over, keepdim=True)
+    factor = (whole.square().mean(dim=over, keepdim=True) + eps).rsqrt()
+    return factor if gain is None else factor * gain.detach().to(factor)
 
 
-def activate(
-    terms: Tensor, before: Tensor, after: Tensor, slope: Callable[[Tensor, Tensor], Tensor]
-) -> Tensor:
-    """Terms through an activation, which is a factor for each number."""
-    return terms * slope(before.detach().to(terms), after.detach().to(terms))
+def scale(terms: Tensor, factor: Tensor, axes: int, centred: bool) -> Tensor:
+    """Terms through a norm, without its bias."""
+    if not centred:
+        return terms * factor
+    # One new tensor: beside a matrix product, each further one costs as much again.
+    return (terms - terms.mean(dim=tuple(range(-axes, 0)), keepdim=True)).mul_(factor)
 
 
-def product_of_terms(wholes: Sequence[Tensor], first: Tensor, second: Tensor) -> Tensor:
+def product_of_terms(one: Tensor, other: Tensor, first: Tensor, second: Tensor) -> Tensor:
     """Terms of a product whose factors both have terms: half by each factor's terms."""
-    one, other = (whole.detach().to(first) for whole in wholes[:2])
     found: Tensor = torch.vmap(lambda a, b: (a * other + one * b) / 2)(first, second)
     return found
 
 
 def scaled(terms: Tensor, factor: Tensor | int | float, divides: bool) -> Tensor:
     """Terms times a factor, or divided by it."""
-    held = factor.detach().to(terms) if isinstance(factor, Tensor) else factor
-    found: Tensor = torch.vmap(lambda term: term / held if divides else term * held)(terms)
+    if not isinstance(factor, Tensor) or factor.ndim < terms.ndim:
+        return terms / factor if divides else terms * factor
+    found: Tensor = torch.vmap(lambda term: term / factor if divides else term * factor)(terms)
     return found
+
+
+def summed(first: Tensor, second: Tensor, signs: Sequence[float]) -> Tensor:
+    """The sum of the terms of two tensors, each times its sign."""
+    one, other = signed(first, signs[0]), signed(second, signs[1])
+    if one.ndim == other.ndim:
+        return one + other
+    found: Tensor = torch.vmap(torch.add)(one, other)
+    return found
+
+
+def signed(terms: Tensor, sign: float) -> Tensor:
+    """Terms times a sign; the same ones if it changes nothing."""
+    return terms if sign == 1 else terms * sign
+
+
+def held(factor: Any) -> Any:
+    """A factor as it is now, in the precision of terms: the model may go on and change it."""
+    if not isinstance(factor, Tensor):
+        return factor
+    return factor.detach().to(wide_type(factor), copy=True)
 
 
 def signs_of(name: str, alpha: int | float) -> tuple[float, float]:
@@ -223,41 +231,56 @@ def as_bias(added: Tensor | int | float | None, sign: float = 1.0) -> Tensor | N
     return sign * added.detach() if isinstance(added, Tensor) else torch.tensor(sign * added)
 
 
-def with_bias(
-    terms: Tensor, bias: Tensor | None, share: Callable[[Tensor, Tensor], Tensor] | None
-) -> Tensor:
-    """Add a bias to terms: shared among the tokens, or to the last term.
+def with_bias(terms: Tensor, bias: Tensor, share: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """Add a bias to all terms of a tensor, shared among the tokens; they are changed in place.
 
     `share` returns the share of each token, `[token, …, 1]`, from the tokens' terms and the bias.
-    What it does not give away goes to the last term. The terms are changed in place.
+    What it does not give away goes to the last term.
     """
-    if bias is None:
-        return terms
+    terms, added = spread(terms, bias)
+    return terms.addcmul_(all_shares(terms, added, share), added)
+
+
+def with_shares(terms: Tensor, bias: Tensor, shares: Tensor) -> Tensor:
+    """Add to each term its share, `[term, …, 1]`, of a bias; the terms are changed in place."""
+    terms, added = spread(terms, bias)
+    return terms.addcmul_(shares, added)
+
+
+def spread(terms: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """Terms, and what is added to them, in the shape of their sum."""
     shape = torch.broadcast_shapes(terms.shape[1:], bias.shape)
     if shape != terms.shape[1:]:
         terms = torch.vmap(lambda term: term.expand(shape))(terms).clone()
-    added = bias.to(terms).expand(shape)
-    if share is None:
-        terms[-1] += added
-        return terms
-    shares = share(terms[:-1], added)
-    terms[-1] += added * (1 - shares.sum(dim=0))
-    terms[:-1].addcmul_(shares, added)
-    return terms
+    return terms, bias.to(terms).expand(shape)
 
 
-def distance_from_sum(terms: Tensor, whole: Tensor) -> tuple[float, float]:
-    """The distance of the sum of the terms from the whole, and the largest number in them."""
-    wide = whole.detach().to(terms)
-    size = max(float(wide.abs().max()), float(terms.abs().max()), 1e-30)
-    return float((terms.sum(dim=0) - wide).abs().max()), size
+def all_shares(terms: Tensor, bias: Tensor, share: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """The shares of all terms in a bias, `[term, …, 1]`; that of no token gets what is left."""
+    shares = share(terms[:-1], bias.to(terms).expand(terms.shape[1:]))
+    return torch.cat([shares, 1 - shares.sum(dim=0, keepdim=True)])
 
 
-def own_terms(stream: Tensor) -> Tensor:
-    """The terms of hidden states `[batch, token, feature]` in which each token is its own term."""
-    wide = stream.detach() if stream.dtype == torch.float64 else stream.detach().float()
-    length = wide.shape[1]
-    terms = wide.new_zeros(length + 1, *wide.shape)
-    places = torch.arange(length, device=wide.device)
-    terms[places, :, places] = wide.transpose(0, 1)
-    return terms
+class Sums:
+    """Adds up terms, part by part, and compares their sum with the whole."""
+
+    def __init__(self, whole: Tensor) -> None:
+        self._whole = whole.detach().to(wide_type(whole))
+        self._sum = torch.zeros_like(self._whole)
+        self._largest = self._whole.abs().max()
+
+    def add(self, terms: Tensor) -> None:
+        """Add the terms of a part."""
+        self._sum += terms.sum(dim=0)
+        least, most = terms.aminmax()
+        self._largest = torch.stack([self._largest, -least, most]).max()
+
+    @property
+    def distance(self) -> float:
+        """The distance of the sum of the terms from the whole."""
+        return float((self._sum - self._whole).abs().max())
+
+    @property
+    def size(self) -> float:
+        """The largest number in the whole and in the terms."""
+        return max(float(self._largest), 1e-30)

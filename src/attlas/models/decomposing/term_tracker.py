@@ -9,13 +9,14 @@ the weights of a router, the spread of a norm) may scale terms; added to them, i
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from attlas.errors import UnsupportedModelError
+from attlas.models.decomposing import operations
+from attlas.models.decomposing import term_nodes as nodes
 from attlas.models.decomposing import term_steps as steps
 from attlas.models.decomposing.term_states import (
     Constant,
@@ -24,9 +25,16 @@ from attlas.models.decomposing.term_states import (
     Skipped,
     State,
     SumsMet,
-    Terms,
     TrackedTensors,
     first_constant,
+)
+from attlas.models.decomposing.terms import (
+    OwnTerms,
+    TermParts,
+    Terms,
+    TermsAtOnce,
+    TermsInParts,
+    own_terms,
 )
 from attlas.models.facts.hooks import OwnMode
 
@@ -66,7 +74,7 @@ class TermTracker(OwnMode):
 
     def begin(self, stream: Tensor) -> None:
         """Start here: each token of these hidden states is its own term."""
-        self.known.note(stream, Terms(lambda: steps.own_terms(stream)))
+        self.known.note(stream, own_terms(TermParts.of(stream), stream.detach()))
         self._alone, self._unsettled = True, False
         self.sums.begin()
 
@@ -80,8 +88,18 @@ class TermTracker(OwnMode):
         finally:
             self.suspended = before
 
-    def terms(self, tensor: Tensor, what: str) -> Tensor:
-        """The terms of a tensor, `[term, …]`; raises unless they sum to it."""
+    def hold(self, stream: Tensor) -> None:
+        """Make all terms of hidden states now: what they were made from is let go."""
+        state = self.known.state(stream)
+        if isinstance(state, TermsInParts):
+            with self.paused():
+                state.whole()
+
+    def read(self, tensor: Tensor, what: str, keep: Callable[[Tensor], Tensor]) -> Tensor:
+        """What `keep` makes of the terms of a tensor, a part of them at a time, `[term, …]`.
+
+        Raises unless the terms sum to the tensor.
+        """
         state = self.known.state(tensor)
         if not isinstance(state, Terms):
             ended = f": the output of {state.step} has none" if isinstance(state, Constant) else ""
@@ -89,70 +107,65 @@ class TermTracker(OwnMode):
                 f"{self._name} cannot be divided into terms by token at {what}{ended}"
             )
         with self.paused():
-            distance, size = steps.distance_from_sum(state.values, tensor)
-        allowed = TOLERANCE.get(self.known.precision, HALF_TOLERANCE) * size
-        if not distance <= allowed:
+            kept, sums = [], steps.Sums(tensor)
+            for which in state.parts:
+                terms = state.part(which)
+                sums.add(terms)
+                kept.append(keep(terms))
+        allowed = TOLERANCE.get(self.known.precision, HALF_TOLERANCE) * sums.size
+        if not sums.distance <= allowed:
             raise UnsupportedModelError(
                 f"the terms of {self._name} at {what} do not sum to what the model computes: they "
-                f"are off by {distance:.2g} where {allowed:.2g} is allowed"
+                f"are off by {sums.distance:.2g} where {allowed:.2g} is allowed"
             )
-        return state.values
+        return torch.cat(kept)
 
     # Terms of the result of an operation
 
     def _follow(
         self, name: str, func: Any, args: Any, kwargs: dict[str, Any], states: Sequence[State]
     ) -> State | list[Terms]:
-        if name in steps.ADDING:
+        if name in operations.ADDING:
             return self._add(name, states, *args[:2], **kwargs)
-        if name in steps.PUTTING:
+        if name in operations.PUTTING:
             return self._put(name, *args, **kwargs)
-        if Skipped() in states or (name in steps.GATES and self._rules.slope is None):
+        if Skipped() in states or (name in operations.GATES and self._rules.slope is None):
             return Skipped()
         if name in ("linear", "addmm"):
             return self._project(name, *args, **kwargs)
-        if name in steps.PRODUCTS | steps.MIXING:
+        if name in operations.PRODUCTS | operations.MIXING:
             return self._multiply(name, func, args, kwargs, states)
         first = self.known.state(args[0]) if args else None
-        if isinstance(first, Terms) and name in steps.OF_ONE:
+        if isinstance(first, Terms) and name in operations.OF_ONE:
             return self._follow_one(name, first, func, args, kwargs)
-        if name in steps.UNCHANGING and first is not None:
+        if name in operations.UNCHANGING and first is not None:
             return first
         handed = [self.known.state(each) for each in steps.tensors_in(args[:1])]
-        if name in steps.LINEAR and handed and all(isinstance(each, Terms) for each in handed):
+        if name in operations.LINEAR and handed and all(isinstance(each, Terms) for each in handed):
             return self._each_term(func, args, kwargs)
         return first_constant(states, name)
 
     def _follow_one(
         self, name: str, state: Terms, func: Any, args: Any, kwargs: dict[str, Any]
     ) -> State:
-        if name in steps.ACTIVATIONS:
+        if name in operations.ACTIVATIONS:
             return self._activate(state, args[0], func(*args, **kwargs))
-        if name not in steps.GROUPED:
+        if name not in operations.GROUPED:
             return self._norm(name == "layer_norm", state, *args, **kwargs)
         weight, ends = args[1], kwargs["offs"]
-        return self._lazily(lambda: steps.project_groups(state.values, weight, ends))
-
-    def _lazily(self, make: Callable[[], Tensor]) -> Terms:
-        """Terms; inside attention computed on first use, as queries and keys never need them."""
-        terms = Terms(make)
-        if not self.attending:
-            terms.values  # noqa: B018
-        return terms
+        return nodes.through(state, lambda terms: steps.project_groups(terms, weight, ends))
 
     def _each_term(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Terms | list[Terms]:
         tensors = steps.tensors_in((*args, *kwargs.values()))
-        known = [(id(each), self.known.state(each)) for each in tensors]
-        with_terms = [(number, state) for number, state in known if isinstance(state, Terms)]
+        known = {id(each): self.known.state(each) for each in tensors}
+        with_terms = [(each, state) for each, state in known.items() if isinstance(state, Terms)]
+        return nodes.each_term(func, args, kwargs, with_terms)
 
-        @cache
-        def take() -> Any:
-            return steps.each_term(func, args, kwargs, {n: s.values for n, s in with_terms})
-
-        if func.__name__ not in steps.SEVERAL:
-            return self._lazily(take)
-        places = range(len(func(*args, **kwargs)))
-        return [self._lazily(lambda place=place: take()[place]) for place in places]  # type: ignore[misc]
+    def _ready(self, terms: Terms) -> Terms:
+        """Make terms that depend on each other, but not those that queries and keys never need."""
+        if isinstance(terms, TermsAtOnce) and not self.attending:
+            terms.whole()
+        return terms
 
     def _add(
         self, name: str, states: Sequence[State], first: Any, second: Any, alpha: int | float = 1
@@ -169,7 +182,7 @@ class TermTracker(OwnMode):
         ]
         if len(with_terms) == 2:
             settles, self._unsettled = self._unsettled and not self.attending, False
-            total = self._lazily(lambda: self._sum(with_terms, settles))
+            total = self._ready(nodes.added(with_terms, settles, self._rules))
             if settles and self.sums.early:
                 self._meet_early(total, signs[0] * first + signs[1] * second)
             return total
@@ -183,28 +196,18 @@ class TermTracker(OwnMode):
             self.sums.meet(own)
         (state, sign), share = with_terms[0], None if skips else self._share()
         added = signs[1 if own is first else 0]
-        return self._lazily(
-            lambda: steps.with_bias(state.values * sign, steps.as_bias(other, added), share)
-        )
+        bias = steps.as_bias(other, added)
+        places = state.places if isinstance(state, OwnTerms) else None
+        return self._ready(nodes.through(state, lambda terms: terms * sign, bias, share, places))
 
     def _meet_early(self, total: Terms, whole: Tensor) -> None:
         """The residual was added after what is skipped: show the sum without the latter."""
         with self.paused():
             early = self.sums.take_early()
-            terms = total.values.clone()
-            terms[-1] -= early.to(terms)
             without = whole - early
-            self.known.note(without, Terms(lambda: terms))
+            terms = nodes.through(total, lambda each: each.clone(), -early)
+            self.known.note(without, terms)
         self.sums.meet(without)
-
-    def _sum(self, with_terms: Sequence[tuple[Terms, float]], settles: bool) -> Tensor:
-        """Add two tensors with terms; after an attention, share what belongs to no token."""
-        total = torch.vmap(torch.add)(*(state.values * sign for state, sign in with_terms))
-        if not settles or self._rules.shared is None:
-            return total
-        rest = total[-1].clone()
-        total[-1] = 0
-        return steps.with_bias(total, rest, self._rules.shared)
 
     def _project(self, name: str, *args: Any, bias: Any = None, **kwargs: Any) -> State:
         given, weight = args[:2]
@@ -215,19 +218,20 @@ class TermTracker(OwnMode):
         state, share = self.known.state(given), self._share()
         if not isinstance(state, Terms) or self.known.state(weight) or kwargs:
             return state if isinstance(state, Constant) else Constant(name)
-        return Terms(  # on first use: what enters an activation at which terms end needs none
-            lambda: steps.with_bias(steps.project(state.values, weight), steps.as_bias(bias), share)
+        return nodes.projected(
+            state, weight, steps.as_bias(bias), share, share is self._rules.shared
         )
 
     def _put(self, name: str, into: Tensor, *args: Any) -> State:
         """Another tensor is added to places of this one, or written there."""
         pair = [self.known.state(into), self.known.state(args[-1])]
-        known = [state.values if isinstance(state, Terms) else None for state in pair]
+        known = [state.whole() if isinstance(state, Terms) else None for state in pair]
         for state in pair:
             if isinstance(state, Constant | Skipped):
                 return state
+        parts = next(state.parts for state in pair if isinstance(state, Terms))
         found = steps.put(name, into, args, known)
-        return Terms(lambda: found)
+        return TermsAtOnce(parts, lambda: found)
 
     def _norm(
         self,
@@ -239,14 +243,10 @@ class TermTracker(OwnMode):
         bias: Tensor | None = None,
         eps: float | None = None,
     ) -> State:
-        share = self._share()
         small = torch.finfo(given.dtype).eps if eps is None else eps
-
-        def make() -> Tensor:
-            scaled = steps.scale(state.values, given, weight, small, len(shape), centred)
-            return steps.with_bias(scaled, steps.as_bias(bias), share)
-
-        return self._lazily(make)
+        factor = steps.norm_factor(steps.held(given), weight, small, len(shape), centred)
+        shift = steps.as_bias(bias)
+        return self._ready(nodes.normed(state, factor, len(shape), centred, shift, self._share()))
 
     def activate(self, given: Tensor, gave: Tensor, is_gate: bool) -> None:
         """Record the terms of the output of an activation module."""
@@ -263,16 +263,16 @@ class TermTracker(OwnMode):
         slope = self._rules.slope
         if slope is None:
             return Skipped()
-        return self._lazily(lambda: steps.activate(state.values, given, gave, slope))
+        return nodes.scaled(state, slope(steps.held(given), steps.held(gave)))
 
     def _multiply(
         self, name: str, func: Any, args: Any, kwargs: dict[str, Any], states: Sequence[State]
     ) -> State | list[Terms]:
         with_terms = [state for state in states if isinstance(state, Terms)]
-        divides = name in steps.OVER
-        if not with_terms or (name in steps.MIXING and len(with_terms) > 1):
+        divides = name in operations.OVER
+        if not with_terms or (name in operations.MIXING and len(with_terms) > 1):
             return first_constant(states, name)
-        if name in steps.MIXING:
+        if name in operations.MIXING:
             if len(states) > 1:
                 self._alone, self.attending, self._unsettled = False, False, True
             return self._mix(name, func, args, kwargs)
@@ -280,16 +280,16 @@ class TermTracker(OwnMode):
         if divides and not isinstance(first, Terms):
             return Constant(name)
         if isinstance(first, Terms) and isinstance(second, Terms) and not divides:
-            return self._lazily(lambda: steps.product_of_terms(args, first.values, second.values))
+            return nodes.multiplied((first, second), args)
         own, factor = (first, args[1]) if isinstance(first, Terms) else (second, args[0])
         assert isinstance(own, Terms)
-        return self._lazily(lambda: steps.scaled(own.values, factor, divides))
+        return nodes.scaled(own, steps.held(factor), divides)
 
     def _mix(self, name: str, func: Any, args: Any, kwargs: dict[str, Any]) -> State | list[Terms]:
         """A product of matrices, one of which has terms."""
         second = self.known.state(args[1]) if steps.is_plain_product(name, args) else None
         if isinstance(second, Terms):
-            return self._lazily(lambda: steps.mix(args[0], second.values))
+            return nodes.mixed(args[0], second)
         return self._each_term(func, args, kwargs)
 
     def _share(self) -> Share | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -36,19 +37,39 @@ def in_a_small_batch(question: Question) -> int:
     return max(1, pairs // len(question.inputs.tokens[0]) ** 2)
 
 
+@dataclass
+class TermReading:
+    """What is kept of the terms of each block: a few numbers for each pair of tokens.
+
+    `keep` gets states `[batch, query, feature]` and some of their terms, `[term, batch, query,
+    feature]`; what it makes of each term is `[term, batch, query]`, and that of no token is
+    dropped.
+    """
+
+    keep: Callable[[Tensor, Tensor], Tensor]
+    blocks: list[Tensor] = field(default_factory=list)  # `[token, batch, query]` of each
+
+    def read(self, tracker: TermTracker, whole: Tensor, states: Tensor, what: str) -> None:
+        """Read the terms of a tensor, which are those of the states in its shape."""
+
+        def keep(terms: Tensor) -> Tensor:
+            return self.keep(states.to(terms), terms.reshape(len(terms), *states.shape))
+
+        self.blocks.append(tracker.read(whole, what, keep)[:-1])
+
+
 @contextmanager
 def tracking_terms(
     question: Question,
     rules: DecompositionRules,
     *,
-    at_end: Callable[[Tensor, Tensor], None] | None = None,
-    at_sum: Callable[[Tensor, Tensor], None] | None = None,
+    at_end: TermReading | None = None,
+    at_sum: TermReading | None = None,
 ) -> Iterator[TermTracker]:
     """Track the terms of the model's hidden states within the block.
 
-    `at_end` is called with the output of each block, `at_sum` with the states that each block adds
-    its feed-forward to. Both get the states and their terms, `[term, batch, query, feature]`,
-    which are checked to sum to them.
+    `at_end` reads the output of each block, `at_sum` the states that each block adds its
+    feed-forward to; the terms are checked to sum to the states.
     """
     model, tokens = question.subject.model, len(question.inputs.tokens[0])
     check_one_stack(question)
@@ -57,9 +78,9 @@ def tracking_terms(
 
     def meet_sum(whole: Tensor) -> None:
         if at_sum is not None:
-            terms = tracker.terms(whole, "the end of an attention")
             shape = (-1, tokens, whole.shape[-1])  # some families flatten tokens and rows
-            at_sum(whole.detach().reshape(shape), terms.reshape(len(terms), *shape))
+            states = whole.detach().reshape(shape)
+            at_sum.read(tracker, whole, states, "the end of an attention")
 
     tracker.sums.met = meet_sum
     blocks = blocks_of(question)
@@ -76,6 +97,7 @@ def tracking_terms(
             yield tracker
         finally:
             tracker.sums.met = None  # it refers to the tracker
+            tracker.known.clear()
 
 
 def is_activation(module: nn.Module) -> bool:
@@ -127,7 +149,7 @@ class _Telling:
         tracker: TermTracker,
         tokens: int,
         each_block: bool,
-        at_end: Callable[[Tensor, Tensor], None] | None,
+        at_end: TermReading | None,
     ) -> None:
         self._tracker = tracker
         self._tokens = tokens
@@ -157,11 +179,12 @@ class _Telling:
             )
         stream = output if isinstance(output, Tensor) else output[0]
         if self._at_end is not None:
-            terms = self._tracker.terms(stream, f"the end of {type(block).__name__}")
-            with self._tracker.paused():
-                self._at_end(stream.detach(), terms)
+            what = f"the end of {type(block).__name__}"
+            self._at_end.read(self._tracker, stream, stream.detach(), what)
         if self._each_block:
             self._tracker.known.forget(stream)
+        else:
+            self._tracker.hold(stream)
 
     def attend(self, *_: Any) -> None:
         """An attention module is called."""
