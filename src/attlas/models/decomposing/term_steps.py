@@ -20,6 +20,8 @@ from attlas.models.decomposing.operations import (
 )
 from attlas.models.decomposing.terms import wide_type
 
+SAME_SHAPES: dict[str, Callable[..., Any]] = {"view": Tensor.reshape, "view_as": Tensor.reshape_as}
+
 
 def read_by(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Sequence[Any]:
     """The arguments whose numbers an operation reads; of others it takes the shape or the type."""
@@ -49,6 +51,8 @@ def for_each_term(
     )
     held = [_exchange(each, tracked, wide) for each in args]
     named = {name: _exchange(each, tracked, wide) for name, each in kwargs.items()}
+    # A view asks for the memory of the model's own tensor, which terms need not share.
+    step = SAME_SHAPES.get(getattr(step, "__name__", ""), step)
 
     def take(*slices: Tensor) -> Any:
         put = {name: _put_back(each, slices) for name, each in named.items()}
