@@ -3,14 +3,14 @@
 import io
 import re
 import sys
-from time import sleep
+from time import monotonic, sleep
 from types import SimpleNamespace
 
 import pytest
 
 import attlas
 from attlas import progress
-from attlas.progress import Step, hush, unseen, watched
+from attlas.progress import Step, hush, say, unseen, watched
 
 SIGN = 0.02  # seconds between two signs in these tests
 MANY = 0.4  # seconds in which there are several
@@ -161,3 +161,42 @@ def test_a_stream_that_nobody_reads_stops_nothing(stream):
     with watched(None, "working"):
         stream.close()
         sleep(MANY)
+        say("a line")
+
+
+def test_a_line_of_its_own_is_below_what_is_shown(stream):
+    with watched(None, "working"):
+        sleep(MANY)
+        say("going\x1b[2J on")
+        before, _, after = stream.getvalue().partition("going·[2J on\n")
+    assert before.endswith("\r\x1b[K" if stream.is_terminal else "\n") and not after
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """How many seconds the clock was set forward, or back."""
+    moved = SimpleNamespace(by=0.0)
+    monkeypatch.setattr(progress, "monotonic", lambda: monotonic() + moved.by)
+    return moved
+
+
+@pytest.mark.parametrize("seconds", [-1e6, 1e6])
+def test_signs_go_on_where_the_clock_was_changed(stream, clock, seconds):
+    with watched(None, "working"):
+        sleep(MANY)
+        clock.by, before = seconds, len(stream.getvalue())
+        sleep(MANY)
+        shown = stream.getvalue()[before:]
+    assert shown.count("." if not stream.is_terminal else "\r") > 2 and "-" not in shown
+
+
+def test_signs_go_on_where_the_clock_lets_nobody_sleep(stream, monkeypatch):
+    def invalid(_):
+        raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr(progress, "sleep", invalid)
+    monkeypatch.setattr(progress, "_HEART", progress._Heart())
+    with watched(None, "working"):
+        sleep(MANY)
+        assert progress._HEART._thread.is_alive()
+    assert stream.getvalue().count("." if not stream.is_terminal else "\r") > 2

@@ -7,11 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from importlib.machinery import ModuleSpec
 from shutil import get_terminal_size
 from time import monotonic, sleep
-from types import ModuleType
-from typing import TextIO
+from typing import Any, TextIO
 
 from rich.cells import set_cell_size
 
@@ -77,9 +75,21 @@ def unseen() -> AbstractContextManager[None]:
 
 def hush() -> None:
     """End the line on standard error until there is a new step, so that others can write."""
-    line = _SHOWN.get()
-    if line is not None:
+    if line := _SHOWN.get():
         line.end()
+
+
+def say(line: str) -> None:
+    """Write a line of its own on standard error."""
+    hush()
+    _write(sys.stderr, f"{printable(line)}\n")
+
+
+def _write(stream: Any, text: str) -> None:
+    with suppress(OSError, ValueError):  # nobody reads standard error any more
+        if stream is not None and text:
+            stream.write(text)
+            stream.flush()
 
 
 class _Line:
@@ -127,22 +137,17 @@ class _Line:
     def beat(self) -> None:
         """Give a sign if it is time for one."""
         with self._lock:
-            if monotonic() >= self._next:
-                self._next = monotonic() + self.every
+            now = monotonic()  # which is before the last sign if the clock was changed
+            if not self._next - max(self.every, FIRST) <= now < self._next:
+                self._next = now + self.every
                 if not self._ended:
-                    self._write(self.sign())
+                    _write(self._stream, self.sign())
 
     def end(self) -> None:
         """Leave the line."""
         with self._lock:
             self._ended = True
-            self._write(self.farewell())
-
-    def _write(self, text: str) -> None:
-        with suppress(OSError, ValueError):  # nobody reads standard error any more
-            if self._stream is not None and text:
-                self._stream.write(text)
-                self._stream.flush()
+            _write(self._stream, self.farewell())
 
     def sign(self) -> str:
         """What shows that work goes on: nothing."""
@@ -173,7 +178,7 @@ class _RewrittenLine(_Line):
             parts.append(f"{100 * self.step.done / self.step.total:.0f} %")
         if self.step is not None and self.step.left is not None:
             parts.append(f"about {duration(self.step.left)} left")
-        parts.append(f"{monotonic() - self.begun:.0f} s")
+        parts.append(f"{max(0.0, monotonic() - self.begun):.0f} s")
         line = printable("  ".join(parts))
         return f"\r\x1b[K{set_cell_size(line, get_terminal_size().columns - 1).rstrip()}"
 
@@ -191,9 +196,8 @@ class _GrowingLine(_Line):
     _column = 0
 
     def sign(self) -> str:
-        known = tuple(self._known())
-        news = [each for each in known if each not in self._told]
-        self._told = known
+        before, self._told = self._told, tuple(self._known())
+        news = [each for each in self._told if each not in before]
         space = "" if self._has_told_news else " "
         mark = f"{space}{' '.join(news)} " if news else "."
         self._has_told_news = bool(news)
@@ -218,10 +222,7 @@ class _GrowingLine(_Line):
 
 
 class _Heart:
-    """The thread that lets lines give their signs: one for the process.
-
-    A thread for each line would cost a short explanation more than its own work.
-    """
+    """The thread in which all lines give their signs: one for each costs more than short work."""
 
     def __init__(self) -> None:
         self.begin()
@@ -248,7 +249,10 @@ class _Heart:
     def _beat(self) -> None:
         used = monotonic()
         while True:
-            sleep(TICK)
+            try:
+                sleep(TICK)
+            except OSError:  # its end is a time that a changed clock does not have
+                threading.Event().wait(TICK)
             with self._lock:
                 lines = list(self._lines)
                 if not lines and monotonic() - used > REST:
@@ -265,8 +269,8 @@ _SHOWN: ContextVar[_Line | None] = ContextVar("the line on standard error", defa
 
 
 # The libraries that torch loads after it has asked for a module: see `_load_global_deps` there.
-_LIBRARIES = {"torch._utils_internal": "libtorch_global_deps.so", "torch._C": "libtorch.so"}
 _OPEN_TO_ALL = "libtorch_global_deps.so"
+_LIBRARIES = {"torch._utils_internal": _OPEN_TO_ALL, "torch._C": "libtorch.so"}
 
 
 class _BeforeTorch:
@@ -276,15 +280,11 @@ class _BeforeTorch:
     disk for a second or more. A function of C that is called by ctypes holds no lock.
     """
 
-    def find_spec(
-        self, fullname: str, path: Iterable[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+    def find_spec(self, fullname: str, path: Iterable[str] | None, *_: Any) -> None:
         """Load a library in torch's own way; leave finding modules to the others."""
-        name = _LIBRARIES.get(fullname)
-        if name is not None:
+        if name := _LIBRARIES.get(fullname):
             to_all = os.RTLD_NOW | os.RTLD_GLOBAL
             load_library(path or (), name, to_all if name == _OPEN_TO_ALL else sys.getdlopenflags())
-        return None
 
 
 def load_library(places: Iterable[str], name: str, how: int) -> bool:

@@ -10,7 +10,7 @@ import tiny
 import torch
 
 from attlas.cli import main as line
-from attlas.cli.output import tell
+from attlas.progress import say
 from attlas.views import write_whole
 
 
@@ -84,7 +84,7 @@ def test_a_pipe_is_written_to_and_never_replaced(tmp_path):
 
 
 def test_a_line_of_ours_says_nothing_to_the_terminal(capsys):
-    tell("attlas: stopped after \x1b[2J\x07 of \x9b31m")
+    say("attlas: stopped after \x1b[2J\x07 of \x9b31m")
     assert is_tame(capsys.readouterr().err)
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import re
 import resource
 from itertools import product
 
@@ -87,6 +88,27 @@ def test_a_folder_in_the_place_of_a_checkpoint_is_one_line(tmp_path, monkeypatch
     with pytest.raises(ResultFileError, match=r"cannot write .*training\.safetensors"):
         train(tmp_path)
     assert not (tmp_path / "training.safetensors.new").exists()
+
+
+def test_a_training_that_goes_on_says_so(tmp_path, whole, monkeypatch, capsys):
+    stopped_after_an_epoch(fitting, "write_checkpoint", monkeypatch, lambda: train(tmp_path))
+    assert capsys.readouterr().err == ""
+    assert same(train(tmp_path), whole)
+    told = capsys.readouterr().err
+    assert told == f"attlas: the training in {tmp_path} goes on after epoch 1 of 3\n"
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({"rate": 0.5}, "rate is 0.001 there and 0.5 here"),
+        ({"objectives": "conicity"}, 'objectives is not given there and ["conicity'),
+    ],
+)
+def test_a_training_that_was_stopped_is_not_another(other, told, tmp_path, monkeypatch):
+    stopped_after_an_epoch(fitting, "write_checkpoint", monkeypatch, lambda: train(tmp_path))
+    with pytest.raises(UsageError, match=f"holds another training: {re.escape(told)}"):
+        train(tmp_path, **other)
 
 
 def test_a_full_disk_is_one_line_and_training_goes_on_later(tmp_path, whole):

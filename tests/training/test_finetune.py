@@ -79,7 +79,8 @@ def test_what_was_trained_is_not_trained_again(base, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "begin_from", None)
     again = attlas.train(base=base, data=TEXTS, out=tmp_path / "m", **QUICK)
     assert again.record == first.record
-    with pytest.raises(UsageError, match="another training"):
+    differs = 'another training: objectives.1 is not given there and "rationale:'
+    with pytest.raises(UsageError, match=differs):
         attlas.train(base=base, data=TEXTS, out=tmp_path / "m", objectives=AIMS, **QUICK)
 
 
@@ -99,7 +100,7 @@ def test_training_stops_early(base):
     assert len(trained.record["epochs"]) == 2 and trained.record["best"] == 0
 
 
-def test_a_training_that_was_stopped_goes_on_to_the_same_weights(base, tmp_path, monkeypatch):
+def test_a_training_that_was_stopped_goes_on_to_the_same_weights(base, tmp_path, capsys):
     whole = attlas.train(base=base, data=TEXTS, out=tmp_path / "whole", objectives=AIMS, **QUICK)
 
     class Stop(BaseException):
@@ -117,8 +118,8 @@ def test_a_training_that_was_stopped_goes_on_to_the_same_weights(base, tmp_path,
     broken = tmp_path / "cut" / "checkpoints" / "checkpoint-999"
     broken.mkdir()
     (broken / "trainer_state.json").write_text("{")
-    with pytest.raises(UsageError, match="another training"):
-        attlas.train(base=base, data=TEXTS, out=tmp_path / "cut", **QUICK)
+    with pytest.raises(UsageError, match=r"another training: rate is 0\.01 there and 0\.02 here"):
+        attlas.train(base=base, data=TEXTS, out=tmp_path / "cut", **{**QUICK, "rate": 0.02})
     begun = []
     again = attlas.train(
         base=base,
@@ -129,6 +130,8 @@ def test_a_training_that_was_stopped_goes_on_to_the_same_weights(base, tmp_path,
         **QUICK,
     )
     assert min(begun) > 1, "it began anew"
+    told = capsys.readouterr().err
+    assert told == f"attlas: the training in {tmp_path / 'cut'} goes on after epoch 1 of 2\n"
     assert again.record["epochs"] == whole.record["epochs"]
     one, other = ((tmp_path / out / "model.safetensors").read_bytes() for out in ("whole", "cut"))
     assert one == other

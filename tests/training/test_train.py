@@ -40,7 +40,7 @@ def test_what_was_trained_is_not_trained_again(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "learn", None)
     again = attlas.train("average", TEXTS, tmp_path, dev=TEXTS, **QUICK)
     assert again.record == first.record and again.lines() == first.lines()
-    with pytest.raises(UsageError, match="another training"):
+    with pytest.raises(UsageError, match="another training: seed is 0 there and 1 here; choose"):
         attlas.train("average", TEXTS, tmp_path, dev=TEXTS, seed=1, **QUICK)
 
 

@@ -16,11 +16,10 @@ from attlas.cli.output import (
     print_plan,
     print_result,
     stoppable,
-    tell,
 )
 from attlas.engine import Engine
 from attlas.errors import UsageError, refuse_address
-from attlas.progress import Step, Watch, watched
+from attlas.progress import Step, Watch, say, watched
 
 _BESIDE = "The verdict does not depend on it."
 
@@ -175,7 +174,7 @@ class _AuditRun:
         from attlas.engine.cluster import connected
 
         if self.engine.is_local:
-            return run_shared(self.plan, out, self.processes, words, watch, tell, meanwhile)
+            return run_shared(self.plan, out, self.processes, words, watch, say, meanwhile)
         with connected(self.engine):
             meanwhile()
             return run(self.plan, out, watch, prepared_by(self.engine, self.plan, watch))

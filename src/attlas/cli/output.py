@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from attlas.progress import hush, printable
+from attlas.progress import hush, say
 
 GAP, BELOW = 2, 4  # columns between two cells, and before what stands below a line
 LEAST_ROOM = 36  # columns for the last cell of a line
@@ -46,12 +46,6 @@ def print_line(line: str) -> None:
     print(line, flush=True)
 
 
-def tell(line: str) -> None:
-    """Print a line on standard error."""
-    hush()
-    print(printable(line), file=sys.stderr, flush=True)
-
-
 @contextmanager
 def stoppable(told: Callable[[], str], *, resumes: bool) -> Iterator[None]:
     """Say how to go on, if the user or the system stops the work within the block."""
@@ -63,9 +57,9 @@ def stoppable(told: Callable[[], str], *, resumes: bool) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as stopped:
-        tell(f"attlas: stopped after {told()}")
+        say(f"attlas: stopped after {told()}")
         if resumes:
-            tell(shlex.join(["attlas", *sys.argv[1:]]))
+            say(shlex.join(["attlas", *sys.argv[1:]]))
         raise typer.Exit(128 + (SIGTERM if stopped.args else SIGINT)) from None
     finally:
         signal(SIGTERM, before)

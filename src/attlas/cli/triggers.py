@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from attlas.cli.options import DataOptions, LoadOptions, Model, OldCount, OutputOptions
-from attlas.cli.output import tell
 from attlas.errors import UsageError
+from attlas.progress import say
 
 OLD_COUNT = (
     "attlas: --count without --candidates is still the number of triggers; in the next version "
@@ -40,7 +40,7 @@ def triggers(
     Example: attlas triggers --model sentiment --data reviews --candidates 10
     """
     if candidates is None and data.count is not None:
-        tell(OLD_COUNT)
+        say(OLD_COUNT)
         candidates, data = data.count, replace(data, count=None)
     if texts is not None and data.count is not None:
         raise UsageError("--texts is called --count now: give one of them")

@@ -22,11 +22,10 @@ from transformers import (
 )
 
 from attlas.data.example import Example
-from attlas.errors import UsageError
 from attlas.mathematics.ranking import roc_auc
 from attlas.models.facts.places import check_installed
 from attlas.models.load import load
-from attlas.models.recurrent.fitting import FitPlan
+from attlas.models.recurrent.fitting import FitPlan, say_resumed
 from attlas.models.subject import Subject
 from attlas.objectives.support.objective import Aim
 from attlas.progress import Watch
@@ -37,10 +36,12 @@ from attlas.training.objective_trainer import ObjectiveTrainer, marked_features
 from attlas.training.records import (
     Trained,
     check_learned,
+    epochs_done,
     finished,
     held_folder,
     last_checkpoint,
     not_ours,
+    refuse_another,
     seal_checkpoint,
     teller,
     write_record,
@@ -92,7 +93,7 @@ def finetune(
         trainer = make_trainer(
             model, tokenizer, parts, plan, aims, folder / STATE, longest, device, watch
         )
-        trainer.train(resume_from_checkpoint=last_checkpoint(folder / STATE))
+        trainer.train(resume_from_checkpoint=_found(folder, plan))
         check_learned(model)
         record = {**about, **asdict(plan), **_figures(trainer, parts, longest)}
         record |= {"notes": list(parts.notes), "seconds": round(monotonic() - started, 1)}
@@ -133,11 +134,17 @@ def _begin(folder: Path, told: dict[str, Any]) -> None:
         raise not_ours(folder)
     folder.mkdir(exist_ok=True)
     place = folder / PLAN
-    if read_json(place) not in (None, told) and last_checkpoint(folder) is not None:
-        raise UsageError(
-            f"{folder.parent} holds another training: choose another folder, or remove it"
-        )
+    if place.exists() and last_checkpoint(folder) is not None:
+        refuse_another(folder.parent, read_json(place), told)
     write_whole(place, json.dumps(told))
+
+
+def _found(folder: Path, plan: FitPlan) -> str | None:
+    """The checkpoint that a training goes on from, if there is one; whoever waits is told."""
+    place = last_checkpoint(folder / STATE)
+    if place is not None:
+        say_resumed(folder, epochs_done(place), plan)
+    return place
 
 
 def make_trainer(

@@ -18,7 +18,7 @@ from attlas.models.subject import Subject
 from attlas.progress import Step, Watch
 from attlas.results.support.files import digest_of, plain
 from attlas.results.support.lock import is_lock, locked
-from attlas.results.support.tables import make_folder, read_json
+from attlas.results.support.tables import difference, make_folder, read_json
 from attlas.views import write_whole
 
 RECORD, LOCK = "training.json", "training.lock"
@@ -93,13 +93,21 @@ def finished(folder: Path, plan: dict[str, Any]) -> dict[str, Any] | None:
     record = _record_of(folder)
     if record is None:
         return None
-    if record["plan"] != json.loads(json.dumps(plan)):
-        raise UsageError(f"{folder} holds another training: choose another folder, or remove it")
+    refuse_another(folder, record["plan"], plan)
     written = record.pop("files")
     changed = [name for name, digest in written.items() if _digest_of(folder / name) != digest]
     if changed:
         raise _changed(folder / changed[0])
     return record
+
+
+def refuse_another(folder: Path, there: Any, here: dict[str, Any]) -> None:
+    """Refuse a folder that was begun with another plan; say which setting differs."""
+    differs = difference(there, json.loads(json.dumps(here)))
+    if differs:
+        raise UsageError(
+            f"{folder} holds another training: {differs}; choose another folder, or remove it"
+        )
 
 
 def write_record(folder: Path, record: dict[str, Any]) -> None:
@@ -176,6 +184,11 @@ def last_checkpoint(folder: Path) -> str | None:
     usable = [each for each in whole.values() if _best_of(each) in (None, *whole)]
     newest = max(usable, key=lambda each: int(each.name.rpartition("-")[2]), default=None)
     return None if newest is None else str(newest)
+
+
+def epochs_done(checkpoint: str) -> int:
+    """How many epochs of a training are behind a checkpoint of the Trainer."""
+    return round(json.loads((Path(checkpoint) / STATE).read_text("utf-8"))["epoch"])
 
 
 def _is_whole(folder: Path) -> bool:

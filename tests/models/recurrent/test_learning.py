@@ -78,7 +78,7 @@ def test_a_stopped_training_goes_on_to_the_same_weights(tmp_path):
 
 def test_another_training_in_the_folder_is_refused(tmp_path):
     learn(TEXTS, TEXTS, plan=replace(PLAN, epochs=1), folder=tmp_path, **SMALL)
-    with pytest.raises(UsageError, match="seed 0, not 1"):
+    with pytest.raises(UsageError, match="seed is 0 there and 1 here"):
         learn(TEXTS, TEXTS, plan=replace(PLAN, seed=1), folder=tmp_path, **SMALL)
 
 

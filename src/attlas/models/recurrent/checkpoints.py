@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from attlas.errors import ResultFileError, UsageError, first_line
+from attlas.results.support.tables import difference
 
 TENSORS, RECORD = "training.safetensors", "training.json"
 
@@ -108,12 +109,11 @@ def read_checkpoint(
     if found is None:
         return Checkpoint(notes=(f"{place} was damaged: the training began anew",))
     record, tensors = found
-    different = {k: v for k, v in record["plan"].items() if plan.get(k) != v and k != "epochs"}
-    if different:
-        name, value = next(iter(different.items()))
+    more = {"epochs": plan.get("epochs")}  # a training may be given more of them
+    differs = difference({**record["plan"], **more}, json.loads(json.dumps(dict(plan))))
+    if differs:
         raise UsageError(
-            f"{folder} holds a training with {name} {value}, not {plan.get(name)}: choose another "
-            "folder, or remove it"
+            f"{folder} holds another training: {differs}; choose another folder, or remove it"
         )
     model.load_state_dict(_under("model.", tensors))
     slots: dict[int, dict[str, Tensor]] = {}

@@ -16,6 +16,7 @@ from attlas.errors import UsageError, check_whole
 from attlas.mathematics.ranking import roc_auc
 from attlas.models.recurrent.batches import Batch, TextTable
 from attlas.models.recurrent.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
+from attlas.progress import say
 
 ASKED_ROWS = 256
 Loss = Callable[[nn.Module, Batch], Tensor]
@@ -104,6 +105,8 @@ def fit(
     optimizer = make_optimizer(model, plan)
     known = {**asdict(plan), **(about or {})}
     state = read_checkpoint(folder, model, optimizer, known) if folder else Checkpoint()
+    if folder and state.epoch:
+        say_resumed(folder, state.epoch, plan)
     total = plan.epochs * len(train.drawn(plan.rows, (plan.seed, 0)))
     for epoch in range(state.epoch, plan.epochs):
         if state.is_over(plan.patience):
@@ -118,6 +121,11 @@ def fit(
     model.load_state_dict(state.best_weights)
     model.eval()
     return Fitted(state.best, state.figures, state.notes)
+
+
+def say_resumed(folder: str | Path, done: int, plan: FitPlan) -> None:
+    """Say that a training goes on: whoever starts it again learns that its work was not lost."""
+    say(f"attlas: the training in {folder} goes on after epoch {done} of {plan.epochs}")
 
 
 def train_epoch(
