@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from attlas.data.generated import agreement
-from attlas.studies.tables.flow_agreement import PUBLISHED, claims_on_agreement, claims_on_sentiment
+from attlas.studies.tables.flow_agreement import (
+    PUBLISHED,
+    agreement_curves,
+    agreement_tables,
+    claims_on_agreement,
+    claims_on_sentiment,
+)
 
 
 def published(seeds=3):
@@ -16,6 +22,13 @@ def test_the_published_figures_are_reproduced():
     assert {claim.verdict for claim in claims} == {"reproduced"}
     for claim in claims:
         assert claim.difference == pytest.approx(0, abs=1e-3)
+
+
+def test_layers_are_counted_as_those_of_maps():
+    table, _ = agreement_tables(published())
+    first, *_, last = [(row.name, row.published) for row in table.rows]
+    assert first == ("raw, layer 0", 0.69) and last == ("flow, layer 5", 0.70)
+    assert agreement_curves(published())[0]["x"] == [0, 1, 2, 3, 4, 5]
 
 
 def test_rollout_that_is_no_better_than_raw_attention_is_not():

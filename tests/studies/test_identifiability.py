@@ -7,7 +7,7 @@ from attlas.data.example import Example
 from attlas.embedded.training.train_facts import PAD
 from attlas.studies.support import identifiable_encoder as encoders
 from attlas.studies.support.small_transformer import Architecture, make_lesson, train_classifier
-from attlas.studies.tables.hidden_states import claims_on_states
+from attlas.studies.tables.hidden_states import LINEAR, claims_on_states, layers_table
 
 WORDS = [f"word{number}" for number in range(60)]
 EXAMPLES = [
@@ -90,6 +90,12 @@ def test_claims_on_states_are_decided_by_their_rules():
     bad = states(0.9, [0.3, 0.4], [0.1, 0.9], [0.2, 0.4], special=0.5)
     verdicts = [claim.verdict for claim in claims_on_states([bad])]
     assert verdicts == ["reproduced", "reproduced", *["not reproduced"] * 5]
+
+
+def test_layers_are_counted_as_those_of_maps():
+    one = {"recovered": {LINEAR: [1.0, 0.9]}, "own": [0.5, 0.4], "other": [0.0, 0.1]}
+    names = [row.name for row in layers_table([one]).rows]
+    assert names[:2] == ["layer 0: recovered", "layer 1: recovered"] and len(names) == 6
 
 
 def test_claims_on_encoders_are_decided_over_seeds():

@@ -13,7 +13,7 @@ from attlas.mathematics.other_weights import AdversaryPlan
 from attlas.models.recurrent.learning import labelled_table
 from attlas.studies.recurrent import explanation_figures as figures
 from attlas.studies.recurrent.causes import CAUSES, averaged_loss
-from attlas.studies.recurrent.explanation_tables import claims_of
+from attlas.studies.recurrent.explanation_tables import _quality, claims_of
 from attlas.studies.recurrent.readings import (
     gradient_importance,
     gradient_size,
@@ -152,6 +152,16 @@ def test_claims_hold_on_models_as_published_and_fail_on_others():
     other = verdicts([model(0.6, 0.16, 0.1)] * 3, [model(0.3, 0.16)] * 3)
     failed = [name for name, verdict in other.items() if verdict == "not reproduced"]
     assert len(failed) == 7 and "Permutation moves the average encoder" in " ".join(failed)
+
+
+def test_tables_and_claims_use_one_word_for_a_figure():
+    parts = {("sst", "bilstm", "additive"): [model(0.35, 0.03)] * 3}
+    accuracy, area = _quality(parts).rows
+    assert (accuracy.name, area.name) == tuple(
+        f"sst, bilstm, additive: {name}" for name in ("accuracy", "AUC")
+    )
+    assert area.ours.value == pytest.approx(0.9)
+    assert "auc" not in " ".join(each.said for each in claims_of(parts, "sst"))
 
 
 def test_a_weaker_agreement_than_published_is_said_to_be_weaker():

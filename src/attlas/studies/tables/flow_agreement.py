@@ -22,7 +22,7 @@ from attlas.studies.support.several_models import over_models, what_varies
 from attlas.studies.support.token_importance import IMPORTANCES, READINGS
 
 SOURCE = "Abnar and Zuidema 2020"
-PUBLISHED = {  # the verb-number model, layers 1 to 6
+PUBLISHED = {  # the verb-number model, layer by layer
     "blank-out, raw": (0.69, 0.10, -0.11, -0.09, 0.20, 0.29),
     "blank-out, rollout": (0.32, 0.38, 0.51, 0.62, 0.70, 0.71),
     "blank-out, flow": (0.32, 0.44, 0.70, 0.70, 0.71, 0.70),
@@ -47,7 +47,7 @@ def claims_on_agreement(means: Mapping[str, NDArray[np.float64]]) -> list[Claim]
     claims = [
         decided(
             "In the first layer raw attention goes with importance, above it hardly does",
-            f"{SOURCE}, table of blank-out: 0.69 in layer 1, 0.08 on average above",
+            f"{SOURCE}, table of blank-out: 0.69 in the first layer, 0.08 on average above",
             at_least(0.2),
             over_seeds((raw[:, 0] - raw[:, 1:].mean(axis=1)).tolist()),
             published=0.69 - 0.078,
@@ -130,9 +130,9 @@ def agreement_tables(means: Mapping[str, NDArray[np.float64]]) -> list[ComparedT
             name = f"{importance}, {reading}"
             layers = means[name].shape[1]
             for layer in range(layers):
-                ours[f"{reading}, layer {layer + 1}"] = over_seeds(means[name][:, layer].tolist())
+                ours[f"{reading}, layer {layer}"] = over_seeds(means[name][:, layer].tolist())
                 if layers == len(PUBLISHED[name]):
-                    published[f"{reading}, layer {layer + 1}"] = PUBLISHED[name][layer]
+                    published[f"{reading}, layer {layer}"] = PUBLISHED[name][layer]
         reading = f"Spearman's correlation with {importance}, a mean over sentences."
         made.append(compared(f"Verb number: {importance}", reading, ours, published))
     return made
@@ -171,7 +171,7 @@ def sentiment_curve(found: Sequence[ByLayer]) -> plots.Plot:
 def _curve(title: str, lines: Mapping[str, Any]) -> plots.Plot:
     return plots.curve(
         title,
-        list(range(1, len(next(iter(lines.values()))) + 1)),
+        list(range(len(next(iter(lines.values()))))),
         lines,
         x_label="layer",
         y_label="Spearman's correlation",

@@ -181,7 +181,7 @@ def layers_table(found: Sequence[Mapping[str, Any]]) -> ComparedTable:
         "another has more": [each["other"] for each in found],
     }
     ours = {
-        f"layer {layer + 1}: {name}": over_seeds([each[layer] for each in models])
+        f"layer {layer}: {name}": over_seeds([each[layer] for each in models])
         for name, models in by_layer.items()
         for layer in range(len(models[0]))
     }
@@ -197,7 +197,7 @@ def state_plots(
 ) -> list[plots.Plot]:
     """Attention, recovered and mixed tokens of the first model, and two null spaces."""
     states = every[0]  # of the first model
-    layers = list(range(1, len(states["own"]) + 1))
+    layers = list(range(len(states["own"])))
     freedom = {}
     for kind in KINDS:
         lengths, free = zip(*encoders[0][kind]["freedom"][:200], strict=True)
