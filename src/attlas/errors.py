@@ -18,8 +18,11 @@ from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
 
-# In the messages of torch's allocator for the processor.
-_SHORTAGES = ("can't allocate memory", "not enough memory")
+# In the messages of torch's allocator for the processor, of the system and of its linker.
+_SHORTAGES = (
+    *("can't allocate memory", "not enough memory"),
+    *("annot allocate memory", "failed to map segment"),
+)
 # Signs that an error shows of a name, of a word and of all that it says.
 LONGEST, LONGEST_WORD, LONGEST_LINE = 100, 400, 2000
 

@@ -92,6 +92,8 @@ SHORTAGES = [
     MemoryError(),
     torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB\nmore"),
     RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes."),
+    ImportError("scipy/_core.so: failed to map segment from shared object"),
+    OSError("libtorch.so: cannot allocate memory in static TLS block"),
 ]
 
 
@@ -103,3 +105,23 @@ def test_memory_that_runs_short_is_one_line(run, monkeypatch, problem):
     monkeypatch.setattr(line, "commands", lambda: fail)
     status, _, err = run("methods")
     assert status == 1 and err.count("\n") == 1 and "not enough memory" in err
+
+
+def test_a_module_that_is_missing_is_no_shortage(run, monkeypatch):
+    def fail():
+        raise ModuleNotFoundError("No module named 'scipy'")
+
+    monkeypatch.setattr(line, "commands", lambda: fail)
+    with pytest.raises(ModuleNotFoundError):
+        run("methods")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there are addresses limited so")
+def test_libraries_that_no_address_is_left_for_are_one_line():
+    limited = "import resource as r; r.setrlimit(r.RLIMIT_AS, (3 * 10**8, -1)); "
+    code = f"{limited}from attlas.cli.main import main; main()"
+    command = [sys.executable, "-c", code, "explain", "a good film"]
+    told = subprocess.run(command, capture_output=True, text=True)
+    assert told.returncode == 1 and "Traceback" not in told.stderr
+    *_, last = told.stderr.splitlines()
+    assert last.startswith("attlas: there is not enough memory: ImportError: ")

@@ -79,13 +79,13 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output has gone
         sys.stderr.close()
         sys.exit(1)
-    except OSError as problem:  # files have errors of their own
-        _write_nowhere()
-        _fail(f"cannot write the output: {problem.strerror or problem}", 1)
-    except (MemoryError, RuntimeError) as problem:
-        if not is_shortage(problem):
+    except (ImportError, MemoryError, OSError, RuntimeError) as problem:
+        if is_shortage(problem):  # also for the libraries that are imported
+            _fail(f"there is not enough memory: {first_line(problem)}", 1)
+        if not isinstance(problem, OSError):
             raise
-        _fail(f"there is not enough memory: {first_line(problem)}", 1)
+        _write_nowhere()  # files have errors of their own
+        _fail(f"cannot write the output: {problem.strerror or problem}", 1)
 
 
 def _fail(said: str, status: int) -> None:

@@ -160,7 +160,7 @@ def _quality(parts: Parts) -> ComparedTable:
     for (task, encoder, attention), each in parts.items():
         for name, figures in (("accuracy", published.ACCURACY), ("AUC", published.AREA)):
             row = f"{task}, {encoder}, {attention}: {name}"
-            ours[row] = over_models(each, lambda part, at=name.lower(): float(part[at]))  # type: ignore[misc]
+            ours[row] = over_models(each, lambda part, at=name: float(part[at.lower()]))  # type: ignore[misc]
             known[row] = figures.get((task, encoder)) if attention == ADDITIVE else None
     return compared("How good the models are", "On test texts.", ours, known)
 
