@@ -68,6 +68,46 @@ def test_a_damaged_checkpoint_is_told_and_the_weights_come_out_the_same(tmp_path
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
+def flip(place):
+    """Change one bit of the last weight."""
+    whole = bytearray(place.read_bytes())
+    whole[-1] ^= 1
+    place.write_bytes(whole)
+
+
+@pytest.mark.parametrize("how", [{"model": "average"}, {"base": "shortcut_token"}])
+def test_changed_weights_are_refused_where_they_are_loaded(how, tmp_path):
+    attlas.train(data=TEXTS, out=tmp_path, dev=TEXTS, epochs=1, **how)
+    attlas.load(tmp_path)
+    flip(tmp_path / "model.safetensors")
+    with pytest.raises(
+        ModelError, match=r"model\.safetensors' is not what the training wr"
+    ) as told:
+        attlas.load(tmp_path)
+    assert "\n" not in str(told.value) and "cannot be loaded" not in str(told.value)
+
+
+def without(name):
+    return lambda record: {key: each for key, each in record.items() if key != name}
+
+
+RECORDS = {
+    "none": lambda record: None,
+    "an older one": without("files"),
+    "a changed one": lambda record: {**record, "files": {"model.safetensors": "0"}},
+    "one of others": lambda record: ["mine"],
+}
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_a_model_without_a_seal_is_loaded_as_before(record, tmp_path):
+    attlas.train("average", TEXTS, tmp_path, dev=TEXTS, **QUICK)
+    flip(tmp_path / "model.safetensors")
+    place = tmp_path / "training.json"
+    place.write_text(json.dumps(RECORDS[record](json.loads(place.read_text()))))
+    assert attlas.load(tmp_path).labels == ["bad", "good"]
+
+
 @pytest.mark.parametrize("content", [None, "{}", "{"])
 def test_a_model_without_its_words_is_one_line(content, tmp_path):
     attlas.train("average", TEXTS, tmp_path, dev=TEXTS, **QUICK)

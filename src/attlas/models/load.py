@@ -31,6 +31,7 @@ from attlas.models.loading.devices import choose_device
 from attlas.models.loading.failures import announced, lacking
 from attlas.models.loading.offloading import multiply_exactly, refuse_offloaded_bits, tie_offloaded
 from attlas.models.loading.placement import check_devices, check_names, check_placement, placement
+from attlas.models.loading.sealed import sealed_weights
 from attlas.models.loading.unwrapping import (
     ADAPTER_WEIGHTS,
     add_adapter,
@@ -164,7 +165,10 @@ def _load_model(
         load_it = partial(load_without_heads, model_class, config)
     place, from_file = _one_file(place)
     try:
-        model, report = load_it(place, output_loading_info=True, **from_file, **options)
+        with sealed_weights(place):
+            model, report = load_it(place, output_loading_info=True, **from_file, **options)
+    except ModelError:
+        raise
     except Exception as problem:
         raise ModelError(
             why_not(name, problem, ", or allow them with unsafe_weights=True")

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from errno import ENOSPC
-from hashlib import file_digest
 from pathlib import Path
 from shutil import disk_usage
 from time import monotonic
 from typing import Any
 
 from attlas.errors import AttlasError, ModelError, ResultFileError, UsageError, first_line
+from attlas.models.loading.sealed import RECORD, WEIGHTS, digest_of_file
 from attlas.models.subject import Subject
 from attlas.progress import Step, Watch
 from attlas.results.support.files import digest_of, plain
@@ -21,16 +21,16 @@ from attlas.results.support.lock import is_lock, locked
 from attlas.results.support.tables import difference, make_folder, read_json
 from attlas.views import write_whole
 
-RECORD, LOCK = "training.json", "training.lock"
+LOCK = "training.lock"
 STATE, SEAL = "trainer_state.json", "digests.json"  # in a checkpoint of the Trainer
 FULL = 2**20  # bytes that are free on a disk on which a file could not be ended
 _NAME = re.compile(r"checkpoint-[0-9]{1,12}")
 # The names of what a training writes that others may have written too.
 WRITTEN = (
-    *("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"),
+    *("config.json", WEIGHTS, "tokenizer.json", "tokenizer_config.json"),
     *("checkpoints", "training.safetensors", "training.safetensors.new"),
 )
-MODEL = ("config.json", "model.safetensors", "tokenizer.json")
+MODEL = ("config.json", WEIGHTS, "tokenizer.json")
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ def finished(folder: Path, plan: dict[str, Any]) -> dict[str, Any] | None:
         return None
     refuse_another(folder, record["plan"], plan)
     written = record.pop("files")
-    changed = [name for name, digest in written.items() if _digest_of(folder / name) != digest]
+    changed = [name for name, digest in written.items() if digest_of_file(folder / name) != digest]
     if changed:
         raise _changed(folder / changed[0])
     return record
@@ -112,7 +112,7 @@ def refuse_another(folder: Path, there: Any, here: dict[str, Any]) -> None:
 
 def write_record(folder: Path, record: dict[str, Any]) -> None:
     """Write the record that says that a training is over, with digests of the model and of it."""
-    there = {name: _digest_of(folder / name) for name in MODEL if (folder / name).is_file()}
+    there = {name: digest_of_file(folder / name) for name in MODEL if (folder / name).is_file()}
     whole = {**record, "files": there}
     whole["digest"] = digest_of(plain(whole))
     write_whole(folder / RECORD, json.dumps(plain(whole), indent=1))
@@ -209,14 +209,5 @@ def _digests(folder: Path) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for path in sorted(folder.iterdir()):
         if path.is_file() and path.name != SEAL:
-            found[path.name] = _digest_of(path)
+            found[path.name] = digest_of_file(path)
     return found
-
-
-def _digest_of(path: Path) -> str | None:
-    """The digest of a file; None if it is not there."""
-    try:
-        with path.open("rb") as stream:
-            return file_digest(stream, "sha256").hexdigest()
-    except OSError:
-        return None
