@@ -305,12 +305,51 @@ def test_four_bits_are_the_model_of_the_rounded_weights(tmp_path):
         expected = attlas.explain(plain, TEXT, method).scores
         try:
             found = attlas.explain(small, TEXT, method).scores
-        except UnsupportedModelError:
+        except UnsupportedModelError as problem:
+            assert "its weights are in 4 bits" in str(problem)
             refused.add(method)
             continue
         np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max() + 1e-6)
     assert refused == {"alti", "decompx", "globenc", "lrp_relevance"}
     assert fingerprint(small.model) == weights
+
+
+class Packed(torch.nn.Linear):
+    """What a linear map in 4 bits is to who looks: a product that only its library knows."""
+
+    def forward(self, states):
+        return Unpacking.apply(states, self.rounded)
+
+
+class Unpacking(torch.autograd.Function):
+    @staticmethod
+    def forward(context, states, rounded):
+        context.rounded = rounded
+        return states @ rounded
+
+    @staticmethod
+    def backward(context, gradient):
+        return gradient @ context.rounded.T, None
+
+
+@pytest.mark.parametrize("settings, bits", [({"load_in_4bit": True}, "4 bits"), ({}, "fewer bits")])
+def test_a_method_that_refuses_packed_weights_says_what_they_are(tmp_path, settings, bits):
+    save_llama(tmp_path, 1)
+    subject = attlas.load(tmp_path, device="cpu")
+    for module in subject.model.model.modules():
+        if type(module) is torch.nn.Linear:
+            module.rounded, module.__class__ = module.weight.data.T.clone(), Packed
+            shape = (module.weight.numel() // 2, 1)
+            packed = torch.zeros(shape, dtype=torch.uint8)
+            module.weight = torch.nn.Parameter(packed, requires_grad=False)
+    with pytest.raises(UnsupportedModelError) as whole:
+        attlas.explain(subject, TEXT, "lrp_relevance")
+    assert "bits" not in str(whole.value)
+    subject.model.hf_quantizer = SimpleNamespace(quantization_config=SimpleNamespace(**settings))
+    with pytest.raises(UnsupportedModelError) as told:
+        attlas.explain(subject, TEXT, "lrp_relevance")
+    reason = f"; its weights are in {bits}, which may be why: load it without quantization_config"
+    assert str(told.value) == f"{whole.value}{reason}"
 
 
 @pytest.mark.parametrize("word, package", [*placement.QUANTISERS.items()])

@@ -10,9 +10,10 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from torch import Tensor
 
 from attlas.catalogue import what_it_gives
-from attlas.errors import UnknownNameError, UnsupportedModelError, UsageError
+from attlas.errors import NotDefinedError, UnknownNameError, UnsupportedModelError, UsageError
 from attlas.models.asking.question import Question
 from attlas.models.encoding.token_ids import is_number
+from attlas.models.loading.offloading import bits_may_be_why, is_quantised
 from attlas.registry import Registry, check_known
 from attlas.results import Site
 from attlas.shapes import TokenScores
@@ -122,6 +123,11 @@ class Method:
         """Score the tokens of a batch."""
         try:
             return self.score_tokens(question, **self.check_options(options))
+        except UnsupportedModelError as problem:
+            model = question.subject.model
+            if isinstance(problem, NotDefinedError) or not is_quantised(model):
+                raise
+            raise UnsupportedModelError(f"{problem}; {bits_may_be_why(model)}") from problem
         except RuntimeError as problem:
             if TWO_DEVICES not in str(problem):
                 raise

@@ -70,6 +70,13 @@ def is_quantised(model: nn.Module) -> bool:
     return quantiser is not None and not unpacked
 
 
+def bits_may_be_why(model: nn.Module) -> str:
+    """What to say of a quantised model that a method refuses."""
+    config = getattr(getattr(model, "hf_quantizer", None), "quantization_config", None)
+    bits = "4 bits" if getattr(config, "load_in_4bit", False) else "fewer bits"
+    return f"its weights are in {bits}, which may be why: load it without quantization_config"
+
+
 def refuse_offloaded_bits(model: nn.Module) -> None:
     """Refuse weights in fewer bits that are elsewhere: accelerate cannot bring these back."""
     if is_quantised(model) and is_offloaded(model):
