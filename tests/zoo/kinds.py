@@ -126,8 +126,8 @@ KINDS = [
     Kind(
         "moved on",
         (PARTLY,),
-        "layer 1 copies each word to its neighbour and layer 2 reads it there: raw attention names "
-        "the neighbour, rollout both, the neighbour first",
+        "the first layer copies each word to its neighbour and the second reads it there: raw "
+        "attention names the neighbour, rollout both, the neighbour first",
         writing.OneWord(POLAR, 5, 7),
         two_layers,
         recipe=Recipe(500, guide=training.move_on("bad", "good")),

@@ -188,7 +188,8 @@ def last_checkpoint(folder: Path) -> str | None:
 
 def epochs_done(checkpoint: str) -> int:
     """How many epochs of a training are behind a checkpoint of the Trainer."""
-    return round(json.loads((Path(checkpoint) / STATE).read_text("utf-8"))["epoch"])
+    done: float = json.loads((Path(checkpoint) / STATE).read_text("utf-8"))["epoch"]
+    return round(done)
 
 
 def _is_whole(folder: Path) -> bool:
