@@ -190,6 +190,14 @@ def test_signs_go_on_where_the_clock_was_changed(stream, clock, seconds):
     assert shown.count("." if not stream.is_terminal else "\r") > 2 and "-" not in shown
 
 
+def test_signs_are_as_many_where_the_clock_runs_backwards(stream, monkeypatch):
+    monkeypatch.setattr(progress, "monotonic", lambda: -monotonic())
+    monkeypatch.setattr(progress, "sleep", lambda _: sleep(SIGN / 20))  # it ends at once
+    with watched(None, "working"):
+        sleep(MANY)
+    assert 2 < stream.getvalue().count("." if not stream.is_terminal else "\r") < 2 * MANY / SIGN
+
+
 def test_signs_go_on_where_the_clock_lets_nobody_sleep(stream, monkeypatch):
     def invalid(_):
         raise OSError(22, "Invalid argument")

@@ -137,8 +137,8 @@ class _Line:
     def beat(self) -> None:
         """Give a sign if it is time for one."""
         with self._lock:
-            now = monotonic()  # which is before the last sign if the clock was changed
-            if not self._next - max(self.every, FIRST) <= now < self._next:
+            now = monotonic()  # which is long before the last sign if the clock was set back
+            if not self._next - 2 * max(self.every, FIRST) <= now < self._next:
                 self._next = now + self.every
                 if not self._ended:
                     _write(self._stream, self.sign())
